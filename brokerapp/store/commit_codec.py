@@ -15,7 +15,7 @@ from brokerapp.store.client.keys import StoreKeys
 
 #: Rows, and SEQs, in one command: Lua hands a command at most some thousand arguments.
 ROWS_AT_ONCE = 500
-#: Why a unit was refused when no single log is full, see functions/refusing.lua.
+#: Why a unit was refused when no single log is full, see functions/limits.lua.
 _REASONS = {-1: STORE, -2: GONE, -3: TEMP}
 
 

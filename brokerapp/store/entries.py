@@ -15,7 +15,7 @@ READ_BYTES = 4 * 1024 * 1024
 
 
 class EntryStore(StorePart):
-    """See brokerapp.store, entries.lua and places.lua."""
+    """See brokerapp.store, entries.lua and priority_index.lua."""
 
     async def read(self, log: str, after: int, count: int) -> list[StoredLogEntry]:
         """Up to `count` entries with a number above `after`, in order.
@@ -36,7 +36,7 @@ class EntryStore(StorePart):
         return self._entries(rows)
 
     async def read_by_priority(self, log: str, after: int, count: int) -> list[StoredLogEntry]:
-        """Up to `count` entries of a prioritized log with a place (engine/places.py) after this one, in that order.
+        """Up to `count` entries of a prioritized log with a place (engine/dispatch/message_order.py) after this one, in that order.
 
         Fewer when they are large, none only at the end.
         """

@@ -16,7 +16,7 @@ PRIORITIZED_AT_ONCE = 5_000
 
 
 class LogStore(StorePart):
-    """See brokerapp.store, dropping.lua and places.lua."""
+    """See brokerapp.store, dropping.lua and priority_index.lua."""
 
     async def all_attributes(self) -> dict[str, dict[str, Any]]:
         """The logs that exist, with their attributes."""

@@ -78,7 +78,7 @@ class BridgeClients:
     def is_repeated(self, message: Message, topic: Destination, sender: Client | None) -> bool:
         """Whether a message of a topic came before, by another way through the network. It counts as come now.
 
-        Subscribers are to get it once. What is kept of it the store knows again (functions/handing_over.lua).
+        Subscribers are to get it once. What is kept of it the store knows again (functions/bridge_dedup.lua).
         """
         by = bringer(message, sender)
         if sender is None or by is None:

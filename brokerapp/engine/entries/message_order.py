@@ -1,7 +1,7 @@
 """Places: the numbers that order the messages of a log, so that "all up to here" and "on after this" mean something.
 
 The place of a message is its number; where a policy says `prioritizedMessages`, its urgency before its number. The
-store keeps such logs in this order too (`store/functions/places.lua`).
+store keeps such logs in this order too (`store/functions/priority_index.lua`).
 """
 
 from __future__ import annotations

@@ -15,10 +15,10 @@
 {B}:expiring:NAME  zset    entry of the log -> when it expires, milliseconds since the epoch
 {B}:returned:NAME  hash    entry of the log -> how often it was delivered and came back, where a policy limits that
 {B}:prioritized    set     names of logs that are kept in order of priority, too
-{B}:urgent:NAME    zset    entry of such a log -> its place: the most urgent first, see engine/places.py
+{B}:urgent:NAME    zset    entry of such a log -> its place: the most urgent first, see engine/dispatch/message_order.py
 {B}:due            zset    job -> when it is due, milliseconds since the epoch
 {B}:jobs           hash    job -> its record: what is to be sent then
-{B}:audit          zset    what was handed over, by log -> SEQ when it was kept, see functions/handing_over.lua
+{B}:audit          zset    what was handed over, by log -> SEQ when it was kept, see functions/bridge_dedup.lua
 {B}:cluster        hash    id, version, `=NAME` -> JSON: the copy of the record of the broker's cluster
 {B}:definitions    hash    version -> JSON, `current` -> version, `meta:VERSION` -> JSON
 {B}:connectors     string  JSON: `connectors` to other brokers, and `imported`: those the file named last

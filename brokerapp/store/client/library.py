@@ -11,8 +11,8 @@ from pathlib import Path
 
 #: In the order in which they build on each other.
 _FILES = (
-    "library", "history", "stored_form", "accounting", "entries", "places", "moments",
-    "batch", "declaring", "refusing", "handing_over", "appending", "settling", "commit",
+    "library", "history", "stored_form", "accounting", "entries", "priority_index", "moments",
+    "batch", "declaring", "limits", "bridge_dedup", "appending", "settling", "commit",
     "nodes", "dropping", "numbers", "requests", "versions", "clustering",
 )  # fmt: skip
 

@@ -1,7 +1,7 @@
 -- What a unit brings: messages, each with its copies, and jobs.
 
 -- Note when an entry expires.
-local function expires(batch, index, id, moment)
+local function note_expiration(batch, index, id, moment)
   local name = name_of(batch, index)
   redis.call('ZADD', batch.expiring_prefix .. name, moment, id)
   redis.call('ZADD', batch.expiring_logs, 'LT', moment, name)
@@ -9,7 +9,7 @@ local function expires(batch, index, id, moment)
 end
 
 -- Keep a message under the next number: in its log, or, when it has several, once as a payload and a reference in each.
-local function keep(batch, unit, m, message)
+local function append_message(batch, unit, m, message)
   local stored, copies, first, out = message.stored, message.copies, message.first, message.out
   local args, keys, grown = batch.args, batch.keys, batch.grown
   local kept, size, seq = copies - (message.left_out or 0), #stored, batch.seq + 1
@@ -27,17 +27,17 @@ local function keep(batch, unit, m, message)
     else
       local at = first + 3 * (c - 1)
       local index, original, shown = tonumber(args[at]) + FIRST_LOG, args[at + 1], args[at + 2]
-      if batch.some_asked then note_last(batch, index) end
+      if batch.some_asked then note_previous_seq(batch, index) end
       if original == '' and shown == '' then
         redis.call('XADD', keys[index], id, field, value)
       else
         redis.call('XADD', keys[index], id, field, value, 'o', original, 'd', shown)
       end
       grown[index] = (grown[index] or 0) + size
-      if batch.some_handed_over and batch.handovers[unit] then remember(batch, unit, m, message, c) end
-      if moment then expires(batch, index, id, moment) end
-      if batch.some_prioritized and urgent_of(batch, index) then
-        redis.call('ZADD', urgent_of(batch, index), place_of(stored, seq), id)
+      if batch.some_handed_over and batch.handovers[unit] then remember_forwarded(batch, unit, m, message, c) end
+      if moment then note_expiration(batch, index, id, moment) end
+      if batch.some_prioritized and priority_index_of(batch, index) then
+        redis.call('ZADD', priority_index_of(batch, index), priority_key(stored, seq), id)
         batch.bytes = batch.bytes + PLACE_BYTES
       end
     end
@@ -45,7 +45,7 @@ local function keep(batch, unit, m, message)
 end
 
 -- Keep a job, change it, or end it.
-local function change(batch, job)
+local function apply_job_change(batch, job)
   local before = redis.call('HSTRLEN', batch.jobs, job.id)
   if before > 0 then batch.bytes = batch.bytes - before - JOB_BYTES end
   if job.record == '' then
@@ -61,13 +61,13 @@ end
 -- Append what a unit brings, unless something refuses it: then say what. `messages` are {stored form, how many copies, where they
 -- begin}, and know the copies to leave out, and how many those are, once they were judged.
 local function append(batch, unit, messages, limited, settles_at)
-  if batch.some_handed_over then recognize(batch, unit, messages) end
-  local refused = refusal(batch, unit, messages, limited, settles_at)
+  if batch.some_handed_over then find_duplicates(batch, unit, messages) end
+  local refused = refusal_reason(batch, unit, messages, limited, settles_at)
   if refused then
     refuse(batch, unit, messages, refused)
   else
-    for m, message in ipairs(messages) do keep(batch, unit, m, message) end
-    for _, job in ipairs(batch.jobs_of[unit] or {}) do change(batch, job) end
+    for m, message in ipairs(messages) do append_message(batch, unit, m, message) end
+    for _, job in ipairs(batch.jobs_of[unit] or {}) do apply_job_change(batch, job) end
   end
   return refused
 end

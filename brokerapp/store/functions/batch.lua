@@ -30,7 +30,7 @@ local ASKED = -1
 local ROLLED_BACK = 'ROLLEDBACK the store does not hold the last batch of this session'
 
 -- The batch as it begins; nil with an answer when there is nothing to do: the session is fenced, or the batch was done before.
-local function begin(keys, args)
+local function open_batch(keys, args)
   local state, session = keys[1], args[1]
   local known = redis.call('HMGET', state, 'session:' .. session, 'batch:' .. session, 'reply:' .. session, 'seq', 'bytes', 'expiring', 'returned', 'prioritized', 'temp', 'changes')
   if not known[1] then return nil, redis.error_reply(FENCED) end
@@ -88,19 +88,19 @@ local function log_of(batch, message, c)
   return tonumber(batch.args[message.first + 3 * (c - 1)]) + FIRST_LOG
 end
 
-local function log_used(batch, index)
+local function used_bytes_of(batch, index)
   return (tonumber(redis.call('HGET', batch.used, batch.keys[index])) or 0) + (batch.grown[index] or 0)
 end
 
 -- Note what stands last in a log that the batch is about to append to, if that is asked; 0: nothing.
-local function note_last(batch, index)
+local function note_previous_seq(batch, index)
   if batch.last[index] ~= ASKED then return end
   local found = redis.call('XREVRANGE', batch.keys[index], '+', '-', 'COUNT', 1)[1]
   batch.last[index] = found and tonumber(string.match(found[1], '^%d+')) or 0
 end
 
 -- The key of the places of a prioritized log, or false.
-local function urgent_of(batch, index)
+local function priority_index_of(batch, index)
   if batch.urgent[index] == nil then
     local name = name_of(batch, index)
     batch.urgent[index] = redis.call('SISMEMBER', batch.prioritized, name) == 1 and batch.urgent_prefix .. name

@@ -27,11 +27,11 @@ local function do_unit(batch, unit)
     messages[m] = { stored = args[at], copies = copies, first = at + 2 }
     batch.at = at + 2 + 3 * copies
   end
-  settle(batch, append(batch, unit, messages, limited, batch.at))
+  settle_entries(batch, append(batch, unit, messages, limited, batch.at))
 end
 
 local function commit(keys, args)
-  local batch, answer = begin(keys, args)
+  local batch, answer = open_batch(keys, args)
   if not batch then return answer end
   declare_logs(batch)
   read_conditions(batch)
@@ -49,7 +49,7 @@ local function commit(keys, args)
   local temp = math.max(batch.temp, 0) -- what came before it was counted is not missed when it goes
   local held = {}
   for index = FIRST_LOG, batch.some_log_limited and #keys or 0 do
-    if batch.log_limits[index] > 0 then table.insert(held, { index - FIRST_LOG, log_used(batch, index) }) end
+    if batch.log_limits[index] > 0 then table.insert(held, { index - FIRST_LOG, used_bytes_of(batch, index) }) end
   end
   local last = {}
   for index, seq in pairs(batch.last) do

@@ -4,13 +4,13 @@ local function declare(batch, name, key, attributes)
   if attributes ~= '' then
     redis.call('HSET', batch.logs, name, attributes)
     if cjson.decode(attributes).prioritized then
-      make_prioritized(batch.state, batch.prioritized, name)
+      add_priority_index(batch.state, batch.prioritized, name)
       batch.some_prioritized = true
     elseif batch.some_prioritized then
-      batch.bytes = batch.bytes - unprioritize(batch.state, batch.prioritized, batch.urgent_prefix .. name, name)
+      batch.bytes = batch.bytes - remove_priority_index(batch.state, batch.prioritized, batch.urgent_prefix .. name, name)
     end
   elseif redis.call('XLEN', key) == 0 then
-    if batch.some_prioritized then unprioritize(batch.state, batch.prioritized, batch.urgent_prefix .. name, name) end
+    if batch.some_prioritized then remove_priority_index(batch.state, batch.prioritized, batch.urgent_prefix .. name, name) end
     redis.call('DEL', key)
     redis.call('HDEL', batch.logs, name)
     redis.call('HDEL', batch.used, key)

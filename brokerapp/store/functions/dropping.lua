@@ -5,7 +5,7 @@ local function release_entry(entry, payload_prefix)
   local field, value = entry[2][1], entry[2][2]
   if field ~= 'r' then return #value, #value, volatile(value) end
   local payload = payload_prefix .. value
-  return redis.call('HSTRLEN', payload, 'm'), release(payload, 1, true)
+  return redis.call('HSTRLEN', payload, 'm'), release_payload(payload, 1, true)
 end
 
 -- Whether a log exists, and is not discarded.
@@ -49,7 +49,7 @@ local function drop(keys, args)
     redis.call('DEL', log)
     redis.call('HDEL', used, log)
     if args[5] ~= '1' then
-      unprioritize(state, keys[9], keys[10], args[3])
+      remove_priority_index(state, keys[9], keys[10], args[3])
       redis.call('HDEL', logs, args[3])
       redis.call('HDEL', marks, args[3])
     end

@@ -2,7 +2,7 @@
 -- under its name; only while the broker has such entries, or ones that expire (its state counts them), does settling look there.
 
 -- Forget what is kept beside these entries.
-local function forget(batch, index, ids)
+local function clear_side_keys(batch, index, ids)
   local name = name_of(batch, index)
   if batch.expiring > 0 then
     local gone = redis.call('ZREM', batch.expiring_prefix .. name, unpack(ids))
@@ -18,9 +18,9 @@ local function remove(batch, index, at, count, freed)
   local args, ids = batch.args, {}
   for i = 1, count do ids[i] = args[at + i - 1] .. '-0' end
   local removed = redis.call('XDEL', batch.keys[index], unpack(ids))
-  if batch.expiring + batch.returned > 0 then forget(batch, index, ids) end
-  if batch.some_prioritized and urgent_of(batch, index) then
-    batch.bytes = batch.bytes - redis.call('ZREM', urgent_of(batch, index), unpack(ids)) * PLACE_BYTES
+  if batch.expiring + batch.returned > 0 then clear_side_keys(batch, index, ids) end
+  if batch.some_prioritized and priority_index_of(batch, index) then
+    batch.bytes = batch.bytes - redis.call('ZREM', priority_index_of(batch, index), unpack(ids)) * PLACE_BYTES
   end
   batch.bytes = batch.bytes - removed * ENTRY_BYTES
   batch.grown[index] = (batch.grown[index] or 0) - math.floor(freed * removed / count)
@@ -29,7 +29,7 @@ end
 
 -- Give up references to a payload. Returns the bytes freed with the last one, and those of them that are volatile; the message itself
 -- is looked at only while some are.
-local function release(payload, references, some_volatile)
+local function release_payload(payload, references, some_volatile)
   if redis.call('HINCRBY', payload, 'c', -references) > 0 then return 0, 0 end
   local freed = redis.call('HSTRLEN', payload, 'm')
   local temp_freed = some_volatile and volatile(redis.call('HGET', payload, 'm') or '') or 0
@@ -38,7 +38,7 @@ local function release(payload, references, some_volatile)
 end
 
 -- Settle what the unit says next, unless it was refused.
-local function settle(batch, refused)
+local function settle_entries(batch, refused)
   -- An entry is settled once. Should one be gone already, give up no references: better a payload too many than one too few.
   local asked, gone = 0, 0
   for _ = 1, next_number(batch) do
@@ -50,7 +50,7 @@ local function settle(batch, refused)
     local payload, references = batch.payload_prefix .. batch.args[batch.at], tonumber(batch.args[batch.at + 1])
     batch.at = batch.at + 2
     if not refused and gone == asked then
-      local freed, temp_freed = release(payload, references, batch.temp > 0)
+      local freed, temp_freed = release_payload(payload, references, batch.temp > 0)
       batch.bytes, batch.temp = batch.bytes - freed, batch.temp - temp_freed
     end
   end

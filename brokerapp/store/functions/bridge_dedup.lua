@@ -5,26 +5,26 @@
 -- the prefetch (1000 if nobody says otherwise) for each destination. So this does for a hundred that are busy; it takes some 15 MB.
 local REMEMBERED = 100000
 
-local function handover(batch, m, message, c, key)
+local function dedup_entry(batch, m, message, c, key)
   return table.concat({ name_of(batch, log_of(batch, message, c)), m, key }, ' ')
 end
 
 -- Mark the copies of a unit's messages that were kept before, to be left out.
-local function recognize(batch, unit, messages)
+local function find_duplicates(batch, unit, messages)
   local key = batch.handovers[unit]
   if not key then return end
   for m, message in ipairs(messages) do
     local known, count = {}, 0
     for c = 1, message.copies do
-      if redis.call('ZSCORE', batch.audit, handover(batch, m, message, c, key)) then known[c], count = true, count + 1 end
+      if redis.call('ZSCORE', batch.audit, dedup_entry(batch, m, message, c, key)) then known[c], count = true, count + 1 end
     end
     if count > 0 then message.known, message.out, message.left_out = known, known, count end
   end
 end
 
 -- Remember that a copy is kept.
-local function remember(batch, unit, m, message, c)
-  redis.call('ZADD', batch.audit, batch.seq, handover(batch, m, message, c, batch.handovers[unit]))
+local function remember_forwarded(batch, unit, m, message, c)
+  redis.call('ZADD', batch.audit, batch.seq, dedup_entry(batch, m, message, c, batch.handovers[unit]))
 end
 
 -- Forget the oldest beyond what is remembered.

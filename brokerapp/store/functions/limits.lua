@@ -8,7 +8,7 @@
 local STORE, GONE, TEMP = -1, -2, -3
 
 -- Bytes a unit's own settles, which begin at `at` (nil: it has none), free: in all, by index of the log, and volatile ones.
-local function room_made(args, at)
+local function freed_bytes(args, at)
   if not at then return 0, {}, 0 end
   local freed, by_log, groups = 0, {}, tonumber(args[at])
   at = at + 1
@@ -44,7 +44,7 @@ local function copies_without_room(batch, message, ranges, freed_of, wanted)
       out[c], left_out = true, left_out + 1
     elseif log_limit > 0 then
       local size = #message.stored
-      local held, added = log_used(batch, index) - freed, (wanted[index] or 0) + size
+      local held, added = used_bytes_of(batch, index) - freed, (wanted[index] or 0) + size
       if held + added > log_limit and (held > 0 or may_drop and added > size) then
         if not may_drop then return nil, index - FIRST_LOG end
         out[c], left_out = true, left_out + 1
@@ -57,8 +57,8 @@ local function copies_without_room(batch, message, ranges, freed_of, wanted)
 end
 
 -- For a unit that met a limit: what refuses it, if anything; its messages then know the copies to leave out.
-local function judge(batch, unit, messages, growth, settles_at)
-  local freed, freed_of, temp_freed = room_made(batch.args, settles_at)
+local function check_limits(batch, unit, messages, growth, settles_at)
+  local freed, freed_of, temp_freed = freed_bytes(batch.args, settles_at)
   local ranges, wanted = batch.droppable[unit] or {}, {}
   local bytes, temp, limit, temp_limit = batch.bytes + growth - freed, batch.temp - temp_freed, batch.limit, batch.temp_limit
   if growth > 0 and limit > 0 and bytes > limit then return STORE end
@@ -80,7 +80,7 @@ local function judge(batch, unit, messages, growth, settles_at)
 end
 
 -- Whether a unit might pass the limit of a log, its own settles not looked at, or appends to one that is shut.
-local function meets_log(batch, messages)
+local function is_rejected_by_log(batch, messages)
   if not (batch.some_log_limited or batch.any_shut) then return false end
   local wanted = {}
   for _, message in ipairs(messages) do
@@ -90,7 +90,7 @@ local function meets_log(batch, messages)
       if batch.shut[index] then return true end
       if log_limit > 0 then
         wanted[index] = (wanted[index] or 0) + #message.stored
-        if log_used(batch, index) + wanted[index] > log_limit then return true end
+        if used_bytes_of(batch, index) + wanted[index] > log_limit then return true end
       end
     end
   end
@@ -98,7 +98,7 @@ local function meets_log(batch, messages)
 end
 
 -- What refuses a unit, if anything. Most are far from every limit: only one that might meet one is judged.
-local function refusal(batch, unit, messages, limited, settles_at)
+local function refusal_reason(batch, unit, messages, limited, settles_at)
   local growth = 0 -- of jobs
   for _, job in ipairs(batch.jobs_of[unit] or {}) do
     if job.new then growth = growth + #job.record + JOB_BYTES
@@ -112,7 +112,7 @@ local function refusal(batch, unit, messages, limited, settles_at)
   end
   local store_met = batch.limit > 0 and added > 0 and batch.bytes + added > batch.limit
   local temp_met = temp_added > 0 and batch.temp + temp_added > temp_limit
-  if store_met or temp_met or meets_log(batch, messages) then return judge(batch, unit, messages, growth, settles_at) end
+  if store_met or temp_met or is_rejected_by_log(batch, messages) then return check_limits(batch, unit, messages, growth, settles_at) end
 end
 
 -- Leave a unit out. What follows into the same logs must not overtake what found no room; a job that is gone stands in nobody's way.
