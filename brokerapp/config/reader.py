@@ -44,7 +44,7 @@ _MESSAGE_POLICY = "messageAuthorizationPolicy"
 
 
 def read_config(path: str | Path, properties: Mapping[str, str] | None = None) -> BrokerConfig:
-    """The broker that the file describes.
+    """Read a configuration file and return the broker that it describes.
 
     Placeholders get their values from the property files it names, from `properties`, from environment variables, and
     those of ActiveMQ's folders from where it lies. Raises ConfigurationRefused, which names the line and the rule.
@@ -68,7 +68,7 @@ FOLDERS = ("activemq.conf", "activemq.base", "activemq.home", "activemq.data")
 
 
 def _folders(conf: Path) -> dict[str, str]:
-    """What ActiveMQ's start script sets when nobody says otherwise."""
+    """Return the folders that ActiveMQ's start script sets by default."""
     base = conf.parent if conf.name == "conf" else conf
     return {"activemq.conf": str(conf), "activemq.base": str(base), "activemq.home": str(base)}
 
@@ -85,7 +85,7 @@ _MADE_ELSEWHERE = {"networkConnector": "; here Topology, New connector makes one
 def import_definitions(
     text: str | bytes, properties: Mapping[str, str] | None = None, *, adds: bool = False
 ) -> tuple[Definitions, tuple[ImportFinding, ...]]:
-    """The definitions in the text of an activemq.xml, or of a fragment of one, and the report on all of it.
+    """Return the definitions in the text of an activemq.xml, or of a fragment of one, and the import report.
 
     They shall stand alone, with the virtual topic that ActiveMQ has built in where the text has no section of its own,
     or, if it `adds`, beside others: then just what the text says. Placeholders for folders have a value wherever a
@@ -97,7 +97,7 @@ def import_definitions(
 
 
 def _as_imported(finding: ImportFinding) -> ImportFinding:
-    """What became of it where only definitions are taken."""
+    """Return the finding as it applies where only definitions are taken."""
     counts_at_start = finding.what in (ImportOutcome.TAKEN, ImportOutcome.ADAPTED) or finding.locks_out
     if finding.defines or not counts_at_start:
         return finding
@@ -105,7 +105,7 @@ def _as_imported(finding: ImportFinding) -> ImportFinding:
 
 
 def parse_config(text: str | bytes, properties: Mapping[str, str], folder: Path | None = None) -> BrokerConfig:
-    """The broker that the text describes. Files it names are read if it has a folder. Raises ConfigurationRefused."""
+    """Return the broker that the text describes. Files it names are read only with a folder."""
     return _parse(text, LoadContext(properties, folder))
 
 
@@ -158,7 +158,7 @@ def _read_broker(broker: Element) -> BrokerConfig:
 
 
 def _with_built_in(config: BrokerConfig, root: Element) -> BrokerConfig:
-    """The configuration before its parts are read."""
+    """Return the configuration with ActiveMQ's built-in virtual destinations, before its parts are read."""
     found = tuple(_built_in(config, root.load_context.adds))
     return replace(config, definitions=Definitions(virtual_destinations=found))
 
@@ -216,7 +216,7 @@ def _interceptors(config: BrokerConfig, element: Element) -> BrokerConfig:
 
 
 def _with_definitions(config: BrokerConfig, element: Element, found: tuple[VirtualDestination, ...]) -> BrokerConfig:
-    """The configuration with these virtual destinations in place of the built-in ones."""
+    """Return the configuration with these virtual destinations in place of the built-in ones."""
     definitions = replace(config.definitions, virtual_destinations=found)
     times = Counter(each.id for each in found)
     if repeated := next((each for each in found if times[each.id] > 1), None):

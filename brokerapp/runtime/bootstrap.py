@@ -1,4 +1,4 @@
-"""Wiring: the one place where configuration, store and node are put together."""
+"""Builds nodes from the environment or a configuration file."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ INSTALLATION_GRANTS = tuple(
 
 
 async def start_node(environment: Environment, authenticate: Authenticate | None) -> HostedNode:
-    """The node of an installation (`make run`): it listens when this returns, and starts again when it had to end."""
+    """Start the node of an installation (`make run`): it listens when this returns, and restarts after failures."""
     config = _installed(environment)
     if problems := listen_addresses(config)[1]:
         raise ConfigurationRefused("; ".join(problems))
@@ -52,7 +52,7 @@ async def start_node(environment: Environment, authenticate: Authenticate | None
 
 
 def _installed(environment: Environment) -> BrokerConfig:
-    """The configuration of an installation: the environment's ports, the users' rights, ActiveMQ's defaults else."""
+    """Return the configuration of an installation: the environment's ports, the users' permissions, defaults else."""
     config = default_config(environment.broker_name, environment.stomp_port, environment.bind)
     extra = (
         TransportConnector(scheme, scheme, environment.bind, port) for scheme, port in environment.extra_ports.items()
@@ -81,7 +81,7 @@ def node_config(
     impose: bool = False,
     trace: bool = True,
 ) -> NodeConfig:
-    """What a node needs of a configuration.
+    """Return the settings of a node for this broker configuration.
 
     `impose`: its definitions replace those of the store when the file changed.
     """
@@ -135,19 +135,19 @@ def node_config(
 
 
 def link_tls(config: BrokerConfig) -> LinkTls:
-    """How nodes of a broker speak TLS with each other. Raises ConfigurationRefused."""
+    """Return the TLS contexts for links between nodes of a broker. Raises ConfigurationRefused."""
     return LinkTls(*mutual_contexts(config.tls))
 
 
 def auto_destroy_after(config: BrokerConfig) -> int:
-    """Milliseconds without use after which auto-created destinations go; 0: they stay, as in ActiveMQ."""
+    """Return the milliseconds without use after which auto-created destinations are deleted; 0: never."""
     if config.auto_destroy_after is None:
         return AUTO_DESTROY_AFTER_MS if config.cluster is not None else 0
     return max(0, config.auto_destroy_after)
 
 
 def listen_addresses(config: BrokerConfig) -> tuple[tuple[ListenAddress, ...], tuple[str, ...]]:
-    """Where to listen, and a sentence for each connector of STOMP that cannot be served.
+    """Return where to listen, and a sentence for each STOMP connector that cannot be served.
 
     The report on the file names connectors that speak another protocol.
     """
@@ -186,7 +186,7 @@ def _listen(connector: TransportConnector, config: BrokerConfig) -> ListenAddres
 
 
 def authenticator(authentication: Authentication | None) -> Authenticate | None:
-    """The users of a configuration file; None when everybody may come in."""
+    """Return a function that checks the users of a configuration file; None when everybody may connect."""
     if authentication is None:
         return None
     users = {user.name: user for user in authentication.users}

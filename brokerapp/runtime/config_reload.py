@@ -1,4 +1,4 @@
-"""Reloading: a node started from a file routes by what the file says now (ActiveMQ's runtimeConfigurationPlugin).
+"""Applies changes of the configuration file to a running node (ActiveMQ's runtimeConfigurationPlugin).
 
 Virtual destinations and policies change at once, as when an operator changes them; what else the file says counts when
 the node starts the next time. A file that cannot be used changes nothing, and is complained about once.
@@ -23,14 +23,14 @@ SHORTEST_PERIOD_MS = 100
 
 
 def period_ms(config: BrokerConfig) -> int:
-    """How often the file is looked at, milliseconds; 0: never, as without the plugin or its checkPeriod."""
+    """Return how often the file is checked, in milliseconds; 0: never, as without the plugin or its checkPeriod."""
     periods = [dict(plugin.options).get(PERIOD, "0") for plugin in config.plugins if plugin.name == PLUGIN]
     wanted = max((int(each) for each in periods if each.strip().isdecimal()), default=0)
     return max(wanted, SHORTEST_PERIOD_MS) if wanted else 0
 
 
 async def watch_file(path: Path, properties: Mapping[str, str], period: int, node: Node) -> None:
-    """Look at the file every `period` milliseconds, until cancelled."""
+    """Check the file every `period` milliseconds and apply its definitions when it changed, until cancelled."""
     seen = _stamp(path)
     while True:
         await asyncio.sleep(period / 1000)
@@ -50,7 +50,7 @@ async def watch_file(path: Path, properties: Mapping[str, str], period: int, nod
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:
-    """What tells one state of a file from the next; None when it is not there."""
+    """Return what distinguishes two states of a file; None when it does not exist."""
     try:
         state = path.stat()
     except OSError:

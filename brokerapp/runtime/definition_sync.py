@@ -1,4 +1,4 @@
-"""InForce: which definitions a node routes by, those of the store or those its configuration puts there."""
+"""DefinitionSync: keeps a node at the definitions of the store, or stores those of its configuration."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from brokerapp.system.clock import now_ms
 
 
 class DefinitionSync:
-    """The definitions in the store, as a node sees them."""
+    """Keeps a node at the definitions of the store."""
 
     def __init__(self, store: DefinitionStore) -> None:
         self._store = store
 
     async def load_or_define(self, configured: Definitions, impose: bool) -> Definitions:
-        """Those in force: the store's, unless it has none, or `impose` is set and a file says something new.
+        """Return the active definitions; store the configured ones first if there are none, or if `impose` is set.
 
         Another node may begin in the same moment: whoever comes second takes what the first put there.
         """
@@ -33,7 +33,7 @@ class DefinitionSync:
                 return _load(await self._define(version, wanted, "as configured"), wanted)
 
     async def impose(self, definitions: Definitions, source: str) -> tuple[int, bool]:
-        """Put these in force if the source says something else than it did last time; the version, and whether."""
+        """Store these definitions if the source changed since last time; return the version, and whether it did."""
         wanted = _dump(definitions)
         while True:
             version, _ = await self._store.read()
@@ -43,7 +43,7 @@ class DefinitionSync:
                 return await self._define(version, wanted, f"{source} changed"), True
 
     async def newer_than(self, version: int) -> Definitions | None:
-        """Those in force, if they are not of this version any more."""
+        """Return the active definitions if they are not of this version."""
         current, text = await self._store.read()
         return _load(current, text) if text is not None and current != version else None
 

@@ -24,7 +24,7 @@ GROWTH_PERCENT = 100
 
 
 class DiskWatch:
-    """Keeps `limits.disk` true, and calls `changed` when the level is another one.
+    """Updates `limits.disk`, and calls `changed` when its level changes.
 
     A rewrite of the append-only file needs space for all that the store holds, before it gives space back: the server
     may begin one only where there is enough, and is told to when that is what the disk is full of.
@@ -37,7 +37,7 @@ class DiskWatch:
         self._sized_ms = 0
 
     async def run(self) -> None:
-        """Watch until cancelled."""
+        """Check the disk periodically until cancelled."""
         while True:
             await self.check()
             if self._limits.disk.is_scarce or not self._may_rewrite:
@@ -45,7 +45,7 @@ class DiskWatch:
             await asyncio.sleep(SCARCE_SECONDS if self._limits.disk.is_scarce else CHECK_SECONDS)
 
     async def check(self) -> None:
-        """Look once."""
+        """Check the disk once."""
         before = self._limits.disk
         try:
             committed = self._limits.committed_bytes

@@ -1,4 +1,4 @@
-"""Pump: gives out what is due, once a tick of the event loop, as long as its node is sure to be a member."""
+"""DispatchLoop: dispatches once per tick of the event loop, while its node is certain to be a member."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ UNSURE_SECONDS = 0.05
 
 
 class DispatchLoop:
-    """That of a node, which gives out nothing any more when it has `failed`."""
+    """Runs rounds of dispatch of a node, until it has `failed`."""
 
     def __init__(self, failed: asyncio.Future[None]) -> None:
         self._failed = failed
@@ -20,17 +20,17 @@ class DispatchLoop:
         self._unsure: asyncio.TimerHandle | None = None  # of the next look whether anything may be given out
 
     def attach(self, broker: Broker, membership: NodeMembership) -> None:
-        """This is what is given out from, and who says whether it may be."""
+        """Dispatch for this broker, as long as its membership is certain."""
         self._broker, self._membership = broker, membership
 
     def request(self) -> None:
-        """Give out what is due, at the end of this tick."""
+        """Run a round of dispatch at the end of this tick."""
         if not self._requested:
             self._requested = True
             asyncio.get_running_loop().call_soon(self.run)
 
     def run(self) -> None:
-        """Do so now."""
+        """Run a round of dispatch now."""
         self._requested = False
         if self._failed.done():
             return
@@ -48,6 +48,6 @@ class DispatchLoop:
         self.request()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Cancel the next check of the membership."""
         if self._unsure is not None:
             self._unsure.cancel()

@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 
 
 class HostedNode:
-    """The runs of one node, one after the other. `make`: a node that was not started yet."""
+    """Runs a node within another process and restarts it after failures. `make` creates a node that is not started."""
 
     def __init__(self, make: Callable[[], Node]) -> None:
         self._make, self._rejoining = make, RestartBackoff()
@@ -23,11 +23,11 @@ class HostedNode:
 
     @property
     def addresses(self) -> list[str]:
-        """Where it listens now."""
+        """Return the addresses it listens on now."""
         return self.node.addresses
 
     async def start(self) -> None:
-        """Run it; raises what keeps the first run from starting."""
+        """Start the node; raises what keeps the first run from starting."""
         self.node = self._make()
         try:
             await self.node.start()
@@ -37,14 +37,14 @@ class HostedNode:
         self._watching = asyncio.create_task(self._watch(), name="hosted node")
 
     async def stop(self) -> None:
-        """End it cleanly."""
+        """Stop the node cleanly."""
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.wait({self._watching})
         await self.node.stop()
 
     async def _watch(self) -> None:
-        """Run it again whenever a run ended, until that makes no sense any more."""
+        """Restart the node whenever a run ends, until that makes no sense any more."""
         loop = asyncio.get_running_loop()
         while True:
             began = loop.time()

@@ -34,7 +34,7 @@ class ListenAddress:
 
     @property
     def scheme(self) -> str:
-        """What its address begins with."""
+        """Return the scheme of its address."""
         return Transport(self.tls is not None, self.websocket).scheme
 
 
@@ -67,7 +67,7 @@ class _Listener:
 
 
 class Listeners:
-    """All that a node listens on. Connections number themselves across them."""
+    """All listeners of a node. Connections are numbered across them."""
 
     def __init__(self, broker: Broker, authenticate: Authenticate | None, pump: Callable[[], None]) -> None:
         self._broker, self._authenticate, self._pump = broker, authenticate, pump
@@ -78,7 +78,7 @@ class Listeners:
         self._open: list[_Listener] = []
 
     async def open(self, listen: ListenAddress) -> None:
-        """Listen there as well. Raises ConfigurationRefused when that cannot be."""
+        """Listen on this address, too. Raises ConfigurationRefused when it cannot be had."""
         endpoint = ConnectorState(
             self._broker, self._authenticate, self._pump, self._numbers, listen.name, listen.limits, listen.conventions
         )
@@ -106,12 +106,12 @@ class Listeners:
 
     @property
     def addresses(self) -> list[str]:
-        """Where it is listened, as URIs, in the order of the configuration."""
+        """Return the addresses it listens on as URIs, in the order of the configuration."""
         return [each.address for each in self._open]
 
     @property
     def announced_addresses(self) -> dict[str, list[str]]:
-        """Where brokers of its network find it: addresses by the group that is told of them."""
+        """Return the addresses to announce, by discovery group."""
         found: dict[str, list[str]] = {}
         for each in self._open:
             if each.discovery:
@@ -120,7 +120,7 @@ class Listeners:
         return found
 
     def stats(self) -> list[ListenerStats]:
-        """Numbers of each."""
+        """Return the statistics of each listener."""
         return [
             ListenerStats(
                 each.endpoint.name,
@@ -133,7 +133,7 @@ class Listeners:
         ]
 
     def stop(self) -> None:
-        """Take no more connections, and hear those that are there no more."""
+        """Accept no more connections, and take no more commands from open ones."""
         self.close()
         for each in self._open:
             each.endpoint.stop()
@@ -147,6 +147,6 @@ class Listeners:
             each.close_all()
 
     def close(self) -> None:
-        """Take no more connections; those that are there stay."""
+        """Accept no more connections; open ones stay."""
         for each in self._open:
             each.server.close()

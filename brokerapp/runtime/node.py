@@ -60,7 +60,7 @@ CLOSE_SECONDS = 2.0
 
 
 class Node:
-    """Runs from `start` until `stop`, or until `failed` is set because it cannot go on."""
+    """A running node of a broker, from `start` until `stop`, or until `failed` is set because it cannot go on."""
 
     def __init__(self, config: NodeConfig, authenticate: Authenticate | None = None) -> None:
         self.config, self._authenticate = config, authenticate
@@ -155,7 +155,7 @@ class Node:
         await self._status_reporter.send_heartbeat()
 
     def _background_work(self) -> dict[str, Callable[[], Awaitable[None]]]:
-        """What is done side by side as long as the node runs, beside committing, by its name."""
+        """Return the tasks that run as long as the node, beside the group commit, by name."""
         work_by_name = {
             "discards": self._committer.run_discards,
             "tick": self._tick,
@@ -178,7 +178,7 @@ class Node:
         return work_by_name
 
     async def _join_cluster(self, terms: ClusterSettings, trust: ClientContexts) -> None:
-        """Be a broker of its cluster."""
+        """Take part in the broker's cluster."""
         record = read_record(*await self._store.cluster_record.read())
         desk = AdminRequests(self.broker, self._committer, self._dispatch_loop.request, self._refresh)
         self._applying = ChangeApplier(self.broker, desk)
@@ -190,7 +190,7 @@ class Node:
         self.cluster_links = ClusterLinks(self.config.broker, self.broker.cluster, trust)
 
     async def _make_broker(self, definitions: Definitions) -> Broker:
-        """The broker, which knows its limits and how much the store holds."""
+        """Create the broker with its limits and the store's current usage."""
         memory = await self._store.server.memory()
         if found := durability_loss({**memory, "kept": self.config.settings.keeps_messages}):
             logger.warning("not durable: %s; %s", found, REMEDY)
@@ -211,7 +211,7 @@ class Node:
         return broker
 
     async def _take_part(self, last: int) -> None:
-        """Take part in what other nodes do: they know us first, then we know the logs, then some are ours."""
+        """Join the other nodes: they learn of this one, it learns of the logs, then it takes over some."""
         await self._unless_failed(self.membership.settled(known=False))
         await self._unless_failed(self.broker.placement.past.learn())
         states = await self._store.logs.recover()
@@ -279,9 +279,7 @@ class Node:
         await self._tasks.end()
 
     async def was_expelled(self) -> bool:
-        """Whether it failed because others took it for dead, and nobody has taken its name since: the store says so,
-        which may be away just then.
-        """
+        """Return whether it was expelled and its name is still free; asks until the store answers."""
         was_fenced = self.failed.done() and isinstance(self.failed.exception(), Fenced)
         return was_fenced and await self._is_free(self.config.node)
 

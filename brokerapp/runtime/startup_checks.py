@@ -1,4 +1,4 @@
-"""Predecessors: who else has, or had, the store of a node that starts, and what they left there."""
+"""Checks other and former nodes on the store of a node that starts, and recovers their logs."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ logger = logging.getLogger(__name__)
 
 
 async def check_other_nodes(nodes: NodeStore, config: NodeConfig) -> None:
-    """Raise ConfigurationRefused when this node cannot be one beside those that live."""
+    """Raise ConfigurationRefused when this node is not compatible with the live ones."""
     (_, members), living, own = await nodes.members(), await nodes.live_names(), config.node
     others = {name: about for name, about in members.items() if name in living and name != own}
     check_compatibility(own, own != ONLY_NODE, config.cluster is not None, others)
 
 
 async def wait_for_former_node(nodes: NodeStore, config: NodeConfig) -> None:
-    """Wait until a former node of this broker is gone for certain."""
+    """Wait until a former node of this name is certainly gone."""
     while not config.owns_store and (former := (await nodes.statuses()).get(config.node)) is not None:
         if _is_dead_here(former):
             return
@@ -33,7 +33,7 @@ async def wait_for_former_node(nodes: NodeStore, config: NodeConfig) -> None:
 
 
 async def recover_logs(logs: LogStore, config: NodeConfig, session: str) -> list[LogState]:
-    """The logs as the last node left them, or none when the broker is to begin anew."""
+    """Return the logs as the last node left them; none when the broker is to start empty."""
     found = await logs.recover()
     if not config.settings.delete_all_messages_on_startup:
         return found

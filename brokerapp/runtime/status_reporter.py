@@ -1,4 +1,4 @@
-"""Reporting: what a node tells of itself once a second: that it lives, its numbers, and the trace."""
+"""StatusReporter: publishes a node's heartbeat, statistics and trace once a second."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MAX_LISTED_CONNECTIONS = 1_000
 
 
 class StatusReporter:
-    """`snapshot` is the version of the numbers that were told last; `beat` tells the store that the node lives.
+    """Publishes a node's heartbeat, statistics and trace once a second.
 
     `rollbacks`: those of the store so far. Another one ends the node.
     """
@@ -55,7 +55,7 @@ class StatusReporter:
         self._started_ms = now_ms()
 
     async def publish(self) -> None:
-        """The numbers and the trace: not while the same is told already, nor where acknowledgements have no space."""
+        """Write statistics and trace, unless acknowledgements have no disk space."""
         if not self._limits.disk.may_commit:
             return
         await self.write_stats()
@@ -64,14 +64,14 @@ class StatusReporter:
         await self.flush_trace()
 
     async def publish_final(self) -> None:
-        """What is left to be told when the node stops."""
+        """Write what is left when the node stops."""
         self.record_depths(CHANGED)
         await self.flush_trace(everything=True)
         while self._stats.changed:
             await self.write_stats()
 
     async def send_heartbeat(self) -> None:
-        """Say that the node lives, and how it is; know how much memory the store's server has left."""
+        """Write the node's status as a heartbeat, and read how much memory the store's server has left."""
         if not self._limits.disk.may_report:
             return
         memory = await self._store.server.memory()
@@ -102,7 +102,7 @@ class StatusReporter:
         await self._beat({**status.to_json(), **whereabouts})
 
     async def write_stats(self) -> None:
-        """The numbers of destinations that changed."""
+        """Write the statistics of destinations that changed."""
         changed, gone = self._stats.take_changes()
         if not changed and not gone:
             return
@@ -125,7 +125,7 @@ class StatusReporter:
         self._stats.told_gone(gone, self._snapshot)
 
     def record_depths(self, why: str = "") -> None:
-        """Record where the depths of queues stand: of all for this reason, else where they changed."""
+        """Record the depths of queues: of all for this reason, else of those that changed."""
         self._depths.forget(log.name for log in self._broker.queues if log.away)
         depths = {log.name: log.depth for log in self._broker.queues if not log.away}
         if why == START:
@@ -133,7 +133,7 @@ class StatusReporter:
         self._depths.record(time.time_ns() // 1000, depths, why)
 
     async def flush_trace(self, everything: bool = False) -> None:
-        """Once a second all that waits, in batches; a batch the store does not take is lost, and counted."""
+        """Write waiting trace events in batches; a batch the store does not take is dropped and counted."""
         while (batch := self._recorder.take_batch(BATCH_EVENTS)) is not None:
             if self._broker.routing.table.samples_traces:
                 batch = sample_batch(batch, self._choice_of)
@@ -147,6 +147,6 @@ class StatusReporter:
                 return
 
     def _choice_of(self, original: str) -> SamplingRule:
-        """What is recorded of messages sent there."""
+        """Return the sampling rule for messages sent to this destination."""
         policy = self._broker.routing.table.policy_for(Destination.parse(original))
         return EVERYTHING if policy is None else sampling_rule(policy.record_one_in, policy.record_properties)

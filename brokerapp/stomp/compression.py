@@ -1,4 +1,4 @@
-"""Compression: bodies that are shorter on the way between two brokers (useCompression of a network connector). Pure."""
+"""Compresses bodies that are sent between two brokers (useCompression of a network connector). Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LEVEL = 1
 
 
 def compress(headers: Mapping[str, str], body: bytes) -> tuple[Mapping[str, str], bytes]:
-    """Headers and body of a SEND, compressed where that makes it shorter."""
+    """Return headers and body of a SEND, compressed where that makes it shorter."""
     if len(body) < MIN_BODY_BYTES or len(smaller := zlib.compress(body, _LEVEL)) >= len(body):
         return headers, body
     encoding = _BYTES if "content-length" in headers else _TEXT
@@ -25,7 +25,7 @@ def compress(headers: Mapping[str, str], body: bytes) -> tuple[Mapping[str, str]
 
 
 def decompress(headers: Mapping[str, str], body: bytes, limit: int) -> tuple[dict[str, str], bytes]:
-    """The inverse. Raises RequestRefused for what is not packed so, or longer than `limit` bytes."""
+    """Undo compress. Raises RequestRefused for another encoding, or a body longer than `limit` bytes."""
     own = {name: value for name, value in headers.items() if name not in (ENCODING_HEADER, "content-length")}
     if headers[ENCODING_HEADER] not in (_BYTES, _TEXT):
         raise RequestRefused(f"{ENCODING_HEADER}:{headers[ENCODING_HEADER][:40]} is not known here")

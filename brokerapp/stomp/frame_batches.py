@@ -1,4 +1,4 @@
-r"""Runs: frames of one read that follow each other and are alike, read at once. Pure; what frames.py reads fastest.
+r"""Reads consecutive frames that are alike at once. Pure; the fast path of frames.py.
 
 There are two: plain ACKs (1.2), and SENDs that differ in receipt, length and body only. A head is learnt when it comes
 the first time, taken apart at the values that change:
@@ -53,7 +53,7 @@ class SendHead:
 
 @dataclass(slots=True)
 class SendFrameBatch:
-    """A run of SENDs. `receipts` has None where none is wanted."""
+    """SENDs with the same head. `receipts` has None where none is wanted."""
 
     head: SendHead
     receipts: list[str | None]
@@ -63,7 +63,7 @@ class SendFrameBatch:
 
 @dataclass(slots=True)
 class AckFrameBatch:
-    """A run of plain ACKs."""
+    """Plain ACKs that follow each other."""
 
     ids: list[str]
     command = "ACK"
@@ -75,13 +75,13 @@ class AckFrameBatch:
 
 
 def read_acks(buffer: bytes, start: int) -> tuple[AckFrameBatch, int] | None:
-    """The plain ACKs that begin here, and where they end; None when there is none."""
+    """Read the plain ACKs that begin here, and return where they end; None when there is none."""
     found = _ACKS.match(buffer, start)
     return found and (AckFrameBatch(_ACK_ID.findall(found[0].decode())), found.end())
 
 
 def learn_head(buffer: bytes, start: int) -> SendHead | None:
-    """The head of the SEND that begins here, if it is one of those that can be recognised by their bytes."""
+    """Return the head of the SEND that begins here, if later ones can be recognised by its bytes."""
     end = buffer.find(b"\n\n", start, start + MAX_CACHED_HEAD_BYTES)
     if end < 0 or any(buffer.find(each, start, end) >= 0 for each in _NOT_PLAIN):
         return None
@@ -101,12 +101,12 @@ def _head(fixed: tuple[bytes, ...], names: tuple[bytes, ...]) -> SendHead:
 
 
 def _fixed_parts(fixed: tuple[bytes, ...], names: tuple[bytes, ...]) -> list[bytes]:
-    """What stands before, between and behind the values that change."""
+    """Return the bytes before, between and after the values that change."""
     return [b"%b\n%b:" % each for each in zip(fixed, names, strict=False)] + [fixed[-1] + b"\n\n"]
 
 
 def read_sends(head: SendHead, buffer: bytes, start: int, max_body: int) -> tuple[SendFrameBatch, int] | None:
-    """The SENDs with this head that are whole and begin here, and where they end; None when there is none."""
+    """Read the complete SENDs with this head that begin here, and return where they end; None when there is none."""
     first, others, after_first = head.first, head.others, len(head.first)
     receipts: list[str | None] = []
     bodies: list[bytes] = []

@@ -47,7 +47,7 @@ class Frame:
 
     @property
     def receipts(self) -> list[str | None]:
-        """As a run has them."""
+        """Return its receipt in a list, as batches do."""
         return [self.headers.get("receipt")]
 
 
@@ -76,7 +76,7 @@ class FrameParser:
         return not self._chunks
 
     def feed(self, data: bytes) -> Iterator[Frame | FrameBatch]:
-        """The frames that these bytes complete, those that are alike in runs."""
+        """Yield the frames that these bytes complete; frames that are alike come in batches."""
         self._chunks.append(data)
         self._held_bytes += len(data)
         if self._held_bytes < self._needed_bytes or (self._until_nul and b"\0" not in data):
@@ -102,7 +102,7 @@ class FrameParser:
                 self._chunks.insert(0, rest)
 
     def _batch_at(self, buffer: bytes, start: int) -> tuple[FrameBatch, int] | None:
-        """The run that begins here, and where it ends; None for what must be looked at frame by frame."""
+        """Return the batch that begins here and where it ends; None for what must be read frame by frame."""
         if self.version == "1.0":
             return None
         if buffer.startswith(b"SEND\n", start):

@@ -1,4 +1,4 @@
-"""Heads: a frame's command and headers, from bytes to text, with the limits they have. Pure; see frames.py."""
+"""Parses the command and headers of a frame, within their limits. Pure; see frames.py."""
 
 from __future__ import annotations
 

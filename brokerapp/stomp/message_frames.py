@@ -1,4 +1,4 @@
-"""MESSAGE frames: what a client is given, as its version, its names for destinations and its subscriptions want it."""
+"""Writes MESSAGE frames for a client's version, destination names and subscriptions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from brokerapp.stomp.session import StompSession
 
 
 class MessageFrames:
-    """Writes those of one client."""
+    """Writes the MESSAGE frames of one client."""
 
     def __init__(self, session: StompSession, client: Client) -> None:
         self._session, self._client = session, client
@@ -61,7 +61,7 @@ class MessageFrames:
         return message if head is message.head else replace(message, head=head)
 
     def _prefix(self, subscription: Subscription, entry: LogEntry) -> bytes:
-        """The first lines of what a subscription gets from where this entry is from."""
+        """Return the first lines of MESSAGE frames for this subscription and this entry's destination."""
         destination = entry.shown or Destination.parse(entry.log).stomp
         destination = self._client.temporary_names.get(destination, destination)
         prefix = self._session.server_frames.message_prefix(destination, subscription.id)

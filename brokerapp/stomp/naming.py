@@ -1,4 +1,4 @@
-"""Naming: how STOMP clients name destinations, where that is not how the broker does.
+"""DestinationNaming: translates the destination names of STOMP clients into the broker's.
 
 `/temp-queue/NAME` means a destination of the connection's own; to everybody else it is `/remote-temp-queue/ID`. A
 header (`destination-type`, `subscription-type`) or a prefix of the connector's says whether a plain name is that of a
@@ -37,26 +37,26 @@ _TEMPORARY = tuple(form for form in _TYPED if "temp-" in form)
 
 
 class DestinationNaming:
-    """The names one connection uses. Texts may be lists, of which each element is named by itself."""
+    """Resolves destination names of one connection. Texts may be lists, whose elements are resolved one by one."""
 
     def __init__(self, own: OwnTemporary, conventions: NamingConventions = PLAIN) -> None:
         self._create_own, self._conventions = own, conventions
         self.is_plain = conventions.are_plain  #: names mean here what they mean everywhere
 
     def resolve_send(self, text: str, headers: Mapping[str, str]) -> str:
-        """Where a SEND goes. Raises RequestRefused."""
+        """Return the destination of a SEND. Raises RequestRefused."""
         return self._resolve_list(text, self._resolve_name, SEND_TYPE, headers.get(SEND_TYPE))
 
     def resolve_subscribe(self, text: str, headers: Mapping[str, str]) -> str:
-        """What a SUBSCRIBE, or UNSUBSCRIBE, names. Raises RequestRefused."""
+        """Return the destination of a SUBSCRIBE or UNSUBSCRIBE. Raises RequestRefused."""
         return self._resolve_list(text, self._resolve_consumer_queue, SUBSCRIBE_TYPE, headers.get(SUBSCRIBE_TYPE))
 
     def resolve_reply_to(self, text: str) -> str:
-        """What a reply-to names, if it names anything: it may be any text."""
+        """Return the destination of a reply-to; other text stays as it is."""
         return LIST_SEPARATOR.join(map(self._resolve_own, text.split(LIST_SEPARATOR))) if _OWN in text else text
 
     def routing_type_by_prefix(self, text: str) -> RoutingType | None:
-        """What the connector's prefix says of a destination; None where it has none."""
+        """Return the routing type of the destination's prefix; None without one."""
         return self._conventions.without_prefix(text.strip())[1]
 
     def _resolve_list(

@@ -1,4 +1,4 @@
-"""Foreign: clients that speak another protocol than STOMP, known by the first bytes they send. Pure."""
+"""Detects clients of other protocols than STOMP by the first bytes they send. Pure."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def detect_protocol(beginning: bytes) -> str | None:
 
 
 class ForeignClientReports:
-    """Which foreign clients the log told of lately."""
+    """Limits how often the log reports clients of other protocols."""
 
     def __init__(self) -> None:
         self._at: dict[tuple[str, str], float] = {}
 
     def is_due(self, protocol: str, host: str, now: float) -> bool:
-        """Whether the log is to tell of a client of this protocol and host; then it counts as told."""
+        """Return whether to report a client of this protocol and host now; then it counts as reported."""
         last = self._at.get((protocol, host))
         if last is not None and now - last < REPORT_INTERVAL_SECONDS:
             return False

@@ -1,4 +1,4 @@
-"""What the headers of SEND mean: which are properties of the message, and which say something about it.
+"""Interprets the headers of SEND: properties of the message, and instructions to the broker.
 
 ActiveMQ's JMS names set the STOMP headers of the same meaning.
 """
@@ -56,7 +56,7 @@ _PREFIXES = {
 
 
 def apply_jms_names(headers: dict[str, str]) -> dict[str, str]:
-    """The headers, STOMP's in the place of JMS' names."""
+    """Return the headers with STOMP's names in place of JMS names."""
     if JMS_SETTERS.keys().isdisjoint(headers):
         return headers
     result = {JMS_SETTERS.get(name, name): value for name, value in headers.items()}
@@ -68,13 +68,13 @@ def apply_jms_names(headers: dict[str, str]) -> dict[str, str]:
 
 
 def _in_stomp_form(text: str) -> str:
-    """How STOMP writes a destination; what is none stays as it is."""
+    """Return a destination as STOMP writes it; other text stays as it is."""
     scheme, _, name = text.partition("://")
     return _PREFIXES[scheme] + name if scheme in _PREFIXES else text
 
 
 def properties_of(headers: dict[str, str]) -> str:
-    """The header lines of the message that come from its sender."""
+    """Return the header lines of the message that come from its producer."""
     lines = ""
     for name, value in headers.items():
         if name not in NOT_PROPERTIES:
@@ -83,7 +83,7 @@ def properties_of(headers: dict[str, str]) -> str:
 
 
 def origin_of(headers: dict[str, str]) -> str:
-    """The header lines that say where a bridge's message was sent, there; of what else it says nothing is our word."""
+    """Return the header lines that say where a bridged message was sent to at its broker."""
     if ORIGIN not in headers:
         return ""
     came = {name: value for name, value in headers.items() if name not in NOT_PROPERTIES}
@@ -92,12 +92,12 @@ def origin_of(headers: dict[str, str]) -> str:
 
 
 def priority_of(headers: dict[str, str]) -> int:
-    """From 0 to 9. Raises RequestRefused."""
+    """Return the priority, from 0 to 9. Raises RequestRefused."""
     return min(9, max(0, number_of(headers, "priority"))) if "priority" in headers else DEFAULT_PRIORITY
 
 
 def has_content_length(headers: dict[str, str]) -> bool:
-    """Whether consumers are told the length of the body: where the sender gave it, and where it says that it is bytes.
+    """Return whether consumers get a content-length: the producer sent one, or says that the body is bytes.
 
     Only ActiveMQ's Java clients see more of a difference between text and bytes.
     """
@@ -108,7 +108,7 @@ def has_content_length(headers: dict[str, str]) -> bool:
 
 
 def number_of(headers: dict[str, str], name: str) -> int:
-    """The whole number in a header that is there. Raises RequestRefused."""
+    """Return the whole number in a header that is present. Raises RequestRefused."""
     text = headers[name]
     try:
         number = int(text[: MAX_CHARACTERS + 1])

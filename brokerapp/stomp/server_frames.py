@@ -1,4 +1,4 @@
-"""Answers: the frames that a client is sent, as the version of STOMP has them that was agreed on. Pure."""
+"""ServerFrames: writes the frames of the server in the agreed version of STOMP. Pure."""
 
 from __future__ import annotations
 
@@ -16,41 +16,41 @@ _ESCAPE = re.compile(rb"\\.")
 
 
 class ServerFrames:
-    """In one version."""
+    """Writes the frames of the server in one version of STOMP."""
 
     def __init__(self, version: str) -> None:
         self.version, self._quote = version, QUOTES[version]
 
     def connected(self, headers: dict[str, str]) -> bytes:
-        """That a CONNECT was accepted."""
+        """Return the CONNECTED frame that accepts a CONNECT."""
         return encode("CONNECTED", headers, version=self.version)
 
     def receipts(self, ids: Sequence[str]) -> bytes:
-        """A RECEIPT for each."""
+        """Return a RECEIPT frame for each id."""
         if self.version != "1.0" and _TO_ESCAPE.search("".join(ids)):
             ids = [self._quote(id) for id in ids]
         return f"RECEIPT\nreceipt-id:{_BETWEEN_RECEIPTS.join(ids)}\n\n\0\n".encode()
 
     def error(self, error: BrokerError, receipt: str | None = None) -> bytes:
-        """An ERROR that says what was wrong, in one sentence, with the error's stable code."""
+        """Return an ERROR frame with the error's message and stable code."""
         return error_frame(error, receipt, self.version)
 
     def end_of_browse(self, destination: str, subscription: str | None) -> bytes:
-        """What tells a browser that it has seen all."""
+        """Return the MESSAGE frame that ends a browse."""
         return self.message_prefix(destination, subscription) + b"message-id:0\nbrowser:end\n\n\0\n"
 
     def message_prefix(self, destination: str, subscription: str | None) -> bytes:
-        """The first lines of the MESSAGE frames a subscription gets from a destination; 1.0 may have given no id."""
+        """Return the first lines of a subscription's MESSAGE frames; in 1.0 it may have no id."""
         quote = self._quote
         named = "" if subscription is None else f"subscription:{quote(subscription)}\n"
         return f"MESSAGE\ndestination:{quote(destination)}\n{named}".encode()
 
     def header(self, name: str, value: str) -> bytes:
-        """One more header line of a MESSAGE."""
+        """Return one more header line of a MESSAGE frame."""
         return f"{name}:{self._quote(value)}\n".encode()
 
     def translate_head(self, head: bytes) -> bytes:
-        """A message's stored header lines, which are written as 1.2 has them, as this version has them."""
+        """Return a message's stored header lines (written as in 1.2) as this version writes them."""
         if self.version == "1.2" or b"\\" not in head:
             return head
         if self.version == "1.1":
@@ -61,7 +61,7 @@ class ServerFrames:
 
 
 def error_frame(error: BrokerError, receipt: str | None, version: str) -> bytes:
-    """An ERROR."""
+    """Return an ERROR frame."""
     text = str(error)
     headers = {"message": text, "code": error.code, "content-type": "text/plain"}
     if receipt is not None:

@@ -70,7 +70,7 @@ MESSAGE_ID, USER_ID = "message-id", "JMSXUserID"
 
 
 class SessionState(StrEnum):
-    """Of a session."""
+    """State of a STOMP session."""
 
     NEW = "new"
     CONNECTED = "connected"
@@ -78,7 +78,7 @@ class SessionState(StrEnum):
 
 
 class StompSession:
-    """What the client has said so far, as far as the protocol cares."""
+    """Protocol state of one client."""
 
     def __init__(self, naming: DestinationNaming = NO_OWN_NAMES, limits: ConnectionLimits = DEFAULT_LIMITS) -> None:
         self._naming = naming
@@ -91,14 +91,14 @@ class StompSession:
 
     @property
     def version(self) -> str:
-        """The one that was agreed on; 1.0 until then."""
+        """Return the agreed version; 1.0 until CONNECT."""
         return self.server_frames.version
 
     def _enter(self, state: SessionState) -> None:
         self.state, self._handlers = state, HANDLERS[state]
 
     def receive(self, frame: Frame) -> ClientCommand:
-        """What the client asks with this frame. Raises ProtocolError (the end) or RequestRefused (this frame only)."""
+        """Return the command in this frame. Raises ProtocolError (ends the session) or RequestRefused (this frame)."""
         handler = self._handlers.get(frame.command)
         if handler is None:
             handler = self._handlers[self._complete_command(frame)]
@@ -113,7 +113,7 @@ class StompSession:
         raise ProtocolError(self._unexpected_command(frame.command))
 
     def receive_batch(self, run: FrameBatch) -> ClientCommand:
-        """The same for a run of frames; what is raised holds for all of them."""
+        """Return the command in a batch of frames; an error holds for all of them."""
         if self.state is not SessionState.CONNECTED:
             raise ProtocolError(self._unexpected_command(run.command))
         if isinstance(run, AckFrameBatch):
@@ -269,7 +269,7 @@ class StompSession:
         return DisconnectCommand(headers.get("receipt"))
 
     def connected(self, headers: dict[str, str], session: str, broker: str) -> bytes:
-        """The answer to a CONNECT that was accepted; a bridge is told which broker this is, and what it takes."""
+        """Return the CONNECTED frame; a bridge is told which broker this is, and its limits."""
         if self.bridge is not None:
             limits = f"{self._limits.max_body},{self._limits.max_frame or 0}"
             headers = {**headers, BRIDGE_HEADER: broker, LIMITS_HEADER: limits}
@@ -304,7 +304,7 @@ TRANSACTION_ACTIONS = {"BEGIN": BeginCommand, "COMMIT": CommitCommand, "ABORT": 
 
 
 def _heart_beat(text: str, limits: ConnectionLimits) -> tuple[int, int]:
-    """What the server sends and expects, in milliseconds: the client's two numbers, swapped, none below the floor."""
+    """Return the intervals the server sends and expects, in ms: the client's two swapped, none below the floor."""
     parts = text.split(",")
     if len(parts) != 2 or not all(len(part) <= HEART_BEAT_DIGITS and part.strip().isdecimal() for part in parts):
         raise ProtocolError(f"heart-beat:{text[:40]} is not two numbers of milliseconds")

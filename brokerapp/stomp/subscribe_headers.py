@@ -1,4 +1,4 @@
-"""What the headers of SUBSCRIBE and UNSUBSCRIBE ask for beyond a destination: ActiveMQ's options, Artemis' names."""
+"""Interprets the headers of SUBSCRIBE and UNSUBSCRIBE: ActiveMQ's options and Artemis' names."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ WINDOW_SIZE_HEADER = "consumer-window-size"
 
 
 def subscription_name(headers: dict[str, str]) -> str | None:
-    """The name of a durable subscription, if it is about one."""
+    """Return the name of the durable subscription, if there is one."""
     return next((headers[each] for each in SUBSCRIPTION_NAMES if each in headers), None)
 
 
 def options_of(headers: dict[str, str], *, of_bridge: bool) -> dict[str, str]:
-    """The options of a SUBSCRIBE by their names. Raises RequestRefused."""
+    """Return the options of a SUBSCRIBE by name. Raises RequestRefused."""
     options = {
         name[len(ACTIVEMQ_OPTION) :]: value
         for name, value in headers.items()

@@ -25,7 +25,7 @@ GONE = "job"
 
 
 class SettledEntry(Protocol):
-    """An entry to remove."""
+    """An entry to remove from its log."""
 
     log: str  #: where it is
     seq: int
@@ -52,7 +52,7 @@ CopyRow = tuple[str, str, str]
 
 
 class PendingWrite:
-    """What one client asked to be done at once. `done` is called once, with the outcome.
+    """Work of one client that the store does whole or not at all. `on_done` is called once, with the outcome.
 
     `appends`: messages in their stored form, each with its copies.
     `ignores_limits`: it appends what it settles, in another form or place, so that limits do not stand in its way.
@@ -83,37 +83,40 @@ class PendingWrite:
         self.droppable, self.dropped = droppable, ()
 
     def on_done(self, seq: int, refused: str) -> None:
-        """`seq` is the number of the unit's first message, `refused` "", what is full (a log, STORE, TEMP), or GONE."""
+        """Act on the outcome.
+
+        `seq` is the number of the first message; `refused` is "", what is full (a log, STORE, TEMP), or GONE.
+        """
         if self.callback is not None:
             self.callback(seq, refused)
 
     def on_batch_done(self, seq: int, position: int, refused: Mapping[int, str]) -> None:
-        """The outcome of the batch, of which it was the unit at this position."""
+        """Take this write's outcome from that of its batch; `position` counts from 1."""
         self.on_done(seq, refused.get(position, "") if refused else "")
 
     @property
     def count(self) -> int:
-        """How many messages it appends: so many numbers it takes."""
+        """Return the number of messages it appends, each of which takes a sequence number."""
         return len(self.appends)
 
     @property
     def rows_by_message(self) -> list[Sequence[CopyRow]]:
-        """The copies of each message."""
+        """Return the copies of each message."""
         return [rows for _, rows in self.appends]
 
     @property
     def is_non_persistent(self) -> bool:
-        """Whether one of its messages is not persistent."""
+        """Return whether any of its messages is non-persistent."""
         return any(map(is_non_persistent, (stored for stored, _ in self.appends)))
 
     @property
     def cost(self) -> tuple[int, int]:
-        """Copies it makes, and bytes of the messages."""
+        """Return the number of copies it makes, and the bytes of its messages."""
         return sum([len(rows) for _, rows in self.appends]), sum([len(stored) for stored, _ in self.appends])
 
 
 class BatchWrite:
-    """Messages that take the same way, each kept or refused by itself: as many units as messages, told at once.
+    """Messages with the same copies, each stored or refused by itself; the outcome of all is reported at once.
 
     `rows`: the copies of each, as in Unit.
     """
@@ -127,37 +130,37 @@ class BatchWrite:
         self.stored, self.rows = stored, rows
 
     def on_done(self, seq: int, refused: Mapping[int, str]) -> None:
-        """`seq` is the number of the first message; what stood in the way of which, by their places in the run."""
+        """Act on the outcome. `seq` is the number of the first message; `refused` the reason by index in the batch."""
 
     def on_batch_done(self, seq: int, position: int, refused: Mapping[int, str]) -> None:
-        """The outcome of the batch, of which these were the units from this position on."""
+        """Take the outcome of these messages from that of the commit; the first has this `position`."""
         places = range(len(self.stored)) if refused else ()
         self.on_done(seq, {place: refused[position + place] for place in places if position + place in refused})
 
     @property
     def count(self) -> int:
-        """How many."""
+        """Return the number of messages."""
         return len(self.stored)
 
     @property
     def rows_by_message(self) -> list[Sequence[CopyRow]]:
-        """The copies of each message, which are those of all."""
+        """Return the copies that every message makes, once."""
         return [self.rows]
 
     @property
     def is_non_persistent(self) -> bool:
-        """Whether its messages are not persistent: they differ in head and body only."""
+        """Return whether its messages are non-persistent: they differ in head and body only."""
         return is_non_persistent(self.stored[0])
 
     @property
     def cost(self) -> tuple[int, int]:
-        """Copies it makes, and bytes of the messages."""
+        """Return the number of copies it makes, and the bytes of its messages."""
         return len(self.stored) * len(self.rows), sum(map(len, self.stored))
 
 
 @dataclass(slots=True)
 class CommitBatch:
-    """Everything one commit carries."""
+    """All that one commit carries."""
 
     number: int
     writes: list[PendingWrite | BatchWrite]
@@ -174,7 +177,7 @@ class CommitBatch:
 
     @property
     def numbered_writes(self) -> Iterator[tuple[int, PendingWrite | BatchWrite]]:
-        """The units with their positions, from 1: a run takes one for each message."""
+        """Yield the writes with their positions, from 1: a batch of messages takes one position for each."""
         position = 1
         for unit in self.writes:
             yield position, unit
@@ -215,7 +218,7 @@ class StoredLogEntry:
 
 @dataclass(slots=True)
 class StoredJob:
-    """A job as read."""
+    """A scheduled job as read from the store."""
 
     id: str
     due_ms: int  #: milliseconds since the epoch
@@ -224,7 +227,7 @@ class StoredJob:
 
 @dataclass(slots=True)
 class LogState:
-    """A log as found at start."""
+    """State of a log as found when a node starts."""
 
     name: str
     attributes: dict[str, Any]
@@ -235,7 +238,7 @@ class LogState:
 
 @dataclass(slots=True)
 class StoreLimits:
-    """Bytes that may be stored; 0: no limit."""
+    """Limits of the store in bytes, 0 for unlimited, and what was written since the disk was last checked."""
 
     total: int = 0
     temp: int = 0  #: of that, what is not persistent; each message counts once, however many copies it has
@@ -249,13 +252,13 @@ class StoreLimits:
     wanted_bytes: int = 0  #: bytes of messages that did not fit since the last look at the disk
 
     def has_space_for(self, size: int) -> bool:
-        """Whether there is disk space for a commit of so many bytes."""
+        """Return whether the disk has space for a commit of this many bytes."""
         self.needed_bytes = 0 if self.disk.has_space_for(size + self._uncounted_bytes) else size
         return not self.needed_bytes
 
     @property
     def accepted_bytes(self) -> int:
-        """Bytes that may be stored now: where the disk is almost full not one more than there are; 0: no limit."""
+        """Return the bytes that may be stored now (0: unlimited); 1, so that none fits, while the disk is almost full."""
         if not self.is_disk_low:
             return self.total
         self.wanted_bytes = max(self.wanted_bytes, self._uncounted_bytes)
@@ -263,10 +266,10 @@ class StoreLimits:
 
     @property
     def is_disk_low(self) -> bool:
-        """Whether no messages are accepted for want of disk space."""
+        """Return whether no messages are accepted because disk space is low."""
         return not self.disk.accepts(self._uncounted_bytes)
 
     @property
     def _uncounted_bytes(self) -> int:
-        """Bytes that may have been written since the last look."""
+        """Return the bytes that may have been written since the disk was last checked."""
         return self.committing_bytes + self.committed_bytes - self.committed_at_disk_check

@@ -31,7 +31,7 @@ def decode_result(
     changes: int,
     logs: Sequence[str],
 ) -> CommitResult:
-    """The answer of the commit function, which knows the logs by their index."""
+    """Return the answer of the commit function, which knows logs by their index, as a CommitResult."""
     by_log, before = ({logs[index]: number for index, number in each} for each in (held, last))
     if not refused and not dropped and not repeated:
         return CommitResult(
@@ -51,7 +51,7 @@ def _by_unit(copies: list) -> dict[int, list[tuple[int, int]]]:
 def encode_call(
     keys: StoreKeys, session: str, batch: CommitBatch, limits: StoreLimits
 ) -> tuple[list[str], list[str], list[Any]]:
-    """The logs a batch touches, and the keys and arguments of the call that does it."""
+    """Return the logs a batch touches, and the keys and arguments of the commit call."""
     logs, units = _encode_units(batch.writes)
     prefix = keys.log_prefix
     prefixes = (keys.payload_prefix, prefix, keys.expiring_prefix, keys.returned_prefix, keys.urgent_prefix)
@@ -74,12 +74,12 @@ def encode_call(
 
 
 def _rows(rows: Sequence[Sequence[Any]]) -> list[Any]:
-    """How many, and what stands in each."""
+    """Return the number of rows, followed by their values."""
     return [len(rows), *(each for row in rows for each in row)]
 
 
 def _encode_units(units: list) -> tuple[list[str], list[Any]]:
-    """The logs the units touch, and the units as arguments of the commit function."""
+    """Return the logs the writes touch, and the writes as arguments of the commit function."""
     indices: dict[str, int] = {}
     args: list[Any] = [len(units)]
 
@@ -106,7 +106,7 @@ def _encode_units(units: list) -> tuple[list[str], list[Any]]:
 
 
 def _encode_jobs(batch: CommitBatch) -> list[Any]:
-    """What the units do to jobs, as arguments of the commit function."""
+    """Return the job changes of the writes as arguments of the commit function."""
     changes = [(position, each) for position, unit in batch.numbered_writes if unit.jobs for each in unit.jobs]
     return _rows([(position, each.id, int(each.new), each.due_ms, each.record) for position, each in changes])
 

@@ -1,4 +1,4 @@
-"""Connectors: which network connectors a broker has."""
+"""ConnectorStore: the network connectors of a broker."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from brokerapp.store.client.client import StorePart
 
 
 class ConnectorStore(StorePart):
-    """See brokerapp.store."""
+    """Reads and replaces the network connectors, as JSON."""
 
     async def read(self) -> str:
-        """What was kept last; "": nothing yet."""
+        """Return the connectors as JSON; "" when none were saved yet."""
         return (await self._client.execute("GET", self._keys.connectors) or b"").decode()
 
     async def replace(self, former: str, text: str) -> bool:
-        """Keep this in place of what was kept, and say so to all nodes; False: something else is kept by now."""
+        """Replace `former` by `text` and signal all nodes; False when something else was saved meanwhile."""
         keys = self._keys
         return bool(await self._client.call("connectors", [keys.connectors, keys.state], [former, text, keys.signals]))

@@ -1,4 +1,4 @@
-"""Entries: the messages of a log as they are read. Reads are bounded by a count and by bytes."""
+"""EntryStore: reads the messages of logs. Reads are bounded by a count and by bytes."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ READ_BYTES = 4 * 1024 * 1024
 
 
 class EntryStore(StorePart):
-    """See brokerapp.store, entries.lua and priority_index.lua."""
+    """Reads the messages of logs; the Lua side is entries.lua and priority_index.lua."""
 
     async def read(self, log: str, after: int, count: int) -> list[StoredLogEntry]:
-        """Up to `count` entries with a number above `after`, in order.
+        """Return up to `count` entries with a sequence number above `after`, in order.
 
         Fewer when they are large, none only at the end.
         """
@@ -27,7 +27,7 @@ class EntryStore(StorePart):
         return self._entries(rows)
 
     async def read_back(self, log: str, before: int, count: int) -> list[StoredLogEntry]:
-        """Up to `count` entries with a number below `before`, the newest first.
+        """Return up to `count` entries with a sequence number below `before`, newest first.
 
         Fewer when they are large, none only at the beginning.
         """
@@ -36,7 +36,7 @@ class EntryStore(StorePart):
         return self._entries(rows)
 
     async def read_by_priority(self, log: str, after: int, count: int) -> list[StoredLogEntry]:
-        """Up to `count` entries of a prioritized log with a place (engine/dispatch/message_order.py) after this one, in that order.
+        """Return up to `count` entries of a prioritized log after this order key (engine/entries/message_order.py).
 
         Fewer when they are large, none only at the end.
         """
@@ -45,7 +45,7 @@ class EntryStore(StorePart):
         return self._entries(rows)
 
     async def read_by_seq(self, log: str, numbers: Sequence[int]) -> list[StoredLogEntry]:
-        """Those of these entries that are there, in this order."""
+        """Return those of these entries that exist, in the given order."""
         found: list[StoredLogEntry] = []
         left = list(numbers)
         while left:
@@ -66,7 +66,7 @@ class EntryStore(StorePart):
         return found
 
     async def existing_seqs(self, log: str, numbers: Sequence[int]) -> set[int]:
-        """Which of these entries are there."""
+        """Return which of these entries exist."""
         found: set[int] = set()
         for start in range(0, len(numbers), ROWS_AT_ONCE):
             part = numbers[start : start + ROWS_AT_ONCE]
@@ -77,12 +77,12 @@ class EntryStore(StorePart):
         return found
 
     async def newest_seq(self, log: str) -> int:
-        """The number of the newest entry; 0 when there is none."""
+        """Return the sequence number of the newest entry; 0 for an empty log."""
         found = await self._client.execute("XREVRANGE", self._keys.log(log), "+", "-", "COUNT", 1)
         return int(found[0][0].partition(b"-")[0]) if found else 0
 
     async def first_arrivals_ms(self, logs: Sequence[str]) -> list[int]:
-        """When the first message of each log came, milliseconds since the epoch; 0 where there is none."""
+        """Return when the first message of each log arrived, milliseconds since the epoch; 0 for an empty log."""
         found: list[bytes | None] = []
         for start in range(0, len(logs), ROWS_AT_ONCE):
             part = logs[start : start + ROWS_AT_ONCE]
@@ -94,7 +94,7 @@ class EntryStore(StorePart):
 
 
 def entries_of(rows: Sequence[Sequence[bytes]]) -> list[StoredLogEntry]:
-    """Rows as the server's functions give them (entries.lua, row_of), without those that are gone by now."""
+    """Return the server's rows (entries.lua, row_of) as entries, without those removed meanwhile."""
     return [
         StoredLogEntry(int(seq), load_stored(stored), int(payload or 0), len(stored), original.decode(), shown.decode())
         for seq, stored, payload, original, shown in rows

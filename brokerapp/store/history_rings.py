@@ -1,4 +1,4 @@
-"""Rings: the history in the store, a bounded list of packed points for each destination and resolution, and leases.
+"""HistoryRings: bounded lists of packed history points by destination and resolution, and leases.
 
 A lease lets one process of all do what must be done once.
 """
@@ -20,10 +20,10 @@ ROWS_AT_ONCE = 500
 
 
 class HistoryRings(StorePart):
-    """See brokerapp.model.time_series."""
+    """Stores the history of destinations, and leases; see brokerapp.model.time_series."""
 
     async def append(self, resolution: Resolution, rows: Mapping[str, bytes], now: float) -> None:
-        """Add a point to each of these rings."""
+        """Append a point to each of these rings."""
         items = list(rows.items())
         for start in range(0, len(items), ROWS_AT_ONCE):
             part = items[start : start + ROWS_AT_ONCE]
@@ -40,27 +40,27 @@ class HistoryRings(StorePart):
                 await self._client.execute_many([("LTRIM", key, -resolution.length, -1) for key in long])
 
     async def read(self, resolution: Resolution, names: Sequence[str], last: int = 0) -> list[list[bytes]]:
-        """The points of each of these rings, oldest first: the `last` ones, or all."""
+        """Return the points of each of these rings, oldest first: the `last` ones, or all."""
         return await self._client.execute_many(
             [("LRANGE", self._keys.ring(resolution.name, name), -last, -1) for name in names]
         )
 
     async def last_points(self) -> dict[str, float]:
-        """The destinations that have a history, and when each moved last (seconds since the epoch)."""
+        """Return the time of the last point (seconds since the epoch) of each destination with a history."""
         found = await self._client.execute("ZRANGE", self._keys.rings, 0, -1, "WITHSCORES")
         return {name.decode(): float(at) for name, at in zip(found[::2], found[1::2], strict=True)}
 
     async def remove(self, names: Sequence[str], resolutions: Iterable[Resolution]) -> None:
-        """Remove the history of these."""
+        """Remove the history of these destinations."""
         for start in range(0, len(names), ROWS_AT_ONCE):
             part = names[start : start + ROWS_AT_ONCE]
             keys = [self._keys.ring(each.name, name) for each in resolutions for name in part]
             await self._client.execute_many([("DEL", *keys), ("ZREM", self._keys.rings, *part)])
 
     async def acquire_lease(self, name: str, holder: str, milliseconds: int) -> bool:
-        """Have a lease, or have it longer; False while somebody else has it."""
+        """Acquire or extend a lease; False while another holder has it."""
         return bool(await self._client.call("lease", [self._keys.lease(name)], [holder, milliseconds]))
 
     async def release_lease(self, name: str, holder: str) -> None:
-        """Give a lease back."""
+        """Release a lease that this holder has."""
         await self.acquire_lease(name, holder, 1)

@@ -1,4 +1,4 @@
-"""Logs: which there are, with their attributes, and what they hold in all."""
+"""LogStore: the logs that exist, their attributes, depths and sizes."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ PRIORITIZED_AT_ONCE = 5_000
 
 
 class LogStore(StorePart):
-    """See brokerapp.store, dropping.lua and priority_index.lua."""
+    """Reads the state of logs and removes them; the Lua side is dropping.lua and priority_index.lua."""
 
     async def all_attributes(self) -> dict[str, dict[str, Any]]:
-        """The logs that exist, with their attributes."""
+        """Return the attributes of all logs by name."""
         found = await self._client.execute("HGETALL", self._keys.logs)
         return {name.decode(): json.loads(attributes) for name, attributes in pairs(found)}
 
     async def attributes(self, log: str) -> dict[str, Any]:
-        """The attributes of one log; none of one that does not exist."""
+        """Return the attributes of one log; empty when it does not exist."""
         found = await self._client.execute("HGET", self._keys.logs, log)
         return json.loads(found) if found else {}
 
     async def attributes_of(self, logs: Sequence[str]) -> list[dict[str, Any]]:
-        """The same of several, in one round trip."""
+        """Return the attributes of several logs, in one round trip."""
         found = await self._client.execute("HMGET", self._keys.logs, *logs) if logs else []
         return [json.loads(each) if each else {} for each in found]
 
     async def depths(self, logs: Sequence[str]) -> dict[str, int]:
-        """Messages in each log."""
+        """Return the number of messages in each log."""
         counts = await self._client.execute_many(("XLEN", self._keys.log(log)) for log in logs)
         return dict(zip(logs, counts, strict=True))
 
     async def used_bytes(self) -> tuple[int, dict[str, int]]:
-        """Bytes of messages: of all that is stored, and of each log."""
+        """Return the bytes of all stored messages, and of those in each log."""
         total, by_log = await self._client.execute_many(
             [("HGET", self._keys.state, "bytes"), ("HGETALL", self._keys.used)]
         )
@@ -47,19 +47,19 @@ class LogStore(StorePart):
         return int(total or 0), {key.decode().removeprefix(prefix): int(size) for key, size in pairs(by_log)}
 
     async def temp_used_bytes(self) -> int:
-        """Bytes of messages that are not persistent."""
+        """Return the bytes of non-persistent messages."""
         return int(await self._client.execute("HGET", self._keys.state, "temp") or 0)
 
     async def last_seq(self) -> int:
-        """The number of the last message, in whatever log, stored by whichever node."""
+        """Return the sequence number of the last message stored by any node in any log."""
         return int(await self._client.execute("HGET", self._keys.state, "seq") or 0)
 
     async def recover(self) -> list[LogState]:
-        """All logs as the last node left them."""
+        """Return the state of all logs as the last node left them."""
         return await self._states(await self.all_attributes())
 
     async def recover_logs(self, logs: Sequence[str]) -> tuple[int, list[LogState]]:
-        """The number of the last message; these logs, as far as they exist, as their last home left them."""
+        """Return the last sequence number, and the state of those of these logs that exist."""
         last = await self.last_seq()
         known = dict(zip(logs, await self.attributes_of(logs), strict=True))
         return last, await self._states({name: attributes for name, attributes in known.items() if attributes})
@@ -88,7 +88,7 @@ class LogStore(StorePart):
         }
 
     async def index_priority(self, log: str, session: str, after: int) -> int:
-        """Give places to the next entries after this number of a log that was made a prioritized one.
+        """Add the next entries after this number to the priority index of a log that became prioritized.
 
         The number it came to, to go on from there; 0 when all entries have places. May be repeated.
         """
@@ -99,7 +99,7 @@ class LogStore(StorePart):
         )
 
     async def drop(self, log: str, session: str, keep: bool = False, *, discarded: bool = False) -> int:
-        """Remove a log with what it holds, or only what it holds (`keep`); how many messages that were.
+        """Remove a log with its messages, or only its messages (`keep`), and return their number.
 
         `discarded`: one that was discarded, and not one that was made anew under its name since.
 

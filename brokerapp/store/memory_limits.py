@@ -1,4 +1,4 @@
-"""Room: how many bytes of messages a server may hold, by what it says of its memory (see RedisStore.memory)."""
+"""Limits of message bytes, from the memory of the store's server (see ServerStatus.memory)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WATCHED = 0.5
 
 
 def store_limit(wanted: int, memory: Mapping[str, Any]) -> int:
-    """Bytes of messages the store may hold: those wanted (0: nobody says), and always less than the server can.
+    """Return the bytes of messages the store may hold: those wanted (0: not set), within what the server can hold.
 
     Raises ConfigurationRefused for a server that would forget messages to make room.
     """
@@ -40,6 +40,6 @@ def store_limit(wanted: int, memory: Mapping[str, Any]) -> int:
 
 
 def server_limit(memory: Mapping[str, Any]) -> int:
-    """Bytes the server may use, by whatever takes them, before it counts as full; 0: it is far from that."""
+    """Return the bytes at which the server counts as full, whatever uses them; 0 while it is far from that."""
     limit, used = memory["limit"], memory["used"]
     return int(limit * FULL) if used >= limit * WATCHED else 0

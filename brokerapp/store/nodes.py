@@ -1,4 +1,4 @@
-"""Nodes: the members of a broker, who of them may write, whether they live, and what the server says of itself."""
+"""NodeStore: the members of a broker, their sessions and heartbeats."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ONLY_NODE = "main"
 
 
 class NodeStore(StorePart):
-    """See brokerapp.store and nodes.lua."""
+    """Stores the members of a broker and their heartbeats; the Lua side is nodes.lua."""
 
     async def join(
         self,
@@ -26,7 +26,7 @@ class NodeStore(StorePart):
         about: Mapping[str, Any] | None = None,
         timeout_ms: int = NODE_TIMEOUT_MS,
     ) -> int:
-        """Become the member of this name, of which others read `about`; returns the last message's number.
+        """Become the member of this name, of which others read `about`, and return the last sequence number.
 
         Its former session may write no more.
         """
@@ -39,45 +39,45 @@ class NodeStore(StorePart):
     async def send_heartbeat(
         self, session: str, status: Mapping[str, Any], name: str = ONLY_NODE, timeout_ms: int = NODE_TIMEOUT_MS
     ) -> None:
-        """Say that the session's node lives; raises Fenced when it was taken for dead, or replaced."""
+        """Store the node's status and prove that it lives; raises Fenced when it was expelled or replaced."""
         made = await self._client.call_heartbeat(
             [self._keys.state, self._keys.node(name)], [session, json.dumps(status), timeout_ms]
         )
         self._client.continuity.advance(changes=made)
 
     async def leave(self, session: str, name: str = ONLY_NODE) -> None:
-        """Say that the session's node is gone."""
+        """Remove the session's node from the members."""
         keys = self._keys
         await self._client.call("leave", [keys.state, keys.nodes, keys.node(name)], [session, name, keys.signals])
 
     async def fence(self, session: str, name: str, its_session: str) -> bool:
-        """Fence a member that beats no more; whether that was so. Raises Fenced when `session` is itself."""
+        """Fence a member without heartbeats and return whether it was one. Raises Fenced when `session` is itself."""
         keys = self._keys
         arguments = [session, name, its_session, keys.signals]
         return bool(await self._client.call("expel", [keys.state, keys.nodes, keys.node(name)], arguments))
 
     async def members(self) -> tuple[int, dict[str, dict[str, Any]]]:
-        """How often the members changed, and what is known of each by its name; some may be dead already."""
+        """Return the epoch of the membership, and each member's record by name; some may be dead already."""
         epoch, found = await self._client.call("members", [self._keys.state, self._keys.nodes], [])
         return epoch, {name.decode(): json.loads(about) for name, about in pairs(found)}
 
     async def statuses(self) -> dict[str, dict[str, Any]]:
-        """The status of each live node, by its name."""
+        """Return the status of each live node by name."""
         names = sorted(name.decode() for name in await self._client.execute("HKEYS", self._keys.nodes))
         found = await self._client.execute("MGET", *map(self._keys.node, names)) if names else []
         return {name: json.loads(status) for name, status in zip(names, found, strict=True) if status}
 
     async def live_names(self) -> set[str]:
-        """The names of the nodes that live, those included that say nothing of themselves yet."""
+        """Return the names of live nodes, those without a status yet included."""
         names = [name.decode() for name in await self._client.execute("HKEYS", self._keys.nodes)]
         found = await self._client.execute("MGET", *map(self._keys.node, names)) if names else []
         return {name for name, status in zip(names, found, strict=True) if status is not None}
 
     async def shared_secret(self) -> bytes:
-        """What only who may use the store knows: by it nodes know each other."""
+        """Return the secret by which nodes of the broker authenticate each other."""
         await self._client.execute("SET", self._keys.secret, secrets.token_hex(32), "NX")
         return await self._client.execute("GET", self._keys.secret)
 
     async def has_live_node(self) -> bool:
-        """Whether any node lives."""
+        """Return whether any node is alive."""
         return bool(await self.statuses())

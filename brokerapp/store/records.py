@@ -1,4 +1,4 @@
-"""Records: a broker's copy of what its cluster's record says."""
+"""ClusterRecordStore: a broker's copy of its cluster's record."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from brokerapp.store.commit_codec import ROWS_AT_ONCE
 
 
 class ClusterRecordStore(StorePart):
-    """See clustering.lua."""
+    """Stores this broker's copy of the cluster's record; the Lua side is clustering.lua."""
 
     async def read(self) -> tuple[str, int, dict[str, str]]:
-        """Its id ("" when there is none), its version, and the JSON of what exists, by name."""
+        """Return the record's id ("" when there is none), its version, and its entries as JSON by name."""
         found = {
             name.decode(): value.decode()
             for name, value in pairs(await self._client.execute("HGETALL", self._keys.cluster))
@@ -23,7 +23,7 @@ class ClusterRecordStore(StorePart):
     async def save(
         self, session: str, id: str, version: int, changed: Mapping[str, str], *, anew: bool = False
     ) -> None:
-        """Keep what changed (JSON by name, "" for what is gone); `anew`: nothing else is kept. May be repeated.
+        """Save changes (JSON by name, "" to remove); `anew` replaces the whole record. May be repeated.
 
         The version is written with each part, so a copy that was cut off between two is older than it says in what
         it lacks: who catches up compares names and not versions alone.

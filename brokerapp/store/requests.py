@@ -1,4 +1,4 @@
-"""Requests: what operators ask of the node, its answers, and what it signals to all."""
+"""RequestStore: requests of operators to nodes, and the replies."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ REPLY_SECONDS = 60
 
 
 class RequestStore(StorePart):
-    """See brokerapp.store and requests.lua."""
+    """Carries operators' requests to nodes and their replies back; the Lua side is requests.lua."""
 
     async def send(self, verb: str, args: Mapping[str, Any], timeout: float, node: str = "") -> Any:
-        """Ask this node, or any; its answer, or StoreUnavailable when none comes in time (seconds)."""
+        """Send a request to this node, or any, and return its reply; StoreUnavailable after `timeout` seconds."""
         id = uuid.uuid4().hex
         asked = json.dumps({"id": id, "verb": verb, "args": dict(args), "until": time.time() + timeout})
         await self._ask_node(id, asked, timeout, node)
@@ -34,13 +34,13 @@ class RequestStore(StorePart):
         await self._client.call("ask", [keys.request(id), requests], [id, asked, int(timeout * 1000)])
 
     async def forward(self, request: Mapping[str, Any], node: str) -> None:
-        """Let another node answer what this one was asked."""
+        """Forward a request to another node."""
         left = request["until"] - time.time()
         if left > 0:
             await self._ask_node(request["id"], json.dumps(dict(request)), left, node)
 
     async def take(self, node: str, wait: float) -> dict[str, Any] | None:
-        """The next thing asked of this node, or any, waiting up to `wait` seconds.
+        """Take the next request for this node, or any, waiting up to `wait` seconds.
 
         What nobody waits for any more is skipped.
         """
@@ -49,5 +49,5 @@ class RequestStore(StorePart):
         return json.loads(asked) if asked else None
 
     async def reply(self, id: str, answer: Any) -> None:
-        """Answer a request."""
+        """Send the reply to a request."""
         await self._client.call("answer", [self._keys.reply(id)], [json.dumps(answer), REPLY_SECONDS])

@@ -1,4 +1,4 @@
-"""Numbers: the snapshots of all destinations that operators see."""
+"""StatisticsStore: versioned snapshots of destinations' statistics."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from brokerapp.store.commit_codec import ROWS_AT_ONCE
 
 
 class StatisticsStore(StorePart):
-    """See brokerapp.store and numbers.lua."""
+    """Stores versioned snapshots of destinations' statistics; the Lua side is numbers.lua."""
 
     async def write(self, rows: Mapping[str, str], gone: Sequence[str], forgotten: Sequence[str] = ()) -> int:
-        """Publish changed destinations (JSON by native name) and deleted ones as the next snapshot; its version.
+        """Publish changed destinations (JSON by native name) and deleted ones as the next snapshot; return its version.
 
         `forgotten` were deleted long ago: nobody who asks what changed is told of them any more.
         """
@@ -25,15 +25,15 @@ class StatisticsStore(StorePart):
         return await self._client.call("numbers", keys, words)
 
     async def version(self) -> int:
-        """The version of the last snapshot."""
+        """Return the version of the last snapshot."""
         return int(await self._client.execute("HGET", self._keys.state, "snapshot") or 0)
 
     async def clear(self) -> None:
-        """Forget all numbers: a node that starts alone counts anew."""
+        """Remove all statistics: a node that starts alone counts from zero."""
         await self._client.execute_many([("DEL", self._keys.stats), ("DEL", self._keys.stats_changed)])
 
     async def changes_since(self, since: int) -> tuple[int, list[str], list[str]]:
-        """Snapshot version, JSON of the destinations changed after `since`, names of those deleted after it."""
+        """Return the snapshot's version, and destinations changed (as JSON) and deleted (names) after `since`."""
         keys = self._keys
         version = await self.version()
         if since <= 0 or since > version:
@@ -48,7 +48,7 @@ class StatisticsStore(StorePart):
         return version, present, gone
 
     async def read(self, names: Sequence[str]) -> list[str]:
-        """JSON of these destinations (by native name), without those that have no numbers."""
+        """Return the statistics of these destinations as JSON, without those that have none."""
         found: list[str] = []
         for start in range(0, len(names), ROWS_AT_ONCE):
             rows = await self._client.execute("HMGET", self._keys.stats, *names[start : start + ROWS_AT_ONCE])

@@ -1,4 +1,4 @@
-"""Versions: the definitions in force, and as they were."""
+"""DefinitionStore: the active definitions and their history."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from brokerapp.store.client.client import StorePart
 
 
 class DefinitionStore(StorePart):
-    """See brokerapp.store and versions.lua."""
+    """Stores the definitions and their history; the Lua side is versions.lua."""
 
     async def read(self, version: int | None = None) -> tuple[int, str | None]:
-        """The current version, and the JSON of `version` (the current one when None)."""
+        """Return the current version, and the JSON of `version` (the current one when None)."""
         current = int(await self._client.execute("HGET", self._keys.definitions, "current") or 0)
         wanted = current if version is None else version
         text = await self._client.execute("HGET", self._keys.definitions, wanted)
         return current, text.decode() if text else None
 
     async def current_version(self) -> int:
-        """The current version alone."""
+        """Return the current version."""
         return int(await self._client.execute("HGET", self._keys.definitions, "current") or 0)
 
     async def replace(self, expected: int, text: str, about: Mapping[str, Any], imported: bool = False) -> int:
-        """Make `text` the definitions if `expected` is still their version; returns the new one.
+        """Replace the definitions if `expected` is still their version, and return the new version.
 
         `imported`: remember that they were taken from a file.
         """
@@ -36,12 +36,12 @@ class DefinitionStore(StorePart):
         return new
 
     async def last_imported(self) -> str | None:
-        """The definitions last taken from a file, as JSON."""
+        """Return the definitions last taken from a file, as JSON; None when none were."""
         text = await self._client.execute("HGET", self._keys.definitions, "imported")
         return text.decode() if text else None
 
     async def history(self, limit: int) -> list[dict[str, Any]]:
-        """What is known about the last changes, newest first."""
+        """Return what is known of the last changes, newest first."""
         current = int(await self._client.execute("HGET", self._keys.definitions, "current") or 0)
         versions = range(current, max(0, current - limit), -1)
         if not versions:

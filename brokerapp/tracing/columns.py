@@ -22,7 +22,7 @@ def table_of(
     heads: list[bytes],
     weights: dict[str, int] | None = None,
 ) -> pa.Table:
-    """The events of one batch, see recorder.py."""
+    """Return the events of one batch as an Arrow table; see recorder.py."""
     ts, kind, destinations, original, consumer, reason, counts = (runs[column::7] for column in range(7))
     places, different = _different(facts)  # a message is in several runs: its facts become columns once
     flat = list(chain.from_iterable(different))

@@ -1,4 +1,4 @@
-"""Who consumes from where, as trace events: that a client began to consume from a destination, and that it stopped.
+"""Records as trace events that a client began to consume from a destination, and that it stopped.
 
 A client counts once at a destination, however many subscriptions it has there. Each event says how many clients consume
 there from then on, as far as this node serves them: what was before a window need not be read to know who is left.
@@ -18,7 +18,7 @@ EVERYWHERE = "queue://>"
 
 
 class ConsumerRecorder:
-    """Notes the consumers of one node's logs and topics."""
+    """Records the consumers of one node's logs and topics."""
 
     def __init__(self, recorder: TraceRecorder) -> None:
         self._recorder = recorder
@@ -26,14 +26,14 @@ class ConsumerRecorder:
         self._clients: Counter[str] = Counter()  # by destination
 
     def on_subscribed(self, destination: str, client: str) -> None:
-        """A subscription of this client consumes from there from now on."""
+        """Count a subscription of this client; its first at the destination is recorded."""
         self._subscriptions[destination, client] += 1
         if self._subscriptions[destination, client] == 1:
             self._clients[destination] += 1
             self._note(SUBSCRIBE, destination, client, None)
 
     def on_unsubscribed(self, destination: str, client: str) -> None:
-        """One of its subscriptions does no longer."""
+        """Count a subscription less; the client's last at the destination is recorded."""
         if (destination, client) not in self._subscriptions:
             return
         self._subscriptions[destination, client] -= 1
@@ -45,13 +45,13 @@ class ConsumerRecorder:
                 del self._clients[destination]
 
     def forget(self, destination: str) -> None:
-        """Another node serves its consumers from now on, and notes them."""
+        """Forget the consumers of a destination: another node serves and records them."""
         if self._clients.pop(destination, 0):
             for key in [each for each in self._subscriptions if each[0] == destination]:
                 del self._subscriptions[key]
 
     def on_broker_started(self) -> None:
-        """No node of the broker ran: nobody consumes."""
+        """Record that no node of the broker ran, so nobody consumes."""
         self._note(UNSUBSCRIBE, EVERYWHERE, None, START)
 
     def _note(self, kind: int, destination: str, client: str | None, reason: str | None) -> None:

@@ -74,7 +74,7 @@ def measure(case: Callable[[TraceRecorder, list[Message]], None], properties: bo
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the table of measured costs."""
     out = sys.stdout.write
     out(f"{'case':<28}{'add ns':>8}{'take ns':>9}{'sum ns':>8}{'bytes':>7}\n")
     for case in (one_by_one, in_bulk, fan_out):

@@ -17,7 +17,7 @@ HOUR_US = 60 * MINUTE_US
 
 
 class DepthEvent:
-    """A count in the place of a message: it has no id, its size is how many there are, it is as old as the note."""
+    """Stands for a count in the place of a message: it has no id, and its size is the count."""
 
     __slots__ = ("facts",)
 
@@ -26,7 +26,7 @@ class DepthEvent:
 
 
 class DepthRecorder:
-    """Notes the depths of one node's logs."""
+    """Records the depths of one node's logs."""
 
     def __init__(self, recorder: TraceRecorder) -> None:
         self._recorder = recorder
@@ -38,7 +38,7 @@ class DepthRecorder:
         return now_us // MINUTE_US != self._noted_us // MINUTE_US
 
     def record(self, now_us: int, depths: Mapping[str, int], why: str = "") -> None:
-        """Depths are these, after all that was noted so far and before all that will be.
+        """Record these depths, after all events so far and before all later ones.
 
         `why` is the reason for which all that hold anything are noted; "" to do so when an hour began.
         """
@@ -56,7 +56,7 @@ class DepthRecorder:
         self._noted_us, self._known = now_us, holding
 
     def forget(self, logs: Iterable[str]) -> None:
-        """Another node notes the depths of these."""
+        """Forget these logs: another node records their depths."""
         for log in logs:
             self._known.pop(log, None)
 

@@ -42,7 +42,7 @@ def encode(
 
 
 def decode(data: bytes) -> pa.Table:
-    """The events of one batch, of this version or an earlier one. Raises ValueError when it is none."""
+    """Return the events of one batch of this version or an earlier one. Raises ValueError for other data."""
     try:
         if data.startswith(_ARROW):
             return current(pa.ipc.open_stream(data).read_all())

@@ -33,12 +33,12 @@ _MAX_TABLE = 1 << 22
 
 
 def limit_head(head: bytes) -> bytes:
-    """The head's leading lines, at most MAX_HEAD bytes of them."""
+    """Return the head's leading lines, at most MAX_HEAD bytes of them."""
     return head if len(head) <= MAX_HEAD else head[: head.rfind(b"\n", 0, MAX_HEAD) + 1]
 
 
 def property_maps(heads: Sequence[bytes]) -> tuple[pa.MapArray, pa.MapArray]:
-    """The properties of each head as text, and those that are numbers as numbers."""
+    """Return the properties of each head as text, and the numeric ones as numbers."""
     lines, head = _lines_of(heads)
     lines = lines.dictionary_encode()
     known = _Lines(pc.utf8_rtrim(lines.dictionary, "\n"))

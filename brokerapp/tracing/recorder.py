@@ -1,4 +1,4 @@
-"""Recorder: takes trace events on the broker's hot path and gives them back in batches.
+"""TraceRecorder: collects trace events on the broker's hot path and returns them in batches.
 
 Events come in *runs*: the same happened to some messages, each at some destinations, at one time. A run costs little
 however many events it stands for: adding converts nothing, it appends references to flat lists, which are packed as
@@ -45,12 +45,12 @@ class EventBatch:
     weights: dict[str, int] = field(default_factory=dict)
 
     def encode(self) -> bytes:
-        """The batch as bytes."""
+        """Encode the batch as bytes."""
         return encode(self.broker, self.runs, self.facts, self.heads, self.weights)
 
 
 class TraceRecorder:
-    """Trace events of one node. Times are microseconds since the epoch, destinations in native form: `queue://N`."""
+    """Collects trace events of one node. Times are microseconds since the epoch, destinations native: `queue://N`."""
 
     def __init__(self, broker: str, properties: bool = True) -> None:
         self.broker, self.properties = broker, properties
@@ -70,7 +70,7 @@ class TraceRecorder:
     def record_enqueue(
         self, ts_us: int, messages: Sequence[Message], destination: str, producer: str | None = None
     ) -> None:  # fmt: skip
-        """Messages with the same properties arrived at the broker: once for each SEND, before routing.
+        """Record the arrival of messages with the same properties: once for each SEND, before routing.
 
         `producer` is who sent them, where a client did.
         """
@@ -88,7 +88,7 @@ class TraceRecorder:
         consumer: str | None,
         reason: str | None,
     ) -> None:
-        """Something happened to one message at one destination."""
+        """Record an event of one message at one destination."""
         self.record(kind, ts_us, (message,), (destination,), original, consumer, reason)
 
     def record(
@@ -103,7 +103,7 @@ class TraceRecorder:
         *,
         in_depths: bool = False,
     ) -> None:
-        """The same happened to all these messages at all these destinations; `original` is where they were sent to.
+        """Record that the same happened to these messages at these destinations; `original` is where they were sent.
 
         `destinations` is kept, not copied: it must not change. `in_depths`: depths that were noted after it happened
         count it already, so it stays before them.
@@ -117,12 +117,12 @@ class TraceRecorder:
             self._drop_oldest()
 
     def take_encoded(self, limit: int = BATCH_EVENTS) -> tuple[bytes, int] | None:
-        """The oldest waiting events, about `limit`, as the bytes of one batch, and how many they are."""
+        """Take the oldest events, about `limit`, as an encoded batch with their number."""
         batch = self.take_batch(limit)
         return batch and (batch.encode(), batch.count)
 
     def take_batch(self, limit: int = BATCH_EVENTS) -> EventBatch | None:
-        """The oldest waiting events, about `limit`, which are the caller's from here on."""
+        """Take the oldest events, about `limit`, as a batch."""
         if not self._runs:
             return None
         runs, facts, heads, count = self._cut(limit)
@@ -130,7 +130,7 @@ class TraceRecorder:
         return EventBatch(self.broker, runs, facts, heads, count)
 
     def count_lost(self, batch: EventBatch) -> None:
-        """What was taken is kept nowhere."""
+        """Count a batch that was taken and could not be stored as dropped."""
         self._taken -= batch.count
         self.dropped += batch.count
 
@@ -157,13 +157,13 @@ class TraceRecorder:
 
 
 class NullTraceRecorder(TraceRecorder):
-    """Takes trace events and forgets them, where recording is off."""
+    """Discards all trace events, where recording is off."""
 
     def record_enqueue(self, *_events: object) -> None:
-        """Forget."""
+        """Discard the arrival of messages."""
 
     def record_one(self, *_event: object) -> None:
-        """Forget."""
+        """Discard an event of one message."""
 
     def record(self, *_events: object, in_depths: bool = False) -> None:
-        """Forget."""
+        """Discard events of several messages."""

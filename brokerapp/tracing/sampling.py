@@ -1,4 +1,4 @@
-"""What is recorded of the messages sent to a destination: all of them, none, or one in so many, and which properties.
+"""Samples trace events: of the messages sent to a destination all, none or one in n, and some of their properties.
 
 Chosen by message, not by event: of a message that is recorded everything is, so that journeys stay whole. The id
 decides, so all nodes choose alike, and the one in 100 are among the one in 10. Pure.
@@ -19,7 +19,7 @@ _ALL_IDS = 1 << 32
 
 @dataclass(frozen=True, slots=True)
 class SamplingRule:
-    """Of the messages sent to one destination."""
+    """Which messages sent to one destination are recorded."""
 
     one_in: int = 1  #: 1: every message; 0: none
     properties: frozenset[str] | None = None  #: those that are kept; None: all
@@ -33,13 +33,13 @@ EVERYTHING = SamplingRule()
 
 
 def sampling_rule(one_in: int | None, properties: str | None) -> SamplingRule:
-    """What a policy says: None is everything; names of properties are separated by commas."""
+    """Return the rule of a policy: None records everything; names of properties are separated by commas."""
     names = None if properties is None else frozenset(filter(None, map(str.strip, properties.split(","))))
     return SamplingRule(1 if one_in is None else max(0, one_in), names)
 
 
 def sample_batch(batch: EventBatch, choice_of: Callable[[str], SamplingRule]) -> EventBatch:
-    """What of a batch is recorded; `choice_of` knows the choice for what was sent to a destination, in native form."""
+    """Return the events of a batch that are recorded; `choice_of` returns the rule of a native destination."""
     choices = {original: choice_of(original) for original in set(batch.runs[3::RUN_FIELDS])}
     if all(each == EVERYTHING for each in choices.values()):
         return batch
@@ -72,6 +72,6 @@ def _sampled_facts(facts: list[tuple[str, int, int]], choice: SamplingRule) -> l
 
 
 def _with_properties(head: bytes, properties: frozenset[str]) -> bytes:
-    """The head with the message-id, its first line, and these properties."""
+    """Return the head with its first line, the message-id, and these properties."""
     first, *rest = head.splitlines(keepends=True)
     return first + b"".join(line for line in rest if unescape(line.partition(b":")[0].decode()) in properties)

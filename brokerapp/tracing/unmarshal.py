@@ -23,7 +23,7 @@ _TEXTS = {
 
 
 def unmarshal(data: bytes) -> Any:
-    """The value in these bytes. Raises ValueError for anything but plain values."""
+    """Return the value in these bytes. Raises ValueError for anything but plain values."""
     try:
         return _Reader(data).value()
     except (IndexError, struct.error, UnicodeDecodeError, TypeError) as error:

@@ -14,7 +14,7 @@ _USER, _PASSWORD = "clusterUser", "clusterPassword"
 
 
 def read_cluster(broker: Element, name: str | None) -> ClusterSettings | None:
-    """The cluster that a broker of this name is in; None: in none. Raises ConfigurationRefused."""
+    """Return the cluster that a broker of this name is in, or None. Raises ConfigurationRefused."""
     given = _take(broker, _BROKERS)
     master, user, password = (_take(broker, each) for each in (_MASTER, _USER, _PASSWORD))
     retry = broker.take_integer(EXTENSION + _RETRY)

@@ -145,7 +145,7 @@ _WITHOUT_EFFECT = {
 
 
 def limits_of(connector: TransportConnector) -> ConnectionLimits:
-    """What the connector grants a connection. Raises ConfigurationRefused."""
+    """Return the limits of the connector's connections. Raises ConfigurationRefused."""
     values = {}
     for name, text in _settings(connector):
         if name in _LIMITS:
@@ -155,7 +155,7 @@ def limits_of(connector: TransportConnector) -> ConnectionLimits:
 
 
 def tls_options_of(connector: TransportConnector) -> TlsOptions:
-    """What the connector asks of TLS. Raises ConfigurationRefused."""
+    """Return the connector's TLS options. Raises ConfigurationRefused."""
     client_auth, protocols = ClientAuth.NONE, ()
     for name, text in _settings(connector):
         if name in _CLIENT_AUTH and _read(name, text, _flag) and client_auth is not ClientAuth.NEEDED:
@@ -168,7 +168,7 @@ def tls_options_of(connector: TransportConnector) -> TlsOptions:
 
 
 def conventions_of(connector: TransportConnector) -> tuple[NamingConventions, list[str]]:
-    """How clients of the connector name destinations, and what is odd in that. Raises ConfigurationRefused."""
+    """Return the connector's naming conventions, and remarks on them. Raises ConfigurationRefused."""
     options = dict(connector.options)
     prefixes = [
         (prefix, routing)
@@ -187,7 +187,7 @@ DISCOVERY_URI = "discoveryUri"
 
 
 def unused_options(settings: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """The options that change nothing, each with the reason; those nobody knows have none."""
+    """Yield the options without effect, each with the reason; "" for unknown ones."""
     for name, _ in settings:
         if name != DISCOVERY_URI and not any(
             name in known for known in (_LIMITS, _CLIENT_AUTH, _ENABLED_PROTOCOLS, _CONVENTIONS)

@@ -40,7 +40,7 @@ _BRIDGED = {
 
 
 def read_transport_connectors(element: Element) -> Iterator[TransportConnector]:
-    """The connectors in `<transportConnectors>` whose uri can be read."""
+    """Yield the connectors in `<transportConnectors>` whose uri can be read."""
     element.note_rest("transportConnector")
     for child in element.named("transportConnector"):
         uri = _uri(child)
@@ -109,7 +109,7 @@ def _check_options(element: Element, connector: TransportConnector) -> None:
 
 
 def read_network_connectors(element: Element) -> Iterator[NetworkConnector]:
-    """The connectors in `<networkConnectors>`, as they are written."""
+    """Yield the connectors in `<networkConnectors>`, as they are written."""
     element.note_rest("networkConnector")
     for child in element.named("networkConnector"):
         uri, name = _uri(child), child.take("name") or "NC"

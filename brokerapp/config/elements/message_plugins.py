@@ -40,7 +40,7 @@ def _plain_fields(cls: type) -> list[str]:
 
 
 def _read(element: Element, cls: type) -> dict[str, Any]:
-    """What the attributes of a plugin say; its numbers are none below zero."""
+    """Return the attributes of a plugin; numbers below zero become zero."""
     values = read_fields(element, cls, _plain_fields(cls))
     for name, value in values.items():
         if value < 0:

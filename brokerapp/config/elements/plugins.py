@@ -58,7 +58,7 @@ _ABOUT_MESSAGES: dict[str, tuple[str, Callable[[Element], Any]]] = {
 
 @dataclass(slots=True)
 class PluginSettings:
-    """What `<plugins>` says."""
+    """Settings that `<plugins>` declares."""
 
     authentication: Authentication | None = None
     authorization: tuple[ConfiguredGrant, ...] | None = None

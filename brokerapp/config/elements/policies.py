@@ -95,7 +95,7 @@ def _default_entry(element: Element) -> Iterator[PolicyEntry]:
 
 
 def _entries(element: Element) -> Iterator[PolicyEntry]:
-    """What one policyEntry declares, one for each destination it names."""
+    """Yield the policies of one policyEntry, one for each destination it names."""
     if element.tag != "policyEntry":
         raise element.refused("policyEntries holds policyEntry elements")
     targets = entry_targets(element)
@@ -154,7 +154,7 @@ def _options(element: Element) -> Iterator[tuple[str, str]]:
 
 
 def _queue_cursor(element: Element) -> str | None:
-    """The cursor that its pendingQueuePolicy names, if that is one of ActiveMQ's."""
+    """Return the cursor that its pendingQueuePolicy names, if that is one of ActiveMQ's."""
     policy = element.child("pendingQueuePolicy")
     tags = [child.tag for child in policy.children] if policy is not None else []
     return tags[0] if len(tags) == 1 and tags[0] in _CURSORS else None

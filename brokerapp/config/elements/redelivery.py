@@ -27,7 +27,7 @@ _FROM_ZERO = ("initial_redelivery_delay", "redelivery_delay", "back_off_multipli
 
 
 def read_redelivery(element: Element) -> RedeliverySettings:
-    """What the plugin declares; of several policies for one destination the last counts."""
+    """Return the plugin's settings; of several policies for one destination the last counts."""
     values = read_fields(element, RedeliverySettings, _PLUGIN_FIELDS)
     element.note_rest(_MAP)
     found: dict[Destination, RedeliveryPolicy] = {}

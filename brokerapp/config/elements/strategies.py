@@ -58,7 +58,7 @@ NESTED = {
 
 
 def read_strategies(element: Element) -> dict[str, Any]:
-    """The strategies in a policyEntry, by their fields; one that is not known is reported."""
+    """Return the strategies in a policyEntry by their fields; unknown ones are reported."""
     values = {}
     for tag, nested in NESTED.items():
         for child in element.named(tag):
@@ -76,7 +76,7 @@ def read_strategies(element: Element) -> dict[str, Any]:
 
 
 def write_strategies(policy: PolicyEntry) -> Iterator[etree._Element]:
-    """The strategies of a policyEntry as its elements."""
+    """Yield the strategies of a policyEntry as XML elements."""
     for tag, nested in NESTED.items():
         record = getattr(policy, nested.field)
         if record is not None:

@@ -23,7 +23,7 @@ _WITHOUT_EFFECT = {
 
 
 def read_system_usage(element: Element) -> SystemUsage:
-    """The limits it sets."""
+    """Return the limits in `<systemUsage>`."""
     values: dict[str, Any] = {}
     element.note_rest("systemUsage")
     for usage in element.named("systemUsage"):

@@ -23,7 +23,7 @@ _FILE, _CLASS_PATH = "file:", "classpath:"
 
 
 def read_ssl_context(element: Element) -> TlsStores:
-    """The stores that the element names; it stands alone, or in another one of its name."""
+    """Return the stores that the element names; it stands alone, or in another one of its name."""
     inner = element.child("sslContext") or element
     stores = TlsStores(
         key_store=_store(inner, "keyStore", key_password=inner.take("keyStoreKeyPassword")),
@@ -67,7 +67,7 @@ def write_ssl_context(stores: TlsStores) -> etree._Element:
 
 
 def resolve_store_paths(stores: TlsStores, folder: Path) -> TlsStores:
-    """The stores with relative paths taken from this folder, the one of the configuration file."""
+    """Return the stores with relative paths taken from this folder, the one of the configuration file."""
 
     def placed(store: KeyStore | None) -> KeyStore | None:
         return store and replace(store, path=str(folder / store.path))

@@ -153,7 +153,7 @@ def _taken(element: Element, name: str, values: dict) -> None:
 
 
 def read_destination(element: Element) -> tuple[Destination, ...]:
-    """What a `<queue physicalName=".."/>` or `<topic ../>` names; several when it names a list."""
+    """Return the destinations that a `<queue physicalName=".."/>` or `<topic ../>` names."""
     name = element.take("physicalName")
     found = destinations(element, name if name is not None else element.need("name"), _LEGS[element.tag])
     element.refuse_rest()
@@ -175,7 +175,7 @@ def _named(element: Element) -> Iterator[tuple[DestinationKind, str]]:
 
 
 def destinations(element: Element, names: str, kind: DestinationKind) -> tuple[Destination, ...]:
-    """The destinations of a list of names, separated by commas. Refused when a name is empty."""
+    """Return the destinations in a comma-separated list. Refused when a name is empty."""
     try:
         return tuple(Destination.parse(name.strip(), kind) for name in names.split(","))
     except InvalidDestination as wrong:

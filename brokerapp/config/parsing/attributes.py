@@ -47,12 +47,12 @@ FIELD_TYPES = frozenset(_READ)
 
 
 def attribute_name(field: str) -> str:
-    """What ActiveMQ calls the attribute of this field, or what we do when it does not know it."""
+    """Return ActiveMQ's name of the attribute of this field, or Sluice's where ActiveMQ has none."""
     return EXTENSION + xml_spelling(field) if field in _EXTENSIONS else xml_spelling(field)
 
 
 def xml_spelling(field: str) -> str:
-    """The same without a namespace, for people."""
+    """Return the attribute's name without a namespace."""
     return _SPELT.get(field) or re.sub(r"_([a-z])", lambda match: match[1].upper(), field)
 
 
@@ -69,7 +69,7 @@ def read_fields(element: Element, cls: type, names: Collection[str]) -> dict[str
 
 
 def write_fields(record: Any, names: Collection[str]) -> dict[str, str]:
-    """The attributes of a record, those at their default left out."""
+    """Return the attributes of a record, without those at their default."""
     return {
         attribute_name(each.name): _text(value)
         for each in fields(record)

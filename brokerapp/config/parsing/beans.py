@@ -25,7 +25,7 @@ _NOT_READ = "other files are not read: import them on their own"
 
 
 def properties_of(root: Element) -> dict[str, str]:
-    """The properties that the beans of a file bring along."""
+    """Return the properties that the beans of a file define."""
     found: dict[str, str] = {}
     for each in filter(is_configurer, _beans_of(root, [])):
         found |= read_configurer(each)
@@ -40,7 +40,7 @@ _PLACEHOLDERS = (
 
 
 def broker_of(root: Element) -> Element:
-    """The `<broker>` among the beans of a file. Notes what becomes of the others."""
+    """Return the `<broker>` among the beans of a file, and report the others."""
     broker = None
     for each in _beans_of(root, []):
         if each.tag == "broker":

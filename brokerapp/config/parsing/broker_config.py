@@ -16,7 +16,7 @@ from brokerapp.network.options.definition import NetworkConnector
 
 
 class ImportOutcome(StrEnum):
-    """What became of a part of the file."""
+    """What was done with a part of the file."""
 
     TAKEN = "taken"  #: as it is
     ADAPTED = "adapted"  #: in another form, the finding says which
@@ -25,7 +25,7 @@ class ImportOutcome(StrEnum):
 
 
 def line_label(file: str, line: int) -> str:
-    """How messages call a line of the configuration, or of a file it imports."""
+    """Return how messages refer to a line of the configuration, or of a file it imports."""
     return f"{file}, line {line}" if file else f"line {line}"
 
 
@@ -67,7 +67,7 @@ class TransportConnector:
 
     @property
     def uri(self) -> str:
-        """The uri, put together again."""
+        """Return the uri, put together from its parts."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         query = "&".join(f"{name}={quote(value, _PLAIN_IN_A_URI)}" for name, value in self.options)
         return f"{self.scheme}://{host}:{self.port}" + (f"?{query}" if query else "")
@@ -169,11 +169,11 @@ class BrokerConfig:
 
     @property
     def users(self) -> tuple[User, ...]:
-        """Those who may connect by name."""
+        """Return the users who may connect by name."""
         return self.authentication.users if self.authentication else ()
 
 
 def default_config(name: str, stomp_port: int, bind: str = "127.0.0.1") -> BrokerConfig:
-    """The broker that runs when no file is given: one STOMP connector, ActiveMQ's defaults for all else."""
+    """Return the configuration without a file: one STOMP connector, ActiveMQ's defaults for all else."""
     connector = TransportConnector("stomp", "stomp", bind, stomp_port)
     return BrokerConfig(name=name, connectors=(connector,), scheduler_support=True)

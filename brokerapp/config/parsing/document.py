@@ -77,15 +77,15 @@ class Element:
     # -- reading
 
     def get(self, attribute: str) -> str | None:
-        """The value of an attribute nobody took yet."""
+        """Return the value of an attribute that was not taken yet."""
         return self._attributes.get(attribute)
 
     def take(self, attribute: str) -> str | None:
-        """The value of the attribute, None when it is not there; then it counts as read."""
+        """Take and return the value of an attribute; None when it is not there."""
         return self._attributes.pop(attribute, None)
 
     def need(self, attribute: str) -> str:
-        """The value of an attribute that must be there and must not be empty."""
+        """Take and return the value of a required attribute; refused when it is missing or empty."""
         value = self.take(attribute)
         if not value or not value.strip():
             raise self.refused(f"{attribute} is missing")
@@ -130,21 +130,21 @@ class Element:
 
     @property
     def untaken(self) -> tuple[tuple[str, str], ...]:
-        """The attributes nobody took so far."""
+        """Return the attributes that were not taken yet."""
         return tuple(self._attributes.items())
 
     def rest(self) -> tuple[tuple[str, str], ...]:
-        """The attributes nobody took, which count as read now."""
+        """Take and return all remaining attributes."""
         rest = tuple(self._attributes.items())
         self._attributes = {}
         return rest
 
     def named(self, *tags: str) -> Iterator[Element]:
-        """The children with one of these tags."""
+        """Return the children with one of these tags."""
         return (child for child in self.children if child.tag in tags)
 
     def child(self, tag: str) -> Element | None:
-        """The child with this tag; refused when there are several."""
+        """Return the child with this tag, or None; refused when there are several."""
         found = list(self.named(tag))
         if len(found) > 1:
             raise found[1].refused(f"there is a <{tag}> in line {found[0].line} already")
@@ -157,7 +157,7 @@ class Element:
             yield from child.descendants()
 
     def source(self) -> str:
-        """The element as XML without namespaces, placeholders replaced."""
+        """Return the element as XML without namespaces, placeholders replaced."""
         return etree.tostring(self._copy(), encoding="unicode")
 
     def _copy(self) -> _Element:
@@ -180,12 +180,12 @@ class Element:
         self.note(ImportOutcome.UNKNOWN, f"{whom}: {why}", attribute, locks_out=True)
 
     def refused(self, rule: str) -> ConfigurationRefused:
-        """The error to raise when this element cannot be used."""
+        """Return the error to raise when this element cannot be used."""
         return ConfigurationRefused(f"{self.place}: {self.tag}: {rule}")
 
     @property
     def place(self) -> str:
-        """How messages call where it stands."""
+        """Return how messages refer to its line."""
         return line_label(self.load_context.file, self.line)
 
     def refuse_rest(self, *tags: str) -> None:
@@ -206,7 +206,7 @@ class Element:
 
 
 def read_document(text: str | bytes, surroundings: LoadContext, report: list[ImportFinding]) -> Element:
-    """The root element. Raises ConfigurationRefused for what is no XML, too large, or uses entities."""
+    """Return the root element. Raises ConfigurationRefused for malformed or too large XML, or with entities."""
     if len(text) > MAX_LENGTH:
         raise ConfigurationRefused(f"a configuration file may have {MAX_LENGTH} characters")
     encoding = "utf-8" if isinstance(text, str) else None

@@ -1,4 +1,4 @@
-"""What a configuration file's text is read with: values for its placeholders, and the files beside it that it names."""
+"""LoadContext: values for a configuration file's placeholders, and access to the files that it names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SCHEME = re.compile(r"(?:(file|classpath):(//)?|([a-z][a-z0-9+.-]+):)", re.IGNO
 
 @dataclass(frozen=True, slots=True)
 class LoadContext:
-    """Without a folder nothing but the text is read: it may come from anybody's browser."""
+    """Values for placeholders, and the file's folder. Without a folder only the text itself is read."""
 
     properties: Mapping[str, str]
     folder: Path | None = None  #: where the file lies
@@ -27,14 +27,14 @@ class LoadContext:
     classpath: Path | None = None  #: where `classpath:` begins, when not in `folder`
 
     def of_import(self, name: str, path: Path) -> LoadContext:
-        """Those of a file that this one imports."""
+        """Return the context of a file that this one imports."""
         return replace(
             self, folder=path.parent, file=name, importing=(*self.importing, path),
             classpath=self.classpath or self.folder,
         )  # fmt: skip
 
     def path(self, location: str) -> Path:
-        """The file of that name, as Spring names them; a relative one lies beside this file."""
+        """Return the path of a Spring location; a relative one lies beside this file."""
         if self.folder is None:
             raise ConfigurationRefused(f"{location} is not read: here only the text itself counts")
         scheme, name = _SCHEME.match(location.strip()), _SCHEME.sub("", location.strip(), count=1)
@@ -48,14 +48,14 @@ class LoadContext:
             raise ConfigurationRefused(f"{location!r} names no file") from wrong
 
     def read(self, location: str) -> str:
-        """The text of a file.
+        """Return the text of a file.
 
         Raises ConfigurationRefused, which says why it cannot be read.
         """
         return self.read_bytes(location).decode("utf-8", "replace")
 
     def read_bytes(self, location: str) -> bytes:
-        """The bytes of a file. Raises ConfigurationRefused, which says why it cannot be read."""
+        """Return the bytes of a file. Raises ConfigurationRefused, which says why it cannot be read."""
         path = self.path(location)
         try:
             if path.exists() and not path.is_file():  # reading a pipe or a device might never end

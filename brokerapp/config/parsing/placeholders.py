@@ -9,7 +9,7 @@ _PLACEHOLDER = re.compile(r"\$\{([^${}:]+)(?::([^${}]*))?\}")
 
 
 def resolve(text: str, properties: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
-    """The text with its placeholders replaced, and the names of those that have no value and stay as they are.
+    """Return the text with placeholders replaced, and the names of those without a value, which stay.
 
     A name is looked up as it is, then in the form of an environment variable: `activemq.data`, then `ACTIVEMQ_DATA`.
     """

@@ -18,7 +18,7 @@ _ENCRYPTED = "ENC("
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """The pairs of a property file."""
+    """Return the pairs of a property file."""
     lines = (line.lstrip() for line in _CONTINUED.sub(r"\1", text).splitlines())
     pairs = (_PAIR.fullmatch(line) for line in lines if line and line[0] not in "#!")
     return {_unescaped(pair[1]): _unescaped(pair[2].rstrip("\r")) for pair in pairs if pair is not None}
@@ -43,7 +43,7 @@ def is_configurer(element: Element) -> bool:
 
 
 def read_configurer(element: Element) -> Mapping[str, str]:
-    """The properties that such an element brings along. Notes what cannot be had."""
+    """Return the properties that such an element defines, and report what cannot be read."""
     found: dict[str, str] = {}
     element.take("class")
     for child in element.named("property"):

@@ -1,4 +1,4 @@
-"""What a file may ask for and the node does not do, or not yet: the reader says so, with the line and the reason."""
+"""Lists options, attributes and elements without effect here, each with the reason for the import report."""
 
 from __future__ import annotations
 

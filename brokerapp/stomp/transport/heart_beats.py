@@ -1,4 +1,4 @@
-"""Heart-beats: when each side of a connection last said something, and what follows where it does not."""
+"""Sends heart-beats of a connection, and detects clients that send none."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ HEART_BEAT_GRACE = 2.0
 
 
 class HeartBeats:
-    """Of one connection. Whoever reads or writes notes the moment, in seconds of the loop's clock."""
+    """Sends and expects heart-beats of one connection; readers and writers note their time by the loop's clock."""
 
     def __init__(self) -> None:
         self.read_at = self.written_at = 0.0
@@ -49,6 +49,6 @@ class HeartBeats:
         self._timers[step] = loop.call_later(seconds, tick)
 
     def stop(self) -> None:
-        """Neither speak nor listen any more."""
+        """Stop sending and expecting heart-beats."""
         for timer in self._timers.values():
             timer.cancel()

@@ -1,6 +1,6 @@
-"""Listener: the sockets.
+"""StompConnection: passes bytes of a socket to the session, its commands to the broker, and frames back.
 
-Bytes to the session, its actions to the broker, deliveries back; back-pressure.
+Applies back-pressure in both directions.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ MAX_LOGGED_CHARACTERS = 80
 
 
 class StompConnection(asyncio.Protocol):
-    """One client's socket. Also the sink through which the broker tells the client things."""
+    """Socket of one client, and the sink through which the broker sends to it."""
 
     def __init__(self, connector: ConnectorState) -> None:
         self._connector, self._broker, self._login_handler = connector, connector.broker, LoginHandler(connector)
@@ -171,7 +171,7 @@ class StompConnection(asyncio.Protocol):
             raise
 
     def _fail(self, error: ProtocolError) -> None:
-        """The client broke the protocol: say so and close."""
+        """Send an ERROR for a broken protocol and close the connection."""
         self.refuse(error, getattr(error, "receipt", None))
         self.flush()
         if self._closing:
@@ -232,7 +232,7 @@ class StompConnection(asyncio.Protocol):
         self._update_reading()
 
     async def _log_in(self, connect: ConnectCommand) -> None:
-        """What takes its time: the password, and that no other node has the client id."""
+        """Check the password and claim the client id, while the client waits."""
         try:
             principal = await self._login_handler.authenticate(self.client, connect)
             if self._closing:
@@ -286,7 +286,7 @@ class StompConnection(asyncio.Protocol):
         self._transport.close()
 
     def stop(self) -> None:
-        """The node stops: what was asked is still done, nothing more is heard. Who has not logged in must go."""
+        """Take no more commands; what was asked is still done. Clients that have not logged in are closed."""
         if self.client.id in self._broker.clients:
             self.client.is_stopping = True
             self.client.update_reading()

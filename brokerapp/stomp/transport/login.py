@@ -1,4 +1,4 @@
-"""Entrance: as whom a client comes in by one endpoint, and whether it may."""
+"""LoginHandler: authenticates and admits the clients of one connector."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ logger = logging.getLogger(__name__)
 
 
 class LoginHandler:
-    """Of one endpoint. All that it decides against is a ProtocolError, which says why."""
+    """Authenticates and admits the clients of one connector. Refusals are ProtocolErrors that say why."""
 
     def __init__(self, connector: ConnectorState) -> None:
         self._connector, self._broker = connector, connector.broker
 
     def is_asynchronous(self, client: Client, connect: ConnectCommand) -> bool:
-        """Whether somebody has to be asked about it: for its password, or for its client id at other nodes."""
+        """Return whether login has to wait: for the password check, or for the client id at other nodes."""
         return self._connector.authenticate is not None or self._must_claim_client_id(client, connect)
 
     def _must_claim_client_id(self, client: Client, connect: ConnectCommand) -> bool:
         return self._broker.placement.claims.is_needed(client, connect.client_id)
 
     async def authenticate(self, client: Client, connect: ConnectCommand) -> Principal:
-        """Who it is, by its password. Raises ProtocolError."""
+        """Return the client's principal after checking its password. Raises ProtocolError."""
         if self._connector.authenticate is None:
             return ANONYMOUS
         try:
@@ -47,7 +47,7 @@ class LoginHandler:
     def identify(
         self, client: Client, connect: ConnectCommand, principal: Principal
     ) -> Mapping[type[ClientCommand], Callable[[Client, Any], None]]:
-        """Note who it is; which of its actions are heard in another way. Raises ProtocolError."""
+        """Note the client's principal and id; return handlers of its own for some commands. Raises ProtocolError."""
         if connect.bridge is not None and connect.cluster is None and not client.is_internal:
             self._broker.bridges.check(principal, connect.bridge)
         client.principal, client.client_id = principal, connect.client_id or f"ID:{client.id}"
@@ -59,7 +59,7 @@ class LoginHandler:
         return self._broker.admit(client, connect)
 
     async def claim_client_id(self, client: Client, connect: ConnectCommand, welcome: Callable[[], None]) -> None:
-        """Welcome it when no other node has a client of its id. Raises ProtocolError."""
+        """Accept the client when no other node has a client of its id. Raises ProtocolError."""
         if not self._must_claim_client_id(client, connect):
             welcome()
             return
@@ -67,7 +67,7 @@ class LoginHandler:
             welcome()
 
     def register(self, client: Client, connect: ConnectCommand) -> None:
-        """It is a client of the broker from now on. Raises ProtocolError where its client id is taken."""
+        """Make it a client of the broker. Raises ProtocolError where its client id is taken."""
         self._broker.connections.connect(client, steal=self._may_steal(client))
         client.copies = connect.copies
         if connect.bridge is not None and not client.is_internal:
@@ -78,7 +78,7 @@ class LoginHandler:
         return self._connector.limits.allow_link_stealing or self._broker.connections.is_back(client)
 
     def user_headers(self, login: str | None, principal: Principal) -> str:
-        """What the messages of a client carry to say who sent them."""
+        """Return the header lines that messages of the client carry to name their producer."""
         settings = self._broker.settings
         user = principal.name if settings.use_authenticated_principal else login
         return f"JMSXUserID:{escape(user)}\n" if settings.populate_jmsx_user_id and user else ""

@@ -38,7 +38,7 @@ _VERIFY = {
 
 
 def server_context(stores: TlsStores, options: TlsOptions = PLAIN_TLS) -> ssl.SSLContext:
-    """What a listener speaks TLS with. Raises ConfigurationRefused, which names the file and what is wrong with it."""
+    """Return a listener's TLS context. Raises ConfigurationRefused, which names the file and what is wrong with it."""
     if stores.key_store is None:
         raise ConfigurationRefused(
             'it needs a certificate: <sslContext keyStore="file:broker.p12" keyStorePassword=.../>'
@@ -62,7 +62,7 @@ def mutual_contexts(stores: TlsStores) -> tuple[ssl.SSLContext, ssl.SSLContext, 
 
 
 def _own_certificate(store: KeyStore) -> bytes:
-    """What is shown of a key store that could be loaded: the certificate that goes with the key, which is the first."""
+    """Return the certificate, as DER, that goes with the key of a key store."""
     content = _read(store)
     if content.startswith(b"0"):
         certificate = _pkcs12(store, content).cert.certificate
@@ -108,7 +108,7 @@ class ClientContexts:
         self._made: tuple[list[int | None], ssl.SSLContext] | None = None
 
     def __call__(self) -> ssl.SSLContext:
-        """What to speak TLS with now."""
+        """Return the TLS context for the files as they are now."""
         with self._lock:
             times = [_modified_ns(each) for each in self._files]
             if self._made is None or self._made[0] != times:

@@ -85,7 +85,7 @@ class WebSocketConnection(WebSocketTransportBase):
             self._stomp.connection_made(self)  # type: ignore[arg-type]
 
     def _answer(self, request: Request) -> Response:
-        """What the handshake is answered with."""
+        """Return the response to a handshake."""
         origins, name = request.headers.get_all("Origin"), self._transport.get_extra_info("sockname")
         if len(origins) > 1:
             return self._protocol.reject(HTTPStatus.BAD_REQUEST, "more than one Origin header\n")
@@ -133,7 +133,7 @@ class WebSocketConnection(WebSocketTransportBase):
     # -- the STOMP connection's side: a transport
 
     def write(self, data: bytes) -> None:
-        """Whole frames."""
+        """Send whole STOMP frames, each as a WebSocket message."""
         for message in split_frames(data):
             send = self._protocol.send_text if _is_text(message) else self._protocol.send_binary
             send(message)
@@ -155,7 +155,7 @@ class WebSocketConnection(WebSocketTransportBase):
 
 
 class _Protocol(ServerProtocol):
-    """The WebSocket side without sockets, of the websockets package. What is too long gets STOMP's ERROR as well."""
+    """WebSocket protocol of the websockets package, which sends STOMP's ERROR for messages that are too long, too."""
 
     def fail(self, code: CloseCode | int, reason: str = "") -> None:
         if code == CloseCode.MESSAGE_TOO_BIG and self.state is State.OPEN:
@@ -165,7 +165,7 @@ class _Protocol(ServerProtocol):
 
 
 def _select(_protocol: ServerProtocol, offered: Sequence[Subprotocol]) -> Subprotocol | None:
-    """The best subprotocol offered; a client that offers none gets none, one that speaks something else is refused."""
+    """Return the best subprotocol offered; none without an offer. Raises NegotiationError when none is supported."""
     best = next((each for each in SUBPROTOCOLS if each in offered), None)
     if best is None and offered:
         raise NegotiationError(f"none of {', '.join(offered)[:80]} is spoken, but {', '.join(SUBPROTOCOLS)}")
@@ -173,7 +173,7 @@ def _select(_protocol: ServerProtocol, offered: Sequence[Subprotocol]) -> Subpro
 
 
 def split_frames(data: bytes) -> Iterator[bytes]:
-    """The frames and heart-beats in what the broker writes, one by one."""
+    """Yield the frames and heart-beats in written bytes, one by one."""
     start = 0
     while start < len(data):
         end = start + 1

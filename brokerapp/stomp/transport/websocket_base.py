@@ -1,4 +1,4 @@
-"""Carrying: STOMP's bytes in WebSocket messages: to the socket a protocol, to who speaks STOMP a transport."""
+"""Base of both ends of a WebSocket that carries STOMP: a protocol to the socket, a transport to STOMP."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DATA = frozenset({Opcode.TEXT, Opcode.BINARY, Opcode.CONT})
 
 
 class WebSocketTransportBase(asyncio.Protocol):
-    """What both ends of a WebSocket have in common. `protocol` is the side of it that is spoken, without sockets."""
+    """Base of both ends of a WebSocket. `protocol` is its side without sockets, of the websockets package."""
 
     def __init__(self, protocol: ClientProtocol | ServerProtocol) -> None:
         self._protocol = protocol
@@ -51,23 +51,23 @@ class WebSocketTransportBase(asyncio.Protocol):
         return self._protocol.state is not State.OPEN or self._transport.is_closing()
 
     def can_write_eof(self) -> bool:
-        """The closing handshake does what half-closing is good for."""
+        """Return False: the closing handshake replaces half-closing."""
         return False
 
     def abort(self) -> None:
-        """Cut the connection."""
+        """Abort the connection without a closing handshake."""
         self._transport.abort()
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """What is known of the socket."""
+        """Return information about the socket."""
         return self._transport.get_extra_info(name, default)
 
     def pause_reading(self) -> None:
-        """Take no more for now."""
+        """Pause reading from the socket."""
         self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """Take more again."""
+        """Resume reading from the socket."""
         self._transport.resume_reading()
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:

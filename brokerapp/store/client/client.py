@@ -1,4 +1,4 @@
-"""Server: Redis 7 or Valkey 7.2 and later as a broker talks to it, and where the driver's errors become ours."""
+"""StoreClient: connections to Redis 7 or Valkey 7.2 and later; translates the driver's errors into ours."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DISCONNECT_SECONDS = 1.0
 
 
 class StoreClient:
-    """One broker's keys on a server. Belongs to the event loop it is first used on."""
+    """Connections to the server that holds one broker's keys. Belongs to the event loop it is first used on."""
 
     def __init__(self, url: str, broker: str) -> None:
         self.url, self.keys = url, StoreKeys(broker)
@@ -50,7 +50,7 @@ class StoreClient:
         self._redis.response_callbacks.clear()  # answers as the server gives them, not as the driver reads them
 
     async def close(self) -> None:
-        """Give back the connections."""
+        """Close all connections."""
         await self._commits.close()
         await self._beats.close()
         await self._redis.aclose()
@@ -62,26 +62,26 @@ class StoreClient:
         await self._handshake.greet(self.execute)  # from here on it knows in which life of the server it is
 
     async def call(self, function: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
-        """What a function of the library answers."""
+        """Call a function of the library and return its answer."""
         return await self.execute("FCALL", PREFIX + function, len(keys), *keys, *args)
 
     async def call_commit(self, keys: Sequence[str], args: Sequence[Any]) -> Any:
-        """The same of `commit`, over a connection of its own."""
+        """Call `commit` over a connection of its own."""
         return await self._directly(self._commits, "commit", keys, args)
 
     async def call_heartbeat(self, keys: Sequence[str], args: Sequence[Any]) -> Any:
-        """The same of `beat`: one that is not answered yet keeps neither the next nor anything else waiting."""
+        """Call `beat` over a connection of its own, so that an unanswered call delays neither the next nor others."""
         return await self._directly(self._beats, "beat", keys, args)
 
     async def _directly(self, over: DirectConnection, function: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
         return await self._answered(over.call, "FCALL", PREFIX + function, len(keys), *keys, *args)
 
     async def execute(self, *command: Any) -> Any:
-        """What one command answers."""
+        """Run one command and return its answer."""
         return await self._answered(self._redis.execute_command, *command)
 
     async def _answered(self, call: Callable[..., Awaitable[Any]], *command: Any) -> Any:
-        """What a call answers to a command; the driver's errors as ours."""
+        """Return the answer to a command; reload the library when it is gone, and raise the driver's errors as ours."""
         try:
             return await call(*command)
         except (RedisError, OSError) as error:
@@ -103,7 +103,7 @@ class StoreClient:
         raise translate_error(command, error, self._handshake.rolled_back) from error
 
     async def disconnect(self) -> None:
-        """Give up all connections, those in use, too: each command connects again where the address leads to."""
+        """Close all connections, those in use included: each command connects again to where the address leads."""
         await self._commits.close()
         await self._beats.close()
         with contextlib.suppress(RedisError, OSError):  # a TimeoutError is an OSError
@@ -111,7 +111,7 @@ class StoreClient:
                 await self._redis.connection_pool.disconnect()
 
     async def execute_many(self, commands: Iterable[Sequence[Any]]) -> list[Any]:
-        """What several commands answer, in one round trip."""
+        """Run several commands in one round trip and return their answers."""
         pipe = self._redis.pipeline(transaction=False)
         for command in commands:
             pipe.execute_command(*command)
@@ -121,7 +121,7 @@ class StoreClient:
             await self._fail("pipeline", error)
 
     async def subscribe(self, channel: str) -> AsyncIterator[str]:
-        """`subscribed`, then what is published, as it comes. Ends with StoreUnavailable."""
+        """Yield `subscribed`, then each message published on the channel; ends with StoreUnavailable."""
         pubsub = self._redis.pubsub(ignore_subscribe_messages=True)
         try:
             await pubsub.subscribe(channel)
@@ -135,14 +135,14 @@ class StoreClient:
 
 
 class StorePart:
-    """One kind of data in the store: its verbs, over the connections that all parts share."""
+    """Base of the store's parts: the commands for one kind of data, over shared connections."""
 
     def __init__(self, client: StoreClient) -> None:
         self._client, self._keys = client, client.keys
 
 
 def translate_error(command: str, error: RedisError | OSError, rolled_back: StoreRolledBack | None) -> BrokerError:
-    """An error of the driver as one of ours. `rolled_back`: why the session is fenced, if it is for that."""
+    """Return the driver's error as one of ours. `rolled_back`: why the session is fenced, if it is for that."""
     if isinstance(error, RefusedConnection):
         return error.error
     if isinstance(error, ResponseError):

@@ -15,7 +15,7 @@ from redis.exceptions import ReadOnlyError, ResponseError
 
 
 def keepalive_options(url: str) -> dict[str, Any]:
-    """What makes the kernel notice within half a minute that a server on another machine vanished without a word."""
+    """Return socket options by which the kernel notices within half a minute that a remote server is gone."""
     if url.startswith("unix:"):
         return {}
     options = {socket.TCP_KEEPIDLE: 10, socket.TCP_KEEPINTVL: 5, socket.TCP_KEEPCNT: 3, socket.TCP_USER_TIMEOUT: 25_000}
@@ -25,7 +25,7 @@ def keepalive_options(url: str) -> dict[str, Any]:
 def connection_class_with_handshake(
     connection_class: type, greet: Callable[[AbstractConnection], Awaitable[None]]
 ) -> type:
-    """The driver's connection, packing commands in C as its blocking one does: a commit has thousands of arguments.
+    """Return the driver's connection class that packs commands in C, as a commit has thousands of arguments.
 
     Each begins with `greet`.
     """
@@ -57,7 +57,7 @@ class DirectConnection:
         self._free: AbstractConnection | None = None  # the one that is kept
 
     async def call(self, *command: Any) -> Any:
-        """The answer as the server gives it; connects when it has to."""
+        """Return the server's answer to a command; connect first where necessary."""
         connection, self._free = self._free or self._pool.make_connection(), None
         try:
             await connection.send_packed_command(connection.pack_command(*command), check_health=False)
@@ -81,6 +81,6 @@ class DirectConnection:
             await connection.disconnect(nowait=True)
 
     async def close(self) -> None:
-        """Give the connection up."""
+        """Close the connection that is kept for the next call."""
         if self._free is not None:
             await self._free.disconnect(nowait=True)

@@ -29,7 +29,7 @@ def check_format(found: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class HistoryPoint:
-    """A point of the history: the life of the server it was seen in, changes made until then, and the last number."""
+    """A point in the store's history: the server's life, the changes made until then, and the last sequence number."""
 
     life: str = ""
     changes: int = 0
@@ -37,27 +37,27 @@ class HistoryPoint:
 
 
 class Continuity:
-    """The furthest point that answers of the store told of. What they told is durable, or the store was rolled back."""
+    """Tracks the furthest point of the store's history that answers confirmed; a store behind it was rolled back."""
 
     def __init__(self) -> None:
         self.latest = HistoryPoint()
 
     def advance(self, changes: int = 0, seq: int = 0) -> None:
-        """The store answered that so many changes are made, or that a message has this number."""
+        """Note that this many changes are made, or that a message has this sequence number."""
         known = self.latest
         if changes > known.changes or seq > known.seq:
             self.latest = HistoryPoint(known.life, max(known.changes, changes), max(known.seq, seq))
 
     def enter_life(self, life: str) -> None:
-        """A server in this life holds all that was known when it was asked."""
+        """Note that a server in this life holds all that was known when it was asked."""
         if life != self.latest.life:
             self.latest = HistoryPoint(life, self.latest.changes, self.latest.seq)
 
     def reset(self) -> None:
-        """Know nothing any more."""
+        """Forget what is known of the history."""
         self.latest = HistoryPoint()
 
 
 def is_behind(known: HistoryPoint, changes: int, seq: int) -> bool:
-    """Whether a server that holds this much of a known history lacks a part of it."""
+    """Return whether a server that holds this much lacks a part of a known history."""
     return changes < known.changes or seq < known.seq

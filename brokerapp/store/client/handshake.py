@@ -45,7 +45,7 @@ class RefusedConnection(RedisError):
 
 
 class Handshake:
-    """That of one broker with the server behind a URL.
+    """Checks each new connection of one broker to the server behind a URL.
 
     `session`: that of the node whose connections these are, once it is a member. Others know nothing that has to be
     there still.

@@ -15,7 +15,7 @@
 {B}:expiring:NAME  zset    entry of the log -> when it expires, milliseconds since the epoch
 {B}:returned:NAME  hash    entry of the log -> how often it was delivered and came back, where a policy limits that
 {B}:prioritized    set     names of logs that are kept in order of priority, too
-{B}:urgent:NAME    zset    entry of such a log -> its place: the most urgent first, see engine/dispatch/message_order.py
+{B}:urgent:NAME    zset    entry of such a log -> its place: the most urgent first, see engine/entries/message_order.py
 {B}:due            zset    job -> when it is due, milliseconds since the epoch
 {B}:jobs           hash    job -> its record: what is to be sent then
 {B}:audit          zset    what was handed over, by log -> SEQ when it was kept, see functions/bridge_dedup.lua
@@ -49,7 +49,7 @@ LIBRARIES = "sluice:libraries"
 
 @dataclass(frozen=True, slots=True)
 class StoreKeys:
-    """The keys of one broker."""
+    """Builds the keys of one broker."""
 
     broker: str
 
@@ -189,7 +189,7 @@ class StoreKeys:
 
 
 def trace_key(broker: str) -> str:
-    """The stream of trace batches of a broker."""
+    """Return the key of a broker's stream of trace batches."""
     return StoreKeys(broker).trace
 
 

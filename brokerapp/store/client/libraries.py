@@ -11,10 +11,10 @@ UNUSED_SECONDS = 7 * 24 * 3600
 
 
 class FunctionLibraries(StorePart):
-    """See brokerapp.store.client.library."""
+    """Tracks the function libraries on the server and removes unused ones."""
 
     async def remove_unused(self) -> None:
-        """Note that this version's library is used, and remove those that no node used for long."""
+        """Note that this version's library is in use, and remove those unused for UNUSED_SECONDS."""
         run = self._client.execute
         now = int((await run("TIME"))[0])
         await run("ZADD", LIBRARIES, now, NAME)

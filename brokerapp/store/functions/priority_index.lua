@@ -4,7 +4,7 @@
 -- The digit of the highest priority, and what lies between two priorities in places: more numbers than there are.
 local HIGHEST, SPAN = 57, 2 ^ 49
 
--- The place of a message among those of such a log, see engine/dispatch/message_order.py: exact up to 2^53.
+-- The place of a message among those of such a log, see engine/entries/message_order.py: exact up to 2^53.
 local function priority_key(stored, seq)
   return string.format('%.0f', (HIGHEST - priority_digit(stored)) * SPAN + seq)
 end

@@ -38,7 +38,7 @@ _CLEAN_END = b"bye bye"
 
 
 class MalformedFile(Exception):
-    """What can't be part of a file of commands; `offset` is where."""
+    """Content that cannot be part of a file of commands; `offset` is where."""
 
     def __init__(self, offset: int, reason: str) -> None:
         super().__init__(reason)
@@ -47,7 +47,7 @@ class MalformedFile(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RemovedTail:
-    """What was cut from a file, and where it is kept."""
+    """The part that was cut off a file, and where it is kept."""
 
     file: Path
     offset: int
@@ -91,7 +91,7 @@ def repair_file(folder: Path, binary: str | os.PathLike[str]) -> RemovedTail | N
 
 
 def newest_file(folder: Path) -> Path | None:
-    """The append-only file that the server of this folder appends to; None: there is none yet."""
+    """Return the append-only file that the server of this folder appends to; None when there is none yet."""
     files = {int(each.name.split(".")[-3]): each for each in (folder / "appendonlydir").glob("*.incr.aof")}
     return files[max(files)] if files else None
 
@@ -121,7 +121,7 @@ def _has_commands(content: bytes | mmap.mmap, at: int, end: int) -> bool:
 
 
 def _complete_commands(content: bytes | mmap.mmap, at: int, end: int) -> Iterator[tuple[bytes, int]]:
-    """The name of each complete command, and where it ends, from `at` until one that `end` cuts short."""
+    """Yield the name of each complete command and where it ends, until one that `end` cuts short."""
     while (words := _number(_COUNT, content, at, end)) is not None:
         (count, at), name = words, b""
         for word in range(count):
@@ -137,7 +137,7 @@ def _complete_commands(content: bytes | mmap.mmap, at: int, end: int) -> Iterato
 
 
 def _number(line: re.Pattern[bytes], content: bytes | mmap.mmap, at: int, end: int) -> tuple[int, int] | None:
-    """The number of the line there, and where the next line begins; None: the line is cut short."""
+    """Return the number in this line and where the next line begins; None when the line is cut short."""
     if found := line.match(content, at, end):
         return int(found[1]), found.end()
     rest = bytes(content[at : min(at + MAX_LINE_BYTES, end)])
@@ -159,7 +159,7 @@ def _without_nuls(content: bytes | mmap.mmap, start: int) -> int:
 
 
 def _whole_bytes(file: Path, binary: str | os.PathLike[str]) -> int:
-    """How many bytes of a file are complete commands, as the server itself reads it: by this name it checks files."""
+    """Return how many bytes of a file are complete commands, as the server's own check reads it."""
     try:
         checked = subprocess.run(
             ["valkey-check-aof", os.fspath(file)], executable=binary, stdin=subprocess.DEVNULL,

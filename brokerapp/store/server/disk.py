@@ -1,4 +1,4 @@
-"""Disk: looks at the file system of an embedded store, and allocates a reserve there to its append-only file."""
+"""StoreDisk: measures the file system of an embedded store, and reserves space there for its append-only file."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 
 class StoreDisk:
-    """The file system of one store's folder. Its calls block, for some microseconds on a healthy disk."""
+    """Measures the file system of a store's folder. Calls block, for some microseconds on a healthy disk."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def measure(self, before: DiskSpace, needed: int, wanted: int = 0) -> DiskSpace:
-        """How much is left, after allocating what is to be reserved. Raises OSError.
+        """Measure free space, after allocating what is to be reserved. Raises OSError.
 
         `needed`: bytes of a commit that waits for space; `wanted`: see `DiskSpace.after`.
         """

@@ -25,7 +25,7 @@ COMMIT_SHARE, REPORT_SHARE = 1 / 4, 1 / 16
 
 
 class DiskLevel(IntEnum):
-    """What may be written."""
+    """What may still be written to the disk."""
 
     ENOUGH = 0  #: everything
     LOW = 1  #: acknowledgements and what moves messages, no new messages
@@ -91,7 +91,7 @@ class DiskSpace:
         return not self.is_low or self.free + self.reserved - size >= self.reserve * COMMIT_SHARE
 
     def assess(self, before: DiskLevel, needed: int = 0, wanted: int = 0) -> DiskSpace:
-        """The same, judged, when this was the level before and a commit of so many bytes waits for space.
+        """Return the same with its level, given the level before and a commit of `needed` bytes that waits for space.
 
         `wanted`: bytes of messages that did not fit above the limit. Without them a disk with a little more than the
         limit would refuse large messages and never be said to be low, nor be given space by a rewrite.
@@ -111,12 +111,12 @@ class DiskSpace:
         return DiskSpace(self.total, self.free, self.reserved, level, wanted if level else 0)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values for JSON."""
         return {**asdict(self), "level": int(self.level)}
 
     @staticmethod
     def from_json(facts: Mapping[str, Any]) -> DiskSpace:
-        """The inverse of to_json; of nothing: a disk that nobody watches."""
+        """Return the DiskSpace of to_json's values; without values, of a disk that is not watched."""
         return DiskSpace(**{**facts, "level": DiskLevel(facts.get("level", DiskLevel.ENOUGH))})
 
 

@@ -1,7 +1,7 @@
 """Durability: what takes from the promise behind a receipt, in words: a server that does not fsync before each one, and
 one that was rolled back.
 
-Told by what it says of itself (see RedisStore.memory). Pure.
+Decided by what the server says of itself (see ServerStatus.memory). Pure.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ REMEDY = (
 
 
 def durability_loss(memory: Mapping[str, Any]) -> str:
-    """What may happen to messages whose receipt was sent, as a sentence without its end; "" where nothing may.
+    """Return which confirmed messages a crash may lose, as a clause; "" where none.
 
     `kept` in it is False where that is meant: the broker begins each time with an empty store.
     """
@@ -38,7 +38,7 @@ REPORTED_MS = 24 * 3600 * 1000
 
 
 def rollback_notice(memory: Mapping[str, Any], now_ms: int) -> str:
-    """What a rollback of the store took lately, as a sentence; "" where there was none."""
+    """Return what a recent rollback of the store lost, as a sentence; "" where there was none."""
     if not memory.get("rollbacks") or now_ms - memory["rollback_ms"] > REPORTED_MS:
         return ""
     at = datetime.fromtimestamp(memory["rollback_ms"] / 1000, UTC)

@@ -67,7 +67,7 @@ def socket_for(folder: Path) -> Path:
 
 
 def answer_to_ping(path: Path, timeout: float = 1.0) -> str | None:
-    """What the server behind this socket says to PING (`+PONG`, `-LOADING ...`); None when nobody answers."""
+    """Return the answer of the server behind this socket to PING (`+PONG`, `-LOADING ...`); None without one."""
     try:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(timeout)
@@ -79,13 +79,13 @@ def answer_to_ping(path: Path, timeout: float = 1.0) -> str | None:
 
 
 def is_answering(folder: Path) -> bool:
-    """Whether the store of this folder is up and has loaded what it holds."""
+    """Return whether the store of this folder is up and has loaded its data."""
     note = folder / "store.url"
     return note.exists() and answer_to_ping(Path(note.read_text().removeprefix("unix://"))) == "+PONG"
 
 
 class EmbeddedStore:
-    """The server of one folder, and its owner's handle on it. Calls block; use one thread at a time."""
+    """Starts and owns the server of one folder. Calls block; use one thread at a time."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.resolve()
@@ -96,19 +96,19 @@ class EmbeddedStore:
 
     @property
     def url(self) -> str:
-        """The URL clients use; known once claimed."""
+        """Return the URL that clients use; known once the folder is locked."""
         if self.socket is None:
             raise StoreUnavailable(f"the store in {self.folder} was not started")
         return f"unix://{self.socket}"
 
     @property
     def is_alive(self) -> bool:
-        """Whether the server process runs."""
+        """Return whether the server process runs."""
         return self._server is not None and self._server.poll() is None
 
     @property
     def pid(self) -> int | None:
-        """The server's process id while it runs."""
+        """Return the server's process id while it runs."""
         return self._server.pid if self._server is not None and self.is_alive else None
 
     def start(self) -> str:
@@ -134,7 +134,7 @@ class EmbeddedStore:
         return True
 
     def stop(self) -> None:
-        """End the server cleanly and give the folder back. Does nothing the second time."""
+        """Stop the server cleanly and unlock the folder. Does nothing the second time."""
         server, self._server = self._server, None
         if server is not None:
             server.terminate()
@@ -156,7 +156,7 @@ class EmbeddedStore:
         self.stop()
 
     def lock_folder(self) -> DirectoryLock:
-        """Become the folder's only owner and settle where the server listens."""
+        """Become the folder's only owner and choose where the server listens."""
         if self._lock is not None:
             return self._lock
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -174,7 +174,7 @@ class EmbeddedStore:
         return self._lock
 
     def command(self) -> list[str]:
-        """The server's command line."""
+        """Return the command line of the server."""
         paths = {"dir": self.folder, "unixsocket": self.socket, "logfile": self._log}
         pairs = (OPTIONS | paths).items()
         return [_binary(), *(word for name, value in pairs for word in (f"--{name}", str(value)))]
