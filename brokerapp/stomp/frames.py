@@ -110,10 +110,11 @@ class FrameParser:
                 return None
             # A head in a run is short: a body with so much room is in no frame that is too long.
             room = self.max_body if self.max_frame is None else min(self.max_body, self.max_frame - MAX_HEAD_BYTES)
-            found = self._head and read_sends(self._head, buffer, start, room)
+            found = None if self._head is None else read_sends(self._head, buffer, start, room)
             if found or not _more_follow(buffer, start):  # to learn a head for one frame costs more than it saves
                 return found
-            if (head := learn_head(buffer, start)) not in (None, self._head):
+            head = learn_head(buffer, start)
+            if head is not None and head is not self._head:
                 self._head = head
                 found = read_sends(head, buffer, start, room)
             return found

@@ -161,7 +161,7 @@ class StompSession:
             headers.get(WAY_HEADER, "") if self.bridge is not None else "", headers.get(COPIES_HEADER) == "true",
         )  # fmt: skip
 
-    def _send(self, headers: dict[str, str], frame: Frame) -> ClientCommand:
+    def _send(self, headers: dict[str, str], frame: Frame) -> SendCommand:
         destination = headers.get("destination")
         if not destination:
             raise RequestRefused("SEND without a destination header")
@@ -300,7 +300,11 @@ BEGINNINGS = (
     ("SUB", "SUBSCRIBE"), ("UNSUB", "UNSUBSCRIBE"), ("CONNECT", "CONNECT"), ("STOMP", "STOMP"),
     ("DISCONNECT", "DISCONNECT"),
 )  # fmt: skip
-TRANSACTION_ACTIONS = {"BEGIN": BeginCommand, "COMMIT": CommitCommand, "ABORT": AbortCommand}
+TRANSACTION_ACTIONS: dict[str, type[BeginCommand | CommitCommand | AbortCommand]] = {
+    "BEGIN": BeginCommand,
+    "COMMIT": CommitCommand,
+    "ABORT": AbortCommand,
+}
 
 
 def _heart_beat(text: str, limits: ConnectionLimits) -> tuple[int, int]:

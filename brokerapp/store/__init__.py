@@ -258,7 +258,7 @@ class StoreLimits:
 
     @property
     def accepted_bytes(self) -> int:
-        """Return the bytes that may be stored now (0: unlimited); 1, so that none fits, while the disk is almost full."""
+        """Return the bytes that may be stored now (0: unlimited); 1 while the disk is almost full: none fits."""
         if not self.is_disk_low:
             return self.total
         self.wanted_bytes = max(self.wanted_bytes, self._uncounted_bytes)

@@ -10,7 +10,18 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from brokerapp.store import GONE, STORE, TEMP, BatchWrite, CommitBatch, CommitResult, CopyRow, StoreLimits
+from brokerapp.store import (
+    GONE,
+    STORE,
+    TEMP,
+    BatchWrite,
+    CommitBatch,
+    CommitResult,
+    CopyRow,
+    PendingWrite,
+    SettledEntry,
+    StoreLimits,
+)
 from brokerapp.store.client.keys import StoreKeys
 
 #: Rows, and SEQs, in one command: Lua hands a command at most some thousand arguments.
@@ -20,16 +31,16 @@ _REASONS = {-1: STORE, -2: GONE, -3: TEMP}
 
 
 def decode_result(
+    logs: Sequence[str],
     base: int,
-    refused: list,
-    dropped: list,
+    refused: list[list[int]],
+    dropped: list[list[int]],
     used: int,
     held: Sequence[Sequence[int]],
     temp: int,
-    repeated: list,
+    repeated: list[list[int]],
     last: Sequence[Sequence[int]],
     changes: int,
-    logs: Sequence[str],
 ) -> CommitResult:
     """Return the answer of the commit function, which knows logs by their index, as a CommitResult."""
     by_log, before = ({logs[index]: number for index, number in each} for each in (held, last))
@@ -41,7 +52,7 @@ def decode_result(
     return CommitResult(base, reasons, _by_unit(dropped), used, by_log, temp, _by_unit(repeated), before, changes)
 
 
-def _by_unit(copies: list) -> dict[int, list[tuple[int, int]]]:
+def _by_unit(copies: list[list[int]]) -> dict[int, list[tuple[int, int]]]:
     found: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for unit, message, copy in copies:
         found[unit].append((message, copy))
@@ -78,7 +89,7 @@ def _rows(rows: Sequence[Sequence[Any]]) -> list[Any]:
     return [len(rows), *(each for row in rows for each in row)]
 
 
-def _encode_units(units: list) -> tuple[list[str], list[Any]]:
+def _encode_units(units: Sequence[PendingWrite | BatchWrite]) -> tuple[list[str], list[Any]]:
     """Return the logs the writes touch, and the writes as arguments of the commit function."""
     indices: dict[str, int] = {}
     args: list[Any] = [len(units)]
@@ -117,8 +128,8 @@ _RUN = "run"
 _NO_SETTLES = (0, 0, 0, 0)
 
 
-def _encode_settles(settles: Sequence, indices: dict[str, int], args: list[Any]) -> None:
-    groups: dict[str, list] = defaultdict(list)
+def _encode_settles(settles: Sequence[SettledEntry], indices: dict[str, int], args: list[Any]) -> None:
+    groups: dict[str, list[SettledEntry]] = defaultdict(list)
     payloads: dict[int, int] = defaultdict(int)
     inline = volatile = 0
     for each in settles:

@@ -94,9 +94,10 @@ class LogStore(StorePart):
         """
         keys = self._keys
         places = [keys.state, keys.prioritized, keys.log(log), keys.urgent_prefix + log]
-        return await self._client.call(
+        came_to: int = await self._client.call(
             "prioritize", places, [session, log, keys.payload_prefix, after, PRIORITIZED_AT_ONCE]
         )
+        return came_to
 
     async def drop(self, log: str, session: str, keep: bool = False, *, discarded: bool = False) -> int:
         """Remove a log with its messages, or only its messages (`keep`), and return their number.

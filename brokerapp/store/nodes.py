@@ -32,7 +32,7 @@ class NodeStore(StorePart):
         """
         keys, record = self._keys, json.dumps({**(about or {}), "session": session})
         arguments = [session, name, record, keys.signals, timeout_ms, FORMAT]
-        last = await self._client.call("claim", [keys.state, keys.nodes, keys.node(name), keys.lives], arguments)
+        last: int = await self._client.call("claim", [keys.state, keys.nodes, keys.node(name), keys.lives], arguments)
         await self._client.begin_session(session, last)
         return last
 
@@ -76,7 +76,8 @@ class NodeStore(StorePart):
     async def shared_secret(self) -> bytes:
         """Return the secret by which nodes of the broker authenticate each other."""
         await self._client.execute("SET", self._keys.secret, secrets.token_hex(32), "NX")
-        return await self._client.execute("GET", self._keys.secret)
+        secret: bytes = await self._client.execute("GET", self._keys.secret)
+        return secret
 
     async def has_live_node(self) -> bool:
         """Return whether any node is alive."""

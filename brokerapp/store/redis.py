@@ -57,7 +57,8 @@ class RedisStore:
     async def commit(self, session: str, batch: CommitBatch, limits: StoreLimits) -> CommitResult:
         """Do a batch of writes, each whole or not at all. Repeating the same batch has no further effect."""
         logs, keys, args = encode_call(self.keys, session, batch, limits)
-        result = decode_result(*await self.client.call_commit(keys, args), logs)
+        answer = await self.client.call_commit(keys, args)
+        result = decode_result(logs, *answer)
         self.client.continuity.advance(
             result.change_count, result.base_seq + sum([unit.count for unit in batch.writes])
         )

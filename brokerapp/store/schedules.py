@@ -39,4 +39,5 @@ class ScheduleStore(StorePart):
 
     async def job_count(self) -> int:
         """Return the number of scheduled jobs."""
-        return await self._client.execute("ZCARD", self._keys.due)
+        count: int = await self._client.execute("ZCARD", self._keys.due)
+        return count

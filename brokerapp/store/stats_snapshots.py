@@ -22,7 +22,8 @@ class StatisticsStore(StorePart):
             part = items[start : start + ROWS_AT_ONCE]
             await self._client.call("numbers", keys, ["", len(part), *(text for row in part for text in row), 0, 0])
         words = [self._keys.signals, 0, len(gone), *gone, len(forgotten), *forgotten]
-        return await self._client.call("numbers", keys, words)
+        version: int = await self._client.call("numbers", keys, words)
+        return version
 
     async def version(self) -> int:
         """Return the version of the last snapshot."""

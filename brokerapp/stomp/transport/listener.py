@@ -65,7 +65,7 @@ class StompConnection(asyncio.Protocol):
         self._unread_frames: Iterator[Frame | FrameBatch] | None = (
             None  # what is left of a read while a login is checked
         )
-        self._login: asyncio.Task | None = None
+        self._login: asyncio.Task[None] | None = None
         self._timers: list[asyncio.TimerHandle] = []
         self._beats = HeartBeats()
         self._closing = False
@@ -160,7 +160,7 @@ class StompConnection(asyncio.Protocol):
             line = frame.ignored_lines[0][:MAX_LOGGED_CHARACTERS]
             logger.warning("%s: header line %r of %s has no colon: passed over", self.client.id, line, frame.command)
         try:
-            action = session.receive(frame) if type(frame) is Frame else session.receive_batch(frame)
+            action = session.receive(frame) if isinstance(frame, Frame) else session.receive_batch(frame)
             self._handlers[type(action)](self.client, action)
         except RequestRefused as error:
             for receipt in frame.receipts:

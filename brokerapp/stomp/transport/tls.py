@@ -55,7 +55,8 @@ def mutual_contexts(stores: TlsStores) -> tuple[ssl.SSLContext, ssl.SSLContext, 
     """What two that are alike speak TLS with, as the one that is called and as the caller: each shows a certificate,
     told as DER, that the other's trust store vouches for, whatever host it names. Raises ConfigurationRefused.
     """
-    called = server_context(stores, TlsOptions(client_auth=ClientAuth.NEEDED))
+    called = server_context(stores, TlsOptions(client_auth=ClientAuth.NEEDED))  # refuses stores without a key store
+    assert stores.key_store is not None
     calling = _context(ssl.PROTOCOL_TLS_CLIENT, stores, PLAIN_TLS)
     calling.check_hostname = False
     return called, calling, _own_certificate(stores.key_store)
@@ -65,7 +66,9 @@ def _own_certificate(store: KeyStore) -> bytes:
     """Return the certificate, as DER, that goes with the key of a key store."""
     content = _read(store)
     if content.startswith(b"0"):
-        certificate = _pkcs12(store, content).cert.certificate
+        found = _pkcs12(store, content).cert
+        assert found is not None
+        certificate = found.certificate
     else:
         certificate = x509.load_pem_x509_certificates(content)[0]
     return certificate.public_bytes(Encoding.DER)
@@ -76,6 +79,7 @@ def _context(protocol: int, stores: TlsStores, options: TlsOptions) -> ssl.SSLCo
     context = ssl.SSLContext(protocol)
     versions = [_VERSIONS[name] for name in options.protocols] or list(_VERSIONS.values())
     context.minimum_version, context.maximum_version = min(versions), max(versions)
+    assert stores.key_store is not None  # the callers check it
     _load_identity(context, stores.key_store, stores.key)
     if stores.trust_store is not None:
         for certificate in _certificates(stores.trust_store):
@@ -134,7 +138,7 @@ def _load_identity(context: ssl.SSLContext, store: KeyStore, key: KeyStore | Non
         else:
             secret = (key or store).key_password or (key or store).password
             _check_password(key or store, secret)
-            context.load_cert_chain(store.path, key and key.path, secret)
+            context.load_cert_chain(store.path, None if key is None else key.path, secret)
     except (ssl.SSLError, OSError, ValueError, TypeError) as wrong:
         raise ConfigurationRefused(f"{store.path}: no certificate with a key can be read from it: {wrong}") from wrong
 

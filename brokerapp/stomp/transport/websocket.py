@@ -40,7 +40,7 @@ MAX_REASON = 200
 _CONTENT_LENGTH = re.compile(rb"\ncontent-length:(\d+)\n")
 
 
-class WebSocketConnection(WebSocketTransportBase):
+class WebSocketConnection(WebSocketTransportBase[ServerProtocol]):
     """One client's WebSocket. `admits` says of the Origin of a handshake whether that page may connect."""
 
     def __init__(self, stomp: StompConnection, admits: Callable[[str | None, str], bool], connect_ms: int) -> None:
@@ -66,7 +66,7 @@ class WebSocketConnection(WebSocketTransportBase):
             if isinstance(event, Request):
                 self._shake_hands(event)
             elif isinstance(event, Frame) and event.opcode in DATA:
-                held.append(event.data)
+                held.append(bytes(event.data))
         if held and not self._closing:
             self._stomp.data_received(b"".join(held))  # at once: frames that come together are handled together
         self._flush()
@@ -169,7 +169,7 @@ def _select(_protocol: ServerProtocol, offered: Sequence[Subprotocol]) -> Subpro
     best = next((each for each in SUBPROTOCOLS if each in offered), None)
     if best is None and offered:
         raise NegotiationError(f"none of {', '.join(offered)[:80]} is spoken, but {', '.join(SUBPROTOCOLS)}")
-    return best and Subprotocol(best)
+    return None if best is None else Subprotocol(best)
 
 
 def split_frames(data: bytes) -> Iterator[bytes]:

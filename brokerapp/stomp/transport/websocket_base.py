@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from websockets.client import ClientProtocol
 from websockets.frames import Opcode
@@ -14,11 +14,14 @@ from websockets.server import ServerProtocol
 DATA = frozenset({Opcode.TEXT, Opcode.BINARY, Opcode.CONT})
 
 
-class WebSocketTransportBase(asyncio.Protocol):
+SideT = TypeVar("SideT", bound=ClientProtocol | ServerProtocol)
+
+
+class WebSocketTransportBase(asyncio.Protocol, Generic[SideT]):
     """Base of both ends of a WebSocket. `protocol` is its side without sockets, of the websockets package."""
 
-    def __init__(self, protocol: ClientProtocol | ServerProtocol) -> None:
-        self._protocol = protocol
+    def __init__(self, protocol: SideT) -> None:
+        self._protocol: SideT = protocol
         self._ended = False  # nothing can be written any more
 
     # -- asyncio's side

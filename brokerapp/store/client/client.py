@@ -42,7 +42,7 @@ class StoreClient:
         self.continuity = self._handshake.continuity
         pool.connection_class = connection_class_with_handshake(pool.connection_class, self._handshake)
         try:
-            pool.make_connection()  # which connects nowhere, but knows its options
+            pool.make_connection()  # type: ignore[no-untyped-call]  # which connects nowhere, but knows its options
         except TypeError as error:
             raise ConfigurationRefused(f"the store's URL has an option that is not supported: {error}") from error
         self._redis = redis.Redis.from_pool(pool)
@@ -131,7 +131,7 @@ class StoreClient:
         except (RedisError, OSError) as error:
             await self._fail("SUBSCRIBE", error)
         finally:
-            await pubsub.aclose()
+            await pubsub.aclose()  # type: ignore[no-untyped-call]
 
 
 class StorePart:

