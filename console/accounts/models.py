@@ -7,7 +7,7 @@ from django.db import models
 
 
 class ApiToken(models.Model):
-    """A key to the API and the machine endpoints, instead of its user's password and with no more than their rights."""
+    """Store an API token as a digest, with permissions, scopes and expiry date."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="api_tokens")
     name = models.CharField(max_length=100)  #: what it is for

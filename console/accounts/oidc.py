@@ -1,4 +1,4 @@
-"""Single sign-on by OpenID Connect: the provider says who somebody is and in which groups; groups give the roles."""
+"""Sign users in with OpenID Connect; the provider's groups decide their roles."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ ALGORITHMS = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "E
 
 
 class VerifyingOidcAdapter(OpenIDConnectOAuth2Adapter):
-    """Believes an identity token for its signature, not for the way it came, and only the one that was asked for."""
+    """Accept an identity token only with a valid signature and the nonce of its request."""
 
     def complete_login(self, request: HttpRequest, app: Any, token: Any, **kwargs: Any) -> SocialLogin:
-        """The login that the verified token and the provider's answer about the user describe."""
+        """Return the login of the verified token and the provider's user information."""
         raw = kwargs["response"].get("id_token")
         if not raw:
             raise OAuth2Error("the provider sent no identity token")
@@ -60,10 +60,10 @@ class VerifyingOidcAdapter(OpenIDConnectOAuth2Adapter):
 
 
 class SingleSignOnAdapter(DefaultSocialAccountAdapter):
-    """Who may come in by the provider, under which name, and in which groups."""
+    """Decide who can sign in with single sign-on, under which name and in which groups."""
 
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
-        """Turn away whoever is in no group that is known here; else have them in those they are in now."""
+        """Deny access without a known group; otherwise set the user's groups."""
         claims = sociallogin.account.extra_data["userinfo"]
         identity = settings.IDENTITY
         name = str(claims.get(identity.name_claim) or "")
@@ -83,7 +83,7 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):
             sociallogin.state["groups"] = sorted(ours)
 
     def save_user(self, request: HttpRequest, sociallogin: SocialLogin, form: Any = None) -> User:
-        """Make the user, who has no password."""
+        """Create the user without a password."""
         user = sociallogin.user
         user.set_unusable_password()
         user.full_clean(exclude=["password"])
@@ -95,15 +95,15 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):
         return user
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:
-        """Whoever was not turned away may come in."""
+        """Return True: users without access were denied before."""
         return True
 
     def is_auto_signup_allowed(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:
-        """There is nothing to ask."""
+        """Return True: sign-up needs no form."""
         return True
 
     def on_authentication_error(self, request: HttpRequest, provider: Any, **kwargs: Any) -> None:
-        """Record it; the browser is told without details."""
+        """Write an audit entry; the browser gets no details."""
         reason = str(kwargs.get("exception") or kwargs.get("error") or "unknown")
         trail.record(_actor(request, ""), "log in", "single sign-on", AuditEntry.Outcome.FAILED, reason)
 
@@ -113,7 +113,7 @@ def _listed(value: Any) -> set[str]:
 
 
 def _set_groups(request: HttpRequest, user: User, ours: set[str]) -> None:
-    """Have the user in these of the groups that the provider decides; all others are the admins' business."""
+    """Set the user's groups among those that the provider decides; the others stay."""
     managed = set(settings.IDENTITY.groups.values())
     before = set(user.groups.filter(name__in=managed).values_list("name", flat=True))
     if before == ours:
@@ -137,7 +137,7 @@ def _deny_login(request: HttpRequest, name: str, reason: str) -> None:
 
 @login_not_required
 def login(request: HttpRequest, provider_id: str) -> HttpResponse:
-    """To the provider, who is asked for a token that repeats a number used once."""
+    """Redirect to the provider with a nonce for the identity token."""
     provider = _provider(request, provider_id)
     request.session[NONCE] = get_random_string(32)
     wanted = request.GET.get("next", "")
@@ -152,7 +152,7 @@ def login(request: HttpRequest, provider_id: str) -> HttpResponse:
 
 @login_not_required
 def callback(request: HttpRequest, provider_id: str) -> HttpResponse:
-    """Back from the provider."""
+    """Complete a sign-in when the provider redirects back."""
     _provider(request, provider_id)
     return OAuth2CallbackView.adapter_view(VerifyingOidcAdapter(request, provider_id))(request)
 

@@ -1,4 +1,4 @@
-"""Rate limits: a bucket of requests for each who asks, which fills again with time.
+"""Limit requests with a token bucket for each client.
 
 Counted by each process for itself: a limit is there to keep a process answering.
 """
@@ -17,7 +17,7 @@ MAX_CLIENTS = 10_000
 
 @dataclass(slots=True)
 class RateLimit:
-    """So many requests a second in the long run, and at most `burst` at once."""
+    """Allow so many requests per second on average, and at most `burst` at once."""
 
     per_second: float
     burst: int

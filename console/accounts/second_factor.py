@@ -1,4 +1,4 @@
-"""Who must have a second factor: until they have set one up they get nowhere else."""
+"""Require two-factor authentication for some roles, before anything else can be used."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EXEMPT_URL_NAMES = frozenset(
 
 
 def requires_second_factor(user: AnyUser) -> bool:
-    """Whether the user has a role that needs a second factor."""
+    """Return whether the user has a role that requires two-factor authentication."""
     required = settings.IDENTITY.second_factor
     return bool(required) and user.is_authenticated and not roles_of(user).isdisjoint(required)
 
@@ -38,7 +38,7 @@ def lacks_second_factor(user: AnyUser, session: Any) -> bool:
 
 
 class SecondFactorMiddleware:
-    """Sends whoever lacks one to where one is set up."""
+    """Redirect users without the required second factor to its setup."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -47,7 +47,7 @@ class SecondFactorMiddleware:
         return self.get_response(request)
 
     def process_view(self, request: HttpRequest, view: Any, args: Any, kwargs: Any) -> HttpResponse | None:
-        """The way to the page, or None: go on."""
+        """Return the redirect to the setup; None to continue."""
         name = request.resolver_match.url_name if request.resolver_match else ""
         if name in EXEMPT_URL_NAMES or not lacks_second_factor(request.user, request.session):
             return None
@@ -56,7 +56,7 @@ class SecondFactorMiddleware:
 
 
 def second_factor_middleware(application: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
-    """Sockets: whoever lacks a second factor is nobody to them."""
+    """Wrap the WebSocket application to treat users without the required factor as anonymous."""
 
     async def guarded(scope: dict[str, Any], receive: Callable, send: Callable) -> None:
         if await database_sync_to_async(lacks_second_factor)(scope["user"], scope["session"]):

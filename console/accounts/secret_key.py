@@ -1,4 +1,4 @@
-"""The secret that signs sessions: made once per installation, readable by its owner only."""
+"""Create and read the key that signs sessions: one for each installation, readable by its owner only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from brokerapp.system.process_lock import make_private_directory
 
 
 def secret_key(path: Path) -> str:
-    """The text in the file `path`, which is written with a fresh secret when it does not exist."""
+    """Return the key in the file `path`; create the file with a random key if it does not exist."""
     if not path.exists():
         make_private_directory(path.parent)
         draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")

@@ -1,4 +1,4 @@
-"""Accounts: users, their roles and groups, and what an admin does with them. Views record each change.
+"""Create and change users, groups and role assignments; callers write the audit entries.
 
 Whatever is refused raises RequestRefused with a sentence for whoever asked.
 """
@@ -34,7 +34,7 @@ RoleHolder = User | Group
 
 
 def create_user(name: str, email: str = "") -> User:
-    """A new user without a password and without a role: nobody can log in as them yet."""
+    """Create a user without a password and roles, who cannot sign in yet."""
     user = User(username=name.strip(), email=email.strip())
     user.set_unusable_password()
     try:
@@ -49,7 +49,7 @@ def create_user(name: str, email: str = "") -> User:
 
 
 def generate_password(user: User) -> str:
-    """Give the user a new password, which ends their sessions; it is told this once."""
+    """Set a random password, which ends the user's sessions; return it to be shown once."""
     password = secrets.token_urlsafe(PASSWORD_BYTES)
     user.set_password(password)
     user.save(update_fields=["password"])
@@ -57,27 +57,27 @@ def generate_password(user: User) -> str:
 
 
 def invitation_link(request: HttpRequest, user: User) -> str:
-    """A link with which the user sets a password, once, within PASSWORD_RESET_TIMEOUT."""
+    """Return a link to set a password, valid once within PASSWORD_RESET_TIMEOUT."""
     uid = urlsafe_base64_encode(force_bytes(user.pk))
     path = reverse("invitation", kwargs={"uidb64": uid, "token": default_token_generator.make_token(user)})
     return request.build_absolute_uri(path)
 
 
 def set_active(user: User, is_active: bool) -> None:
-    """Close an account, which ends its sessions and logins, or open it again."""
+    """Disable an account, which ends its sessions and STOMP logins, or enable it."""
     with require_remaining_admin():
         user.is_active = is_active
         user.save(update_fields=["is_active"])
 
 
 def reset_second_factor(user: User) -> None:
-    """Take away a second factor that its user lost, with its recovery codes. Raises RequestRefused."""
+    """Remove the user's second factor and recovery codes. Raises RequestRefused."""
     if not user.authenticator_set.all().delete()[0]:
         raise RequestRefused(f"{user} does not use two-factor authentication")
 
 
 def unlock(user: User) -> int:
-    """Forget wrong passwords, so that a locked user may try again; how many there were."""
+    """Delete failed sign-ins, so that a locked user can try again; return their number."""
     return forget_failures(username=user.get_username())
 
 
@@ -85,7 +85,7 @@ def unlock(user: User) -> int:
 
 
 def build_assignment(role: str, scopes: Iterable[str], extras: Iterable[str]) -> Assignment:
-    """An assignment without holder. Raises RequestRefused, InvalidDestination."""
+    """Return an assignment without a holder. Raises RequestRefused, InvalidDestination."""
     if role not in set(Role):
         raise RequestRefused(f"{role!r} is not one of the roles {', '.join(Role)}")
     patterns = list(dict.fromkeys(str(Scope.parse(text)) for text in scopes if text.strip()))
@@ -100,7 +100,7 @@ def build_assignment(role: str, scopes: Iterable[str], extras: Iterable[str]) ->
 
 
 def assign_role(holder: RoleHolder, assignment: Assignment) -> Assignment:
-    """Give the role to a user, or to everybody in a group."""
+    """Assign the role to a user or to a group."""
     if isinstance(holder, Group):
         assignment.group = holder
     else:
@@ -112,19 +112,19 @@ def assign_role(holder: RoleHolder, assignment: Assignment) -> Assignment:
 
 
 def remove_role(assignment: Assignment) -> None:
-    """Take a role away."""
+    """Remove a role assignment."""
     with require_remaining_admin():
         assignment.delete()
 
 
 def set_groups(user: User, groups: Iterable[Group]) -> None:
-    """Have the user in these groups and no others."""
+    """Set the groups of a user."""
     with require_remaining_admin():
         user.groups.set(groups)
 
 
 def create_group(name: str) -> Group:
-    """A group without roles and members. Raises RequestRefused."""
+    """Create a group without roles and members. Raises RequestRefused."""
     name = name.strip()[:150]
     if not name:
         raise RequestRefused("Enter a group name.")
@@ -134,20 +134,20 @@ def create_group(name: str) -> Group:
 
 
 def delete_group(group: Group) -> None:
-    """Remove a group with its roles; its members stay users."""
+    """Delete a group with its roles; its members are kept."""
     with require_remaining_admin():
         group.delete()
 
 
 def admins() -> QuerySet[User]:
-    """Those who can log in and may do everything."""
+    """Return the active users with all permissions."""
     is_admin = Q(is_superuser=True) | Q(assignments__role=Role.ADMIN) | Q(groups__assignments__role=Role.ADMIN)
     return User.objects.filter(is_admin, is_active=True).distinct()
 
 
 @contextmanager
 def require_remaining_admin() -> Iterator[None]:
-    """Undo the block when no admin would be left after it."""
+    """Roll the block back if no admin would be left."""
     with transaction.atomic():
         # Two who take each other's role away at the same time wait for each other here.
         list(Assignment.objects.select_for_update().filter(role=Role.ADMIN).values_list("id", flat=True))
@@ -160,7 +160,7 @@ def require_remaining_admin() -> Iterator[None]:
 
 
 def audit_state(holder: RoleHolder) -> dict[str, Any]:
-    """A user or group as the audit trail shows it before and after a change."""
+    """Return a user or group as audit entries show it before and after a change."""
     facts: dict[str, Any] = {"roles": [describe_grant(each.grant) for each in holder.assignments.all()]}
     if isinstance(holder, User):
         facts["active"] = holder.is_active
@@ -169,7 +169,7 @@ def audit_state(holder: RoleHolder) -> dict[str, Any]:
 
 
 def describe_grant(grant: RoleGrant) -> str:
-    """`support for orders.>, with bulk`"""
+    """Return a grant in words: `support for orders.>, with permission to ...`."""
     where = f" for {', '.join(map(str, grant.scopes))}" if grant.scopes else ""
     more = f", with permission to {', '.join(sorted(grant.extras))}" if grant.extras else ""
     return f"{grant.role}{where}{more}"

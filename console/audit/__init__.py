@@ -1,1 +1,1 @@
-"""The audit trail: writes entries and deletes old ones."""
+"""Write audit entries, search them and delete old ones."""

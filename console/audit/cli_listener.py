@@ -1,4 +1,4 @@
-"""What operators do with `brokerctl`, in the audit trail."""
+"""Write audit entries for operations of `brokerctl`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ logger = logging.getLogger(__name__)
 
 
 def connect_signal() -> None:
-    """Record what is told."""
+    """Connect the signal of CLI operations."""
     operated.connect(record_operation, dispatch_uid="console")
 
 
 def record_operation(sender: Any, operation: CliOperation, **kwargs: Any) -> None:
-    """Write down one operation. What was done stays done when the database cannot be written: the log has it then."""
+    """Write an entry for one operation. If the database fails, log it: the operation is done already."""
     actor = trail.AuditActor(_user(), socket.gethostname(), via=AuditEntry.Via.BROKERCTL)
     error = operation.error
     if error is None:

@@ -1,4 +1,4 @@
-"""The row of the audit trail, apart from all others: `brokerctl` writes it and shall not wait for them."""
+"""Define the audit entry, apart from other models: `brokerctl` imports it and must start fast."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ OUTCOME_LABELS = {
 
 
 class AuditEntry(models.Model):
-    """One thing somebody did or was not allowed to do. Written once, never changed."""
+    """Store one change, sign-in or denied action; entries are never changed."""
 
     class Outcome(models.TextChoices):
-        """How it ended."""
+        """Name how an action ended."""
 
         DONE = "done"
         ASKED = "asked"  #: nothing is done yet: somebody with the right to is asked to approve
@@ -27,7 +27,7 @@ class AuditEntry(models.Model):
         FAILED = "failed"
 
     class Via(models.TextChoices):
-        """By which door."""
+        """Name the interface that was used."""
 
         CONSOLE = "console"
         API = "api"

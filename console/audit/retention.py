@@ -1,4 +1,4 @@
-"""How long the audit trail is kept."""
+"""Delete old audit entries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BATCH = 5000
 
 
 def purge(days: int) -> int:
-    """Delete what is older than so many days (0: nothing ever is), and say so in the trail; how many entries."""
+    """Delete entries older than `days` (0: none) and write an entry about it; return their number."""
     if not days:
         return 0
     limit = timezone.now() - timedelta(days=days)

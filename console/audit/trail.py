@@ -1,4 +1,4 @@
-"""The audit trail: every change, every login and every denial leaves one entry."""
+"""Write one audit entry for each change, sign-in and denied action."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_OBJECT, MAX_AGENT = 500, 300
 
 @dataclass(frozen=True, slots=True)
 class AuditActor:
-    """Who does something, from where, with what."""
+    """Identify who acts, from which address and through which interface."""
 
     who: str
     address: str = ""
@@ -32,7 +32,7 @@ class AuditActor:
 
     @staticmethod
     def of(request: HttpRequest) -> AuditActor:
-        """Whoever sent the request. The address is the peer's, or what a proxy named in SLUICE_PROXIES says it is."""
+        """Return the actor of a request; the address is the peer's or what a proxy of SLUICE_PROXIES names."""
         user = getattr(request, "user", None)
         look = getattr(user, "look", None)
         return AuditActor(
@@ -46,7 +46,7 @@ class AuditActor:
 
 @dataclass(slots=True)
 class AuditChange:
-    """What the block under `recording` fills in."""
+    """Collect what the block under `recording` changes."""
 
     before: Any = None
     after: Any = None
@@ -57,7 +57,7 @@ class AuditChange:
 def recording(
     actor: HttpRequest | AuditActor, action: str, object: object, before: Any = None
 ) -> Iterator[AuditChange]:
-    """Record the change made by the block: as done unless it says other, as refused or failed by its error."""
+    """Record the block's change as done, or as refused or failed by its exception."""
     change = AuditChange(before)
     try:
         yield change
@@ -70,7 +70,7 @@ def recording(
 
 
 def record_denied(actor: HttpRequest | AuditActor, action: str, object: object, reason: str) -> None:
-    """Record that somebody asked for what they have no right to."""
+    """Write an entry for an action that was denied."""
     record(actor, action, object, AuditEntry.Outcome.DENIED, reason)
 
 
@@ -82,7 +82,7 @@ def record(
     detail: str = "",
     change: AuditChange | None = None,
 ) -> None:
-    """Write one entry."""
+    """Write one audit entry."""
     by, change = actor if isinstance(actor, AuditActor) else AuditActor.of(actor), change or AuditChange()
     if by.seen_as:
         detail = f"{detail} (viewing as the {by.seen_as})".lstrip()

@@ -1,1 +1,1 @@
-"""Context, middleware and saved views that all pages share."""
+"""Provide context, middleware and saved views for all pages."""

@@ -1,4 +1,4 @@
-"""What every page needs: the user's rights and theme, the broker's name, the entries of the rail.
+"""Add to every page: permissions, display settings, broker name, navigation and notifications.
 
 Parts of pages and pages that stand alone have no bar beside them: what that shows is looked up where it is drawn.
 """
@@ -22,7 +22,7 @@ from console.ui.preferences.user_settings import settings_of
 
 
 def site_context(request: HttpRequest) -> dict[str, Any]:
-    """Context of every page."""
+    """Return the template context of every page."""
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated:
         return {"theme": "auto", "zone": timezones.UTC, "broker": settings.SLUICE.broker_name}

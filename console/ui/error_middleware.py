@@ -1,4 +1,4 @@
-"""When the broker says no: a page that says so, instead of a trace."""
+"""Show an error page for errors of the broker."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RESPONSES: tuple[tuple[type[BrokerError], int, str], ...] = (
 
 
 class BrokerErrorMiddleware:
-    """Turns a BrokerError that a view lets pass into a page with a reference that is also in the log."""
+    """Turn a BrokerError of a view into a page with a reference that is also logged."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -33,7 +33,7 @@ class BrokerErrorMiddleware:
         return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        """The page for a BrokerError; None (Django's own treatment) for anything else."""
+        """Return the page for a BrokerError; None for other exceptions."""
         if not isinstance(exception, BrokerError):
             return None
         status, title = next((status, title) for kind, status, title in _RESPONSES if isinstance(exception, kind))
@@ -49,6 +49,6 @@ class BrokerErrorMiddleware:
 
 
 def _redacted_message(request: HttpRequest, refused: BrokerError) -> str:
-    """The sentence, as far as who asked may know what it names."""
+    """Return the error message without names that the user may not see."""
     user = getattr(request, "user", None)
     return redaction.redact_sentence(str(refused), visible(user)) if user is not None else str(refused)

@@ -1,4 +1,4 @@
-"""Parts of pages: htmx asks for a part of a page at the address of the page, and gets the part alone.
+"""Keep partial responses of htmx apart from whole pages in caches.
 
 Who is signed out meanwhile gets the sign-in page as a page of its own, not in the place of the part.
 """
@@ -19,7 +19,7 @@ HEADERS = ("HX-Request", "HX-Target")
 
 
 class PartialsMiddleware:
-    """Tells caches that a page and its parts differ: a browser that goes back would show a part as the page."""
+    """Set Vary headers, so that a browser that goes back does not show a partial as the page."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response

@@ -1,4 +1,4 @@
-"""Saved views: what a list shows, kept by a user under a name. Only what the list itself reads of a query is kept."""
+"""Save list filters under a name; only parameters that the list reads are stored."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ LISTS: dict[str, Callable[[Mapping[str, str]], str]] = {
 
 
 def views_menu(user: AnyUser, page: str, query: Mapping[str, str]) -> dict[str, Any]:
-    """What the menu of a list's views shows: the views, each with whether it is what is seen, and what is seen."""
+    """Return the menu of a list's views, each with whether it is shown, and the current query."""
     seen = LISTS[page](query)
     views = [(view, view.query == seen) for view in SavedView.objects.filter(user=user, page=page)]
     return {"page_name": page, "views": views, "seen": seen, "max_name": SavedView.MAX_NAME}
 
 
 def is_full(user: AnyUser, page: str, name: str) -> bool:
-    """Whether a user has as many views of a list as may be, so that none of another name can be added."""
+    """Return whether the user has reached the maximum of views of a list."""
     return SavedView.objects.filter(user=user, page=page).exclude(name=name).count() >= SavedView.MOST
 
 
 def url_of(page: str, query: str) -> str:
-    """Where a list shows this."""
+    """Return the URL of a list with a query."""
     return reverse(page) + query

@@ -1,4 +1,4 @@
-"""Static files beside our own: Plotly's script out of its wheel, and a fingerprint that changes when any file does."""
+"""Serve static files: Plotly's script from its wheel, and a fingerprint for caching."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PACKAGES = ("plotly", "django-htmx")
 
 
 def fingerprint(folder: Path) -> str:
-    """Twelve hexadecimal digits that differ when a file under `folder` or a package with static files differs."""
+    """Return twelve hexadecimal digits that change with any static file of `folder` or a package."""
     digest = hashlib.sha256(" ".join(version(name) for name in _PACKAGES).encode())
     for path in sorted(folder.rglob("*")):
         if path.is_file():
@@ -37,7 +37,7 @@ def fingerprint(folder: Path) -> str:
 
 
 class PlotlyFinder(BaseFinder):
-    """Finds the one file PLOTLY in the installed plotly package."""
+    """Find PLOTLY in the installed plotly package."""
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         # Located without importing plotly, which takes a second.
@@ -46,14 +46,14 @@ class PlotlyFinder(BaseFinder):
         self._storage.prefix = "plotly"
 
     def find(self, path: str, find_all: bool = False) -> str | list[str]:
-        """Where the file is, when it is ours."""
+        """Return the path of the file, if it is Plotly's."""
         if path != PLOTLY:
             return []
         found = self._storage.path(Path(PLOTLY).name)
         return [found] if find_all else found
 
     def list(self, ignore_patterns: object) -> Iterator[tuple[str, FileSystemStorage]]:
-        """The one file."""
+        """Yield Plotly's file."""
         yield Path(PLOTLY).name, self._storage
 
 
@@ -62,11 +62,11 @@ class _PlotlyStorage(FileSystemStorage):
 
 
 class StaticFilesMiddleware(WhiteNoiseMiddleware):
-    """WhiteNoise, with whole answers: an ASGI server cannot stream a file that is read by blocking calls."""
+    """Serve whole responses with WhiteNoise: an ASGI server cannot stream blocking reads."""
 
     @staticmethod
     def serve(static_file: StaticFile, request: HttpRequest) -> HttpResponse:
-        """The file, or the answer that the browser has it."""
+        """Return the file, or the answer that the browser's copy is current."""
         answer = static_file.get_response(request.method, request.META)
         content = b""
         if answer.file is not None:

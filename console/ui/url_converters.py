@@ -1,4 +1,4 @@
-"""Names in addresses of pages and of the API: a name is one segment of a path, whatever it holds.
+"""Encode names in URLs of pages and the API, so that any name is one path segment.
 
 As in a JSON Pointer (RFC 6901), `/` is written `~1` and `~` is `~0`; in `.` and `..`, which browsers take for ways up,
 a dot is `~2`. All else is percent-encoded as everywhere. A program may write `%2F` for `/`, too.
@@ -23,16 +23,16 @@ Application = Callable[[Scope, Any, Any], Awaitable[None]]
 
 
 class NameConverter:
-    """`<name:queue>` in a path, `{name:queue}` in one of the API."""
+    """Convert a name: `<name:queue>` in a page's path, `{name:queue}` in an API path."""
 
     regex = "[^/]+"
 
     def to_python(self, text: str) -> str:
-        """The name that a segment stands for."""
+        """Return the name of a path segment."""
         return _ESCAPED.sub(lambda found: _ESCAPES[found[0]], text)
 
     def to_url(self, name: str) -> str:
-        """The segment that stands for a name."""
+        """Return the path segment of a name."""
         if name in (".", ".."):
             return name.replace(".", "~2")
         return name.replace("~", "~0").replace("/", "~1")
@@ -58,7 +58,7 @@ def escape_legacy_path(path: str) -> str | None:
 
 
 def keep_encoded_slashes(application: Application) -> Application:
-    """The same, told of a slash that was percent-encoded, which is part of a name: servers decode it unseen."""
+    """Wrap the ASGI application to keep percent-encoded slashes, which servers decode."""
 
     async def told(scope: Scope, receive: Any, send: Any) -> None:
         raw = scope.get("raw_path") or b""

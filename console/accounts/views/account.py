@@ -1,4 +1,4 @@
-"""Login, a user's own account, and the page on which somebody invited sets a password."""
+"""Serve the sign-in page, the user's own account, and the page that sets a password from a link."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from console.audit import trail
 
 
 class Login(LoginView):
-    """Name and password; whoever has a second factor is asked for it next."""
+    """Serve the sign-in form; allauth asks for the second factor next."""
 
     redirect_authenticated_user = True
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        """The page, with the button of single sign-on where there is one."""
+        """Return the context with the button for single sign-on, if configured."""
         offered = {"provider": PROVIDER, "name": settings.IDENTITY.name} if settings.IDENTITY.issuer else None
         return super().get_context_data(sso=offered, **kwargs)
 
     def form_valid(self, form: Any) -> HttpResponse:
-        """The password was right: allauth does the rest of the way."""
+        """Sign the user in with the checked password."""
         return _logged_in(self.request, form.get_user(), self.get_success_url())
 
 
 def _logged_in(request: HttpRequest, user: User, url: str) -> HttpResponse:
-    """The way in of somebody whose password is known to be right: to the second factor, if there is one, or there."""
+    """Continue the sign-in after the password: with the second factor, or to the target page."""
     record_authentication(request, user, method="password", username=user.get_username())
     user.backend = "django.contrib.auth.backends.ModelBackend"
     return perform_login(request, user, redirect_url=str(url))
@@ -51,7 +51,7 @@ login = Login.as_view()
 
 @require_GET
 def account(request: HttpRequest) -> HttpResponse:
-    """Who one is here: roles, password, second factor, sessions."""
+    """Show the user's roles, password, two-factor authentication and sessions."""
     factors = {each.type: each for each in Authenticator.objects.filter(user=request.user)}
     codes = factors.get(Authenticator.Type.RECOVERY_CODES)
     context = {
@@ -71,7 +71,7 @@ def account(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def revoke_sessions(request: HttpRequest) -> HttpResponse:
-    """End all other sessions of one's own."""
+    """Sign out all other sessions of the user."""
     others = UserSession.objects.filter(user=request.user).exclude(session_key=request.session.session_key)
     with trail.recording(request, "end sessions", f"user {request.user}") as change:
         change.after = {"sessions": len(others)}
@@ -82,7 +82,7 @@ def revoke_sessions(request: HttpRequest) -> HttpResponse:
 
 
 class ChangePassword(PasswordChangeView):
-    """One's own password, against the old one; other sessions end."""
+    """Change the user's password, which ends their other sessions."""
 
     template_name = "account/change_password.html"
     success_url = reverse_lazy("account")
@@ -100,7 +100,7 @@ change_password = ChangePassword.as_view()
 
 @method_decorator(login_not_required, name="dispatch")
 class Invitation(PasswordResetConfirmView):
-    """Whoever has the link sets the password of the account it was made for, and is in; it works once."""
+    """Set the password of an account from its link, valid once, and sign in."""
 
     template_name = "registration/invitation.html"
     success_url = reverse_lazy("login")

@@ -1,4 +1,4 @@
-"""Tokens: what opens the API to programs, made, shown once, revoked."""
+"""Serve the page of API tokens: create, show once, revoke."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LIFETIMES = (7, 30, service.DEFAULT_DAYS, service.MAX_DAYS)
 @never_cache
 @require_http_methods(["GET", "POST"])
 def tokens(request: HttpRequest) -> HttpResponse:
-    """The tokens in force, and the form for another one; posted, the new token is on the page, this once."""
+    """Show active tokens and the form; on POST create a token and show its text once."""
     form = _form(request)
     error, made, text = "", None, ""
     if request.method == "POST":
@@ -67,7 +67,7 @@ def _form(request: HttpRequest) -> dict[str, Any]:
 
 @require_POST
 def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
-    """End a token of one's own; of whoever may manage users, any."""
+    """Revoke one of your tokens, or any with the permission to manage users."""
     token = get_object_or_404(ApiToken, pk=token_id, revoked=None)
     service.revoke_and_record(request, token)
     messages.success(request, f"Token {token.name} revoked.")

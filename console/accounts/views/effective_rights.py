@@ -1,4 +1,4 @@
-"""What a user, a group or a role may do in effect, and the console as they see it."""
+"""Serve the page of effective permissions, and start and stop impersonation."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _BY_WEIGHT = {"yes": 0, "masked": 1, "no": 2}
 @require_GET
 @permission_required(Verb.USERS)
 def effective_rights(request: HttpRequest) -> HttpResponse:
-    """The rights of `kind` and `name` (of a role: for `scopes`) by verb, by page, and for each destination there is."""
+    """Show permissions, pages and destinations of the holder in `kind` and `name` (for a role: `scopes`)."""
     holder, error = None, ""
     kind, name, scopes = (request.GET.get(key, "").strip() for key in ("kind", "name", "scopes"))
     try:
@@ -77,7 +77,7 @@ def effective_rights(request: HttpRequest) -> HttpResponse:
 
 
 def _offered() -> list[tuple[str, str]]:
-    """Names that are offered while one types, each with its kind."""
+    """Return the names that the input suggests, each with its kind."""
     users = User.objects.filter(is_active=True).order_by("username").values_list("username", flat=True)[:MAX_OFFERED]
     groups = Group.objects.order_by("name").values_list("name", flat=True)[:MAX_OFFERED]
     roles = [role for role in Role if role not in UNSCOPED_ROLES or role is Role.ADMIN]
@@ -110,7 +110,7 @@ def _weight_of(holder: PermissionHolder, verb: Verb) -> Any:
 @never_cache
 @permission_required(Verb.USERS)
 def begin_impersonation(request: HttpRequest) -> HttpResponse:
-    """See the console as somebody else does, from its overview on."""
+    """Start impersonation and show the overview."""
     kind, name, scopes = (request.POST.get(key, "").strip() for key in ("kind", "name", "scopes"))
     try:
         with trail.recording(request, "see console as", f"{kind} {name}") as change:
@@ -126,7 +126,7 @@ def begin_impersonation(request: HttpRequest) -> HttpResponse:
 @require_POST
 @never_cache
 def end_impersonation(request: HttpRequest) -> HttpResponse:
-    """See it as oneself again, where one looked up what somebody may do."""
+    """Stop impersonation and return to the holder's page."""
     kept = request.session.get(impersonation.KEY)
     if kept:
         with trail.recording(request, "stop seeing console as", f"{kept['kind']} {kept['name']}"):
@@ -136,6 +136,6 @@ def end_impersonation(request: HttpRequest) -> HttpResponse:
 
 
 def _page_of(said: QueryDict | dict[str, Any]) -> str:
-    """The page about whom the form, or the session, is about."""
+    """Return the URL of a holder's page, from the form or the session."""
     shown = {key: said[key] for key in ("kind", "name", "scopes") if said.get(key)}
     return f"{reverse('effective')}?{urlencode(shown)}"

@@ -1,4 +1,4 @@
-"""Users, groups and their roles, as an admin manages them; what somebody may do in effect."""
+"""Serve the pages of users, groups and roles for administrators."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SORTS = ("username", "-username", "last_login", "-last_login", "date_joined", "-
 @require_GET
 @permission_required(Verb.USERS)
 def users(request: HttpRequest) -> HttpResponse:
-    """All users: `q` is part of a name or address, `state`, `role` and `sort` as on the page."""
+    """List users: `q` is part of a name or email, `state`, `role` and `sort` filter and order."""
     text, state, role = (request.GET.get(name, "").strip() for name in ("q", "state", "role"))
     sort = request.GET.get("sort") if request.GET.get("sort") in SORTS else "username"
     found = User.objects.filter(STATES.get(state, Q()))
@@ -88,7 +88,7 @@ def _roles_in_words(user: User) -> list[str]:
 @permission_required(Verb.USERS)
 @recent_login_required
 def new_user(request: HttpRequest) -> HttpResponse:
-    """Make a user with a first role, and a way to log in: a password that is shown once, or a link to set one."""
+    """Create a user with a first role, and a password or invitation link that is shown once."""
     context: dict[str, Any] = {"typed": request.POST, "error": "", **_choices()}
     if request.method == "POST":
         try:
@@ -115,7 +115,7 @@ def _created(request: HttpRequest) -> tuple[User, dict[str, str]]:
 
 
 def _way_in(request: HttpRequest, user: User) -> dict[str, str]:
-    """A new password, or a link to set one, whichever was asked for."""
+    """Return a new password or a reset link, as the form asks."""
     if request.POST.get("way") == "password":
         return {"password": accounts.generate_password(user), "link": ""}
     return {"password": "", "link": accounts.invitation_link(request, user)}
@@ -136,7 +136,7 @@ def _choices() -> dict[str, Any]:
 
 
 def _shown_once(request: HttpRequest, user: User, secret: dict[str, str]) -> HttpResponse:
-    """On to the user's page, which shows the secret and forgets it: to load it again makes nothing anew."""
+    """Redirect to the user's page, which shows the secret once."""
     request.session[SECRET] = encrypt(json.dumps({"user": user.pk, **secret}))
     return redirect("user", user_id=user.pk)
 
@@ -145,7 +145,7 @@ def _shown_once(request: HttpRequest, user: User, secret: dict[str, str]) -> Htt
 @never_cache
 @permission_required(Verb.USERS)
 def user(request: HttpRequest, user_id: int) -> HttpResponse:
-    """One user: state, roles, groups, and what they may do in effect, for a destination or at all."""
+    """Show a user: status, roles, groups and effective permissions, for a destination if one is given."""
     user = get_object_or_404(User, pk=user_id)
     # Shown now or never, and to nobody else's eyes.
     sealed = request.session.pop(SECRET, None) if impersonation_of(request.user) is None else None
@@ -195,7 +195,7 @@ def _listed(holder: User | Group) -> list[tuple[Assignment, str]]:
 @permission_required(Verb.USERS)
 @recent_login_required
 def change_user(request: HttpRequest, user_id: int, action: str) -> HttpResponse:
-    """Close, open, unlock, reset the password or the second factor, set the groups."""
+    """Disable, enable or unlock an account, reset password or second factor, or set groups."""
     person = get_object_or_404(User, pk=user_id)
     if action not in USER_ACTIONS:
         raise Http404(f"Unknown action: {action}.")
@@ -249,7 +249,7 @@ USER_ACTIONS: dict[str, tuple[str, Any, str]] = {
 @permission_required(Verb.USERS)
 @recent_login_required
 def assign_role(request: HttpRequest, holder: str, holder_id: int) -> HttpResponse:
-    """Give a role to a user or a group."""
+    """Assign a role to a user or a group."""
     found = get_object_or_404(HOLDERS[holder], pk=holder_id)
     try:
         with trail.recording(request, "give role", f"{holder} {found}", before=accounts.audit_state(found)) as change:
@@ -265,7 +265,7 @@ def assign_role(request: HttpRequest, holder: str, holder_id: int) -> HttpRespon
 @permission_required(Verb.USERS)
 @recent_login_required
 def remove_role(request: HttpRequest, assignment_id: int) -> HttpResponse:
-    """Take a role away from whoever has it."""
+    """Remove a role from a user or a group."""
     assignment = get_object_or_404(Assignment, pk=assignment_id)
     found = assignment.group or assignment.user
     holder = "group" if assignment.group else "user"
@@ -293,7 +293,7 @@ def _back_to(holder: str, holder_id: int) -> HttpResponse:
 @permission_required(Verb.USERS)
 @recent_login_required
 def groups(request: HttpRequest) -> HttpResponse:
-    """All groups with their roles; a new one by its name."""
+    """List groups with their roles; on POST create one."""
     if request.method == "POST":
         name = request.POST.get("name", "")
         try:
@@ -311,7 +311,7 @@ def groups(request: HttpRequest) -> HttpResponse:
 @require_GET
 @permission_required(Verb.USERS)
 def group(request: HttpRequest, group_id: int) -> HttpResponse:
-    """One group: its roles, its members."""
+    """Show a group with roles and members."""
     found = get_object_or_404(Group, pk=group_id)
     members = Paginator(found.user_set.order_by("username"), PAGE_SIZE).get_page(request.GET.get("page"))
     context = {"group": found, "assignments": _listed(found), "page": members, **_choices()}
@@ -322,7 +322,7 @@ def group(request: HttpRequest, group_id: int) -> HttpResponse:
 @permission_required(Verb.USERS)
 @recent_login_required
 def delete_group(request: HttpRequest, group_id: int) -> HttpResponse:
-    """Remove a group; its members lose its roles."""
+    """Delete a group; its members lose its roles."""
     found = get_object_or_404(Group, pk=group_id)
     try:
         with trail.recording(request, "delete group", f"group {found}", before=accounts.audit_state(found)):
@@ -337,7 +337,7 @@ def delete_group(request: HttpRequest, group_id: int) -> HttpResponse:
 @require_GET
 @permission_required(Verb.USERS)
 def roles(request: HttpRequest) -> HttpResponse:
-    """The rights table: what each role may do."""
+    """Show the permissions of each role."""
     table = [(verb, [(role, _role_state(role, verb)) for role in Role]) for verb in Verb]
     return render(request, "accounts/roles.html", {"roles": list(Role), "table": table})
 

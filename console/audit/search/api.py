@@ -1,4 +1,4 @@
-"""The audit trail."""
+"""Serve the audit log to API clients."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ router = Router(tags=["audit"])
 
 
 class AuditEntryOut(Schema):
-    """One thing somebody did, or was not allowed to do."""
+    """Describe one audit entry."""
 
     id: int
     time: datetime
@@ -35,7 +35,7 @@ class AuditEntryOut(Schema):
 
 
 class AuditEntryPage(Schema):
-    """Entries, newest first. Ask on with `before` = the last one's id while `has_older`."""
+    """Describe entries, newest first; continue with `before` set to the last id while `has_older`."""
 
     items: list[AuditEntryOut]
     has_older: bool
@@ -46,7 +46,7 @@ def list_entries(
     request: HttpRequest, q: str = "", who: str = "", action: str = "", object: str = "", outcome: str = "",
     since: str = "", until: str = "", before: str = "",
 ) -> Any:  # fmt: skip
-    """Search the audit trail."""
+    """Search the audit log."""
     require_everywhere(request, Verb.AUDIT)
     query = AuditQuery(q, who, action, object, outcome, since, until, before)
     if query.wrong:

@@ -32,7 +32,7 @@ _TARGET = "forwardTo "
 
 
 def changes_of(entry: AuditEntry) -> list[JsonDifference]:
-    """Everything an entry says beside who, when and what."""
+    """Return the changes of an entry as rows with the value before and after."""
     before, after = entry.before, entry.after
     try:
         if _holds_definitions(before) or _holds_definitions(after):
@@ -45,7 +45,7 @@ def changes_of(entry: AuditEntry) -> list[JsonDifference]:
 
 
 def _is_operation(entry: AuditEntry) -> bool:
-    """Whether `before` says what was asked for, and not how something was that is otherwise now."""
+    """Return whether `before` holds the arguments of an operation rather than a former state."""
     before, after = entry.before, entry.after
     if not isinstance(before, dict):
         return False
@@ -116,7 +116,7 @@ def _changes(before: Any, after: Any) -> list[DefinitionChange]:
 
 
 def _is_one(definitions: dict[str, Any]) -> bool:
-    """Whether these are the definitions of a draft's change: of one item and no version."""
+    """Return whether the value is one changed definition of a draft, without a version."""
     return not definitions.get("version")
 
 

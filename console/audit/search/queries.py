@@ -1,4 +1,4 @@
-"""Asking the audit trail: filters from a query string, pages by key, rows for files."""
+"""Search the audit log: filters from a query string, keyset pages, and export formats."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COLUMNS = ("id", "time", "who", "address", "agent", "via", "action", "object", "
 
 @dataclass(frozen=True, slots=True)
 class AuditQuery:
-    """Which entries, and from which key on. All texts; what cannot be understood stands in `wrong`."""
+    """Hold the filters of a search as texts; invalid ones are listed in `wrong`."""
 
     q: str = ""  #: part of who, action or object
     who: str = ""
@@ -42,24 +42,24 @@ class AuditQuery:
 
     @staticmethod
     def read(data: QueryDict) -> AuditQuery:
-        """The query a browser asks with."""
+        """Return the query of a browser's query string."""
         return AuditQuery(**{each.name: data.get(each.name, "").strip() for each in fields(AuditQuery)})
 
     def url(self, **changes: str) -> str:
-        """The query string of this query with changes; a page is only kept when it is named."""
+        """Return the query string with these changes; it starts at the first page unless one is given."""
         changed = replace(self, **{"before": "", "after": "", **changes})
         pairs = [(each.name, value) for each in fields(changed) if (value := getattr(changed, each.name))]
         return f"?{urlencode(pairs)}"
 
     @property
     def filters(self) -> dict[str, str]:
-        """What narrows it down."""
+        """Return the filters that are set."""
         names = (each.name for each in fields(self) if each.name not in ("before", "after", "zone"))
         return {name: value for name in names if (value := getattr(self, name))}
 
     @property
     def wrong(self) -> dict[str, str]:
-        """What cannot be understood, by field."""
+        """Return errors by field."""
         problems = {
             name: f"Invalid date or time {value!r}. Use 2026-11-21 or 2026-11-21T14:30."
             for name in ("since", "until")
@@ -70,7 +70,7 @@ class AuditQuery:
         return problems
 
     def entries(self) -> QuerySet[AuditEntry]:
-        """The entries, newest first, without regard to pages; none where something is wrong."""
+        """Return all matching entries, newest first; none when a filter is invalid."""
         if self.wrong:
             return AuditEntry.objects.none()
         found = AuditEntry.objects.all()
@@ -88,7 +88,7 @@ class AuditQuery:
         return found
 
     def page(self) -> AuditPage:
-        """The page that the key asks for: it costs the same wherever it is."""
+        """Return the page at the key, at the same cost for every page."""
         found = self.entries()
         if self.after.isdecimal():
             newer = list(found.filter(id__gt=int(self.after)).order_by("id")[: PAGE_SIZE + 1])
@@ -101,7 +101,7 @@ class AuditQuery:
 
 @dataclass(frozen=True, slots=True)
 class AuditPage:
-    """Some entries, newest first."""
+    """Hold a page of entries, newest first."""
 
     entries: list[AuditEntry]
     has_newer: bool
@@ -109,7 +109,7 @@ class AuditPage:
 
 
 def _about(text: str) -> Q:
-    """Objects that hold the text, or that the pattern of destinations names."""
+    """Return a filter for objects that contain the text or match the destination pattern."""
     kind, separator, name = text.rpartition("://")
     if not is_pattern(name):
         return Q(object__icontains=text)
@@ -134,7 +134,7 @@ def _first_wildcard(elements: list[str]) -> int:
 
 
 def iterate_rows(entries: QuerySet[AuditEntry]) -> Iterator[dict[str, Any]]:
-    """Every entry as a row, newest first, read bit by bit: there may be millions."""
+    """Yield matching entries as rows, newest first, read in chunks."""
     batch = list(entries[:CHUNK])
     while batch:
         for entry in batch:
@@ -143,19 +143,19 @@ def iterate_rows(entries: QuerySet[AuditEntry]) -> Iterator[dict[str, Any]]:
 
 
 async def in_chunks(lines: Iterator[str]) -> AsyncIterator[str]:
-    """The lines for an ASGI server, which would gather those of a plain iterator before it sends any."""
+    """Yield lines asynchronously in chunks, so that an ASGI server does not collect them all."""
     while chunk := await sync_to_async(lambda: "".join(islice(lines, CHUNK)))():
         yield chunk
 
 
 def as_json_lines(entries: QuerySet[AuditEntry]) -> Iterator[str]:
-    """A JSON object a line."""
+    """Yield entries as JSON Lines."""
     for row in iterate_rows(entries):
         yield json.dumps(row, ensure_ascii=False) + "\n"
 
 
 class _Echo:
-    """A file for csv.writer that gives back what is written."""
+    """Return what csv.writer writes, in place of a file."""
 
     @staticmethod
     def write(text: str) -> str:
@@ -163,7 +163,7 @@ class _Echo:
 
 
 def as_csv(entries: QuerySet[AuditEntry]) -> Iterator[str]:
-    """A header line, then a line an entry; before and after as JSON."""
+    """Yield a header line and a line for each entry; before and after as JSON."""
     writer = csv.writer(_Echo())
     yield writer.writerow(COLUMNS)
     for row in iterate_rows(entries):

@@ -1,4 +1,4 @@
-"""Audit: who did what, and who was not let; as a page and as files."""
+"""Serve the audit log as a page and as files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from console.ui.preferences import timezones
 @require_GET
 @permission_required(Verb.AUDIT)
 def audit(request: HttpRequest) -> HttpResponse:
-    """Entries, newest first; see AuditQuery for what the query string may say."""
+    """Show matching entries, newest first; see AuditQuery for the query string."""
     query = AuditQuery.read(request.GET)
     page = query.page()
     context = {
@@ -40,7 +40,7 @@ def audit(request: HttpRequest) -> HttpResponse:
 @require_GET
 @permission_required(Verb.AUDIT)
 def export(request: HttpRequest, format: str) -> StreamingHttpResponse:
-    """All entries that the query finds, as a file."""
+    """Export all matching entries as a file."""
     if format not in FORMATS:
         raise Http404(f"{format} is not one of {', '.join(FORMATS)}")
     query = AuditQuery.read(request.GET)

@@ -1,1 +1,1 @@
-"""Formats numbers and times, pages tables, compares JSON values; no I/O."""
+"""Format numbers and times, page tables and compare JSON values; no I/O."""

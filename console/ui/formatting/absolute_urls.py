@@ -1,4 +1,4 @@
-"""Addresses: pages of this console as somebody outside calls them, for mails and webhooks."""
+"""Build absolute URLs of pages for emails and webhooks."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from django.conf import settings
 
 
 def absolute_url(path: str) -> str:
-    """The whole URL of a page."""
+    """Return the absolute URL of a page."""
     return settings.SLUICE.console_url.rstrip("/") + path

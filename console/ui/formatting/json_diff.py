@@ -1,4 +1,4 @@
-"""What changed between two JSON values, place by place. Pure."""
+"""Compare two JSON values field by field. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MISSING = object()
 
 @dataclass(frozen=True, slots=True)
 class JsonDifference:
-    """One place: `legs[0].selector`, with its value on both sides as text, None where there is none."""
+    """Represent one field, `legs[0].selector`, with both values as text; None for no value."""
 
     path: str
     before: str | None
@@ -22,7 +22,7 @@ class JsonDifference:
 
     @property
     def kind(self) -> str:
-        """added, removed, changed or same"""
+        """Return added, removed, changed or same."""
         if self.before == self.after:
             return "same"
         if self.before is None:
@@ -31,7 +31,7 @@ class JsonDifference:
 
 
 def differences(before: Any, after: Any) -> list[JsonDifference]:
-    """Every place in which they differ, and on the first level what is the same, so that it can be told what it is."""
+    """Return all changed fields, and on the first level the unchanged ones as context."""
     found = []
     for path, one, other in _compare("", _MISSING if before is None else before, _MISSING if after is None else after):
         if len(found) == MAX_PLACES:
@@ -56,7 +56,7 @@ def _compare(path: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any
 
 
 def _paired_members(before: Any, after: Any) -> list[tuple[Any, Any, Any]] | None:
-    """The members of both, in pairs; None when they have none that could be compared."""
+    """Return the members of both values in pairs; None when there are none to compare."""
     sides = [each for each in (before, after) if each is not _MISSING]
     if all(isinstance(each, dict) for each in sides):
         names = list(dict.fromkeys(name for each in sides for name in each))

@@ -1,4 +1,4 @@
-"""How numbers read on every page: grouped thousands, one decimal for rates, units, times in words."""
+"""Format numbers, units and durations for pages."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _SPANS = ((86400, "day", "d"), (3600, "hour", "h"), (60, "minute", "min"))
 
 
 def format_integer(value: int | float) -> str:
-    """4,210, −3"""
+    """Return an integer with thousands separators: 4,210 or −3."""
     return f"{value:,.0f}".replace("-", MINUS)
 
 
 def format_compact(value: int) -> str:
-    """4,210, 12.8k, 1.2M: five characters at most, for a picture."""
+    """Return at most five characters, for diagrams: 4,210, 12.8k, 1.2M."""
     for length, letter in ((1_000_000, "M"), (10_000, "k")):
         if value >= length:
             thousands = value / (1_000 if letter == "k" else length)
@@ -30,12 +30,12 @@ def format_compact(value: int) -> str:
 
 
 def format_rate(value: float) -> str:
-    """12.4 (messages a second); 1,204 from a thousand on, where a decimal says nothing."""
+    """Return a rate per second: 12.4, or 1,204 without a decimal from a thousand on."""
     return f"{value:,.0f}" if value >= 1000 else f"{value:,.1f}"
 
 
 def format_bytes(count: int | float) -> str:
-    """1.4 MiB"""
+    """Return a size with a binary unit: 1.4 MiB."""
     value = float(count)
     for unit in _BYTE_UNITS:
         if value < 1024 or unit == _BYTE_UNITS[-1]:
@@ -45,7 +45,7 @@ def format_bytes(count: int | float) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """12 s, 4 min, 3 h, 2 d"""
+    """Return a duration in one unit: 12 s, 4 min, 3 h, 2 d."""
     for length, _, short in _SPANS:
         if seconds >= length:
             return f"{seconds / length:.0f} {short}"
@@ -53,7 +53,7 @@ def format_duration(seconds: float) -> str:
 
 
 def format_relative(moment: datetime, now: datetime | None = None) -> str:
-    """4 min ago, in 12 min, just now"""
+    """Return a time relative to now: 4 min ago, in 12 min, just now."""
     seconds = ((now or timezone.now()) - moment).total_seconds()
     if abs(seconds) < 5:
         return "just now"
@@ -61,38 +61,38 @@ def format_relative(moment: datetime, now: datetime | None = None) -> str:
 
 
 def format_relative_minutes(moment: datetime) -> str:
-    """As `ago`, but nothing that changes with each second: `4 min ago`, just now."""
+    """Return a relative time without seconds: 4 min ago, just now."""
     return format_relative(moment) if abs((timezone.now() - moment).total_seconds()) >= 60 else "just now"
 
 
 def pluralize_count(count: int, noun: str) -> str:
-    """1 queue, 4,210 messages"""
+    """Return a count with its noun: 1 queue, 4,210 messages."""
     return f"{format_integer(count)} {noun}" + ("" if count == 1 else "s")
 
 
 def format_difference(value: float, unit: str) -> str:
-    """+1,204, in the unit of a table's column; "" for none."""
+    """Return a signed difference in a column's unit: +1,204; "" for none."""
     return f"{'+' if value > 0 else MINUS}{format_value(abs(value), unit)}" if value else ""
 
 
 def format_percentage(value: float) -> str:
-    """12.4 %"""
+    """Return a fraction as a percentage: 12.4%."""
     return f"{value * 100:,.1f}%"
 
 
 def format_change(value: float) -> str:
-    """+12.4 %, −3.0 %"""
+    """Return a relative change: +12.4%, −3.0%."""
     return f"{'+' if value > 0 else ''}{format_percentage(value)}".replace("-", MINUS)
 
 
 def format_iso_time(text: str) -> str:
-    """5 Mar 2026, 06:07:08 (of ISO 8601), by the clock of whoever reads"""
+    """Return an ISO 8601 time in the reader's time zone: 5 Mar 2026, 06:07:08."""
     found = datetime.fromisoformat(text)
     return time_format.format_time_without_zone(found if found.tzinfo else found.replace(tzinfo=UTC))
 
 
 def format_milliseconds(value: float) -> str:
-    """2.44 ms, 413 ms, 4.1 s, 2.5 min, 3.0 h"""
+    """Return a latency: 2.44 ms, 413 ms, 4.1 s, 2.5 min, 3.0 h."""
     for size_, unit in ((3_600_000, "h"), (60_000, "min"), (1000, "s")):
         if value >= size_:
             return f"{value / size_:,.1f} {unit}"
@@ -112,14 +112,14 @@ _UNITS: dict[str, Callable[[Any], str]] = {
 
 
 def format_cell(value: Any, column: Mapping[str, str]) -> str:
-    """A cell of a result's table as its column has it: a client that gave no name is called unnamed."""
+    """Return a cell of a result table as its column shows it; a client without a name is unnamed."""
     if column.get("about") == "client" and isinstance(value, str):
         return client_label(value)
     return format_value(value, column["unit"])
 
 
 def format_value(value: Any, unit: str) -> str:
-    """A cell of a result's table in its unit."""
+    """Return a value of a result table in its unit."""
     if value is None:
         return "–"
     if unit in _UNITS:

@@ -1,4 +1,4 @@
-"""Tables of what fits in memory: a page of rows, sorted, searched and filtered as the URL says. Pure."""
+"""Sort, search, filter and page tables of rows in memory, as the URL says. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STARRED = "starred"
 
 @dataclass(frozen=True)
 class TableColumn(Generic[T]):
-    """One column: what the URL calls it, what the page does, and what rows are sorted by."""
+    """Describe a column: its name in the URL, its label, and the sort key of rows."""
 
     name: str
     label: str
@@ -28,8 +28,7 @@ class TableColumn(Generic[T]):
 
 @dataclass(frozen=True)
 class Table(Generic[T]):
-    """What a table has: columns, chips that choose rows, the text of a row that a search looks into, and what a star on
-    a row is of; "" for a row that has none."""
+    """Describe a table: columns, filter chips, searchable text and favorites of rows."""
 
     columns: tuple[TableColumn[T], ...]
     chips: Mapping[str, tuple[str, Callable[[T], bool]]]  #: beside those for all rows, and for those with a star
@@ -71,7 +70,7 @@ class Table(Generic[T]):
 
 @dataclass(frozen=True)
 class TablePage(Generic[T]):
-    """The rows shown, of `total` that match out of `existing`, and what its links are made of."""
+    """Hold the rows shown, the totals, and the state that its links are made of."""
 
     table: Table[T]
     rows: list[T]
@@ -87,7 +86,7 @@ class TablePage(Generic[T]):
     kept: Mapping[str, str]  #: what else their address says
 
     def url(self, **changes: Any) -> str:
-        """This query with these changes, as a query string; a change of anything but the page goes to page one."""
+        """Return the query string with these changes; all but a page number go to the first page."""
         values = {**self.kept, "q": self.text, "show": self.chip, "sort": self.sort, "page": 1} | changes
         default = self.table.columns[0].name
         shown = {
@@ -99,7 +98,7 @@ class TablePage(Generic[T]):
 
     @property
     def header_cells(self) -> list[tuple[TableColumn[T], str, str]]:
-        """Columns, each with the link that sorts by it and its aria-sort."""
+        """Return columns, each with its sort link and aria-sort."""
         return [(each, self.url(sort=self._next_sort(each)), self._aria_sort(each)) for each in self.table.columns]
 
     def _next_sort(self, column: TableColumn[T]) -> str:
@@ -114,25 +113,25 @@ class TablePage(Generic[T]):
 
     @property
     def chips(self) -> list[tuple[str, int, str, bool]]:
-        """Label, how many, link, whether it is on."""
+        """Return filter chips: label, count, link, and whether it is selected."""
         return [(label, count, self.url(show=name), name == self.chip) for name, label, count in self.counts]
 
     @property
     def first(self) -> int:
-        """Number of the first row shown, counted from one."""
+        """Return the number of the first row shown, from 1."""
         return (self.number - 1) * SIZE + 1
 
     @property
     def last(self) -> int:
-        """Number of the last row shown."""
+        """Return the number of the last row shown."""
         return self.first + len(self.rows) - 1
 
     @property
     def previous(self) -> str:
-        """Link to the page before; "" on the first one."""
+        """Return the link to the previous page; "" on the first one."""
         return self.url(page=self.number - 1) if self.number > 1 else ""
 
     @property
     def next(self) -> str:
-        """Link to the page after; "" on the last one."""
+        """Return the link to the next page; "" on the last one."""
         return self.url(page=self.number + 1) if self.number < self.pages else ""

@@ -1,4 +1,4 @@
-"""Moments: how pages, mails and results say when something was. One form for all: `21 Nov 2026, 12:05 UTC`.
+"""Format times for pages, emails and results: `21 Nov 2026, 12:05 UTC`.
 
 Where no zone is named it is the one of whoever reads (preferences/timezones.py). How long ago it was: figures.ago.
 """
@@ -14,27 +14,27 @@ _DAY, _MINUTE, _SECOND = "%-d %b %Y", "%H:%M", "%H:%M:%S"
 
 
 def format_time(moment: datetime | None, zone: str = "") -> str:
-    """21 Nov 2026, 12:05 UTC; "" for never"""
+    """Return a time to the minute: 21 Nov 2026, 12:05 UTC; "" for None."""
     return f"{_local(moment, zone):{_DAY}, {_MINUTE} %Z}" if moment else ""
 
 
 def format_exact_time(moment: datetime | None, zone: str = "") -> str:
-    """21 Nov 2026, 12:05:33 UTC; "" for never"""
+    """Return a time to the second: 21 Nov 2026, 12:05:33 UTC; "" for None."""
     return f"{_local(moment, zone):{_DAY}, {_SECOND} %Z}" if moment else ""
 
 
 def format_day(moment: datetime) -> str:
-    """21 Nov 2026"""
+    """Return a date: 21 Nov 2026."""
     return f"{_local(moment):{_DAY}}"
 
 
 def format_time_without_zone(moment: datetime) -> str:
-    """21 Nov 2026, 12:05:33, where a column of many says the zone once or the page does"""
+    """Return a time without its zone, where the column or page names it: 21 Nov 2026, 12:05:33."""
     return f"{_local(moment):{_DAY}, {_SECOND}}"
 
 
 def format_period(since: datetime, until: datetime, zone: str = "") -> str:
-    """21 Nov 2026, 12:05 to 13:05 UTC; the day and the zone once where both are the same"""
+    """Return a time range: 21 Nov 2026, 12:05 to 13:05 UTC."""
     first, last = _local(since, zone), _local(until, zone)
     if (first.date(), first.tzname()) == (last.date(), last.tzname()):
         return f"{first:{_DAY}, {_MINUTE}} to {last:{_MINUTE} %Z}"
@@ -42,7 +42,7 @@ def format_period(since: datetime, until: datetime, zone: str = "") -> str:
 
 
 def format_weekday_time(moment: datetime) -> str:
-    """Sat 21 Nov 2026, 12:05 UTC, in the moment's own zone"""
+    """Return a time with its weekday, in its own zone: Sat 21 Nov 2026, 12:05 UTC."""
     return f"{moment:%a {_DAY}, {_MINUTE} %Z}"
 
 

@@ -1,4 +1,4 @@
-"""Ids of records as they come from outside, where anything may stand in their place."""
+"""Parse ids of records from untrusted input."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from uuid import UUID
 
 
 def valid_ids(texts: Iterable[str]) -> list[UUID]:
-    """Those that are ids."""
+    """Return the texts that are valid UUIDs."""
     found = []
     for each in texts:
         with suppress(ValueError):

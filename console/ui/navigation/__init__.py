@@ -1,1 +1,1 @@
-"""The menu and the command palette."""
+"""Define the navigation and the command palette."""

@@ -1,4 +1,4 @@
-"""What can be done from the keyboard: one table for the command palette, the go-to keys and the help sheet."""
+"""Define the commands of the palette, the go-to keys and the list of shortcuts in one table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class PaletteCommand:
-    """A place to go to. `keys` are typed one after the other, e.g. `g q`; none where the palette is enough."""
+    """Describe a page to go to; `keys` are typed in order, such as `g q`."""
 
     label: str
     page: str
@@ -26,7 +26,7 @@ class PaletteCommand:
 
     @property
     def url(self) -> str:
-        """The page's address."""
+        """Return the URL of the command's page."""
         return reverse(self.page, kwargs=dict(self.arguments))
 
 
@@ -71,16 +71,16 @@ COMMANDS = (
 
 
 def allowed_commands(rights: Mapping[str, bool]) -> list[PaletteCommand]:
-    """The commands of somebody with these rights (`access.rights_of`)."""
+    """Return the commands that these permissions allow (`permissions_of`)."""
     return [command for command in COMMANDS if rights.get(command.verb.name.lower())]
 
 
 def matches_text(text: str, label: str) -> bool:
-    """Whether every word of the text is in the label, in any order and case."""
+    """Return whether every word of the text is in the label, in any order and case."""
     return all(word in label.lower() for word in text.lower().split())
 
 
 def search_commands(text: str, commands: list[PaletteCommand]) -> list[PaletteCommand]:
-    """The commands that fit a text; those that begin with it first, else in the table's order."""
+    """Return matching commands; those that begin with the text first."""
     fitting = [command for command in commands if matches_text(text, command.label)]
     return sorted(fitting, key=lambda command: not command.label.lower().startswith(text.lower()))[:SHOWN]

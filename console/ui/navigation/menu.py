@@ -1,4 +1,4 @@
-"""The menu beside every page. An entry is where one is when the page's address begins with the entry's."""
+"""Define the navigation of every page and find the current entry."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from console.access.permissions import Verb
 
 @dataclass(frozen=True, slots=True)
 class NavigationItem:
-    """One entry: the name of its page, and the right that shows it."""
+    """Describe an entry of the navigation: page, label, icon and required permission."""
 
     page: str
     label: str
@@ -21,7 +21,7 @@ class NavigationItem:
 
     @property
     def url(self) -> str:
-        """The page's address."""
+        """Return the URL of the entry's page."""
         return reverse(self.page)
 
 
@@ -67,7 +67,7 @@ NAVIGATION: tuple[tuple[str, tuple[NavigationItem, ...]], ...] = (
 
 
 def navigation_for(rights: Mapping[str, bool], path: str) -> list[tuple[str, list[tuple[NavigationItem, bool]]]]:
-    """The groups that somebody with these rights sees, each entry with whether the page at this path belongs to it."""
+    """Return the visible groups, each entry with whether the page at this path belongs to it."""
     groups = [(label, [entry for entry in entries if rights[entry.verb.name.lower()]]) for label, entries in NAVIGATION]
     here = max(
         (entry.url for _, entries in groups for entry in entries if _is_below(path, entry.url)), key=len, default=""

@@ -1,1 +1,1 @@
-"""What users choose for themselves: settings, time zone and favourites."""
+"""Store what users choose for themselves: display settings, time zone and favorites."""

@@ -1,4 +1,4 @@
-"""Stars: what a user marks to find again. Queues, topics, subscriptions that are kept for a name, and clients.
+"""Mark queues, topics, subscriptions and clients as favorites of a user.
 
 A subject is a kind and a name, `queue://orders`. A connection has another id each time that it is made, so its star is
 on the client-id. A subscription that has no name ends with its connection and has no star.
@@ -28,17 +28,17 @@ _BETWEEN = "://"
 
 
 def client_subject(name: str) -> str:
-    """The subject that is the client of this name."""
+    """Return the subject of the client with this name."""
     return f"{CLIENT}{_BETWEEN}{name}"
 
 
 def favourites_of(user: AnyUser) -> frozenset[str]:
-    """The subjects that a user has starred."""
+    """Return the subjects of a user's favorites."""
     return frozenset(Star.objects.filter(user=user).values_list("subject", flat=True))
 
 
 def toggle(user: AnyUser, subject: str) -> bool:
-    """Star it, or take the star away; whether it is starred now. Raises RequestRefused."""
+    """Add or remove a favorite; return whether it is one now. Raises RequestRefused."""
     _parse_subject(subject)
     if Star.objects.filter(user=user, subject=subject).delete()[0]:
         return False
@@ -47,12 +47,12 @@ def toggle(user: AnyUser, subject: str) -> bool:
 
 
 def subject_name(subject: str) -> str:
-    """What a subject is called. Raises RequestRefused."""
+    """Return the name in a subject. Raises RequestRefused."""
     return _parse_subject(subject)[1]
 
 
 def list_url(subject: str) -> str:
-    """The list in which it is, as a URL that shows what is starred. Raises RequestRefused."""
+    """Return the URL of the subject's list, filtered by favorites. Raises RequestRefused."""
     kind, _ = _parse_subject(subject)
     return f"{reverse(_LISTS[kind])}?{urlencode({'show': 'starred'})}"
 

@@ -7,10 +7,10 @@ from django.db import models
 
 
 class UserSetting(models.Model):
-    """What a user chose for their own screen."""
+    """Store a user's display settings."""
 
     class Theme(models.TextChoices):
-        """The system's own choice, or an override."""
+        """Name a color theme, or follow the system."""
 
         AUTO = "auto", "System"
         LIGHT = "light", "Light"
@@ -27,7 +27,7 @@ class UserSetting(models.Model):
 
 
 class Star(models.Model):
-    """What a user has starred. What can be: console.ui.preferences.favourites."""
+    """Store a favorite of a user; subjects are defined in console.ui.preferences.favourites."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="stars")
     MAX_SUBJECT = 1100
@@ -38,7 +38,7 @@ class Star(models.Model):
 
 
 class SavedView(models.Model):
-    """What a list shows, as a user keeps it under a name."""
+    """Store a list's filter, sorting and search under a name."""
 
     #: Views of one list that a user may keep, and characters of a name.
     MOST, MAX_NAME = 20, 40

@@ -1,4 +1,4 @@
-"""Time zones: by whose clock pages tell times. A user's choice: UTC, or the zone that their browser named.
+"""Show times in the time zone that a user chose: UTC, or the zone of their browser.
 
 Programs are always told in UTC. What an address says of times names its zone, so that it means the same to everybody.
 """
@@ -22,7 +22,7 @@ _OF_PROGRAMS = "/api/"
 
 
 def get_zone(name: str) -> ZoneInfo:
-    """The zone of this name, as `Europe/Berlin`. Raises RequestRefused."""
+    """Return the zone of this name, such as `Europe/Berlin`. Raises RequestRefused."""
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):  # unknown; no name at all; that of a folder
@@ -30,20 +30,19 @@ def get_zone(name: str) -> ZoneInfo:
 
 
 def zone_name_of(user: AnyUser) -> str:
-    """The name of the zone in which this user is told of times."""
+    """Return the name of the user's time zone."""
     if not user.is_authenticated:
         return UTC
     return settings_of(user).zone
 
 
 def current_zone_name() -> str:
-    """The name of the zone in which times are told just now."""
+    """Return the name of the current time zone."""
     return timezone.get_current_timezone_name()
 
 
 def parse_moment(text: str, zone: str = "") -> datetime | None:
-    """A moment as a form has it, by the clock of the zone (UTC without one, or with none that is known) unless it says
-    how far it is from UTC; None for what is no moment."""
+    """Parse a time of a form in the zone (UTC without a known one), unless it names an offset."""
     try:
         moment = datetime.fromisoformat(text)
         return moment if moment.tzinfo else moment.replace(tzinfo=get_zone(zone or UTC))
@@ -52,13 +51,13 @@ def parse_moment(text: str, zone: str = "") -> datetime | None:
 
 
 def display_moment(text: str, zone: str = "") -> str:
-    """What `read` reads as a form shows it, by the clock of its reader; what is no moment as it is."""
+    """Return a time as a form shows it in its reader's zone; other text unchanged."""
     moment = parse_moment(text, zone)
     return text if moment is None else f"{timezone.localtime(moment):%Y-%m-%dT%H:%M}"
 
 
 class TimezoneMiddleware:
-    """Has a user's pages tell times by the clock of their choice."""
+    """Activate the user's time zone for the request."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response

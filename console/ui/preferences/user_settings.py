@@ -1,4 +1,4 @@
-"""What a user chose for their own screen: its theme, its clock, its keys. Read once a request."""
+"""Read a user's display settings once a request."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from console.ui.preferences.models import UserSetting
 
 
 def settings_of(user: AnyUser) -> UserSetting:
-    """What this user chose, as it was when this user object was asked first: objects live as long as a request.
+    """Return the user's settings, cached on the user object.
 
     A socket's user lives longer: `read_setting` tells what holds now.
     """
@@ -17,5 +17,5 @@ def settings_of(user: AnyUser) -> UserSetting:
 
 
 def load_settings(user: AnyUser) -> UserSetting:
-    """The same as of now; the defaults of who chose nothing."""
+    """Return the current settings from the database; defaults for a user without any."""
     return UserSetting.objects.filter(user=user).first() or UserSetting()

@@ -1,1 +1,1 @@
-"""One module a screen."""
+"""Serve pages that belong to no feature."""

@@ -1,4 +1,4 @@
-"""The command palette: what fits the text, of the commands somebody has and the destinations they see."""
+"""Serve the results of the command palette."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from console.ui.navigation.command_palette import SHOWN, allowed_commands, match
 @require_GET
 @permission_required(Verb.SEE)
 def palette(request: HttpRequest) -> HttpResponse:
-    """The options below the palette's field."""
+    """Return matching commands and destinations that the user can see."""
     text = request.GET.get("q", "").strip()
     context = {"text": text, "commands": search_commands(text, allowed_commands(permissions_of(request.user)))}
     if text:

@@ -1,4 +1,4 @@
-"""Pages for what went wrong before or after a view."""
+"""Serve error pages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    """Answer a request that Django does not read: 413 when it is too large, else 400."""
+    """Answer a request that Django cannot read: 413 when it is too large, else 400."""
     apply(request)
     if isinstance(exception, RequestDataTooBig):
         most = number_format.format_bytes(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
@@ -33,7 +33,7 @@ def bad_request(request: HttpRequest, exception: Exception | None = None) -> Htt
 
 
 def permission_denied(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    """403: names the missing right."""
+    """Answer 403 with the missing permission."""
     sentence = str(exception or "") or "You do not have permission to view this page."
     if request.user.is_authenticated and not has_permission(request.user, Verb.SEE):
         # no page of the console would answer otherwise: a way to the overview would lead back here
@@ -43,14 +43,14 @@ def permission_denied(request: HttpRequest, exception: Exception | None = None) 
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """403: a form of a page that was there before a login, or before the console was seen as somebody else."""
+    """Answer 403 for a form that is older than the session or the impersonation."""
     logger.info("%s %s: %s", request.method, request.path, reason)
     apply(request)
     return _page(request, 403, "Page expired", "Nothing was changed. Reload the page and submit again.")
 
 
 def page_not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    """404: names what is missing, and leads to the list where it would stand; an old address to where it is now."""
+    """Answer 404 with a link to the nearest list; redirect old URLs."""
     if (
         isinstance(exception, Resolver404)
         and request.method in ("GET", "HEAD")
@@ -68,14 +68,14 @@ def page_not_found(request: HttpRequest, exception: Exception | None = None) -> 
 
 
 def _nearest_menu_entry(request: HttpRequest) -> NavigationItem | None:
-    """The entry of the menu that the address belongs to, if this user may open it."""
+    """Return the navigation entry of the URL, if the user can open it."""
     entries = (entry for _, group in NAVIGATION for entry in group if entry.url != "/")
     found = next((entry for entry in entries if request.path.startswith(entry.url) and request.path != entry.url), None)
     return found if found and request.user.is_authenticated and has_permission(request.user, found.verb) else None
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """500: a fault of ours; the reference ties the page to the log."""
+    """Answer 500 with a reference that is also in the log."""
     reference = secrets.token_hex(4)
     logger.error("%s %s failed [%s]", request.method, request.path, reference)
     if is_for_api(request):

@@ -1,4 +1,4 @@
-"""What a user chooses for their own screen."""
+"""Save the display settings of a user."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from console.ui.preferences.timezones import get_zone
 
 @require_POST
 def theme(request: HttpRequest) -> HttpResponse:
-    """Keep the theme and go back to the page."""
+    """Save the theme and return to the page."""
     choice = request.POST.get("theme")
     if choice not in UserSetting.Theme.values:
         return HttpResponseBadRequest(f"{choice!r} is not one of {', '.join(UserSetting.Theme.values)}")
@@ -23,7 +23,7 @@ def theme(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def shortcut_keys(request: HttpRequest) -> HttpResponse:
-    """Turn keyboard shortcuts of a single letter on or off, and go back to the page."""
+    """Enable or disable single-key shortcuts and return to the page."""
     choice = request.POST.get("keys")
     if choice not in ("on", "off"):
         return HttpResponseBadRequest(f"{choice!r} must be on or off")
@@ -32,13 +32,13 @@ def shortcut_keys(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def zone(request: HttpRequest) -> HttpResponse:
-    """Tell times by UTC, or by the clock of the zone that the browser named, and go back to the page."""
+    """Save the time zone, UTC or the browser's, and return to the page."""
     return _save_setting(request, zone=get_zone(request.POST.get("zone", "")).key)
 
 
 @require_POST
 def notifications_seen(request: HttpRequest) -> HttpResponse:
-    """What the bell holds was seen: it is not counted any more."""
+    """Mark all notifications as seen."""
     UserSetting.objects.update_or_create(user=request.user, defaults={"bell_seen": timezone.now()})
     return HttpResponse(status=204)
 

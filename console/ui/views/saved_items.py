@@ -1,4 +1,4 @@
-"""What a user keeps of lists: stars, and views under names."""
+"""Save favorites and views of lists."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from console.ui.preferences.models import SavedView
 @require_POST
 @permission_required(Verb.SEE)
 def toggle_favourite(request: HttpRequest) -> HttpResponse:
-    """Star something, or take the star away."""
+    """Add or remove a favorite."""
     subject = request.POST.get("subject", "")
     is_starred = favourites.toggle(request.user, subject)
     if request.htmx:
@@ -30,7 +30,7 @@ def toggle_favourite(request: HttpRequest) -> HttpResponse:
 @require_POST
 @permission_required(Verb.SEE)
 def save_view(request: HttpRequest, page: str) -> HttpResponse:
-    """Keep what a list shows under a name; one of the same name is replaced."""
+    """Save a list's view under a name, replacing one of the same name."""
     if page not in saved_views.LISTS:
         raise Http404(f"List {page} not found.")
     name = request.POST.get("name", "").strip()[: SavedView.MAX_NAME]
@@ -48,7 +48,7 @@ def save_view(request: HttpRequest, page: str) -> HttpResponse:
 @require_POST
 @permission_required(Verb.SEE)
 def delete_view(request: HttpRequest, view_id: int) -> HttpResponse:
-    """Keep a view no longer."""
+    """Delete a saved view."""
     view = get_object_or_404(SavedView, pk=view_id, user=request.user)
     view.delete()
     messages.success(request, f"View “{view.name}” deleted.")
