@@ -276,7 +276,7 @@ def _redact(peer: ConnectionView, sees: Sees) -> ConnectionView:
     seen = [(each, list(filter(sees, destinations_of(each)))) for each in peer.consumers]
     consumers = tuple(replace(each, destinations=list(map(str, found))) for each, found in seen if found)
     targets = [each for each in peer.details.producing_to if sees(Destination.parse(each))]
-    return replace(peer, consumers=consumers, full=replace(peer.details, producing_to=targets))
+    return replace(peer, consumers=consumers, details=replace(peer.details, producing_to=targets))
 
 
 def _used_destinations(peer: ConnectionView) -> list[Destination]:

@@ -144,11 +144,16 @@ def test_what_waits_is_taken_back_only_by_who_may_delete_where_it_goes(program, 
     assert "remove only for api.mine, not for queue://api.later" in refused["detail"]
     assert call(program, "get", "/scheduled")["total"] == 1
     call(program, "delete", f"/scheduled/{waits['job']}", status=204)
-    assert "no message waits" in call(program, "delete", f"/scheduled/{waits['job']}", status=409)["detail"]
+    assert (
+        "it was delivered or cancelled" in call(program, "delete", f"/scheduled/{waits['job']}", status=409)["detail"]
+    )
 
 
 def test_only_what_is_a_subscription_is_deleted_as_one(program, console):
-    assert "no subscription" in call(program, "delete", "/subscriptions/nobody:nothing", status=404)["detail"]
+    assert (
+        "Subscription nobody:nothing not found"
+        in call(program, "delete", "/subscriptions/nobody:nothing", status=404)["detail"]
+    )
 
 
 def test_a_job_is_started_watched_and_cancelled(program, console, seen):
@@ -194,7 +199,7 @@ def test_an_edit_is_previewed_and_done_by_program_and_beyond_a_few_asked_for(pro
     editor = caller(token_of("operator", "see", "browse", "read", "resubmit", "edit"))
     assert call(editor, "post", "/jobs", wish, 201)["state"] == "asked"
     blind = caller(token_of("operator", "see", "browse", "resubmit", "edit", "bulk"))
-    assert "read bodies" in call(blind, "post", "/jobs", wish, 403)["detail"]
+    assert "read message bodies" in call(blind, "post", "/jobs", wish, 403)["detail"]
     call(program, "post", "/jobs", {**wish, "edit": {"set": {"message-id": "x"}}}, 409)
     call(program, "post", "/jobs", {**wish, "action": "remove"}, 409)
 
@@ -489,7 +494,7 @@ def test_a_program_helps_a_user_who_cannot_log_in(program, db):
     assert call(program, "post", f"/users/{user['id']}/way-in", {})["link"].startswith("http")
     call(program, "post", f"/users/{user['id']}/unlock")
     refused = call(program, "delete", f"/users/{user['id']}/second-factor", status=409)
-    assert "no second factor" in refused["detail"]
+    assert "does not use two-factor" in refused["detail"]
 
 
 def test_a_message_is_found_and_what_became_of_it_is_told(program, console, seen):
@@ -500,7 +505,7 @@ def test_a_message_is_found_and_what_became_of_it_is_told(program, console, seen
     [hit] = call(program, "get", "/search?q=order:a-4711")["hits"]
     assert (hit["place"], hit["why"], hit["state"]) == ("queue://api.found", "order", "waiting")
     assert call(program, "get", "/search?q=nobody-has-this")["hits"] == []
-    assert "Nothing was recorded" in call(program, "get", "/messages/ID:none:1/journey", status=404)["detail"]
+    assert "no trace is recorded" in call(program, "get", "/messages/ID:none:1/journey", status=404)["detail"]
 
 
 def test_a_finding_names_what_nobody_reads(program, console, seen):
