@@ -1,1 +1,1 @@
-"""The operations console: a Django project with one app. It reaches the broker through gateway.py only."""
+"""Provide the operations console, a Django project with one app; gateway.py connects it to the broker."""

@@ -1,4 +1,4 @@
-"""The console as an app of Django: what it listens to."""
+"""Configure the console as a Django app: connect the handlers of signals."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from django.apps import AppConfig
 
 
 class ConsoleConfig(AppConfig):
-    """Connects what others tell with what the console records."""
+    """Connect signals of users, sign-ins and CLI operations to their handlers."""
 
     name = "console"
     default = True
@@ -28,13 +28,13 @@ class ConsoleConfig(AppConfig):
 
 
 class RecordingConfig(AppConfig):
-    """The console as far as what operators do on the command line is recorded."""
+    """Configure what `brokerctl` needs to write audit entries."""
 
     name = "console"
     label = "console"
 
     def import_models(self) -> None:
-        """The one table it writes."""
+        """Import the model of audit entries only."""
         self.models = self.apps.all_models[self.label]
         self.models_module = import_module("console.audit.models")
 

@@ -1,4 +1,4 @@
-"""The web process: pages over HTTP, live numbers over WebSocket and, when asked to, a broker node beside them."""
+"""Serve pages over HTTP and live data over WebSocket, with an optional broker node in the process."""
 
 from __future__ import annotations
 

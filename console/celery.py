@@ -1,4 +1,4 @@
-"""The Celery app `sluice`: queue `default` for short tasks, queue `spark` for analyses, both in the broker's store."""
+"""Define the Celery app `sluice`: queue `default` for short tasks, queue `spark` for analyses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HARD_LIMIT = 60 * 60
 
 
 def transport_url(redis_url: str) -> str:
-    """The store's URL as Celery spells it: a Unix socket is `redis+socket://PATH`."""
+    """Return the store's URL in Celery's form: a Unix socket is `redis+socket://PATH`."""
     scheme, _, rest = redis_url.partition("://")
     return f"redis+socket://{rest}" if scheme == "unix" else redis_url
 

@@ -1,4 +1,4 @@
-"""The Celery app as beat has it: it says when a task is due, by its name, and needs none of them loaded."""
+"""Define the Celery app for beat, which sends tasks by name and imports none of them."""
 
 from console.celery import app
 

@@ -1,4 +1,4 @@
-"""Django's settings. What differs between installations comes from brokerapp.system.environment, nothing else."""
+"""Configure Django; installation-specific values come from brokerapp.system.environment only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Celery tasks that touch what the console owns, or that a page starts."""
+"""Define Celery tasks that use the console's database or that pages start."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _OFTEN = ("console.analyses.questions", "console.analyses.reports.editions", "co
 
 @shared_task(name="console.run_changed")
 def run_changed(run_id: str, state: str, info: dict[str, Any] | None = None) -> bool:
-    """An analysis reached a state; ignored when its run is over already."""
+    """Update an analysis run with its state; ignored for a finished run."""
     is_new = run_service.on_state_changed(run_id, state, info or {})
     if is_new and state in AnalysisRun.FINAL:
         process_reports()
@@ -39,7 +39,7 @@ def run_changed(run_id: str, state: str, info: dict[str, Any] | None = None) -> 
 
 @shared_task(name="console.look_at_reports")
 def process_reports() -> None:
-    """Begin the reports that are due, end those whose analyses are over, ask for mails that are to be sent."""
+    """Start due reports, finish those whose analyses are done, and send their emails."""
     from console.analyses.reports import (
         delivery,  # need much that a short task can do without
         editions,  # need much that a short task can do without
@@ -52,7 +52,7 @@ def process_reports() -> None:
 
 @shared_task(name="console.mail_edition")
 def mail_edition(edition_id: int) -> str:
-    """Send an edition of a report, once; what came of it."""
+    """Send an edition of a report by email once; return the result."""
     from console.analyses.reports import delivery
 
     return delivery.deliver(edition_id)
@@ -60,7 +60,7 @@ def mail_edition(edition_id: int) -> str:
 
 @shared_task(name="console.reap")
 def fail_lost_runs() -> int:
-    """Fail runs whose worker is gone, how many; let other workers go on with jobs on messages."""
+    """Fail runs whose worker was lost, and resume jobs and searches; return the number of runs."""
     job_service.purge_old()
     wake_lost_jobs()
     search_service.wake_lost_searches()
@@ -69,31 +69,31 @@ def fail_lost_runs() -> int:
 
 @shared_task(name="console.worker_started")
 def worker_started(worker: str, seconds: float) -> int:
-    """A worker of analyses began at this moment (seconds since the epoch); how many runs of the one before are lost."""
+    """Fail the runs of a worker's former process; return their number."""
     return run_service.on_worker_started(worker, datetime.fromtimestamp(seconds, UTC))
 
 
 @shared_task(name="console.work")
 def run_job_slice(job_id: str) -> str:
-    """Do a slice of a job on messages; its state then."""
+    """Process a slice of a job; return its state."""
     return run_slice(job_id)
 
 
 @shared_task(name="console.search_on")
 def run_search_slice(search_id: str) -> str:
-    """Do a slice of a search for messages; its state then."""
+    """Process a slice of a message search; return its state."""
     return message_search.run_slice(search_id)
 
 
 @shared_task(name="console.forget_audit")
 def purge_audit() -> int:
-    """Delete entries of the audit trail that are older than SLUICE_AUDIT_DAYS, which leaves an entry; how many."""
+    """Delete audit entries older than SLUICE_AUDIT_DAYS and record it; return their number."""
     return retention.purge(settings.SLUICE.audit_days)
 
 
 @shared_task(name="console.demo")
 def demo(**options: Any) -> str:
-    """Run the demo business against the broker; what it did."""
+    """Run the demo workload; return its result."""
     from console.ops.demo import run_here
 
     return str(run_here(**options))
@@ -101,13 +101,13 @@ def demo(**options: Any) -> str:
 
 @shared_task(name="console.deliver_alert")
 def deliver_alert(delivery_id: int) -> str:
-    """Tell somebody outside about an alert, once; what came of it."""
+    """Send a notification of an alert once; return the result."""
     return alert_delivery.deliver(delivery_id)
 
 
 @shared_task(name="console.forget_runs")
 def purge_runs() -> int:
-    """Delete runs of analyses older than SLUICE_RESULT_DAYS and editions of reports too old; how many."""
+    """Delete runs older than SLUICE_RESULT_DAYS and old editions; return their number."""
     from console.analyses.reports import editions
 
     return run_retention.purge_runs(settings.SLUICE.result_days) + editions.purge_editions(timezone.now())

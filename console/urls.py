@@ -1,4 +1,4 @@
-"""Every page of the console."""
+"""Map URLs to the pages of the console."""
 
 from __future__ import annotations
 

@@ -8,17 +8,17 @@ from django.db import models
 
 
 class RunManager(models.Manager):
-    """Runs without the definitions that trials judge, which are large: they are read when somebody asks for them."""
+    """Defer the definitions of what-if runs, which are large, until they are read."""
 
     def get_queryset(self) -> models.QuerySet:
         return super().get_queryset().defer("trial")
 
 
 class AnalysisRun(models.Model):
-    """One execution of an analysis, from the click or the schedule to its end."""
+    """Store one execution of an analysis, from its request to its end."""
 
     class State(models.TextChoices):
-        """Where a run stands; the last three are final."""
+        """Name the state of a run; the last three are final."""
 
         QUEUED = "queued"
         STARTING = "starting"
@@ -65,10 +65,10 @@ class AnalysisRun(models.Model):
 
     @property
     def is_final(self) -> bool:
-        """Whether it is over."""
+        """Return whether the run has ended."""
         return self.state in self.FINAL
 
     @property
     def person(self) -> str:
-        """Whose turn it is when it is this run's: all reports together are one."""
+        """Return whose turn in the queue the run uses; all reports share one."""
         return "" if self.edition_id else self.asked_by

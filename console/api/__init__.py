@@ -1,1 +1,1 @@
-"""The REST API: all that the console does, for programs, described by OpenAPI."""
+"""Serve the REST API for all console operations, described by OpenAPI."""

@@ -1,4 +1,4 @@
-"""The API as a whole: its parts, its description, its pages."""
+"""Compose the API from the routers of all features, with its description."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ _NAME = re.compile(r"\{name:(\w+)\}")
 
 
 class SluiceApi(NinjaAPI):
-    """NinjaAPI whose answers nobody keeps."""
+    """Disable caching of responses, and add names and errors to the OpenAPI schema."""
 
     def create_response(self, request: HttpRequest, data: Any, **more: Any) -> HttpResponse:
-        """See NinjaAPI."""
+        """Create a response that is not cached."""
         response = super().create_response(request, data, **more)
         response["Cache-Control"] = "no-store"
         return response
 
     def get_openapi_schema(self, **more: Any) -> Any:
-        """See NinjaAPI. A name in an address says how it is written there, an operation how a failed request ends."""
+        """Return the schema with the encoding of names and the errors of operations."""
         schema = super().get_openapi_schema(**more)
         named = {name for _, router in self._routers for path in router.path_operations for name in _NAME.findall(path)}
         schema["components"]["schemas"]["Problem"] = problems.SCHEMA

@@ -1,4 +1,4 @@
-"""The page that shows the API's description: Swagger's viewer, from the same server, under the console's policy."""
+"""Serve the API reference with Swagger UI from this server, under the console's policy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ninja.openapi.docs import Swagger
 
 
 class SwaggerViewer(Swagger):
-    """Swagger's viewer."""
+    """Render Swagger UI with the console's settings."""
 
     def __init__(self) -> None:
         # Deep links are links inside the buttons that open operations, which a screen reader does not find.

@@ -1,1 +1,1 @@
-"""Processes of an installation: supervisor, broker host, settings and demo."""
+"""Run the processes of an installation: supervisor, broker host, settings and demo."""

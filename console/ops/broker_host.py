@@ -1,4 +1,4 @@
-"""Hosts a broker node in the web process (SLUICE_HOST_NODE=1), with Django's users as the broker's."""
+"""Host a broker node in the web process (SLUICE_HOST_NODE=1), with Django's users as broker users."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Authenticate = Callable[[str, str], Awaitable[Principal | None]]
 
 
 async def lifespan(scope: dict[str, Any], receive: Callable, send: Callable) -> None:
-    """ASGI's lifespan: the node, where one is hosted, lives as long as the process serves pages."""
+    """Run ASGI's lifespan: start the hosted node with the process, and stop it with the process."""
     node = None
     while True:
         message = await receive()
@@ -72,7 +72,7 @@ async def _start_node() -> Any:
 
 
 class Authenticator:
-    """Whether login and passcode are those of an active user, and who that is to the broker.
+    """Check login and passcode against active users, and return the broker's principal.
 
     A password hash takes long on purpose. Answers are remembered for a short while, under a keyed digest, so that a
     storm of reconnecting clients costs one hash a user, but no longer than until rights are changed in this process.
@@ -93,7 +93,7 @@ class Authenticator:
         self._guesses = RateLimit(1 / self.SLOWLY, self.MAX_GUESSES, clock)
 
     async def __call__(self, login: str | None, passcode: str | None, address: str = "") -> Principal | None:
-        """The principal, or None."""
+        """Return the principal, or None for a wrong login."""
         if login is None or passcode is None:
             return None
         if self._changes != local_changes():  # somebody's password, account or role is another one

@@ -1,4 +1,4 @@
-"""Django's settings for `brokerctl`, which must start at once: what writes the audit trail, and nothing else."""
+"""Configure Django for `brokerctl`, which must start fast: only what writes audit entries."""
 
 from __future__ import annotations
 

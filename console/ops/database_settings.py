@@ -1,4 +1,4 @@
-"""Where the console's tables are, as Django wants it said."""
+"""Build Django's database settings from a URL."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import dj_database_url
 
 
 def databases(url: str) -> dict[str, Any]:
-    """Django's DATABASES for a database at this URL."""
+    """Return Django's DATABASES for this URL."""
     default = dj_database_url.parse(url, conn_max_age=0)
     if default["ENGINE"].endswith("sqlite3"):
         # Several processes write: readers never wait with a write-ahead log, writers wait for each other.

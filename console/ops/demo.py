@@ -1,4 +1,4 @@
-"""Demo: a small order business that lives for a while on a running broker, over real STOMP connections.
+"""Run a demo workload: order processing on a running broker over real STOMP connections.
 
     shop --> topic VirtualTopic.Orders --> queue Consumer.Billing.VirtualTopic.Orders  --> billing --> queue Invoices
                                        --> queue Consumer.Shipping.VirtualTopic.Orders --> shipping        |
@@ -47,12 +47,12 @@ CUSTOMERS = 40
 
 
 class DemoFailed(Exception):
-    """The demo could not be carried out: why, in one sentence."""
+    """Report in one sentence why the demo stopped."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerPool:
-    """Consumers that share one queue. Each needs `seconds` for a message and holds at most `prefetch` of them."""
+    """Describe consumers of one queue: seconds for each message, and their prefetch."""
 
     name: str
     queue: str
@@ -69,7 +69,7 @@ POOLS = (PRINTING, BILLING, SHIPPING, AUDIT)
 
 
 def orders_per_second(elapsed: float) -> float:
-    """How many orders come in a second, `elapsed` seconds after the start: days with their waves, and bursts."""
+    """Return the rate of orders `elapsed` seconds after the start: daily waves and bursts."""
     if elapsed % BURST_EVERY_SECONDS > BURST_EVERY_SECONDS - BURST_SECONDS:
         return BURST_RATE
     wave = (1 + math.sin(2 * math.pi * elapsed / DAY_SECONDS)) / 2  # it opens in mid-morning
@@ -77,7 +77,7 @@ def orders_per_second(elapsed: float) -> float:
 
 
 def order(number: int, dice: random.Random) -> tuple[dict[str, str], str]:
-    """The headers and the JSON body of an order."""
+    """Return the headers and the JSON body of an order."""
     [region] = dice.choices(list(REGIONS), REGIONS.values())
     lines = [
         {"article": article, "quantity": dice.randint(1, 4), "price": ARTICLES[article]}
@@ -101,7 +101,7 @@ def order(number: int, dice: random.Random) -> tuple[dict[str, str], str]:
 
 @dataclass(frozen=True, slots=True)
 class DemoResult:
-    """What happened: orders confirmed by the broker, and what each pool acknowledged or refused."""
+    """Hold the orders confirmed by the broker, and the messages acknowledged and rejected by each pool."""
 
     seconds: float
     orders: int
@@ -125,7 +125,7 @@ class DemoResult:
 
 
 class DemoWorkload:
-    """The connections of the demo and what they have done. Every connection is served by a thread of stomp.py."""
+    """Hold the connections of the demo and its counters; a thread of stomp.py serves each connection."""
 
     def __init__(self, host: str, port: int, login: str, passcode: str) -> None:
         self._address, self._credentials = (host, port), (login, passcode)
@@ -138,7 +138,7 @@ class DemoWorkload:
         self._counting = threading.Lock()
 
     def open(self) -> stomp.StompConnection12:
-        """One more connection. Raises DemoFailed."""
+        """Open a connection. Raises DemoFailed."""
         connection = stomp.StompConnection12(
             [self._address],
             heartbeats=(HEART_BEAT_MS, HEART_BEAT_MS),
@@ -155,7 +155,7 @@ class DemoWorkload:
         return connection
 
     def start_pool(self, pool: ConsumerPool) -> None:
-        """Let the consumers of this pool begin to work; the broker knows them when this returns."""
+        """Subscribe the consumers of a pool; returns once the broker knows them."""
         for _ in range(pool.consumers):
             connection = self.open()
             worker = PoolConsumer(self, pool, connection)
@@ -166,12 +166,12 @@ class DemoWorkload:
                 raise DemoFailed(self.trouble or f"no answer to a subscription to {pool.queue} in {ANSWER_SECONDS:g} s")
 
     def count(self, name: str) -> None:
-        """One message more done by the pool of this name."""
+        """Count a message processed by the pool of this name."""
         with self._counting:
             self.done[name] += 1
 
     def close(self) -> None:
-        """End all connections; what is not acknowledged goes back to its queue."""
+        """Close all connections; unacknowledged messages are requeued."""
         self.closing.set()
         for connection in self._connections:
             with suppress(StompException, OSError):
@@ -179,7 +179,7 @@ class DemoWorkload:
 
 
 class ErrorListener(stomp.ConnectionListener):
-    """Notes what the broker refuses, and a connection that ends before its time."""
+    """Note errors of the broker and lost connections."""
 
     def __init__(self, business: DemoWorkload) -> None:
         self._business = business
@@ -193,7 +193,7 @@ class ErrorListener(stomp.ConnectionListener):
 
 
 class ReceiptListener(stomp.ConnectionListener):
-    """Counts receipts: the orders that the broker has promised to keep."""
+    """Count receipts: the orders that the broker has stored."""
 
     def __init__(self, business: DemoWorkload) -> None:
         self._business = business
@@ -203,7 +203,7 @@ class ReceiptListener(stomp.ConnectionListener):
 
 
 class PoolConsumer(stomp.ConnectionListener):
-    """One consumer of a pool."""
+    """Consume messages of a pool."""
 
     def __init__(self, business: DemoWorkload, pool: ConsumerPool, connection: stomp.StompConnection12) -> None:
         self._business, self._pool, self._connection = business, pool, connection
@@ -228,13 +228,13 @@ class PoolConsumer(stomp.ConnectionListener):
 
 
 def invoice_headers(order_headers: dict[str, str]) -> dict[str, str]:
-    """The headers of an order's invoice. An order that somebody else sent may have none of what the shop's have."""
+    """Return the headers of an order's invoice; orders of other producers may lack some."""
     kept = {name: order_headers[name] for name in INVOICED if name in order_headers}
     return kept | {"persistent": "true", "type": "invoice"}
 
 
 def run(host: str, port: int, login: str, passcode: str, seconds: float) -> DemoResult:
-    """Run the business for so many seconds. Ctrl-C ends it earlier, as cleanly. Raises DemoFailed."""
+    """Run the workload for so many seconds, or until Ctrl-C. Raises DemoFailed."""
     started = time.monotonic()
     business = DemoWorkload(host, port, login, passcode)
     try:
@@ -250,7 +250,7 @@ def run(host: str, port: int, login: str, passcode: str, seconds: float) -> Demo
 
 
 def run_here(seconds: float = SECONDS, login: str = initial_admin.NAME, passcode: str | None = None) -> DemoResult:
-    """Run the business on this installation's broker, as its first admin unless told otherwise. Raises DemoFailed."""
+    """Run the workload on this installation's broker, by default as the initial admin. Raises DemoFailed."""
     passcode = passcode or initial_admin.stored_password()
     if passcode is None:
         raise DemoFailed(f"no password for {login}: {initial_admin.password_file()} does not exist")
@@ -259,7 +259,7 @@ def run_here(seconds: float = SECONDS, login: str = initial_admin.NAME, passcode
 
 
 def _publish(business: DemoWorkload, seconds: float) -> None:
-    """Send orders as they come in, for so long or until Ctrl-C."""
+    """Publish orders for so many seconds, or until Ctrl-C."""
     shop = business.open()
     shop.set_listener("confirmations", ReceiptListener(business))
     dice, due = random.Random(), 0.0
@@ -278,7 +278,7 @@ def _publish(business: DemoWorkload, seconds: float) -> None:
 
 
 def _wait_for_pools(business: DemoWorkload) -> None:
-    """Wait for the last receipts and for the pools that keep up, within reason."""
+    """Wait for the last receipts and for the fast pools, up to a limit."""
     deadline = time.monotonic() + CLOSING_SECONDS
     while time.monotonic() < deadline:
         billed = business.done[BILLING.name] + business.refused

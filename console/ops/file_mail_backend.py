@@ -1,4 +1,4 @@
-"""Outbox: mails as files, one each, where no mail server is named. Mail programs open them (.eml)."""
+"""Write emails to files (.eml) when no mail server is configured."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from django.utils import timezone
 
 
 class EmailBackend(BaseEmailBackend):
-    """Django's way to the folder EMAIL_FILE_PATH; the names of its files sort by time."""
+    """Write emails to the folder EMAIL_FILE_PATH; file names sort by time."""
 
     def __init__(self, *args: Any, file_path: str | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._folder = Path(file_path or settings.EMAIL_FILE_PATH)
 
     def send_messages(self, email_messages: Sequence[EmailMessage]) -> int:
-        """Write them; how many were written. Raises OSError."""
+        """Write the emails; return their number. Raises OSError."""
         self._folder.mkdir(parents=True, exist_ok=True)
         for each in email_messages:
             name = f"{timezone.now():%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:8]}.eml"

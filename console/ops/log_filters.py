@@ -1,4 +1,4 @@
-"""Lines of the log that strangers can cause: one each, bounded, without a traceback."""
+"""Shorten log records that any client can cause to one line without a traceback."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MAX_HOST = 100
 
 
 class DisallowedHostFilter(logging.Filter):
-    """Reduces Django's report of a host that is not allowed, a traceback each, to a line that says what to set."""
+    """Shorten Django's report of a disallowed host to a line that says what to set."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """See logging.Filter."""

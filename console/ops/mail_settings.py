@@ -1,4 +1,4 @@
-"""The mail server, as SLUICE_MAIL names it: smtp://user:password@host:587?tls=1, or smtps:// for TLS from the start."""
+"""Parse SLUICE_MAIL: smtp://user:password@host:587?tls=1, or smtps:// for TLS from the start."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FORM = "smtp://user:password@host:587?tls=1, or smtps:// for TLS from the start
 
 @dataclass(frozen=True, slots=True)
 class MailServer:
-    """Where mails are handed in; without a host they become files."""
+    """Hold the address of the mail server; without a host emails are written to files."""
 
     host: str = ""
     port: int = 0
@@ -27,7 +27,7 @@ class MailServer:
 
     @staticmethod
     def read(variables: Mapping[str, str] = os.environ) -> MailServer:
-        """What these variables say. Raises ConfigurationRefused, without the password."""
+        """Return the settings of these variables. Raises ConfigurationRefused, without the password."""
         text = variables.get("SLUICE_MAIL", "")
         if not text:
             return MailServer()

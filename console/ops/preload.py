@@ -1,4 +1,4 @@
-"""Loading what pages need when a web process starts, not when its first visitor waits for it.
+"""Import the modules of pages when a web process starts, not at the first request.
 
 Measured on a busy machine of two cores: the first page of a process imports 470 modules and took 4 s, the first page
 with results brings pandas (by way of pyarrow's conversions) and took 1.5 to 3 s more.
@@ -16,12 +16,12 @@ RESULT_MODULES = ("pyarrow.dataset", "console.analyses.charts")
 
 
 def load_pages() -> None:
-    """Import every page, so that the first request finds them."""
+    """Import the modules of all pages."""
     get_resolver().url_patterns  # noqa: B018  (reading it imports the views)
 
 
 def load_results_soon() -> threading.Thread:
-    """Begin to import, without keeping anybody waiting, what only some pages need."""
+    """Import in the background what only some pages need."""
     thread = threading.Thread(target=_load_results, name="loading", daemon=True)
     thread.start()
     return thread

@@ -1,4 +1,4 @@
-"""The processes that make one installation of Sluice, in the order they start, and the ports they need."""
+"""Define the processes of an installation in the order they start, and the ports they use."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ WORKER = f"{CELERY} console.celery worker --loglevel INFO --without-mingle --wit
 
 
 def process_specs(environment: Environment) -> list[ProcessSpec]:
-    """The process table. The store comes first and ends last; the web process hosts the broker node."""
+    """Return the process table: the store starts first and stops last; the web process hosts the node."""
     store = ProcessSpec(
         "store",
         _module("brokerapp.store.server.embedded", str(environment.store)),
@@ -106,7 +106,7 @@ def _module(line: str, *more: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class PortUse:
-    """A TCP port of this installation: who uses it and which variable moves it."""
+    """Describe a TCP port of this installation: its use and the variable that sets it."""
 
     number: int
     use: str
@@ -114,7 +114,7 @@ class PortUse:
 
 
 def port_uses(environment: Environment) -> list[PortUse]:
-    """Every port the processes listen on."""
+    """Return every port that the processes listen on."""
     return [
         PortUse(environment.console_port, "the console", "SLUICE_PORT"),
         PortUse(environment.stomp_port, "STOMP", "SLUICE_STOMP_PORT"),
@@ -125,7 +125,7 @@ def port_uses(environment: Environment) -> list[PortUse]:
 
 
 def port_problems(bind: str, wanted: list[PortUse]) -> Iterator[str]:
-    """A sentence for every port that cannot be had, saying how to move it."""
+    """Yield a sentence for every port that is not available, with the variable to set."""
     users: dict[int, str] = {}
     for port in wanted:
         way_out = f"set {port.variable} to another port"
@@ -152,12 +152,12 @@ def _port_problem(bind: str, number: int) -> str | None:
 
 
 def console_answers(environment: Environment) -> bool:
-    """Whether an HTTP request to the console gets an answer that is no server error."""
+    """Return whether the console answers HTTP without a server error."""
     return answers_http(environment.bind, environment.console_port, "/")
 
 
 def answers_http(bind: str, port: int, path: str) -> bool:
-    """Whether an HTTP request there gets an answer that is no server error."""
+    """Return whether the address answers HTTP without a server error."""
     connection = http.client.HTTPConnection(reachable(bind), port, timeout=ASK_SECONDS)
     try:
         connection.request("HEAD", path)
@@ -169,7 +169,7 @@ def answers_http(bind: str, port: int, path: str) -> bool:
 
 
 def stomp_connects(environment: Environment) -> bool:
-    """Whether the STOMP port accepts connections."""
+    """Return whether the STOMP port accepts connections."""
     try:
         socket.create_connection((reachable(environment.bind), environment.stomp_port), ASK_SECONDS).close()
     except OSError:
@@ -178,5 +178,5 @@ def stomp_connects(environment: Environment) -> bool:
 
 
 def reachable(bind: str) -> str:
-    """The address to call for a server bound to `bind`."""
+    """Return the address to call for a server bound to `bind`."""
     return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(bind, bind)

@@ -1,4 +1,4 @@
-"""Supervisor: keeps the processes of one installation running, and ends them all together.
+"""Keep the processes of an installation running, and stop them together.
 
 It knows nothing of Sluice: the parts are a table (processes.py). One thread looks at every child ten times a
 second, so that nothing here waits for anything else. Children write straight to their log files and are shown from
@@ -38,7 +38,7 @@ Print = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class ProcessSpec:
-    """One process to keep running.
+    """Describe a process to keep running.
 
     It gets SIGTERM when everything stops, also when the supervisor was killed, and SIGKILL `grace` seconds later, on a
     busy machine as many times later as others share each of its processors. With `ready`, those after it in the table
@@ -60,17 +60,17 @@ class ProcessSpec:
 
 
 def restart_delay(deaths: int) -> float:
-    """Seconds to wait before starting a part again that has died `deaths` times in a row (at least one)."""
+    """Return seconds to wait before restarting a process that failed `deaths` times in a row."""
     return min(FIRST_DELAY_SECONDS * 2 ** min(deaths - 1, 16), LONGEST_DELAY_SECONDS)
 
 
 def stop_timeout(grace: float, load: float, processors: int) -> float:
-    """Seconds a part has to end where `load` processes want to run: what takes it a second takes it longer then."""
+    """Return seconds that a process has to stop, longer while `load` processes compete for the CPU."""
     return grace * min(max(1.0, load / processors), MAX_GRACE_FACTOR)
 
 
 class ProcessLog:
-    """What one child writes: a bounded file, shown line by line as it grows."""
+    """Write a process's output to a bounded file, and show new lines."""
 
     def __init__(self, path: Path, show: Print) -> None:
         self.path, self._show = path, show
@@ -84,7 +84,7 @@ class ProcessLog:
         return self.path.with_name(self.path.name + ".1")
 
     def follow(self) -> None:
-        """Show what was written since the last call; put the file aside when it has grown too long."""
+        """Show the lines written since the last call; rotate the file when it is too long."""
         with self.path.open("rb") as file:
             file.seek(self._shown)
             written = file.read(SHOWN_AT_ONCE_BYTES)
@@ -101,7 +101,7 @@ class ProcessLog:
 
 
 class SupervisedProcess:
-    """One part as it runs, dies and starts again. All times are monotonic seconds."""
+    """Start, watch and restart one process. All times are monotonic seconds."""
 
     def __init__(self, part: ProcessSpec, folder: Path, family: int, *, say: Print) -> None:
         self.part, self._say, self._family = part, say, family
@@ -114,7 +114,7 @@ class SupervisedProcess:
         self._deaths, self._patience = 0, 0.0
 
     def tick(self, now: float) -> None:
-        """Show what it said; notice its death; start it when it is due."""
+        """Show new output, handle an exit, and start the process when it is due."""
         self.log.follow()
         if self.process is None:
             if now >= self._due:
@@ -123,7 +123,7 @@ class SupervisedProcess:
             self._on_exit(now)
 
     def ready(self, now: float) -> bool:
-        """Whether it runs and has said, since it was started, that it can do its work."""
+        """Return whether the process runs and has reported that it is ready."""
         if self.process is None:
             return False
         if not self._is_ready and now >= self._ask_again:
@@ -135,7 +135,7 @@ class SupervisedProcess:
         return self._is_ready
 
     def allows_next(self, now: float) -> bool:
-        """Whether those after it in the table may start; says now and then that it is still about to be ready."""
+        """Return whether the next processes may start; report now and then that it is still starting."""
         if self.ready(now):
             return True
         if now >= self._tell_again:
@@ -152,14 +152,14 @@ class SupervisedProcess:
         return self._was_slow and not self.part.is_needed
 
     def terminate(self) -> None:
-        """Ask it to end."""
+        """Ask the process to stop."""
         self._asked_to_end = time.monotonic()
         self._tell_again = self._asked_to_end + STILL_SECONDS
         if self.process is not None:
             self.process.terminate()
 
     def has_ended(self, hurry: bool) -> bool:
-        """Whether it is gone, and its own children with it; asked again and again after `terminate`."""
+        """Return whether the process and its children have stopped; called repeatedly after `terminate`."""
         self.log.follow()
         if self.process is not None and self.process.poll() is None:
             waited = time.monotonic() - self._asked_to_end
@@ -179,7 +179,7 @@ class SupervisedProcess:
         return True
 
     def kill(self) -> None:
-        """End it and all it started, now."""
+        """Kill the process and its children."""
         if self.process is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
@@ -213,7 +213,7 @@ class SupervisedProcess:
 
 
 class Supervisor:
-    """Starts the parts one after the other, keeps them running until told to stop, and ends them in reverse order.
+    """Start the processes in order, keep them running, and stop them in reverse order.
 
     Raises DirectoryInUse when another supervisor has this folder. Must be run by the main thread.
     """

@@ -1,4 +1,4 @@
-"""Tags and filters that every template has."""
+"""Provide tags and filters for all templates."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ register.simple_tag(time_format.format_period, name="period")
 
 @register.filter
 def counted(count: int, noun: str) -> str:
-    """{{ 3|counted:"queue" }}"""
+    """{{ 3|counted:"queue" }}: return a count with its noun."""
     return number_format.pluralize_count(count, noun)
 
 
 @register.simple_tag
 def icon(name: str, extra: str = "") -> SafeString:
-    """An icon of the sprite; decoration, so hidden from screen readers."""
+    """Return an icon of the sprite, hidden from screen readers."""
     return _icon(get_script_prefix(), name, extra)
 
 
@@ -77,9 +77,7 @@ def _icon(prefix: str, name: str, extra: str) -> SafeString:
 
 @register.inclusion_tag("components/breadcrumbs.html")
 def hierarchy(destination: Destination, is_above: bool = True) -> dict[str, Any]:
-    """The way to a destination: its list, and what it shares with others element by element, as lists of those; where
-    its page is above the one that is shown, that too.
-    """
+    """Render breadcrumbs of a destination: its list, the elements of its name, and its page."""
     every, page = reverse(f"{destination.kind}s"), reverse(destination.kind, kwargs={"name": destination.name})
     *above, last = destination.name.split(".")
     steps = [
@@ -92,56 +90,56 @@ def hierarchy(destination: Destination, is_above: bool = True) -> dict[str, Any]
 
 @register.filter
 def since(moment: datetime) -> str:
-    """For how long it has been so: `4 min`."""
+    """Return the duration since a time: `4 min`."""
     return number_format.format_duration(max(0, int((timezone.now() - moment).total_seconds())))
 
 
 @register.filter
 def lasted(began: datetime, ended: datetime) -> str:
-    """How long something took: {{ firing.fired|lasted:firing.ended }}"""
+    """Return the duration between two times: {{ firing.fired|lasted:firing.ended }}"""
     return number_format.format_duration(max(0, int((ended - began).total_seconds())))
 
 
 @register.filter
 def unbroken(text: object) -> str:
-    """Text in which no line ends between a number and its unit."""
+    """Put no-break spaces between numbers and their units."""
     return re.sub(r"(?<=\d) (?=[^\W\d])", "\N{NO-BREAK SPACE}", str(text))
 
 
 @register.filter
 def browser(agent: str) -> str:
-    """A User-Agent in words: `Firefox on Windows`; one that is none of the usual as it is, shortened."""
+    """Return a User-Agent in words, `Firefox on Windows`; an unknown one shortened."""
     found = [next((each for each in known if each in agent), "") for known in (_BROWSERS, _SYSTEMS)]
     return " on ".join(_CALLED.get(each, each) for each in found) if all(found) else agent[:60]
 
 
 @register.filter
 def pretty(value: object) -> str:
-    """A JSON value over several lines; text as it is."""
+    """Return a JSON value indented over several lines; text unchanged."""
     return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
 
 
 @register.filter
 def breakable(name: str) -> SafeString:
-    """A destination name that breaks after its dots where a line is too short for it."""
+    """Allow line breaks after the dots of a destination name."""
     return format_html_join(mark_safe("<wbr>"), "{}", ((part,) for part in re.findall(r"[^.]*\.|[^.]+$", name)))
 
 
 @register.filter
 def get(mapping: dict, key: object) -> object:
-    """The value of a key that is not known before."""
+    """Return the value of a variable key."""
     return mapping.get(key)
 
 
 @register.filter
 def millis(moment: datetime) -> int:
-    """A moment as milliseconds since the epoch."""
+    """Return a time as milliseconds since the epoch."""
     return int(moment.timestamp() * 1000)
 
 
 @register.filter
 def millispan(ms: float) -> str:
-    """0.4 ms, 120 ms, 1.4 s, 12 min"""
+    """Return milliseconds as a duration: 0.4 ms, 120 ms, 1.4 s, 12 min."""
     if ms < 1000:
         return f"{ms:.1f} ms" if ms < 10 else f"{ms:.0f} ms"
     return number_format.format_duration(round(ms / 1000, 1))
@@ -149,43 +147,43 @@ def millispan(ms: float) -> str:
 
 @register.filter
 def beside(line: Any, columns: Any) -> list[tuple]:
-    """Each number of a line of a comparison beside its column."""
+    """Pair each number of a comparison row with its column."""
     return list(zip(line.pairs, columns, strict=True))
 
 
 @register.filter
 def underhead(unit: str) -> str:
-    """What stands below the head of a column in this unit; nothing where each value brings its own."""
+    """Return the unit below a column's label; "" where each value has its own unit."""
     return result_tables.UNITS.get(unit, "")
 
 
 @register.filter
 def localmoment(moment: datetime) -> str:
-    """A moment in its own time zone, and how long it is until then."""
+    """Return a time in its own time zone, and how long it is until then."""
     return f"{time_format.format_weekday_time(moment)} ({number_format.format_relative(moment)})"
 
 
 @register.filter
 def iszero(text: str) -> bool:
-    """Whether a figure says nothing, so that it may stand back."""
+    """Return whether a figure is zero, to be shown in soft color."""
     return text in ("0", "0.0")
 
 
 @register.filter
 def moment(seconds: float) -> datetime:
-    """Seconds since the epoch as a time."""
+    """Return seconds since the epoch as a datetime."""
     return datetime.fromtimestamp(seconds, UTC)
 
 
 @register.filter
 def amount(value: float, metric: str) -> str:
-    """A number of an alert's metric with its unit: {{ firing.worst|amount:rule.metric }}"""
+    """Return a value of an alert metric with its unit: {{ firing.worst|amount:rule.metric }}"""
     return metrics.amount(metrics.AlertMetric(metric), value)
 
 
 @register.filter
 def partsof(named: Destination | str) -> Destination | None:
-    """The queue or topic that a destination is, or its native form names; None for what is none."""
+    """Return the queue or topic of a destination or native name; None for others."""
     text = str(named)
     try:
         destination = Destination.parse(text) if "://" in text else None

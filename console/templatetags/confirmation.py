@@ -1,4 +1,4 @@
-"""Asking before something is done that cannot be undone, in templates."""
+"""Render a confirmation dialog before an action that cannot be undone."""
 
 from __future__ import annotations
 

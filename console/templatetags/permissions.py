@@ -1,4 +1,4 @@
-"""Rights in templates: whether the reader may do a thing, and a control that names the right which is missing."""
+"""Check permissions in templates, and disable controls that the reader may not use."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _SMALL = re.compile(r'class="[^"]*\bbutton-small\b')
 
 @register.simple_tag(takes_context=True, name="may")
 def may_tag(context: template.Context, verb: str, destination: Any = None) -> bool:
-    """{% may "remove" destination as ok %}: whether the reader has the right, here."""
+    """{% may "remove" destination as ok %}: return whether the reader has the permission."""
     return has_permission(context["user"], Verb[verb.upper()], destination)
 
 
 class RightNode(template.Node):
-    """See `right`."""
+    """Render the block of `right`."""
 
     def __init__(self, nodelist: NodeList, verb: FilterExpression, of: FilterExpression | None, label: Any) -> None:
         self.nodelist, self._verb, self._of, self._label = nodelist, verb, of, label
 
     def render(self, context: template.Context) -> str:
-        """The control; or it, out of use and saying why; or nothing."""
+        """Return the control; disabled with the reason; or nothing."""
         verb = Verb[self._verb.resolve(context).upper()]
         destination = (self._of.resolve(context) or None) if self._of else None
         if has_permission(context["user"], verb, destination):

@@ -15,11 +15,11 @@ for _filter in (id_of, label_of, title_of):
 
 @register.filter
 def unlocalized(value: float) -> str:
-    """A coordinate, as SVG reads it: 12 or 12.5."""
+    """Return a coordinate as SVG reads it: 12 or 12.5."""
     return f"{value:g}" if abs(value) < 1e5 else f"{value:.0f}"
 
 
 @register.filter
 def cap(value: int, most: int) -> int:
-    """The number, but at most that much."""
+    """Return the number, or the maximum if it is larger."""
     return min(value, most)

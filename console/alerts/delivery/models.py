@@ -8,7 +8,7 @@ from django.db import models, transaction
 
 
 class AlertRule(models.Model):
-    """A rule on a number, and who is told when it is broken. What it means: console.alerts.rules."""
+    """Store an alert rule: metric, threshold and recipients. See console.alerts.rules."""
 
     name = models.CharField(max_length=80, unique=True)
     metric = models.CharField(max_length=16)  #: a Metric
@@ -38,7 +38,7 @@ class AlertRule(models.Model):
 
 
 class AlertFiring(models.Model):
-    """A time in which a rule was broken by one subject. It begins pending, and fires when it was held long enough."""
+    """Store a time in which a subject violated a rule: pending first, firing after the hold time."""
 
     class State(models.TextChoices):
         """Where it stands."""
@@ -71,7 +71,7 @@ class AlertFiring(models.Model):
 
 
 class AlertDelivery(models.Model):
-    """One message to somebody outside about a firing."""
+    """Store one notification to a recipient about a firing."""
 
     class State(models.TextChoices):
         """Where it stands; the last three are final."""

@@ -1,6 +1,4 @@
-"""Who calls, and whether they may: a token in the header `Authorization: Bearer ...`, or the session of a browser, with
-its CSRF token. Both are asked before anything that was sent is looked at.
-"""
+"""Authenticate API requests by bearer token or browser session, and check their permission."""
 
 from __future__ import annotations
 
@@ -30,7 +28,7 @@ LIMIT = RateLimit(per_second=20, burst=200)
 
 
 class RateLimited(Exception):
-    """More requests than the limit; `wait` seconds until the next may come."""
+    """Report that the rate limit is exceeded; `wait` is the seconds until the next request."""
 
     def __init__(self, wait: int) -> None:
         super().__init__(f"Rate limit of {LIMIT.per_second} requests/s exceeded. Try again in {wait} s.")
@@ -38,7 +36,7 @@ class RateLimited(Exception):
 
 
 class TokenPermission(HttpBearer):
-    """A token's user, with what the token leaves of their rights, if that holds the right `verb`."""
+    """Authenticate the user of a token whose permissions include `verb`."""
 
     def __init__(self, verb: Verb, of: DestinationFromUrl | None) -> None:
         super().__init__()
@@ -51,7 +49,7 @@ class TokenPermission(HttpBearer):
 
 
 class SessionPermission(SessionAuth):
-    """A browser's user with the right `verb`. What changes something needs the CSRF token of a page as well.
+    """Authenticate the user of a session with the permission `verb`; changes need a CSRF token.
 
     What changes users asks for a recent proof of who one is, as its pages do; a token is its own proof.
     """

@@ -1,4 +1,4 @@
-"""Inputs: what all bodies and queries of the API have in common. What a caller sends is understood or refused."""
+"""Validate bodies and query parameters of the API; unknown ones are refused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Seconds = Annotated[int, Field(ge=0, le=253_402_300_799)]
 
 
 class RequestBody(BaseModel):
-    """A JSON object that a caller sends. An unknown field and a value that cannot be read are refused by name.
+    """Parse a JSON object; unknown fields and invalid values are refused by name.
 
     What was converted in earlier versions still is, such as the text "10" where a number is expected.
     """
@@ -31,12 +31,12 @@ class RequestBody(BaseModel):
 
 
 def parameters_of(operation: Operation) -> frozenset[str]:
-    """The names of the query parameters that an operation takes."""
+    """Return the names of an operation's query parameters."""
     queries = [each for each in operation.models if issubclass(each, QueryModel)]
     return frozenset(name for each in queries for name in each.__ninja_flatten_map__)
 
 
 def refuse_unknown(request: HttpRequest, known: Iterable[str]) -> None:
-    """Raise ValidationError, which names each query parameter that is not known."""
+    """Raise ValidationError that names each unknown query parameter."""
     if unknown := sorted(request.GET.keys() - set(known)):
         raise ValidationError([{"type": "extra_forbidden", "loc": ("query", each), "msg": ""} for each in unknown])

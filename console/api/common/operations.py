@@ -1,4 +1,4 @@
-"""How operations are declared: address, method, the right they need, and what that right is about."""
+"""Declare API operations: address, method, permission and the destination that it is about."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VERBS: dict[str, Verb] = {}
 def operation(
     router: Router, method: str, path: str, verb: Verb, of: DestinationFromUrl | None = None, **more: Any
 ) -> Callable[[View], View]:
-    """Declares a function to be an operation. `of` finds the destination the right must be had for, in its address.
+    """Declare a function to be an operation; `of` finds the destination of the permission in its path.
 
     What it may do without a destination in its address, it asks for itself with `require`.
     """

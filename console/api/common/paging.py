@@ -1,4 +1,4 @@
-"""Pages of lists, as the API answers them."""
+"""Page lists of the API."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DEFAULT_SIZE, MAX_SIZE = 50, 500
 
 
 class PageQuery(Schema):
-    """Which page."""
+    """Hold the page number and size of a request."""
 
     page: Annotated[int, Field(ge=1, le=1_000_000)] = 1
     size: Annotated[int, Field(ge=1, le=MAX_SIZE)] = DEFAULT_SIZE
@@ -23,7 +23,7 @@ Paged = Annotated[PageQuery, Query()]
 
 
 def page_of(rows: Any, query: PageQuery, total: int | None = None) -> dict[str, Any]:
-    """The page of a sequence or of a query of the database; `rows` may still be models."""
+    """Return a page of a sequence or of a database query."""
     count = total if total is not None else len(rows) if isinstance(rows, Sequence) else rows.count()
     first = (query.page - 1) * query.size
     return {

@@ -1,4 +1,4 @@
-"""What went wrong, as a problem document (RFC 9457): which input broke which rule."""
+"""Answer errors as problem documents (RFC 9457) that name the input and the rule."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def problem(
     request: HttpRequest, status: int, detail: str, code: str = "", inputs: Iterable[Mapping[str, Any]] = (),
     **more: Any,
 ) -> dict[str, Any]:  # fmt: skip
-    """The document."""
+    """Return the problem document."""
     document = {
         "type": f"urn:sluice:problem:{code}" if code else "about:blank",
         "title": HTTPStatus(status).phrase,
@@ -96,18 +96,18 @@ def problem(
 
 
 def problem_response(request: HttpRequest, status: int, detail: str, code: str = "", **more: Any) -> HttpResponse:
-    """Answer with a problem document, which nobody keeps."""
+    """Return a response with a problem document, not to be cached."""
     document = problem(request, status, detail, code, **more)
     return JsonResponse(document, status=status, content_type=CONTENT_TYPE, headers={"Cache-Control": "no-store"})
 
 
 def is_for_api(request: HttpRequest) -> bool:
-    """Whether a program asked, to whom a page says nothing."""
+    """Return whether the request is for the API, so that it gets no HTML page."""
     return request.path.startswith(PREFIX)
 
 
 def explain_methods(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """Decorate a view of the API to answer a method that it does not take with a problem document."""
+    """Decorate an API view to answer 405 with a problem document."""
 
     @wraps(view)
     def explained(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -125,7 +125,7 @@ def explain_methods(view: Callable[..., HttpResponse]) -> Callable[..., HttpResp
 
 
 def install(api: NinjaAPI) -> None:
-    """Have the API answer errors so."""
+    """Register the error handlers of the API."""
 
     @api.exception_handler(BrokerError)
     def refused(request: HttpRequest, error: BrokerError) -> HttpResponse:
@@ -180,7 +180,7 @@ def install(api: NinjaAPI) -> None:
 
 
 def internal_error(request: HttpRequest, reference: str) -> HttpResponse:
-    """Answer that the console failed, with the reference under which the log has it."""
+    """Return a response for an internal error, with the reference of the log entry."""
     detail = f"Internal error. Quote reference {reference}; details are in the web server log."
     return problem_response(request, 500, detail, "internal", reference=reference)
 

@@ -1,4 +1,4 @@
-"""`manage.py demo`: something to look at."""
+"""Run the demo workload: `manage.py demo`."""
 
 import logging
 import textwrap

@@ -1,4 +1,4 @@
-"""`manage.py firstadmin`: somebody who can log in."""
+"""Create the initial admin: `manage.py firstadmin`."""
 
 from django.core.management.base import BaseCommand
 

@@ -1,4 +1,4 @@
-"""`manage.py up`: all of Sluice on this machine, under one supervisor. What `make run` runs."""
+"""Start all processes of Sluice under one supervisor: `manage.py up`, which `make run` runs."""
 
 import os
 from contextlib import suppress
@@ -33,7 +33,7 @@ class Command(BaseCommand):
         supervisor.run(announce=lambda: self.say(welcome(environment, password)))
 
     def refuse_without_a_trace(self, environment) -> None:
-        """Check the ports before there is more in the folder than the secret, which goes with it where one is taken."""
+        """Check the ports of a new installation before creating more than its key, which is deleted on failure."""
         try:
             check_ports(environment)
         except CommandError:
@@ -43,26 +43,26 @@ class Command(BaseCommand):
             raise
 
     def prepare(self) -> str | None:
-        """Bring the database up to date; the first admin's password if this is the first start."""
+        """Migrate the database; return the initial admin's password on the first start."""
         call_command("migrate", verbosity=0, interactive=False)
         password = initial_admin.create_initial_admin()
         connections.close_all()
         return password
 
     def say(self, line: str) -> None:
-        """One line on the terminal, at once."""
+        """Print one line to the terminal immediately."""
         self.stdout.write(line)
         self.stdout.flush()
 
 
 def check_ports(environment) -> None:
-    """Raise CommandError, with a sentence for each port that cannot be had."""
+    """Raise CommandError with a sentence for each port that is not available."""
     if troubles := list(port_problems(environment.bind, port_uses(environment))):
         raise CommandError("\n".join(troubles))
 
 
 def welcome(environment, password: str | None) -> str:
-    """What somebody who just started Sluice wants to know. The password is shown at the first start only."""
+    """Return the addresses and the sign-in of the installation; the password only on the first start."""
     host = reachable(environment.bind)
     kept = initial_admin.password_file()
     extra = [f"{scheme}://{host}:{port}" for scheme, port in environment.extra_ports.items()]
