@@ -1,1 +1,1 @@
-"""Machine endpoints on a port of their own: what monitors made for ActiveMQ ask, in the form they ask it."""
+"""Serve monitoring endpoints on a separate port, in the formats that tools for ActiveMQ expect."""

@@ -1,4 +1,4 @@
-"""How the machine endpoints behave, where installations differ: read from the environment once."""
+"""Read the options of the monitoring endpoints from the environment."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_LISTED = 2_000
 
 
 class OriginRule(StrEnum):
-    """What a request must say of the page it comes from."""
+    """Name how strictly the Origin header of a request is checked."""
 
     OFF = "off"  #: nothing
     LENIENT = "lenient"  #: who says one, must say an allowed one
@@ -21,12 +21,12 @@ class OriginRule(StrEnum):
 
 
 class InvalidOption(ValueError):
-    """A variable that cannot mean anything."""
+    """Report a variable with an invalid value."""
 
 
 @dataclass(frozen=True, slots=True)
 class MonitorOptions:
-    """One installation's choice."""
+    """Hold the options of an installation."""
 
     broker: str = (
         "localhost"  #: the broker's name in the names of beans: checks have ActiveMQ's default written in them
@@ -39,7 +39,7 @@ class MonitorOptions:
 
     @staticmethod
     def read(variables: Mapping[str, str] = os.environ) -> MonitorOptions:
-        """The options that these variables describe. Raises WrongOption."""
+        """Return the options of these variables. Raises InvalidOption."""
         origins = tuple(each.strip() for each in variables.get("SLUICE_MONITOR_ORIGINS", "").split(",") if each.strip())
         return MonitorOptions(
             broker=variables.get("SLUICE_MONITOR_BROKER") or "localhost",

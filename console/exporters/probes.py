@@ -1,4 +1,4 @@
-"""Probes: whether the process is alive, and whether what it needs is there. Nobody needs to log in for them."""
+"""Answer liveness and readiness probes without authentication."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ NO_STORE = {"Cache-Control": "no-store"}
 
 
 def healthz(request: HttpRequest) -> HttpResponse:
-    """200: the process answers."""
+    """Answer 200 while the process runs."""
     return HttpResponse("ok", content_type="text/plain; charset=utf-8", headers=NO_STORE)
 
 
 def readyz(request: HttpRequest) -> HttpResponse:
-    """200 when the store, the database and a broker node are there, else 503; says of each how it is."""
+    """Answer 200 when store, database and a broker node are available, else 503; with the state of each."""
     found = {"store": _store(), "database": _database(), "node": "not checked: the store is unavailable"}
     if found["store"] == "ok":
         found["node"] = _node()

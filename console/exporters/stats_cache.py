@@ -1,4 +1,4 @@
-"""Ledger: this process's copy of the broker's numbers, brought up to date by asking only for what changed.
+"""Cache the broker's statistics in this process and update them by differences.
 
 It has no past and keeps no rates: monitors ask for numbers and do the rest themselves. One a process, for any number of
 monitors at a time.
@@ -24,7 +24,7 @@ from console.destinations.clients.connection_list import ConnectionRow
 
 @dataclass(slots=True)
 class StatsReading:
-    """The broker's numbers at one moment; destinations in order of their names, so that lists keep their order."""
+    """Hold statistics at one moment; destinations are sorted by name."""
 
     destinations: list[DestinationStats]
     node: NodeStatus | None  #: the one whose name and listeners stand for the broker's; None: none runs
@@ -39,12 +39,12 @@ class StatsReading:
 
     @property
     def nodes(self) -> list[NodeStatus]:
-        """All nodes that run."""
+        """Return all running nodes."""
         return [self.node, *self.others] if self.node else []
 
     @property
     def connections(self) -> list[ConnectionRow]:
-        """The open connections, as far as the nodes list them."""
+        """Return the open connections that the nodes report."""
         found = [ConnectionRow(node.node, ConnectionStats(**each)) for node in self.nodes for each in node.connections]
         if self._sees is everything:
             return found
@@ -53,7 +53,7 @@ class StatsReading:
 
     @property
     def peers(self) -> list[ConnectionView]:
-        """The connections in full, as far as the node lists them; none while it does not answer."""
+        """Return the details of the connections; none while the node does not respond."""
         if self._peers is None:
             try:
                 self._peers = redact_connections(current_connections(), self._sees)
@@ -63,17 +63,17 @@ class StatsReading:
 
     @property
     def open_connection_count(self) -> int:
-        """How many connections are open; of those that somebody may know of, where they may not know of all."""
+        """Return the number of open connections that the user may see."""
         return self._of_connectors("connections") if self._sees is everything else len(self.peers)
 
     @property
     def accepted_connection_count(self) -> int:
-        """How many were made since the nodes started, likewise."""
+        """Return the number of connections since the nodes started that the user may see."""
         return self._of_connectors("accepted") if self._sees is everything else len(self.peers)
 
     @property
     def connectors(self) -> list[dict[str, Any]]:
-        """The connectors by name, each as its first address, with the connections it has at all nodes."""
+        """Map connector names to their first address and connections at all nodes."""
         found: dict[str, dict[str, Any]] = {}
         for node in self.nodes:
             for each in {each["connector"]: each for each in reversed(node.listeners)}.values():
@@ -89,20 +89,20 @@ class StatsReading:
         return sum(by_connector.values())
 
     def seen_by(self, sees: Sees) -> StatsReading:
-        """The same with those destinations only, and with the connections and subscriptions that use them."""
+        """Return the reading with the visible destinations and what uses them."""
         self._sees = sees
         self.destinations = [each for each in self.destinations if sees(each.destination)]
         return self
 
     def of_kind(self, kind: DestinationKind) -> list[DestinationStats]:
-        """The destinations of one kind."""
+        """Return the destinations of one kind."""
         return [each for each in self.destinations if each.destination.kind is kind]
 
     # -- what costs a question of its own is asked when somebody wants to know it
 
     @property
     def used(self) -> tuple[int, dict[str, int]]:
-        """Bytes of all messages in the store, and by destination (native name)."""
+        """Return the bytes of all messages in the store, and by destination (native name)."""
         if self._used is None:
             self._used = self._door.run(self._door.admin.used())
             if self._sees is not everything:
@@ -112,7 +112,7 @@ class StatsReading:
 
     @property
     def subscriptions(self) -> list[SubscriptionStats]:
-        """Named subscriptions in order of their names."""
+        """Return named subscriptions sorted by name."""
         if self._subscriptions is None:
             found = self._door.run(self._door.admin.subscriptions())
             seen = (_narrowed(each, self._sees) for each in found)
@@ -121,14 +121,14 @@ class StatsReading:
 
     @property
     def definitions(self) -> Definitions:
-        """The definitions in force."""
+        """Return the active definitions."""
         if self._definitions is None:
             self._definitions = self._door.definitions()
         return self._definitions
 
 
 def _narrowed(each: SubscriptionStats, sees: Sees) -> SubscriptionStats | None:
-    """The subscription with those of its topics that somebody sees; None when that is none of them."""
+    """Return the subscription with its visible topics; None without any."""
     topics = tuple(filter(sees, each.subscription.topics))
     if topics == each.subscription.topics:
         return each
@@ -136,7 +136,7 @@ def _narrowed(each: SubscriptionStats, sees: Sees) -> SubscriptionStats | None:
 
 
 class StatsCache:
-    """Follows the broker through one gateway, when asked."""
+    """Follow the statistics of the broker through one gateway."""
 
     def __init__(self, door: Gateway) -> None:
         self._door = door
@@ -146,7 +146,7 @@ class StatsCache:
         self._node: str | None = None
 
     def read(self) -> StatsReading:
-        """The numbers as they are now: nodes tell them once a second. Raises StoreUnavailable."""
+        """Return the current statistics, which nodes update every second. Raises StoreUnavailable."""
         nodes = self._door.nodes()
         node, others = (nodes[0], nodes[1:]) if nodes else (None, [])
         with self._lock:
@@ -155,7 +155,7 @@ class StatsCache:
         return StatsReading(destinations, node, time.time(), self._door, others)
 
     def _follow(self, node: str | None) -> None:
-        """Ask for what changed, or for all when another node counts, or none does."""
+        """Read what changed, or all after the node changed."""
         since = self._version if node is not None and node == self._node else 0
         version, changed, gone = self._door.run(self._door.admin.stats(since))
         if since == 0 or version < since:
@@ -172,7 +172,7 @@ _opening = threading.Lock()
 
 
 def stats_cache() -> StatsCache:
-    """This process's ledger, opened with the first call."""
+    """Return this process's cache, created at the first call."""
     global _ledger
     with _opening:
         if _ledger is None or _ledger._door is not gateway():

@@ -1,1 +1,1 @@
-"""Serves the broker's numbers and operations as JMX beans by the Jolokia protocol."""
+"""Serve statistics and operations of the broker as JMX beans by the Jolokia protocol."""

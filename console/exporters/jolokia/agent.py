@@ -29,7 +29,7 @@ FLAGS = ("ignoreErrors", "canonicalNaming", "includeStackTrace", "includeRequest
 
 @dataclass(slots=True)
 class JolokiaRequest:
-    """One request. `echo` is what its answer repeats, as it was sent."""
+    """Represent a request; `echo` is what its answer repeats."""
 
     type: str
     echo: dict[str, Any]
@@ -41,7 +41,7 @@ class JolokiaRequest:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """An option that is on or off."""
+        """Return a boolean option."""
         value = self.options.get(name)
         return default if value is None else str(value).lower() == "true"
 
@@ -50,7 +50,7 @@ class JolokiaRequest:
 
 
 def request_from_path(parts: Sequence[str], options: Mapping[str, Any]) -> JolokiaRequest:
-    """The request that the path of a GET says. Raises BadRequest."""
+    """Parse the path of a GET request. Raises BadRequest."""
     kind, *rest = parts or ["version"]
     echo: dict[str, Any] = {"type": kind}
     made = JolokiaRequest(kind, echo, options=options)
@@ -80,7 +80,7 @@ def request_from_path(parts: Sequence[str], options: Mapping[str, Any]) -> Jolok
 
 
 def request_from_body(body: Any, options: Mapping[str, Any]) -> JolokiaRequest:
-    """The request that an object of a POST says. Raises BadRequest."""
+    """Parse an object of a POST body. Raises BadRequest."""
     if not isinstance(body, dict) or not isinstance(body.get("type"), str):
         raise BadRequest("a request must be an object with a type")
     echo = {name: value for name, value in body.items() if name not in ("config", "target")}
@@ -110,13 +110,13 @@ Execute = Callable[[Bean, str, Sequence[Any]], Any]
 
 @dataclass(frozen=True, slots=True)
 class JolokiaAgent:
-    """Answers requests about these beans; `execute` does what an operation does, or raises Failure."""
+    """Answer requests about these beans; `execute` runs an operation or raises JolokiaError."""
 
     beans: Beans
     execute: Execute
 
     def answer(self, request: JolokiaRequest) -> dict[str, Any]:
-        """The document for one request."""
+        """Return the document that answers one request."""
         document: dict[str, Any] = {"request": request.echo} if request.flag("includeRequest", default=True) else {}
         try:
             value = self._value(request)
@@ -242,7 +242,7 @@ class JolokiaAgent:
 
 
 def _names(attribute: str | list[str] | None) -> list[str] | None:
-    """The attributes asked for; None: all."""
+    """Return the requested attributes; None for all."""
     if not attribute:
         return None
     return [attribute] if isinstance(attribute, str) else attribute
@@ -253,7 +253,7 @@ def _no_attribute(name: str) -> JolokiaError:
 
 
 def _described(kind: str) -> dict[str, Any]:
-    """What `list` says of a bean."""
+    """Return the description of a kind of bean for `list`."""
     described = KINDS[kind]
     attributes = {
         name: {"type": each.type, "desc": name, "rw": False, "r": True, "w": False, "is": each.type == "boolean"}

@@ -1,4 +1,4 @@
-"""Rows of the tables of attributes: a name, Java's type, and where the value comes from."""
+"""Define rows of attribute tables: name, Java type and value."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Row = tuple[str, str, Callable[[Any, Beans], Any]]
 
 
 def fixed(name: str, type: str, value: Any) -> Row:
-    """What does not exist here, and is told as ActiveMQ would tell that."""
+    """Return a row with a constant, for what does not exist here, as ActiveMQ would report it."""
     return name, type, lambda subject, beans: value
 
 
 def table(rows: Iterable[Row]) -> dict[str, Attribute]:
-    """The rows by name."""
+    """Return the rows by attribute name."""
     return {name: Attribute(name, type, value) for name, type, value in rows}

@@ -1,4 +1,4 @@
-"""The attributes of each kind of bean: name, Java's type, and where the value comes from."""
+"""Define the attributes of each kind of bean: name, Java type and value."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ AUDIT_DEPTH, AUDITED_PRODUCERS = 2048, 64
 
 
 def share(part: int, whole: int) -> int:
-    """Percent, as a whole number; 0 of nothing."""
+    """Return a percentage as an integer; 0 of nothing."""
     return part * 100 // whole if whole > 0 else 0
 
 
 def mean(total: int, count: int) -> float:
-    """The mean; 0 of nothing."""
+    """Return the mean; 0 of nothing."""
     return total / count if count else 0.0
 
 
 def _same(name: str, type: str = LONG) -> Row:
-    """A number that has JMX's own name here too."""
+    """Return a row for a number that has the same name in JMX and here."""
     return name, type, lambda stats, beans: getattr(stats, name)
 
 
@@ -63,12 +63,12 @@ def _store(beans: Beans, name: str) -> int:
 
 
 def store_memory_share(beans: Beans) -> int:
-    """Percent of the memory that the store's server may use, or else its machine has."""
+    """Return the percentage of memory that the store uses, of its limit or of the host's memory."""
     return share(_store(beans, "used"), _store(beans, "limit") or _store(beans, "machine"))
 
 
 def _memory(beans: Beans, name: str) -> int:
-    """What the node says of its memory, `used` or `limit` (memoryUsage)."""
+    """Return the node's memory usage, `used` or `limit` (memoryUsage)."""
     node = beans.reading.node
     return int((node.memory.get(name) if node else 0) or 0)
 
@@ -189,7 +189,7 @@ def _uptime_ms(reading: Any, beans: Beans) -> int:
 
 
 def uptime_words(ms: int) -> str:
-    """`12.345 seconds`, `4 minutes`, `2 hours 5 minutes`, `3 days 1 hour`, as ActiveMQ says it."""
+    """Return an uptime as ActiveMQ formats it: `12.345 seconds`, `4 minutes`, `2 hours 5 minutes`."""
     minutes = ms // 60_000
     if minutes == 0:
         return f"{ms / 1000:.3f} seconds"

@@ -34,7 +34,7 @@ TYPE_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """One attribute of a kind of bean. `type` is Java's name of it."""
+    """Describe an attribute of a kind of bean; `type` is its Java type."""
 
     name: str
     type: str
@@ -43,7 +43,7 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class BeanKind:
-    """What beans of one class have in common."""
+    """Describe what beans of one Java class have in common."""
 
     java_class: str
     description: str
@@ -52,7 +52,7 @@ class BeanKind:
 
 @dataclass(frozen=True, slots=True)
 class Bean:
-    """One bean; `subject` is what its attributes are read from."""
+    """Represent a bean; `subject` is what its attributes are read from."""
 
     name: ObjectName
     kind: str  #: a key of attributes.KINDS
@@ -60,7 +60,7 @@ class Bean:
 
 
 class Beans:
-    """All beans, as of one reading."""
+    """Build all beans from one reading of the statistics."""
 
     def __init__(self, reading: StatsReading, options: MonitorOptions, real_name: str) -> None:
         self.reading, self.options, self.real_name = reading, options, real_name
@@ -68,16 +68,16 @@ class Beans:
     # -- names
 
     def name(self, **keys: str) -> ObjectName:
-        """The name of a bean of this broker."""
+        """Return the name of a bean of this broker."""
         return ObjectName(DOMAIN, {"type": "Broker", "brokerName": encoded(self.options.broker), **keys})
 
     def name_of(self, destination: Destination) -> ObjectName:
-        """The name of a destination's bean."""
+        """Return the name of a destination's bean."""
         kind = TYPE_NAMES[destination.kind]
         return self.name(destinationType=kind, destinationName=encoded(destination.name))
 
     def name_of_consumer(self, consumer: ConsumerBean) -> ObjectName:
-        """The name of a consumer's bean."""
+        """Return the name of a consumer's bean."""
         return self.name(
             destinationType=TYPE_NAMES.get(consumer.kind, "Queue"),
             destinationName=encoded(consumer.name),
@@ -87,11 +87,11 @@ class Beans:
         )
 
     def name_of_producer(self, peer: ConnectionView) -> ObjectName:
-        """The name of the bean of what a connection sends."""
+        """Return the name of the bean of what a connection sends."""
         return self.name(endpoint="dynamicProducer", clientId=encoded(peer.name), producerId=encoded(peer.stats.id))
 
     def name_of_connection(self, stats: ConnectionStats, view: str = "clientId") -> ObjectName:
-        """The name of a connection's bean: by its client's id, or by its address (`remoteAddress`)."""
+        """Return the name of a connection's bean, by client id or by address (`remoteAddress`)."""
         return self.name(
             connector="clientConnectors",
             connectorName="stomp",
@@ -100,18 +100,18 @@ class Beans:
         )
 
     def remote_address(self, stats: ConnectionStats) -> str:
-        """Where a connection comes from, as ActiveMQ writes it."""
+        """Return the remote address of a connection as ActiveMQ writes it."""
         return f"tcp://{stats.remote_address}"
 
     # -- the beans themselves
 
     def find(self, pattern: NamePattern) -> Iterator[Bean]:
-        """The beans this names, in a steady order."""
+        """Return the beans that match, in a stable order."""
         wanted = self._by_its_real_name(pattern)
         return (bean for bean in self._of(wanted) if wanted.matches(bean.name))
 
     def _by_its_real_name(self, pattern: NamePattern) -> NamePattern:
-        """`localhost` and the broker's own name are names of it too, whatever it is called here."""
+        """Replace `localhost` and the broker's own name by the name of the beans."""
         named = pattern.keys.get("brokerName")
         if named == self.options.broker or named not in ("localhost", self.real_name):
             return pattern
@@ -119,7 +119,7 @@ class Beans:
         return NamePattern(pattern.text, pattern.domain, keys, pattern.is_open)
 
     def _of(self, pattern: NamePattern) -> Iterator[Bean]:
-        """The beans that may fit: those of the families that have these keys."""
+        """Yield the beans of the families that have the pattern's keys."""
         for keys, family in self._families:
             if pattern.keys.keys() <= keys and (pattern.is_open or pattern.keys.keys() == keys):
                 yield from family()
@@ -177,17 +177,17 @@ class Beans:
 
     @cached_property
     def durables(self) -> list[SubscriptionStats]:
-        """The durable subscriptions, those with a consumer first."""
+        """Return the durable subscriptions, online ones first."""
         durable = [each for each in self.reading.subscriptions if each.subscription.durable]
         return sorted(durable, key=lambda each: each.numbers.ConsumerCount == 0)
 
     @cached_property
     def consumers(self) -> list[ConsumerBean]:
-        """Who consumes, and the durable subscriptions."""
+        """Return consumers and durable subscriptions."""
         return consumer_beans(self.reading.peers, self.durables)
 
     def consumers_of(self, destination: Destination) -> list[ConsumerBean]:
-        """Who consumes from it, by its name or by a pattern."""
+        """Return consumers of a destination, by its name or a matching pattern."""
         named = self._consumers_by_destination.get(destination, [])
         by_pattern = [each for pattern in self._patterns if _names(pattern, destination)
                       for each in self._consumers_by_destination[pattern]]  # fmt: skip
@@ -203,24 +203,24 @@ class Beans:
 
     @cached_property
     def connections(self) -> list[ConnectionRow]:
-        """The connections of the node."""
+        """Return the connections of all nodes."""
         return self.reading.connections
 
     @cached_property
     def all_destinations(self) -> list[DestinationStats]:
-        """Queues and topics, temporary ones too."""
+        """Return queues and topics, including temporary ones."""
         return [each for each in self.reading.destinations if each.destination.kind in TYPE_NAMES]
 
     def total(self, field: str) -> int:
-        """The sum of one number over all destinations."""
+        """Return the sum of a number over all destinations."""
         return sum(getattr(each, field) for each in self.all_destinations)
 
     def used(self, stats: DestinationStats) -> int:
-        """Bytes of the messages a destination holds."""
+        """Return the bytes of the messages of a destination."""
         return self.reading.used[1].get(str(stats.destination), 0)
 
     def policy(self, stats: DestinationStats) -> PolicyEntry:
-        """The policy of a destination; one that says nothing where there is none."""
+        """Return the policy of a destination; an empty one where there is none."""
         return self._topology.policy_for(stats.destination) or PolicyEntry(stats.destination)
 
     @cached_property

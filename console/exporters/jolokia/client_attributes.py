@@ -1,4 +1,4 @@
-"""The attributes of those at the ends: consumers, producers, and the connections that they are on."""
+"""Define the attributes of beans of consumers, producers and connections."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ NO_SESSION = -1
 
 
 def _of(name: str, type: str, field: str) -> Row:
-    """What the consumer, or connection, itself has."""
+    """Return a row with a field of the bean's subject."""
     return name, type, lambda each, beans: getattr(each, field)
 
 
 def _told(name: str, type: str, field: str, default: Any) -> Row:
-    """What its connection tells of the consumer."""
+    """Return a row with a field of the consumer that its connection reports."""
     return name, type, lambda each, beans: each.has(field, default)
 
 

@@ -1,4 +1,4 @@
-"""Endpoints: who consumes and who produces, each as one bean. Pure.
+"""Combine connections and durable subscriptions into one bean for each consumer. Pure.
 
 A durable subscription is a consumer whether somebody is there for it or not. STOMP's producers have no destination of
 their own, so that each connection is one that names its destination with every message, as in ActiveMQ.
@@ -19,7 +19,7 @@ NOT_SET = "NOTSET"
 
 @dataclass(frozen=True, slots=True)
 class ConsumerBean:
-    """One subscription: of a connection (`peer` and `stats`), kept as a durable one (`kept`), or both."""
+    """Represent a subscription of a connection (`peer`, `stats`), a durable one (`kept`), or both."""
 
     destinations: tuple[Destination, ...]
     peer: ConnectionView | None = None
@@ -28,75 +28,75 @@ class ConsumerBean:
 
     @property
     def kind(self) -> DestinationKind:
-        """Of what it consumes: of the first, where it consumes several."""
+        """Return the kind of the first destination."""
         return self.destinations[0].kind if self.destinations else DestinationKind.QUEUE
 
     @property
     def name(self) -> str:
-        """What it consumes."""
+        """Return the names of the destinations."""
         return ",".join(each.name for each in self.destinations)
 
     @property
     def client_id(self) -> str:
-        """Of the client that subscribed."""
+        """Return the client id of the subscriber."""
         return self.kept.subscription.client_id if self.kept else self.peer.name
 
     @property
     def id(self) -> str:
-        """What tells it from the others of its client."""
+        """Return the id of the subscription within its client."""
         if self.kept:
             return f"Durable({self.client_id}_{self.kept.subscription.name})"
         return f"{self.stats.connection}:{self.stats.id}"
 
     @property
     def bean_kind(self) -> str:
-        """The kind of its bean."""
+        """Return the kind of the bean."""
         if self.kept:
             return "durable"
         return "topic-consumer" if self.kind in (DestinationKind.TOPIC, DestinationKind.TEMP_TOPIC) else "consumer"
 
     @property
     def selector(self) -> str | None:
-        """Which messages it wants; None: all."""
+        """Return the selector; None for all messages."""
         return (self.kept.subscription.selector if self.kept else self.stats.selector) or None
 
     @property
     def pending(self) -> int:
-        """Messages that wait for it; of a queue they wait for everybody."""
+        """Return the number of messages to deliver; for a queue, those of the whole queue."""
         return self.kept.numbers.QueueSize if self.kept else self.stats.pending
 
     @property
     def in_flight(self) -> int:
-        """Messages it has and has not acknowledged."""
+        """Return the number of dispatched and unacknowledged messages."""
         return self.kept.numbers.InFlightCount if self.kept else self.stats.in_flight
 
     @property
     def dispatched(self) -> int:
-        """Messages it was given."""
+        """Return the number of dispatched messages."""
         return self.kept.numbers.DispatchCount if self.kept else self.stats.delivered
 
     @property
     def enqueued(self) -> int:
-        """Messages that were for it."""
+        """Return the number of messages enqueued for the subscription."""
         return self.kept.numbers.EnqueueCount if self.kept else self.stats.delivered + self.stats.pending
 
     @property
     def dequeued(self) -> int:
-        """Messages it is done with."""
+        """Return the number of acknowledged messages."""
         return self.kept.numbers.DequeueCount if self.kept else self.stats.acked
 
     @property
     def is_active(self) -> bool:
-        """Whether somebody consumes."""
+        """Return whether the subscription has a consumer."""
         return self.peer is not None or self.kept.numbers.ConsumerCount > 0
 
     def has(self, field: str, default: object) -> object:
-        """A field of what its connection tells of it; the default while nobody is there."""
+        """Return a field that the connection reports; the default while the subscription is offline."""
         return getattr(self.stats, field) if self.stats else default
 
 
 def consumer_beans(peers: Iterable[ConnectionView], durables: Iterable[SubscriptionStats]) -> list[ConsumerBean]:
-    """All of them: those of connections, then the durable ones in their order."""
+    """Return consumers of connections, then offline durable subscriptions in their order."""
     durables = list(durables)
     kept = {str(each.numbers.destination) for each in durables}
     there: dict[str, tuple[ConnectionView, ConsumerStats]] = {}
@@ -114,7 +114,7 @@ def consumer_beans(peers: Iterable[ConnectionView], durables: Iterable[Subscript
 
 
 def consumers_by_destination(found: Iterable[ConsumerBean]) -> Mapping[Destination, list[ConsumerBean]]:
-    """The consumers of each destination or pattern that one names."""
+    """Map each destination or pattern to its consumers."""
     by_destination: dict[Destination, list[ConsumerBean]] = {}
     for each in found:
         for destination in each.destinations:

@@ -1,4 +1,4 @@
-"""queryQueues and queryTopics: lists of destinations as ActiveMQ's web console asks for them. Pure."""
+"""Answer queryQueues and queryTopics: destination lists of ActiveMQ's web console. Pure"""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FILTERS: dict[str, Callable[[DestinationStats], bool]] = {
 
 
 def query(beans: Beans, kind: DestinationKind, text: str, page: int, size: int) -> dict[str, Any]:
-    """The page (from 1) of those that `text`, an object in JSON, asks for: name, filter, sortColumn, sortOrder."""
+    """Return the page (from 1) that the JSON object `text` selects: name, filter, sortColumn, sortOrder."""
     asked = _parsed(text)
     chosen, part = asked.get("filter") or "", str(asked.get("name") or "")
     if chosen not in _FILTERS:
@@ -61,7 +61,7 @@ def _parsed(text: str) -> dict[str, Any]:
 
 
 def _sort_key(column: str) -> Callable[[DestinationStats], Any]:
-    """By a column's name as ActiveMQ's console writes it: `queueSize`."""
+    """Return the sort key of a column of ActiveMQ's console: `queueSize`."""
     field = column[:1].upper() + column[1:]
     if field == "Name" or field not in DestinationStats.__dataclass_fields__:
         return lambda stats: stats.destination.name

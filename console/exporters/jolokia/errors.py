@@ -10,11 +10,11 @@ DENIED = "java.lang.Exception"
 
 
 class BadRequest(Exception):
-    """The input is not a Jolokia request; answered with HTTP 400."""
+    """Report input that is not a Jolokia request; answered with HTTP 400."""
 
 
 class JolokiaError(Exception):
-    """A request that failed, as its answer reports it."""
+    """Report a failed request with its status and Java exception class."""
 
     def __init__(self, status: int, error_type: str, sentence: str) -> None:
         super().__init__(f"{error_type} : {sentence}")

@@ -1,4 +1,4 @@
-"""Health as ActiveMQ's Health bean judges it. Pure."""
+"""Evaluate health as ActiveMQ's Health bean does. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FULL_PERCENT = 90
 
 @dataclass(frozen=True, slots=True)
 class HealthCondition:
-    """One thing that is not as it should be."""
+    """Describe a problem with its level and resource."""
 
     id: str
     level: str
@@ -27,7 +27,7 @@ class HealthCondition:
 
 
 def conditions(reading: StatsReading) -> list[HealthCondition]:
-    """What is not as it should be: no node, a store that is almost full, queues with producers and no consumer."""
+    """Return problems: no node, a store that is almost full, queues with producers and no consumer."""
     if reading.node is None:
         return [HealthCondition("org.apache.activemq.Broker", "WARNING", "no broker node is running", "broker")]
     found = []
@@ -45,6 +45,6 @@ def conditions(reading: StatsReading) -> list[HealthCondition]:
 
 
 def status(found: Iterable[HealthCondition]) -> str:
-    """`Good`, or `Getting Worried {` and what is wrong."""
+    """Return `Good`, or `Getting Worried {` with the problems."""
     texts = [f"{each} " for each in found]
     return "Getting Worried {" + ", ".join(texts) + " }" if texts else "Good"

@@ -1,4 +1,4 @@
-"""A browsed message as JMX shows it: JMS's headers, properties by type, and the body. Pure."""
+"""Convert a browsed message to JMX: JMS headers, properties by type, and the body. Pure."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _TYPES = ("Boolean", "Byte", "Short", "Int", "Long", "Float", "Double")
 
 
 def as_data(message: MaskedMessage) -> dict[str, Any]:
-    """The message as plain values. STOMP has no types, so that all properties are texts."""
+    """Return the message as plain values; all properties are texts, as STOMP has no types."""
     headers = message.headers
     properties = {name: value for name, value in headers.items() if name not in _NO_PROPERTIES}
     return {
@@ -65,7 +65,7 @@ def _body(message: MaskedMessage) -> dict[str, Any]:
 
 
 def _native(text: str) -> str:
-    """A destination as JMS writes it, `queue://orders`; what is none stays as it is."""
+    """Return a destination as JMS writes it, `queue://orders`; other text unchanged."""
     try:
         return str(Destination.parse(text))
     except InvalidDestination:
@@ -77,5 +77,5 @@ def _number(text: str | None, default: int = 0) -> int:
 
 
 def _time(text: str | None) -> datetime | None:
-    """A STOMP time stamp, milliseconds since the epoch."""
+    """Return a STOMP timestamp, milliseconds since the epoch, as a datetime."""
     return datetime.fromtimestamp(int(text) / 1000, UTC) if text and text.isdecimal() and len(text) < 15 else None

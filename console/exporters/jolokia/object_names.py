@@ -1,4 +1,4 @@
-"""Object names: how JMX names a bean, `domain:key=value,...`, and patterns of such names. Pure."""
+"""Parse and match JMX object names, `domain:key=value,...`, and patterns of them. Pure."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ ANY = "*"
 
 
 class MalformedName(RequestRefused):
-    """A text that names no bean and no pattern of beans."""
+    """Report a text that is not an object name or pattern."""
 
 
 def encoded(part: str) -> str:
-    """A name as it stands in a bean's name. Several names may become one: the attribute `Name` has the true one."""
+    """Return a name as bean names contain it; several names may map to one, so `Name` has the original."""
     return _TO_ENCODE.sub(lambda found: _ENCODED[found[0]], part)
 
 
 @dataclass(frozen=True)
 class ObjectName:
-    """The name of a bean. Its keys have an order, in which it was made; the canonical form sorts them."""
+    """Represent a bean's name; keys keep their order, the canonical form sorts them."""
 
     domain: str
     keys: Mapping[str, str]
 
     @cached_property
     def canonical(self) -> str:
-        """Keys sorted."""
+        """Return the name with sorted keys."""
         return f"{self.domain}:{listed(self.keys, canonical=True)}"
 
     @cached_property
     def created(self) -> str:
-        """Keys in the order in which ActiveMQ puts them."""
+        """Return the name with keys in ActiveMQ's order."""
         return f"{self.domain}:{listed(self.keys, canonical=False)}"
 
     def __str__(self) -> str:
@@ -50,13 +50,13 @@ class ObjectName:
 
 
 def listed(keys: Mapping[str, str], canonical: bool) -> str:
-    """The keys of a name as text."""
+    """Return the keys of a name as text."""
     return ",".join(f"{key}={value}" for key, value in (sorted(keys.items()) if canonical else keys.items()))
 
 
 @dataclass(frozen=True)
 class NamePattern:
-    """What a request names: one bean, or with `*` and `?` in domain or values, or a `,*` at the end, any number."""
+    """Represent a bean name or a pattern with `*` and `?` in domain and values, or `,*` at the end."""
 
     text: str
     domain: str
@@ -65,7 +65,7 @@ class NamePattern:
 
     @staticmethod
     def parse(text: str) -> NamePattern:
-        """Raises MalformedName."""
+        """Parse a pattern. Raises MalformedName."""
         domain, colon, rest = text.partition(":")
         if not colon or not rest:
             raise MalformedName(f"{text!r} is not the name of a bean: expected DOMAIN:KEY=VALUE,...")
@@ -83,11 +83,11 @@ class NamePattern:
 
     @property
     def is_pattern(self) -> bool:
-        """Whether it may name several beans."""
+        """Return whether the pattern can match several beans."""
         return self.is_open or _wild(self.domain) or any(map(_wild, self.keys.values()))
 
     def matches(self, name: ObjectName) -> bool:
-        """Whether this names the bean."""
+        """Return whether the pattern matches the name."""
         if not _fits(self.domain, name.domain) or (not self.is_open and self.keys.keys() != name.keys.keys()):
             return False
         return all(key in name.keys and _fits(value, name.keys[key]) for key, value in self.keys.items())

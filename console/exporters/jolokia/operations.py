@@ -1,4 +1,4 @@
-"""Operations of beans: which there are, what right each needs, and what it does.
+"""Define operations of beans: their signatures, permissions and effects.
 
 Those that only read are open to whoever has the right to what they read. Those that change something are closed unless
 the installation opens them (SLUICE_MONITOR_EXEC=all), need the right that the console would ask for, and leave an entry
@@ -40,7 +40,7 @@ MAX_BROWSED = 400
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who executes, on what."""
+    """Hold the request and the beans of an execution."""
 
     request: HttpRequest
     beans: Beans
@@ -48,7 +48,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class BeanOperation:
-    """One signature of an operation."""
+    """Describe one signature of an operation."""
 
     name: str
     arguments: tuple[tuple[str, str], ...]  #: name, Java's type
@@ -59,13 +59,13 @@ class BeanOperation:
     changes: bool = False
 
     def described(self) -> dict[str, Any]:
-        """As `list` shows it."""
+        """Return the description for `list`."""
         arguments = [{"name": name, "type": type, "desc": name} for name, type in self.arguments]
         return {"args": arguments, "ret": self.returns, "desc": self.description}
 
 
 def execute(caller: Caller, bean: Bean, signature: str, arguments: Sequence[Any]) -> Any:
-    """Do it, or raise Failure or BrokerError. `signature` is the name, perhaps with types behind it in parentheses."""
+    """Run an operation; `signature` is its name, optionally with types in parentheses."""
     name = signature.partition("(")[0]
     named = [each for each in OPERATIONS.get(bean.kind, ()) if each.name == name]
     fitting = next((each for each in named if len(each.arguments) == len(arguments)), None)
@@ -85,7 +85,7 @@ def execute(caller: Caller, bean: Bean, signature: str, arguments: Sequence[Any]
 
 
 def _check(caller: Caller, bean: Bean, operation: BeanOperation) -> None:
-    """Raise Failure when it is closed, or this user has no right to it."""
+    """Raise JolokiaError when the operation is disabled or the user lacks the permission."""
     if operation.changes and not caller.beans.options.exec_all:
         raise JolokiaError(
             403, DENIED, f"Operation {operation.name} is not allowed: set SLUICE_MONITOR_EXEC=all to enable it"
@@ -100,7 +100,7 @@ def _check(caller: Caller, bean: Bean, operation: BeanOperation) -> None:
 
 
 def _about(subject: Any) -> list[Destination | None]:
-    """The destinations that a right must be had for: all topics of a subscription; None: anywhere."""
+    """Return the destinations that need the permission: all topics of a subscription; None for anywhere."""
     match subject:
         case DestinationStats():
             return [subject.destination]

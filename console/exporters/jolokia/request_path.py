@@ -1,4 +1,4 @@
-"""The path of a Jolokia GET request: parts between slashes, in which `!` escapes what would mean something. Pure."""
+"""Parse the path of a Jolokia GET request, with `!` as the escape character. Pure."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ _ESCAPE = re.compile(r"!(.)", re.S)
 
 
 def split(raw: str) -> list[str]:
-    """The parts of a path as it came over the wire, percent-encoded: `read/a!/b/c` is `read`, `a/b`, `c`."""
+    """Return the parts of a percent-encoded path: `read/a!/b/c` is `read`, `a/b`, `c`."""
     return split_decoded(unquote(re.sub("%2[fF]", _SLASH, raw)))
 
 
 def split_decoded(path: str) -> list[str]:
-    """The parts of a path that is decoded already, as the parameter `p` carries it. Empty parts count for nothing."""
+    """Return the parts of a decoded path, as the parameter `p` has it; empty parts are dropped."""
     return [unescape(each) for each in _PART.findall(path)]
 
 
 def unescape(part: str) -> str:
-    """`!!` is `!`, `!/` is `/`, and so for any character."""
+    """Return the part without escapes: `!!` is `!`, `!/` is `/`."""
     return _ESCAPE.sub(r"\1", part).replace(_SLASH, "/")
 
 
 def join(parts: Iterable[str]) -> str:
-    """The inverse of split."""
+    """Return the path of these parts; the inverse of split."""
     return "/".join(quote(escape(each), safe="!:=,*") for each in parts)
 
 
 def escape(part: str) -> str:
-    """A part in which `!`, `/` and `"` stand for themselves."""
+    """Return the part with `!`, `/` and `"` escaped."""
     return part.replace("!", "!!").replace("/", "!/").replace('"', '!"')

@@ -1,4 +1,4 @@
-"""Values as Jolokia writes them in JSON, and the parts of them that a path names. Pure."""
+"""Convert values to Jolokia's JSON, and select parts of them by a path. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ANY = "*"
 
 
 class MissingPath(LookupError):
-    """A path names what is not in the value."""
+    """Report a path that is not in the value."""
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -21,7 +21,7 @@ class MissingPath(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class ValueFormat:
-    """How much of a value is wanted, and how numbers are written; 0 is no limit."""
+    """Define depth, size and number format of values; 0 is no limit."""
 
     depth: int = 0
     most: int = 0
@@ -29,7 +29,7 @@ class ValueFormat:
 
     @staticmethod
     def of(options: Mapping[str, Any]) -> ValueFormat:
-        """What a request's options say."""
+        """Return the format of a request's options."""
         return ValueFormat(
             _number(options.get("maxDepth")),
             _number(options.get("maxCollectionSize")),
@@ -43,7 +43,7 @@ def _number(value: Any) -> int:
 
 
 def plain_value(value: Any, shape: ValueFormat, depth: int = 1) -> Any:
-    """A value as JSON has it: names of beans as objects, times in ISO 8601."""
+    """Return a value as JSON: bean names as objects, times in ISO 8601."""
     match value:
         case None | bool() | float() | str():
             return value
@@ -65,7 +65,7 @@ def plain_value(value: Any, shape: ValueFormat, depth: int = 1) -> Any:
 
 
 def value_at_path(value: Any, path: Sequence[str]) -> Any:
-    """The part of a value that a path names; `*` stands for every part of one level. Raises Missing."""
+    """Return the part of a value at a path; `*` selects all members of a level. Raises MissingPath."""
     if not path:
         return value
     first, *rest = path
@@ -82,7 +82,7 @@ def value_at_path(value: Any, path: Sequence[str]) -> Any:
 
 
 def _each(value: dict[str, Any], rest: Sequence[str]) -> dict[str, Any]:
-    """The parts of each that have it."""
+    """Return the path's part of each member that has it."""
     found = {}
     for name, each in value.items():
         try:

@@ -1,1 +1,1 @@
-"""Writes the broker's numbers in the Prometheus and OpenMetrics text formats."""
+"""Write statistics of the broker in the Prometheus and OpenMetrics formats."""

@@ -1,4 +1,4 @@
-"""Exposition: the numbers in Prometheus' text form, and in OpenMetrics. Pure; given in pieces, a metric each.
+"""Write statistics in the text formats of Prometheus and OpenMetrics, metric by metric. Pure.
 
 `/metrics` has the names that jmx_exporter's example for ActiveMQ makes, so that dashboards made for it fill. Some of
 them break Prometheus' own rules of naming (counters without `_total`, gauges with it): `/metrics/v2` has names that
@@ -31,7 +31,7 @@ Merge = Callable[[Sequence[DestinationStats], Beans], float]
 
 @dataclass(frozen=True, slots=True)
 class ExposedMetric:
-    """One number of destinations. `attribute` is what JMX calls it, `name` what it is called under /metrics/v2."""
+    """Describe a metric of destinations: its JMX attribute, and its name in /metrics/v2."""
 
     attribute: str
     name: str
@@ -42,7 +42,7 @@ class ExposedMetric:
 
     @property
     def factor(self) -> float:
-        """What turns JMX's milliseconds into OpenMetrics' seconds."""
+        """Return the factor from JMX's milliseconds to OpenMetrics' seconds."""
         return 0.001 if "_seconds" in self.name else 1
 
 
@@ -120,7 +120,7 @@ _SHARES = ("Memory", "Store", "Temp", "JobSchedulerStore")
 
 @dataclass(frozen=True, slots=True)
 class SeriesSelection:
-    """Whose series there are: of `listed` one each, of `merged` one for all."""
+    """Select series: one for each of `listed`, one for all of `merged`."""
 
     listed: list[DestinationStats]
     merged: list[DestinationStats]
@@ -129,7 +129,7 @@ class SeriesSelection:
 def select(
     everything: Iterable[DestinationStats], kind: DestinationKind, patterns: Sequence[str], most: int
 ) -> SeriesSelection:
-    """Those of a kind that match, each for itself where they are not too many."""
+    """Select matching destinations of a kind, individually up to a maximum."""
     found = [
         each
         for each in everything
@@ -140,7 +140,7 @@ def select(
 
 
 def plain(beans: Beans, patterns: Sequence[str] = ()) -> Iterator[str]:
-    """The page at /metrics."""
+    """Yield the page /metrics."""
     for name, type, help, value in _of_broker(beans):
         yield _family(name, type, help) + f"{name} {_number(value)}\n"
     for kind, selection in _selections(beans, patterns):
@@ -152,7 +152,7 @@ def plain(beans: Beans, patterns: Sequence[str] = ()) -> Iterator[str]:
 
 
 def open_metrics(beans: Beans, patterns: Sequence[str] = ()) -> Iterator[str]:
-    """The page at /metrics/v2."""
+    """Yield the page /metrics/v2."""
     for name, type, help, value in _of_broker_v2(beans):
         yield _family(name, type, help) + f"{name}{_suffix(type)} {_number(value)}\n"
     for kind, selection in _selections(beans, patterns):
@@ -231,7 +231,7 @@ def _of_broker_v2(beans: Beans) -> Iterator[tuple[str, str, str, float]]:
 
 
 def _of_disk(beans: Beans) -> Iterator[tuple[str, str, str, float]]:
-    """The fullest disk of a store that a node watches."""
+    """Yield metrics of the fullest disk that holds a store."""
     watched = [disk for disk in map(watched_disk, beans.reading.nodes) if disk is not None]
     for disk in sorted(watched, key=lambda disk: disk.free)[:1]:
         yield "sluice_store_disk_free_bytes", GAUGE, "Bytes free on the disk of the store", disk.free
@@ -245,7 +245,7 @@ def _rollbacks(beans: Beans) -> tuple[str, str, str, float]:
 
 
 def _reader(beans: Beans) -> Callable[[str], float]:
-    """A function from an attribute of the broker's bean to its value."""
+    """Return a function that reads attributes of the broker's bean."""
     attributes = KINDS["broker"].attributes
     return lambda name: attributes[name].value(beans.reading, beans)
 
@@ -263,7 +263,7 @@ def _suffix(type: str) -> str:
 
 
 def snake(name: str) -> str:
-    """QueueSize as jmx_exporter writes it: queue_size."""
+    """Return a name in snake case as jmx_exporter does: QueueSize is queue_size."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 

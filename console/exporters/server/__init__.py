@@ -1,1 +1,1 @@
-"""The web process that serves the endpoints for monitoring tools."""
+"""Serve the monitoring endpoints in a process of their own."""

@@ -1,4 +1,4 @@
-"""The door of the machine endpoints: who may come in, how often, and from which page."""
+"""Control access to the monitoring endpoints: authentication, rate limit and origin."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ View = Callable[..., HttpResponse]
 
 
 def access_required(view: View) -> View:
-    """Decorates a view: Basic or bearer credentials of a user with the right METRICS, no session, nothing cached."""
+    """Decorate a view: require credentials of a user with the permission METRICS; disable caching."""
 
     @wraps(view)
     def checked(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
@@ -67,7 +67,7 @@ def _text_response(status: int, sentence: str) -> HttpResponse:
 
 
 def origin_allowed(request: HttpRequest, options: MonitorOptions) -> bool:
-    """Whether a page of this origin may ask; see OriginRule. The endpoint's own pages always may."""
+    """Return whether pages of this origin may call; see OriginRule. The endpoint's own pages always may."""
     origin = request.headers.get("Origin", "")
     match options.origin:
         case OriginRule.OFF:

@@ -1,4 +1,4 @@
-"""The process with the machine endpoints. It hosts no node, and shares store and database with the console."""
+"""Run the process of the monitoring endpoints, which shares store and database with the console."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who asks: HTTP Basic with a user's password, or a bearer token. Without sessions, cookies and redirects."""
+"""Authenticate requests by HTTP Basic or bearer token, without sessions and redirects."""
 
 from __future__ import annotations
 
@@ -23,9 +23,7 @@ from console.accounts.second_factor import requires_second_factor
 
 
 class PasswordCache:
-    """Right passwords, remembered for a short while under a keyed digest: a hash takes long on purpose, and monitors
-    ask every few seconds. A password that was changed is forgotten with it.
-    """
+    """Remember correct passwords for a short time under a keyed digest: hashes are slow by design."""
 
     SECONDS = 60.0
     MOST = 1_000
@@ -36,12 +34,12 @@ class PasswordCache:
         self._lock = threading.Lock()
 
     def contains(self, user: AbstractBaseUser, password: str) -> bool:
-        """Whether it was found right a short while ago."""
+        """Return whether this password was correct a short time ago."""
         with self._lock:
             return self._clock() < self._until.get(self._digest(user, password), 0.0)
 
     def add(self, user: AbstractBaseUser, password: str) -> None:
-        """It was found right just now."""
+        """Remember a correct password."""
         with self._lock:
             if len(self._until) >= self.MOST:
                 self._until.clear()
@@ -55,7 +53,7 @@ _memory = PasswordCache()
 
 
 def authenticate_request(request: HttpRequest) -> AbstractBaseUser | None:
-    """The active user who asks, by password or by token; None for nobody."""
+    """Return the active user of the request's password or token; None without valid credentials."""
     scheme, _, text = request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         return api_tokens.authenticate_token(text.strip(), request.META.get("REMOTE_ADDR", "") or "")
@@ -63,7 +61,7 @@ def authenticate_request(request: HttpRequest) -> AbstractBaseUser | None:
 
 
 def basic_user(request: HttpRequest) -> AbstractBaseUser | None:
-    """The active user whose name and password the request bears; None when it bears none, or wrong ones.
+    """Return the active user of the Basic credentials; None when they are missing or wrong.
 
     Wrong ones count towards the lock-out of name and address, as those of the login page do. A password alone leaves
     whoever has, or must have, a second factor the right to read numbers and nothing else: a token gives them more.

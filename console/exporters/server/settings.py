@@ -1,4 +1,4 @@
-"""Django's settings for the process with the machine endpoints: the console's, without pages, sessions and cookies."""
+"""Configure Django for the monitoring process: the console's settings without pages and sessions."""
 
 from __future__ import annotations
 

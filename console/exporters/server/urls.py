@@ -1,4 +1,4 @@
-"""Every address of the machine endpoints. No slash is added or taken away, nothing redirects."""
+"""Map the URLs of the monitoring endpoints; no slash is added and nothing redirects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The machine endpoints as Django's views."""
+"""Serve the monitoring endpoints as Django views."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ XML = "text/xml; charset=utf-8"
 
 
 def options() -> MonitorOptions:
-    """How this installation wants the endpoints."""
+    """Return the options of the installation."""
     return settings.MONITOR
 
 
 def _reading(request: HttpRequest) -> StatsReading:
-    """The numbers as this user may see them."""
+    """Return the statistics that this user may see."""
     return stats_cache().read().seen_by(visible(request.user, Verb.METRICS))
 
 
@@ -48,7 +48,7 @@ def _beans(request: HttpRequest) -> Beans:
 
 
 def _streamed(request: HttpRequest, pieces: Iterable[str], content_type: str) -> StreamingHttpResponse:
-    """The pieces as they are made: none waits for the last."""
+    """Stream the pieces as they are created."""
 
     async def stream() -> AsyncIterator[str]:
         for piece in pieces:
@@ -64,14 +64,14 @@ def _streamed(request: HttpRequest, pieces: Iterable[str], content_type: str) ->
 @require_GET
 @access_required
 def queues_jsp(request: HttpRequest) -> HttpResponse:
-    """Every queue."""
+    """Serve all queues."""
     return _streamed(request, xml_pages.queues_page(_reading(request).of_kind(DestinationKind.QUEUE)), XML)
 
 
 @require_GET
 @access_required
 def topics_jsp(request: HttpRequest) -> HttpResponse:
-    """Every topic, those of advisories too."""
+    """Serve all topics, including advisory topics."""
     return _streamed(
         request, xml_pages.topics_page(_reading(request).of_kind(DestinationKind.TOPIC), options().topic_blank), XML
     )
@@ -80,7 +80,7 @@ def topics_jsp(request: HttpRequest) -> HttpResponse:
 @require_GET
 @access_required
 def subscribers_jsp(request: HttpRequest) -> HttpResponse:
-    """Every durable subscription."""
+    """Serve all durable subscriptions."""
     return _streamed(request, xml_pages.subscribers_page(_beans(request).consumers), XML)
 
 
@@ -88,7 +88,7 @@ def subscribers_jsp(request: HttpRequest) -> HttpResponse:
 
 
 def _measured(request: HttpRequest) -> Beans:
-    """Beans with all that a page needs: while it is on its way nothing may be asked of the store."""
+    """Return beans with all data loaded: while a page is streamed the store must not be asked."""
     beans = _beans(request)
     _ = beans.reading.used, beans.reading.definitions
     return beans
@@ -97,7 +97,7 @@ def _measured(request: HttpRequest) -> Beans:
 @require_GET
 @access_required
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Text for Prometheus, with the names dashboards for ActiveMQ know."""
+    """Serve metrics for Prometheus with the names of ActiveMQ's dashboards."""
     pieces = exposition.plain(_measured(request), request.GET.getlist("destination"))
     return _streamed(request, pieces, exposition.PLAIN_TYPE)
 
@@ -105,7 +105,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
 @require_GET
 @access_required
 def open_metrics(request: HttpRequest) -> HttpResponse:
-    """OpenMetrics, with names by its rules."""
+    """Serve metrics in the OpenMetrics format."""
     pieces = exposition.open_metrics(_measured(request), request.GET.getlist("destination"))
     return _streamed(request, pieces, exposition.OPEN_TYPE)
 
@@ -116,7 +116,7 @@ def open_metrics(request: HttpRequest) -> HttpResponse:
 @csrf_exempt
 @access_required
 def jolokia_agent(request: HttpRequest, path: str = "") -> HttpResponse:
-    """One request by path, or one or many in a body."""
+    """Answer one Jolokia request of a path, or one or many of a body."""
     if request.method not in ("GET", "POST"):
         return HttpResponse(f"{request.method} is not allowed: GET or POST", status=405, headers={"Allow": "GET, POST"})
     if not origin_allowed(request, options()):
@@ -150,7 +150,7 @@ def _by_path(request: HttpRequest) -> jolokia.JolokiaRequest:
 
 
 def _raw_path(request: HttpRequest) -> str:
-    """What follows /api/jolokia, as it came over the wire."""
+    """Return the percent-encoded path after /api/jolokia."""
     scope = getattr(request, "scope", {})
     raw = scope["raw_path"].decode("latin-1") if scope.get("raw_path") else quote(request.path)
     return raw.partition("?")[0].partition("/api/jolokia")[2]

@@ -1,4 +1,4 @@
-"""The XML pages of ActiveMQ's web console, which monitors read: queues.jsp, topics.jsp, subscribers.jsp. Pure.
+"""Write the XML pages of ActiveMQ's web console: queues.jsp, topics.jsp, subscribers.jsp. Pure.
 
 A page is given in pieces, so that one of ten thousand queues is on its way before it is complete.
 """
@@ -19,17 +19,17 @@ PIECE = 500
 
 
 def queues_page(queues: Iterable[DestinationStats]) -> Iterator[str]:
-    """The page of these queues."""
+    """Yield the page of these queues."""
     return _page("queues", map(_queue, queues))
 
 
 def topics_page(topics: Iterable[DestinationStats], blank: bool) -> Iterator[str]:
-    """The page of these topics; with `blank` their names end with one, as in ActiveMQ."""
+    """Yield the page of these topics; with `blank` names end with a blank, as in ActiveMQ."""
     return _page("topics", (_topic(each, blank) for each in topics))
 
 
 def subscribers_page(consumers: Iterable[ConsumerBean]) -> Iterator[str]:
-    """The page of the durable subscriptions among these: those with a consumer first."""
+    """Yield the page of the durable subscriptions, online ones first."""
     in_order = sorted((each for each in consumers if each.kept), key=lambda each: not each.is_active)
     return _page("subscribers", map(_subscriber, in_order))
 
