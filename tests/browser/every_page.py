@@ -26,7 +26,7 @@ DEEPER = (
     ("", "#panel a:has-text('Journey')"),
     (reverse_lazy("messages", args=["ActiveMQ.DLQ"]), "tbody th[scope=row] a"),
     ("", "#panel a:has-text('Resubmit')"),
-    (reverse_lazy("dead-letters"), "tbody a:has-text('Look')"),
+    (reverse_lazy("dead-letters"), "tbody a:has-text('View messages')"),
     (reverse_lazy("dead-letters"), "tbody a:has-text('Resubmit')"),
     (reverse_lazy("users"), "tbody th[scope=row] a"),
 )

@@ -128,11 +128,11 @@ def test_an_action_of_a_message_leads_back_to_its_form_after_the_login(page_of, 
     move = page.get_by_role("button", name="Move 1 message")
     until(lambda: page.goto(address) and move.count(), "the message is stored")
     page.get_by_label("To", exact=True).fill("kept.target")
-    page.get_by_label("Why").fill("billing is back")
+    page.get_by_label("Reason").fill("billing is back")
     expire(page)
     move.click()
     sign_in(page, "admin")
-    expect(page.get_by_label("Why")).to_have_value("billing is back")
+    expect(page.get_by_label("Reason")).to_have_value("billing is back")
     expect(page.get_by_label("To", exact=True)).to_have_value("kept.target")
 
 

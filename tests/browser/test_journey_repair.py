@@ -66,21 +66,21 @@ def test_support_finds_an_order_that_failed_and_sends_it_again(page_of, site, bi
 
     expect(page.get_by_role("heading", name="Journey")).to_be_visible()
     expect(page.locator(".journey")).to_contain_text("Failed in")
-    expect(page.locator(".alike")).to_contain_text("4 like this")
+    expect(page.locator(".similar")).to_contain_text("4 similar dead letters")
     expect(page.locator("#body-json")).to_contain_text("••••")  # support sees the form of a body, not its values
     picture(page, "journey")
     judge(page)
 
     page.keyboard.press("r")
-    expect(page.locator(".radius")).to_contain_text("goes to exactly one queue")
-    expect(page.get_by_label("Why")).to_be_focused()
+    expect(page.locator(".impact")).to_contain_text("goes to exactly one queue")
+    expect(page.get_by_label("Reason")).to_be_focused()
     page.evaluate("window.sluiceLive.cut()")  # the line is cut in the middle of it
     billing.is_broken = False
     page.keyboard.type("billing is mended")
     picture(page, "resubmit")
     page.keyboard.press("Enter")
-    expect(page.locator(".acted")).to_contain_text("Sent again")
-    expect(page.locator(".fate")).to_contain_text("Delivered and acknowledged")
+    expect(page.locator(".job-result")).to_contain_text("Resubmitted")
+    expect(page.locator(".journey-summary")).to_contain_text("Delivered and acknowledged")
     expect(page.locator("[data-pill]")).to_have_text("Live")
     picture(page, "resubmitted")
     judge(page)
@@ -90,5 +90,5 @@ def test_support_finds_an_order_that_failed_and_sends_it_again(page_of, site, bi
     expect(journey).to_contain_text("Resubmitted")
     expect(journey).to_contain_text("billing is mended")
     expect(journey).to_contain_text("Acknowledged in")
-    follow(page, "The job")
+    follow(page, "View job")
     expect(page.locator("[data-cell=done]")).to_have_text("1")

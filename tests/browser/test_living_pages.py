@@ -92,7 +92,7 @@ def test_a_queue_is_followed_also_when_the_line_was_cut(page_of, site, client):
     send(client, "followed.one", "a")
     page = page_of("admin")
     page.goto(f"{site.url}/queues/followed.one/messages/")
-    page.get_by_role("link", name="Follow", exact=True).click()
+    page.get_by_role("link", name="Live view", exact=True).click()
     rows = page.locator("#rows tr")
     expect(rows).to_have_count(1)
     page.evaluate("window.unreloaded = true")
@@ -104,7 +104,7 @@ def test_a_queue_is_followed_also_when_the_line_was_cut(page_of, site, client):
     expect(page.locator("[data-pill]")).to_have_text("Live")
     numbers = [int(each) for each in page.locator("#rows [data-label=Number]").all_inner_texts()]
     assert numbers == sorted(numbers, reverse=True), "the newest stand on top"
-    expect(page.locator("#follow")).to_contain_text(f"Following: all up to number {numbers[0]}.")
+    expect(page.locator("#follow")).to_contain_text(f"Live: up to date, last message number {numbers[0]}.")
     assert page.evaluate("window.unreloaded")
 
 
@@ -127,7 +127,7 @@ def test_rows_of_a_queue_that_is_followed_do_not_move_under_the_pointer(page_of,
     page.mouse.move(2, 2)
     page.evaluate("document.activeElement.blur()")
     expect(rows).to_have_count(6)
-    expect(state).to_contain_text("all up to number")
+    expect(state).to_contain_text("last message number")
     shown = rows.locator("td.soft").all_inner_texts()
     assert shown == sorted(shown, key=int, reverse=True)
 

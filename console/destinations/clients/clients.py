@@ -103,6 +103,21 @@ class TopicSubscription:
     slow: bool = False
 
     @property
+    def state_label(self) -> str:
+        """Return the label of its state."""
+        return {"active": "Active", "offline": "Offline"}.get(self.state, "Non-durable")
+
+    @property
+    def badge(self) -> str:
+        """Return the class of the badge that shows its state."""
+        return {"active": "badge-good", "offline": "badge-look"}.get(self.state, "")
+
+    @property
+    def log_name(self) -> str:
+        """Return the name of its log, as URLs contain it; "" for a non-durable one."""
+        return self.log.partition("://")[2]
+
+    @property
     def since(self) -> datetime | None:
         """Return since when it is connected or offline."""
         return _to_datetime(self.since_ms) if self.since_ms else None

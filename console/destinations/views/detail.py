@@ -10,6 +10,7 @@ from typing import Any
 from csp.decorators import csp_update
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from analytics.model.routing_coverage import policy_of
@@ -61,6 +62,7 @@ def detail(request: HttpRequest, kind: str, name: str) -> HttpResponse:
     context = {
         "destination": destination,
         "stats": stats,
+        "delete_url": reverse(f"delete-{kind}", args=[name]),
         "numbers": numbers,
         "home": owner_node(picture.nodes, destination),
         "is_starred": str(destination) in favourites_of(request.user),

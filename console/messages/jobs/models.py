@@ -138,6 +138,12 @@ class JobOutcome(models.Model):
         indexes = [models.Index(fields=["job", "outcome", "seq"])]
 
     @property
+    def badge(self) -> str:
+        """Return the class of the badge that shows the outcome."""
+        return {"done": "badge-good", "held": "badge-look", "gone": "badge-look", "refused": "badge-act",
+                "unknown": "badge-act"}.get(self.outcome, "")  # fmt: skip
+
+    @property
     def is_over(self) -> bool:
         """Return whether the outcome is final."""
         return self.outcome not in self.WAITING

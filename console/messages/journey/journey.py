@@ -48,6 +48,18 @@ class JourneyStep:
     after_ms: float = 0.0  #: since the journey began
     action: OperatorAction | None = None
 
+    @property
+    def icon(self) -> str:
+        """Return the name of the icon of this kind of step."""
+        return _STEP_ICONS.get(self.kind, "user")
+
+
+_STEP_ICONS = {
+    "ack": "check", "dead_letter": "dlq", "enqueue": "up", "forward": "arrow", "dispatch": "connection",
+    "redeliver": "back", "rollback": "back", "expire": "clock", "delay": "clock", "move": "arrow", "drop": "trash",
+    "remove": "trash",
+}  # fmt: skip
+
 
 @dataclass(slots=True)
 class CopyLocation:
@@ -65,6 +77,16 @@ class CopyLocation:
         """Return the label of its state."""
         return COPY_STATES[self.state]
 
+    @property
+    def badge(self) -> str:
+        """Return the class of the badge that shows its state."""
+        return _COPY_BADGES.get(self.state, "")
+
+
+_COPY_BADGES = {
+    "processed": "badge-good", "failed": "badge-act", "dropped": "badge-act", "expired": "badge-look",
+    "taken": "badge-look", "dead": "badge-look",
+}  # fmt: skip
 
 #: Labels of the states of a copy.
 COPY_STATES = {

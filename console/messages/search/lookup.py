@@ -19,7 +19,7 @@ from brokerapp.model.stats_records import END_OF_LOG, BrowsedMessage, Destinatio
 from console.broker.gateway import gateway
 from console.messages import trace_reader
 from console.messages.dead_letter_groups import is_dead_letter_queue
-from console.messages.journey.journey import build_journey
+from console.messages.journey.journey import COPY_STATES, build_journey
 from console.messages.journey.journey_service import operator_actions
 from console.messages.message_view import MessageView
 
@@ -49,6 +49,27 @@ class MessageHit:
     cause: str = ""
     seq: int | None = None
     others: tuple[tuple[str, Destination], ...] = ()  #: states and destinations of further copies
+
+    @property
+    def icon(self) -> str:
+        """Return the name of the icon of its state."""
+        return "dlq" if self.state == "dead" else "message"
+
+    @property
+    def state_label(self) -> str:
+        """Return its state and a preposition, to be followed by the destination."""
+        if self.state == "dead":
+            return "Dead-lettered in"
+        return f"{_state_label(self.state)} {'from' if self.state == 'taken' else 'in'}"
+
+    @property
+    def other_copies(self) -> list[tuple[str, Destination]]:
+        """Return labels of the states of further copies, and their destinations."""
+        return [(_state_label(state).lower(), destination) for state, destination in self.others]
+
+
+def _state_label(state: str) -> str:
+    return COPY_STATES.get(state, state.capitalize())
 
 
 @dataclass(slots=True)

@@ -46,6 +46,8 @@ EFFECTS = {
     Action.EDIT: "Replaces {} by an edited copy with a new id. Fields without a change are kept.",
     Action.REMOVE: "Deletes {} permanently. In-flight messages are not affected.",
 }
+#: Examples of reasons that the form shows.
+REASON_EXAMPLES = {Action.RETRY: "billing service restored", Action.EDIT: "corrected region code"}
 #: Participles of the actions, for the messages that report success.
 PARTICIPLES = {**job_service.REMOVING, Action.COPY: "copied"}
 #: Choices of the edit form: bodies and persistence.
@@ -81,12 +83,24 @@ def request_job(request: HttpRequest, name: str) -> HttpResponse:
         "chosen": chosen, "impact": requests.impact_of(request, spec, chosen), "few": SMALL_JOB, "given": given,
         "must_type": _must_type(spec), "must_say": spec.action in RESENDING,
         "may_at_once": not lacked, "needs": permission_message(lacked[0], queue) if lacked else "",
+        "target_example": _target_example(spec, chosen),
+        "reason_example": REASON_EXAMPLES.get(Action(spec.action), "sent twice by mistake"),
         "preview": requests.first_preview(request, spec, chosen), **_edit_form(spec, given),
         "destinations": sorted(each.name for each in mirror().current().stats if each.is_queue and sees(each))[:1000],
         "one": MessageView(mask_message(request.user, chosen.sample[0], queue)) if is_one else None,
     }  # fmt: skip
     template = "messages/jobs/request_form.html" if request.htmx else "messages/jobs/request.html"
     return render(request, template, context, status=400 if error and not request.htmx else 200)
+
+
+def _target_example(spec: JobSpec, chosen: requests.ChosenMessages) -> str:
+    """Return what the field of the target shows while it is empty."""
+    if spec.action == Action.EDIT:
+        return "same queue, or original destination"
+    if spec.action != Action.RETRY:
+        return "orders, /topic/prices, orders::orders.eu"
+    is_one = bool(spec.seqs) and len(chosen.sample) == 1
+    return (chosen.sample[0].came_from if is_one else None) or "original destination"
 
 
 def _read_spec(queue: Destination, given: QueryDict, lenient: bool = False) -> JobSpec:

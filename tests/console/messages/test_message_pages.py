@@ -83,7 +83,8 @@ def act(name: str, **query) -> str:
 
 
 def text(response) -> str:
-    return response.content.decode()
+    """Return a page with white space collapsed, as a browser shows it."""
+    return " ".join(response.content.decode().split())
 
 
 # -- resubmitting
