@@ -147,7 +147,7 @@ def test_a_tab_of_another_web_process_lives_through_its_sleep_and_its_restart(pa
         expect(pill).to_have_text("Live")
         os.kill(web.pid, signal.SIGSTOP)  # as when a machine sleeps: the line is open, and nothing comes
         send(client, "restarted.one", "c")
-        expect(pill).to_have_text(re.compile("Behind"))
+        expect(pill).to_have_text(re.compile("Stale"))
         expect(shown).to_have_text("2")
         os.kill(web.pid, signal.SIGCONT)
         expect(shown).to_have_text("3")
