@@ -172,8 +172,8 @@ def test_a_window_chosen_on_the_chart_is_in_the_address_and_goes_along(page_of, 
     page.mouse.up()
     page.wait_for_url(re.compile(r"from=\d+&to=\d+"))
     chosen = re.search(r"from=\d+&to=\d+", page.url)[0]
-    expect(page.get_by_role("link", name="Chosen")).to_be_visible()
-    page.get_by_role("navigation", name="About windowed.one").get_by_role("link", name="History").click()
+    expect(page.get_by_role("link", name="Custom")).to_be_visible()
+    page.get_by_role("navigation", name="windowed.one").get_by_role("link", name="History").click()
     page.wait_for_url(re.compile(f"tab=history&{chosen}"))
     page.goto(f"{site.url}/?{chosen}")
     page.locator('a.finding[href^="/queues/"]').first.click()
