@@ -192,7 +192,7 @@ def test_a_large_body_is_given_to_so_many_at_once_as_one_commit_bears(connect, n
     sizes, submit = [], node.node.broker.commits.submit
 
     def weighed(unit, *given):
-        sizes.append(unit.weight[1])
+        sizes.append(unit.cost[1])
         submit(unit, *given)
 
     monkeypatch.setattr(node.node.broker.commits, "submit", weighed)
