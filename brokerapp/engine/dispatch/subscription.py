@@ -6,9 +6,9 @@ Logs and topics feed it alike, and know nothing of the connection behind it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.routing.bridge_eligibility import BridgeEligibility
@@ -16,13 +16,26 @@ from brokerapp.model.destination import Destination
 from brokerapp.model.policy_strategies import MessageEviction
 from brokerapp.selectors import Selector
 
-if TYPE_CHECKING:
-    from brokerapp.engine.dispatch.message_log import MessageLog
-
 #: Bytes of bodies that wait for one subscriber of topics; beyond it, or their number, some go, which is recorded.
 MAX_PENDING_BYTES = 16 * 1024 * 1024
 #: Tells the keys of copies apart that bear the same ack id.
 _DUPLICATE_SUFFIX = "\n"
+
+
+class SourceLog(Protocol):
+    """The part of a message log that its subscriptions know: the log knows them, so they must not import it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def ready(self) -> Sized: ...
+
+    @property
+    def unloaded_count(self) -> int: ...
+
+    @property
+    def away(self) -> bool: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -42,7 +55,7 @@ class Subscription:
     exclusive: bool = False  #: wants all messages of a queue for itself
     credit: int = 0  #: messages it may still be given
     unacked: dict[str, LogEntry] = field(default_factory=dict)  #: by ack id, in order of delivery
-    logs: list[MessageLog] = field(default_factory=list)  #: that feed it
+    logs: list[SourceLog] = field(default_factory=list)  #: that feed it
     pending: deque[LogEntry] = field(default_factory=deque)  #: of a topic: waiting for credit
     pending_bytes: int = 0  #: of bodies in it
     max_pending: int = 0  #: messages that may be in it
@@ -83,7 +96,7 @@ class Subscription:
         return self.credit > 0 and self.started and not self.client.blocked
 
     @property
-    def only_log(self) -> MessageLog | None:
+    def only_log(self) -> SourceLog | None:
         """The one log that all its messages come from; None where they may come from elsewhere too."""
         only = len(self.logs) == 1 and len(self.destinations) == 1 and not self.told
         return self.logs[0] if only else None
@@ -113,7 +126,7 @@ class Subscription:
 
     # -- what it holds
 
-    def lose(self, log: MessageLog) -> None:
+    def lose(self, log: SourceLog) -> None:
         """A log is gone with all it held."""
         self.logs.remove(log)
         self.tested.pop(log.name, None)
