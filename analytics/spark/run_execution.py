@@ -67,7 +67,7 @@ class RunExecution:
         self._completeness = Completeness()
 
     def run(self) -> dict[str, Any]:
-        """The stored result."""
+        """Return the stored result."""
         started = time.monotonic()
         self._unarchived = self._reachable_stream()
         window, fresh_until_us = self._window()
