@@ -164,7 +164,7 @@ def _with_built_in(config: BrokerConfig, root: Element) -> BrokerConfig:
 
 
 def _built_in(config: BrokerConfig, adds: bool) -> Iterator[VirtualDestination]:
-    """What ActiveMQ declares when there is no section of virtual destinations."""
+    """Yield the definitions that ActiveMQ declares when there is no section of virtual destinations."""
     if config.use_virtual_topics and not adds:
         yield DEFAULT_VIRTUAL_TOPIC
     if config.use_mirrored_queues:
@@ -258,7 +258,7 @@ def _ssl_context(config: BrokerConfig, element: Element) -> BrokerConfig:
 
 
 def _message_policy(config: BrokerConfig, element: Element) -> BrokerConfig:
-    """Who may read which message, decided by a class of its own: a guard that cannot be read."""
+    """Deny all access where a class decides who may read which message: such a class cannot be used here."""
     element.note_locked_out("nobody may do anything", "no such class can be used here")
     return replace(config, authorization=())
 

@@ -45,7 +45,7 @@ class DiskWatch:
             await asyncio.sleep(SCARCE_SECONDS if self._limits.disk.is_scarce else CHECK_SECONDS)
 
     async def check(self) -> None:
-        """Check the disk once."""
+        """Check the disk once, and report a change of its level."""
         before = self._limits.disk
         try:
             committed = self._limits.committed_bytes

@@ -37,7 +37,7 @@ class HostedNode:
         self._watching = asyncio.create_task(self._watch(), name="hosted node")
 
     async def stop(self) -> None:
-        """Stop the node cleanly."""
+        """Stop watching and stop the node cleanly."""
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.wait({self._watching})

@@ -19,7 +19,7 @@ from brokerapp.store.nodes import NODE_TIMEOUT_MS, ONLY_NODE
 
 @dataclass(frozen=True, slots=True)
 class NodeConfig:
-    """Settings of one node.
+    """Settings of one node of a broker.
 
     `definitions` are put into a store that has none. With `impose` they come from a file: they replace those of the
     store when the file says something else than it did last time, so that what operators changed since stays.

@@ -61,7 +61,7 @@ class ServerFrames:
 
 
 def error_frame(error: BrokerError, receipt: str | None, version: str) -> bytes:
-    """Return an ERROR frame."""
+    """Return an ERROR frame with the error's message and code."""
     text = str(error)
     headers = {"message": text, "code": error.code, "content-type": "text/plain"}
     if receipt is not None:

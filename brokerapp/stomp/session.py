@@ -195,7 +195,7 @@ class StompSession:
         )
 
     def _user_headers_of(self, headers: dict[str, str]) -> str:
-        """Who sent it: of what a bridge passes on, who sent it there, and that somebody there may have got it."""
+        """Return the header lines that name the producer; of a bridged message the producer at its broker."""
         if self.bridge is None:
             return self.user_headers
         stamp = f"{USER_ID}:{escape(headers[USER_ID])}\n" if USER_ID in headers else self.user_headers

@@ -1,6 +1,7 @@
-"""Store: durable storage as the broker needs it, and the records it exchanges with it.
+"""Records that the broker exchanges with its store.
 
-Every verb is atomic. `commit` is what changes messages: it takes a batch of units, each done whole or not at all.
+Every operation of the store is atomic. Messages change by `commit` only, which takes a batch of pending writes and does
+each one whole or not at all.
 """
 
 from __future__ import annotations
@@ -12,15 +13,15 @@ from typing import Any, Protocol
 from brokerapp.model.message import Message, is_non_persistent
 from brokerapp.store.server.disk_space import DiskSpace
 
-#: `kind` among the attributes of a log that belongs to nobody any more: it goes with all it holds.
+#: `kind` among the attributes of a log that is to be removed with its messages.
 DISCARDED = "discarded"
-#: What is full when it is no single log.
+#: Refuses a write because the whole store is full, rather than one log.
 STORE = "store"
-#: The same for messages that are not persistent.
+#: Refuses a write because the limit of non-persistent messages is reached.
 TEMP = "temp"
-#: What is full for more than one log.
+#: Reasons that concern all logs.
 SHARED = (STORE, TEMP)
-#: What refuses a unit that ends a job which is no more.
+#: Refuses a write that changes or ends a scheduled job which no longer exists.
 GONE = "job"
 
 
@@ -36,9 +37,9 @@ class SettledEntry(Protocol):
 
 @dataclass(slots=True)
 class ScheduledJobChange:
-    """A job to keep, under an id and until a moment (milliseconds since the epoch). Without a record: it is done.
+    """A scheduled job to store until it is due (milliseconds since the epoch), or to remove when it has no record.
 
-    A unit that changes or ends a job that is gone, rather than bringing a new one, is refused.
+    A write that changes or ends a job which no longer exists is refused, unless the job is `new`.
     """
 
     id: str
@@ -55,19 +56,19 @@ class PendingWrite:
     """Work of one client that the store does whole or not at all. `on_done` is called once, with the outcome.
 
     `appends`: messages in their stored form, each with its copies.
-    `ignores_limits`: it appends what it settles, in another form or place, so that limits do not stand in its way.
-    `droppable`: copies that are not kept rather than refuse the unit, as (message, first copy, last copy) from 1.
-    `dropped`: those that were not kept, as (message, copy) from 1; known when it is done.
+    `settles`: entries to remove.
+    `ignores_limits`: it moves or changes what it settles, so that no limit applies.
+    `droppable`: copies to drop rather than refuse the write, as (message, first copy, last copy), counted from 1.
+    `dropped`: copies that were dropped, as (message, copy), counted from 1; known when it is done.
     """
 
     __slots__ = ("appends", "callback", "droppable", "dropped", "ignores_limits", "settles")
 
-    client: Any = None  #: who waits for it; a class of units that have one has a slot for it
-    jobs: Sequence[
-        ScheduledJobChange
-    ] = ()  #: what becomes of jobs in the same moment; a class that has some has a slot for them
-    #: What its messages are known by when another broker hands them over, and copies that were not kept because they
-    #: had been before, as in `dropped`; a class of such units has slots for them.
+    # Classes of writes that have one of these have a slot for it.
+    client: Any = None  #: the client that waits for it; Any, because the store knows no clients
+    jobs: Sequence[ScheduledJobChange] = ()  #: changes of scheduled jobs
+    #: Key by which messages forwarded by another broker are recognised, and the copies that were stored before, as in
+    #: `dropped`.
     dedup_key: str = ""
     duplicates: Sequence[tuple[int, int]] = ()
 
@@ -118,7 +119,7 @@ class PendingWrite:
 class BatchWrite:
     """Messages with the same copies, each stored or refused by itself; the outcome of all is reported at once.
 
-    `rows`: the copies of each, as in Unit.
+    `rows`: the copies of each message, as in PendingWrite.
     """
 
     __slots__ = ("rows", "stored")
@@ -164,44 +165,38 @@ class CommitBatch:
 
     number: int
     writes: list[PendingWrite | BatchWrite]
-    declarations: list[tuple[str, str | None]] = field(
-        default_factory=list
-    )  #: log name, JSON; None: it is removed if empty
+    #: Log name and attributes as JSON; None removes the log if it is empty.
+    declarations: list[tuple[str, str | None]] = field(default_factory=list)
     recovery_marks: list[tuple[str, str]] = field(default_factory=list)  #: log name, SEQ or `open`
     redelivery_counts: list[tuple[str, int, int]] = field(default_factory=list)  #: log name, SEQ, deliveries so far
-    #: Whether the answer is to say of a log that it appends to what stood last in it before.
+    #: Whether the result is to name the last entry that a log had before this batch.
     wants_previous_seq: Callable[[str], bool] = lambda _log: False
-    previous_batch: int | None = (
-        None  #: the number of the session's last batch that was answered; 0: none; None: not said
-    )
+    #: Number of the session's last batch that was answered; 0: none; None: not said.
+    previous_batch: int | None = None
 
     @property
     def numbered_writes(self) -> Iterator[tuple[int, PendingWrite | BatchWrite]]:
         """Yield the writes with their positions, from 1: a batch of messages takes one position for each."""
         position = 1
-        for unit in self.writes:
-            yield position, unit
-            position += unit.count if isinstance(unit, BatchWrite) else 1
+        for write in self.writes:
+            yield position, write
+            position += write.count if isinstance(write, BatchWrite) else 1
 
 
 @dataclass(slots=True)
 class CommitResult:
-    """The outcome of a commit: SEQ before the first message, and by position of the unit (from 1) what refused it (the
-    name of a full log, STORE or TEMP) and its copies that were not kept (see Unit). Then bytes: what the store holds
-    now, what those logs of the batch do that have a limit, and what is not persistent of all. Then, by position of the
-    unit, its copies that had been kept before. Then, by log that the batch asks about, the SEQ of what stood last in
-    it before (0: nothing). Last, how many changes were made to the store so far.
-    """
+    """Outcome of a commit. Positions of writes count from 1."""
 
-    base_seq: int
-    refused: Mapping[int, str] = field(default_factory=dict)
+    base_seq: int  #: sequence number before that of the first message
+    refused: Mapping[int, str] = field(default_factory=dict)  #: by position: the full log, STORE, TEMP or GONE
+    #: Copies that were dropped, by position, as in PendingWrite.
     dropped: Mapping[int, list[tuple[int, int]]] = field(default_factory=dict)
-    used_bytes: int = 0
-    log_bytes: Mapping[str, int] = field(default_factory=dict)
-    temp_bytes: int = 0
-    duplicates: Mapping[int, list[tuple[int, int]]] = field(default_factory=dict)
-    previous_seqs: Mapping[str, int] = field(default_factory=dict)
-    change_count: int = 0
+    used_bytes: int = 0  #: of all messages in the store now
+    log_bytes: Mapping[str, int] = field(default_factory=dict)  #: the same of those logs of the batch that have a limit
+    temp_bytes: int = 0  #: of the non-persistent messages
+    duplicates: Mapping[int, list[tuple[int, int]]] = field(default_factory=dict)  #: by position: copies stored before
+    previous_seqs: Mapping[str, int] = field(default_factory=dict)  #: last entry before, by log asked for; 0: none
+    change_count: int = 0  #: changes made to the store so far
 
 
 @dataclass(slots=True)
@@ -246,10 +241,10 @@ class StoreLimits:
     of_log: Callable[[str], int] = lambda _log: 0
     disk: DiskSpace = field(default_factory=DiskSpace)  #: of a store of our own
     committed_bytes: int = 0  #: bytes, since the start
-    committed_at_disk_check: int = 0  #: the same when the last look at the disk began
+    committed_at_disk_check: int = 0  #: the same when the disk was last checked
     committing_bytes: int = 0  #: bytes on their way to the server
     needed_bytes: int = 0  #: bytes of the commit that waits for disk space
-    wanted_bytes: int = 0  #: bytes of messages that did not fit since the last look at the disk
+    wanted_bytes: int = 0  #: bytes of messages that did not fit since then
 
     def has_space_for(self, size: int) -> bool:
         """Return whether the disk has space for a commit of this many bytes."""

@@ -51,7 +51,7 @@ class RedisStore:
         await self.client.execute("PING")
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections to the server."""
         await self.client.close()
 
     async def commit(self, session: str, batch: CommitBatch, limits: StoreLimits) -> CommitResult:

@@ -70,7 +70,7 @@ def _different(facts: Sequence[tuple[str, int, int]]) -> tuple[np.ndarray, list[
 
 
 def _weights(kinds: np.ndarray, originals: Sequence[str], weights: dict[str, int]) -> np.ndarray:
-    """Of each run. What is about no message is counted whole, whatever is sampled."""
+    """Return the weight of each run. What is about no message is counted whole, whatever is sampled."""
     if not weights:
         return np.ones(len(kinds), np.int32)
     of_run = np.fromiter((weights.get(each, 1) for each in originals), np.int32, len(kinds))

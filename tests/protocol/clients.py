@@ -82,7 +82,7 @@ class StompClient(stomp.ConnectionListener):
             del self._receipts[receipt]
 
     def frame(self, command: str, wait: bool = True, body: str | bytes = "", **headers: str) -> None:
-        """Any frame."""
+        """Send any frame, and wait for its receipt."""
         receipt = self._with_receipt(headers, wait)
         self.connection.send_frame(command, headers, body)
         self._wait(receipt)
@@ -98,7 +98,7 @@ class StompClient(stomp.ConnectionListener):
         self, destination: str, id: str = "s", ack: str = "auto", prefetch: int | None = None, wait: bool = True,
         **headers: str,
     ) -> None:  # fmt: skip
-        """SUBSCRIBE."""
+        """Send SUBSCRIBE, and wait for its receipt."""
         if prefetch is not None:
             headers["activemq.prefetchSize"] = str(prefetch)
         receipt = self._with_receipt(headers, wait)
@@ -106,7 +106,7 @@ class StompClient(stomp.ConnectionListener):
         self._wait(receipt)
 
     def unsubscribe(self, id: str = "s", **headers: str) -> None:
-        """UNSUBSCRIBE."""
+        """Send UNSUBSCRIBE, and wait for its receipt."""
         receipt = self._with_receipt(headers, True)
         self.connection.unsubscribe(id, headers=headers)
         self._wait(receipt)
@@ -129,15 +129,15 @@ class StompClient(stomp.ConnectionListener):
         self.frame(command, wait, **headers)
 
     def take(self, count: int = 1) -> list[Frame]:
-        """The next messages, in order of arrival."""
+        """Take the next messages, in order of arrival."""
         return [self.messages.get(timeout=PATIENCE) for _ in range(count)]
 
     def bodies(self, count: int = 1) -> list[str]:
-        """The bodies of the next messages."""
+        """Take the next messages and return their bodies."""
         return [message.body for message in self.take(count)]
 
     def error(self) -> Frame:
-        """The next ERROR."""
+        """Take the next ERROR frame."""
         return self.errors.get(timeout=PATIENCE)
 
     def round_trip(self) -> None:
@@ -157,7 +157,7 @@ class StompClient(stomp.ConnectionListener):
         self._wait(receipt)
 
     def break_off(self) -> None:
-        """Cut the connection without a word."""
+        """Cut the connection without DISCONNECT."""
         transport = self.connection.transport
         if transport.socket is not None:
             transport.socket.shutdown(socket.SHUT_RDWR)
@@ -187,15 +187,15 @@ class RawClient:
             self._parser.version = version
 
     def write(self, data: bytes) -> None:
-        """These bytes."""
+        """Write these bytes to the socket."""
         self.socket.sendall(data)
 
     def tell(self, command: str, headers: dict[str, str] | None = None, body: bytes = b"") -> None:
-        """A frame."""
+        """Write a frame to the socket."""
         self.write(frames.encode(command, headers or {}, body))
 
     def hear(self) -> frames.Frame:
-        """The next frame; ConnectionError when the broker closed the connection instead."""
+        """Return the next frame; ConnectionError when the broker closed the connection instead."""
         while True:
             for frame in self._frames:
                 return frame
@@ -213,5 +213,5 @@ class RawClient:
             return True
 
     def close(self) -> None:
-        """Gone without a word."""
+        """Close the socket without DISCONNECT."""
         self.socket.close()

@@ -26,8 +26,8 @@ def store(tmp_path_factory) -> Iterator[EmbeddedStore]:
 
 
 @contextmanager
-def stopped(store: EmbeddedStore) -> Iterator[None]:
-    """The store's process stands still for a while: it neither answers nor ends."""
+def paused_store(store: EmbeddedStore) -> Iterator[None]:
+    """Pause the process of the store: it neither answers nor ends."""
     os.kill(store.pid, signal.SIGSTOP)
     try:
         yield
@@ -37,7 +37,7 @@ def stopped(store: EmbeddedStore) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def node(store) -> Iterator[RunningNode]:
-    """A node as it comes."""
+    """Start a node with the default configuration."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("brokerapp.runtime.node.TICK_SECONDS", 0.1)  # numbers are awaited, not admired
         running = RunningNode(default_config(f"protocol-{next(_numbers)}", 0), store.url)

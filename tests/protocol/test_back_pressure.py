@@ -9,7 +9,7 @@ import pytest
 
 from brokerapp.model.destination import Destination
 from brokerapp.stomp.frames import encode
-from tests.protocol.conftest import stopped
+from tests.protocol.conftest import paused_store
 from tests.protocol.running_node import until
 
 MB = 1024 * 1024
@@ -97,7 +97,7 @@ def test_a_producer_faster_than_the_store_is_held_and_loses_nothing(raw, store, 
     producer = raw()
     frame = encode("SEND", {"destination": f"/queue/{name}", "content-length": str(len(BODY)), "receipt": "r"}, BODY)
     sender = threading.Thread(target=lambda: [producer.write(frame) for _ in range(COUNT)])
-    with stopped(store):
+    with paused_store(store):
         sender.start()
         sender.join(0.7)
         assert sender.is_alive(), "it could send everything although nothing is stored"
@@ -149,7 +149,7 @@ def test_a_consumer_that_leaves_while_a_page_is_read_leaves_everything_to_the_ne
     messages = [first.hear() for _ in range(600)]
     log = node.look(lambda: node.node.broker.queues[f"queue://{name}"])
     until(lambda: not log.paging, "nothing is being read")
-    with stopped(store):
+    with paused_store(store):
         first.tell("ACK", {"id": messages[-1].headers["ack"]})
         until(lambda: log.paging, "a page is being read")
         first.close()

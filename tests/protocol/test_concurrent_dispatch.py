@@ -9,7 +9,7 @@ import pytest
 
 from brokerapp.engine.dispatch.recovery_marks import OPEN_MARK
 from brokerapp.model.destination import Destination
-from tests.protocol.conftest import stopped
+from tests.protocol.conftest import paused_store
 from tests.protocol.running_node import named, node_of, until
 
 LIMIT = 4096
@@ -69,7 +69,7 @@ def hears_nothing(client):
 def test_a_consumer_has_messages_in_order_before_they_are_stored_and_their_sender_is_confirmed_after(
     store, node, sender, consumer, name
 ):
-    with stopped(store):
+    with paused_store(store):
         receipts = send(sender, f"/queue/{name}", *"abcde")
         assert consumer.bodies(5) == list("abcde")
         assert not any(is_confirmed(sender, each, SHORT / 5) for each in receipts)
@@ -80,7 +80,7 @@ def test_a_consumer_has_messages_in_order_before_they_are_stored_and_their_sende
 
 
 def test_what_is_acknowledged_before_it_is_stored_is_gone_when_it_is(store, node, sender, consumer, name):
-    with stopped(store):
+    with paused_store(store):
         [receipt] = send(sender, f"/queue/{name}", "a")
         consumer.ack(consumer.take()[0], wait=False)
         until(lambda: node.depth(name) == 0, "the ACK is heard")
@@ -89,7 +89,7 @@ def test_what_is_acknowledged_before_it_is_stored_is_gone_when_it_is(store, node
 
 
 def test_an_ack_with_a_receipt_is_confirmed_when_its_message_is_stored_and_removed(store, node, sender, consumer, name):
-    with stopped(store):
+    with paused_store(store):
         send(sender, f"/queue/{name}", "a")
         asked = {"id": consumer.take()[0].headers["ack"]}
         acked = consumer._with_receipt(asked, True)
@@ -101,7 +101,7 @@ def test_an_ack_with_a_receipt_is_confirmed_when_its_message_is_stored_and_remov
 
 
 def test_a_nack_before_it_is_stored_makes_a_dead_letter_of_it_once(store, node, sender, consumer, name):
-    with stopped(store):
+    with paused_store(store):
         [receipt] = send(sender, f"/queue/{name}", name)
         consumer.nack(consumer.take()[0], wait=False)
     assert is_confirmed(sender, receipt, 10)
@@ -112,7 +112,7 @@ def test_a_nack_before_it_is_stored_makes_a_dead_letter_of_it_once(store, node, 
 def test_acks_of_a_transaction_before_their_messages_are_stored_count_with_its_commit(
     store, node, sender, consumer, name
 ):
-    with stopped(store):
+    with paused_store(store):
         send(sender, f"/queue/{name}", *"ab")
         consumer.frame("BEGIN", wait=False, transaction="t")
         for message in consumer.take(2):
@@ -131,7 +131,7 @@ def test_acks_of_a_transaction_before_their_messages_are_stored_count_with_its_c
 def test_what_a_consumer_leaves_behind_before_it_is_stored_goes_to_the_next_in_order_and_flagged(
     store, node, connect, sender, consumer, name
 ):
-    with stopped(store):
+    with paused_store(store):
         receipts = send(sender, f"/queue/{name}", *"abc")
         consumer.take(3)
         consumer.break_off()
@@ -149,7 +149,7 @@ def test_what_a_consumer_leaves_behind_before_it_is_stored_goes_to_the_next_in_o
 def test_what_finds_no_credit_follows_in_order_when_it_is_stored(store, node, connect, sender, name):
     consumer = connect()
     consumer.subscribe(f"/queue/{name}", ack="client-individual", prefetch=2)
-    with stopped(store):
+    with paused_store(store):
         send(sender, f"/queue/{name}", *"ab")
         first = consumer.take(2)
         send(sender, f"/queue/{name}", *"cd")
@@ -171,7 +171,7 @@ def test_what_finds_no_credit_follows_in_order_when_it_is_stored(store, node, co
 def test_a_selector_decides_before_as_after(store, node, connect, sender, name):
     consumer = connect()
     consumer.subscribe(f"/queue/{name}", ack="client-individual", selector="kind = 'x'")
-    with stopped(store):
+    with paused_store(store):
         send(sender, f"/queue/{name}", "a", kind="x")
         send(sender, f"/queue/{name}", "b", kind="x")
         assert consumer.bodies(2) == ["a", "b"]
@@ -186,7 +186,7 @@ def test_members_of_a_group_go_to_its_owner_before_as_after(store, node, connect
     consumers = [connect(), connect()]
     for each in consumers:
         each.subscribe(f"/queue/{name}", ack="client-individual")
-    with stopped(store):
+    with paused_store(store):
         for body in "abcd":
             send(sender, f"/queue/{name}", body, JMSXGroupID="ac"["bd".find(body) >= 0])
         heard = [each.bodies(2) for each in consumers]
@@ -202,7 +202,7 @@ def test_what_is_copied_to_several_queues_is_given_to_none_before_all_copies_are
     for client, each in zip(consumers, queues, strict=True):
         client.subscribe(f"/queue/{each}", ack="client-individual")
     consumers[2].unsubscribe()
-    with stopped(store):
+    with paused_store(store):
         receipts = send(sender, f"/topic/{topic}", *"abc")
         assert all(client.has_no_more() for client in consumers)
     assert all(is_confirmed(sender, each, 10) for each in receipts)
@@ -213,7 +213,7 @@ def test_what_is_copied_to_several_queues_is_given_to_none_before_all_copies_are
 def test_the_only_consumer_queue_of_a_virtual_topic_is_given_it_early(store, node, connect, sender, name):
     topic, client = f"VirtualTopic.{name}", connect()
     client.subscribe(f"/queue/Consumer.p.{topic}", ack="client-individual")
-    with stopped(store):
+    with paused_store(store):
         receipts = send(sender, f"/topic/{topic}", *"abc")
         heard = client.take(3)
         assert named(heard) == list("abc")
@@ -226,7 +226,7 @@ def test_the_only_consumer_queue_of_a_virtual_topic_is_given_it_early(store, nod
 def test_a_durable_subscriber_has_it_early(store, node, connect, sender, name):
     subscriber = connect(**{"client-id": name})
     subscriber.subscribe(f"/topic/{name}", ack="client-individual", **{"activemq.subscriptionName": "s"})
-    with stopped(store):
+    with paused_store(store):
         [receipt] = send(sender, f"/topic/{name}", "a")
         assert subscriber.bodies() == ["a"]
         assert not is_confirmed(sender, receipt, SHORT)
@@ -235,7 +235,7 @@ def test_a_durable_subscriber_has_it_early(store, node, connect, sender, name):
 
 def test_a_transactions_messages_are_nobodys_before_it_is_stored(store, node, sender, consumer, name):
     sender.frame("BEGIN", transaction="t")
-    with stopped(store):
+    with paused_store(store):
         sender.send(f"/queue/{name}", "a", wait=False, transaction="t", persistent="true")
         sender.frame("COMMIT", wait=False, transaction="t")
         send(sender, f"/queue/{name}", "b")
@@ -249,7 +249,7 @@ def test_what_a_limit_may_refuse_is_given_out_when_it_is_stored(store, node, con
     body = "x" * (LIMIT // 4)
     send(sender, f"/queue/limited.{name}", f"0{body}")
     held = consumer.take()  # what the queue holds is known from here on
-    with stopped(store):
+    with paused_store(store):
         receipts = send(sender, f"/queue/limited.{name}", f"1{body}")
         held += consumer.take()
         receipts += send(sender, f"/queue/limited.{name}", f"2{body}")
@@ -269,7 +269,7 @@ def test_messages_that_one_consumer_acknowledges_by_hearing_them_are_removed_whe
 ):
     consumer = connect()
     consumer.subscribe(f"/queue/{name}")
-    with stopped(store):
+    with paused_store(store):
         receipts = send(sender, f"/queue/{name}", *"abc")
         assert consumer.bodies(3) == list("abc")
     assert all(is_confirmed(sender, each, 10) for each in receipts)
@@ -290,7 +290,7 @@ def test_what_was_given_early_and_finds_no_room_after_all_is_stored_when_there_i
 ):
     before = node.look(lambda: node.node._limits.total)
     try:
-        with stopped(store):
+        with paused_store(store):
             receipts = send(sender, f"/queue/{name}", "a")  # under way
             held = consumer.take()
             receipts += send(sender, f"/queue/{name}", "b")  # behind it
@@ -319,7 +319,7 @@ def test_what_was_acknowledged_before_it_was_stored_counts_as_delivered_until_it
         note(log, mark)
 
     monkeypatch.setattr(committer, "mark", noting)
-    with stopped(store):
+    with paused_store(store):
         [receipt] = send(sender, f"/queue/{name}", "a")
         consumer.ack(consumer.take()[0], wait=False)
         consumer.break_off()

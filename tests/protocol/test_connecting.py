@@ -8,7 +8,7 @@ import time
 import pytest
 
 from tests.protocol.clients import StompClient
-from tests.protocol.conftest import stopped
+from tests.protocol.conftest import paused_store
 from tests.protocol.running_node import until
 
 # -- connecting
@@ -175,7 +175,7 @@ def test_a_client_the_store_keeps_waiting_is_not_taken_for_dead(raw, store, name
     """Its socket is not read meanwhile, so its heart-beats are not seen."""
     monkeypatch.setattr("brokerapp.engine.clients.quotas.WRITE_COUNTS", (10, 10))
     client = raw(**{"heart-beat": "100,0"})
-    with stopped(store):
+    with paused_store(store):
         for number in range(50):
             client.tell("SEND", {"destination": f"/queue/{name}", "receipt": str(number)}, b"x")
         for _ in range(8):

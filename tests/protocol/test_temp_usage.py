@@ -7,7 +7,7 @@ import pytest
 
 from brokerapp.model.destination import Destination
 from brokerapp.stomp.frames import encode
-from tests.protocol.conftest import stopped
+from tests.protocol.conftest import paused_store
 from tests.protocol.running_node import node_of, until
 
 SIZE, ROOM = 1024, 10
@@ -88,7 +88,7 @@ def hears_nothing(client):
 def test_a_message_is_given_before_it_is_stored_only_while_there_is_certain_to_be_room(store, raw, connect, node, name):
     producer, consumer, other = raw(), connect(), f"{name}.other"
     consumer.subscribe(f"/queue/{name}", ack="client-individual")
-    with stopped(store):
+    with paused_store(store):
         producer.write(send(name, 0))
         [early] = consumer.take()
     consumer.ack(early)
@@ -96,7 +96,7 @@ def test_a_message_is_given_before_it_is_stored_only_while_there_is_certain_to_b
     for number in range(1, ROOM * 2 // 3):
         producer.write(send(other, number))
         assert producer.hear().headers["receipt-id"] == str(number)
-    with stopped(store):
+    with paused_store(store):
         producer.write(send(name, ROOM))
         assert hears_nothing(consumer)
     [late] = consumer.take()

@@ -38,7 +38,7 @@ class _LoginModule:
 
 
 def read_login_config(entry: str, surroundings: LoadContext) -> tuple[Authentication, str]:
-    """Who may connect by this entry of the login configuration, and where this differs from what Java would do.
+    """Return the users of this entry of the login configuration, and where it differs from Java's.
 
     Raises ConfigurationRefused when it cannot be read, or says what cannot be done here.
     """

@@ -22,7 +22,7 @@ from brokerapp.model.policy_strategies import (
 
 @dataclass(frozen=True, slots=True)
 class NestedStrategy:
-    """What one element of a policyEntry holds: its field, its record, and of each tag the record's kind and fields."""
+    """An element of a policyEntry: its field, its record, and of each tag the record's kind and fields."""
 
     field: str
     record: type

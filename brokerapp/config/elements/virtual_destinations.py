@@ -61,7 +61,7 @@ def read_interceptors(element: Element) -> tuple[VirtualDestination, ...]:
 
 
 def read_virtual_destination(element: Element) -> tuple[VirtualDestination, ...]:
-    """What one of ELEMENTS declares: one definition, or one for each name in a list of names."""
+    """Return the definitions that one of ELEMENTS declares, one for each name in a list of names."""
     match element.tag:
         case "virtualTopic":
             found = tuple(_virtual_topics(element))
@@ -161,7 +161,7 @@ def read_destination(element: Element) -> tuple[Destination, ...]:
 
 
 def entry_targets(element: Element) -> list[Destination]:
-    """What an entry of a map is for: named by its attributes queue and topic, or in a `<destination>` of its own."""
+    """Return the destinations of a map's entry, named by its attributes or in a `<destination>` of its own."""
     targets = [each for kind, names in _named(element) for each in destinations(element, names, kind)]
     if (nested := element.child("destination")) is not None:
         targets += [each for child in nested.named("queue", "topic") for each in read_destination(child)]

@@ -16,7 +16,7 @@ from brokerapp.network.options.definition import NetworkConnector
 
 
 class ImportOutcome(StrEnum):
-    """What was done with a part of the file."""
+    """Outcome of the import for a part of the file."""
 
     TAKEN = "taken"  #: as it is
     ADAPTED = "adapted"  #: in another form, the finding says which
@@ -84,7 +84,7 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Authentication:
-    """Who may connect. Without any users and anonymous access nobody can."""
+    """Users who may connect. Without any users and anonymous access nobody can."""
 
     users: tuple[User, ...] = ()
     anonymous_access_allowed: bool = False

@@ -21,7 +21,7 @@ class OpenConnection(Protocol):
     """A connection as its connector ends it."""
 
     def close(self) -> None:
-        """Close it at once."""
+        """Close the connection at once."""
 
     def stop(self) -> None:
         """Take no more commands; what was asked is still done and answered."""

@@ -52,8 +52,8 @@ def server_context(stores: TlsStores, options: TlsOptions = PLAIN_TLS) -> ssl.SS
 
 
 def mutual_contexts(stores: TlsStores) -> tuple[ssl.SSLContext, ssl.SSLContext, bytes]:
-    """What two that are alike speak TLS with, as the one that is called and as the caller: each shows a certificate,
-    told as DER, that the other's trust store vouches for, whatever host it names. Raises ConfigurationRefused.
+    """Return TLS contexts of two peers, as server and as client, and the own certificate as DER: each shows one
+    that the other's trust store vouches for, whatever host it names. Raises ConfigurationRefused.
     """
     called = server_context(stores, TlsOptions(client_auth=ClientAuth.NEEDED))  # refuses stores without a key store
     assert stores.key_store is not None
@@ -88,7 +88,7 @@ def _context(protocol: int, stores: TlsStores, options: TlsOptions) -> ssl.SSLCo
 
 
 def client_context(stores: TlsStores) -> ssl.SSLContext:
-    """What a bridge speaks TLS with to another broker: it believes the `trustStore`, or else whom the system does, and
+    """Return a bridge's TLS context: it trusts the `trustStore`, or else whom the system trusts, and
     shows the certificate of the `keyStore`, if there is one. Raises ConfigurationRefused.
     """
     context = ssl.create_default_context() if stores.trust_store is None else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

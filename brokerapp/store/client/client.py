@@ -50,7 +50,7 @@ class StoreClient:
         self._redis.response_callbacks.clear()  # answers as the server gives them, not as the driver reads them
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections to the server."""
         await self._commits.close()
         await self._beats.close()
         await self._redis.aclose()

@@ -25,7 +25,7 @@ COMMIT_SHARE, REPORT_SHARE = 1 / 4, 1 / 16
 
 
 class DiskLevel(IntEnum):
-    """What may still be written to the disk."""
+    """Level of free space, which decides what may still be written."""
 
     ENOUGH = 0  #: everything
     LOW = 1  #: acknowledgements and what moves messages, no new messages

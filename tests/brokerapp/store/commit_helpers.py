@@ -1,4 +1,4 @@
-"""How tests of the store commit and look at what is kept."""
+"""Helpers that commit to the store and read what it holds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def append(*queues, body=b"x", original="", shown="", expires=0, persistent=True
 
 
 class CommittingSession:
-    """Commits batches, numbered as a node would."""
+    """Commits batches and numbers them as a node does."""
 
     def __init__(self, store, name="me"):
         self.store, self.name = store, name
@@ -34,7 +34,7 @@ class CommittingSession:
         return await self.store.commit(self.name, CommitBatch(next(self._numbers), list(units), **batch), limits)
 
     async def append(self, *queues, **message):
-        """One message; its number."""
+        """Append one message and return its sequence number."""
         return (await self.commit(PendingWrite([append(*queues, **message)]))).base_seq + 1
 
     async def settle(self, *entries):

@@ -16,7 +16,7 @@ def session(store):
 
 
 class JobsWrite(PendingWrite):
-    """A unit with jobs."""
+    """A write that changes scheduled jobs."""
 
     __slots__ = ("jobs",)
 
