@@ -77,12 +77,12 @@ class BrokerArchive:
 
     @staticmethod
     def archives_in(root: Path) -> list[BrokerArchive]:
-        """Return the archives of all brokers in a folder."""
+        """The archives of all brokers in a folder."""
         return [BrokerArchive(root, unquote(each.name.removeprefix("broker="))) for each in root.glob("broker=*")]
 
     @property
     def commit(self) -> ArchiveCommit:
-        """Return the commit record as it stands."""
+        """The commit record as it stands."""
         try:
             fields = json.loads(self._record.read_bytes())
         except FileNotFoundError:
@@ -99,7 +99,7 @@ class BrokerArchive:
 
     @property
     def removed(self) -> int:
-        """Return the place of the last entry of which events were removed because they were too old; 0 for none."""
+        """The place of the last entry of which events were removed because they were too old; 0 for none."""
         try:
             return int((self.folder / REMOVED).read_text())
         except FileNotFoundError:
@@ -147,7 +147,7 @@ class BrokerArchive:
         return commit
 
     def after(self, place: int) -> Iterator[pa.Table]:
-        """Return the archived events that came after a place of the stream, roughly in its order."""
+        """The archived events that came after a place of the stream, roughly in its order."""
         hours = manifest.hours_of(self.folder)
         files = [each for hour in hours for each in manifest.inspect(hour).files if each.last > place]
         for file in sorted(files, key=attrgetter("last")):
@@ -157,7 +157,7 @@ class BrokerArchive:
                 yield events.filter(pc.greater(events["entry"], place))
 
     def is_published(self, commit: ArchiveCommit) -> bool:
-        """Return whether all that it appended has its final name."""
+        """Whether all that it appended has its final name."""
         return not any(self._staged(path).exists() for path in commit.files)
 
     @property
@@ -193,7 +193,7 @@ class BrokerArchive:
 
 
 def _by_hour(events: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    """Return the events by hour folder."""
+    """The events by hour folder."""
     if not events.num_rows:
         return
     hours = events["ts"].cast(pa.int64()).to_numpy() // HOUR_US

@@ -20,14 +20,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ArchiveLimits:
-    """Limits on the age and the size of an archive; 0: none."""
+    """Of an archive; 0: none."""
 
     days: float = 0
     bytes: int = 0
 
 
 class Housekeeping:
-    """Checks, compacts and cleans the archive of one broker."""
+    """Of one broker's archive."""
 
     def __init__(
         self, archive: BrokerArchive, bounds: ArchiveLimits, indexed: Sequence[str], at: Callable[[str], None]

@@ -61,7 +61,7 @@ class TraceStream:
         return StreamPage(entries[:limit], missed)
 
     def _look(self, after: str, limit: int) -> tuple[dict | None, list]:
-        """Read the stream's information (None without a stream) and its entries from `after` on."""
+        """What the stream says of itself, None when there is none, and its entries from `after` on."""
         try:
             # One transaction: an entry trimmed between the two would look lost.
             pipe = self._redis.pipeline(transaction=True)
@@ -73,7 +73,7 @@ class TraceStream:
         return (info if isinstance(info, dict) else None), found
 
     def last(self) -> str | None:
-        """Return the id of the entry that the stream was given last; None when there is no stream."""
+        """The id of the entry that the stream was given last; None when there is no stream."""
         info, _ = self._look("+", 1)
         return info and info["last-generated-id"].decode()
 

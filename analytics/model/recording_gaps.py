@@ -43,7 +43,7 @@ def find_gaps(
 
 
 def _stretches(heard: Collection[int], count: int) -> Iterator[tuple[int, int]]:
-    """Return the first and the last of the slots one after another in which nothing was heard."""
+    """The first and the last of the slots one after another in which nothing was heard."""
     marks = [-1, *sorted(heard), count]
     for before, after in pairwise(marks):
         if after - before > 1:

@@ -26,7 +26,7 @@ _LOOKS = 50
 
 @dataclass(frozen=True, slots=True)
 class ArchiveView:
-    """The recorded events of one broker at one moment: files and unarchived entries."""
+    """Of one broker."""
 
     seam: int  #: place of the last entry whose events are in the files
     files: list[DataFile]  #: in the order of what they hold, hour by hour
@@ -58,7 +58,7 @@ def read_snapshot(archive: BrokerArchive, stream: TraceStream, spans: Spans | No
 
 
 def archived_files(archive: BrokerArchive, spans: Spans | None = None) -> ArchiveView:
-    """Return the archived files that may hold events of these time ranges."""
+    """The same without what is not archived."""
     commit = archive.commit
     seam = position_of(commit.offset if archive.is_published(commit) else commit.previous)
     return _view(archive, commit, seam, spans)
@@ -77,7 +77,7 @@ def _look(archive: BrokerArchive, stream: TraceStream, spans: Spans | None) -> A
 
 
 def _view(archive: BrokerArchive, commit: ArchiveCommit, seam: int, spans: Spans | None) -> ArchiveView:
-    """Return the files up to the seam that are as the manifests have them, and those that are not."""
+    """The files up to the seam that are as the manifests have them, and those that are not."""
     view, committed = ArchiveView(seam, [], []), {Path(each).name for each in commit.files}
     for hour in hours_of(archive.folder):
         if spans is None or _touches(start_us(hour), spans):
@@ -93,7 +93,7 @@ def _touches(hour_us: int, spans: Spans) -> bool:
 
 
 def _read(stream: TraceStream, offset: str, ordinal: int) -> tuple[list[tuple[int, bytes]], int]:
-    """Read the entries of the stream after one, up to its current end, and count lost ones."""
+    """What the stream holds after an entry, and how many it lost; not what it is given from now on."""
     end, tail, lost = position_of(stream.last() or START), [], 0
     while True:
         page = stream.read(offset, ordinal)
@@ -109,7 +109,7 @@ def _read(stream: TraceStream, offset: str, ordinal: int) -> tuple[list[tuple[in
 
 
 def events_of(batches: list[tuple[int, bytes]]) -> pa.Table:
-    """Return the events of these entries, as files have them; none of an entry that cannot be read."""
+    """The events of these entries, as files have them; none of an entry that cannot be read."""
     return pa.concat_tables([ARCHIVED.empty_table(), *_tables(batches)])
 
 

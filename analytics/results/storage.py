@@ -50,7 +50,7 @@ class ResultTable:
     rows: pa.Table
 
     def to_json(self) -> dict[str, Any]:
-        """Return the table as a page shows it."""
+        """The table as a page shows it."""
         shown = self.rows.select([column.name for column in self.columns]).slice(0, SHOWN_ROWS)
         columns = [[to_plain(value) for value in column.to_pylist()] for column in shown.columns]
         return {
@@ -76,7 +76,7 @@ class HeadlineFigure:
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """The result of a job: sentence, headline figures, charts, tables and notes."""
+    """What a job found."""
 
     sentence: str
     rows_read: int
@@ -88,12 +88,12 @@ class JobResult:
 
 
 def result_path(run_id: str) -> str:
-    """Return the path of a run's result, relative to the folder of results."""
+    """Where a run's result lies under the folder of results."""
     return f"{run_id}/{RESULT}"
 
 
 def load_result(root: Path, run_id: str) -> dict[str, Any] | None:
-    """Return the result of a run; None when there is none yet."""
+    """The result of a run; None when there is none yet."""
     try:
         return json.loads((root / result_path(run_id)).read_bytes())
     except FileNotFoundError:
@@ -150,5 +150,5 @@ def save_result(
 
 
 def to_plain(value: Any) -> Any:
-    """Return a value as JSON has it: moments as ISO 8601."""
+    """A value as JSON has it: moments as ISO 8601."""
     return value.isoformat().replace("+00:00", "Z") if hasattr(value, "isoformat") else value

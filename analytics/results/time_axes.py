@@ -28,7 +28,7 @@ _ORIGIN = datetime(2001, 1, 1)
 
 
 def step_of(seconds: float, most: int = MOST) -> tuple[int, str]:
-    """Return the shortest step with which a range of time has no more marks than that, and how they read."""
+    """The shortest step with which a range of time has no more marks than that, and how they read."""
     return next((each for each in STEPS if seconds / each[0] <= most), STEPS[-1])
 
 
@@ -56,14 +56,14 @@ def _round_moments(first: datetime, last: datetime, zone: ZoneInfo, step: timede
 
 
 def zone_label(first: datetime, last: datetime, zone: str = "UTC") -> str:
-    """Return the label for a time zone: its abbreviation, or its name where that changes."""
+    """What an axis says of its clock: CET; the zone's name where that changes in the range, or has no abbreviation."""
     names = {each.astimezone(ZoneInfo(zone)).tzname() for each in (first, last)}
     [name] = names if len(names) == 1 else [zone]
     return name if name[:1].isalpha() else zone
 
 
 def hover_format(times: Sequence[str]) -> str:
-    """Return the time format of tooltips: with seconds for slots shorter than a minute."""
+    """How a moment of a chart reads beside the pointer: with seconds where its slots are shorter than a minute."""
     return f"{_DATE}, {_SECONDS if any(map(_has_seconds, times)) else _CLOCK}"
 
 
@@ -72,7 +72,7 @@ def _has_seconds(text: str) -> bool:
 
 
 def range_of(figure: dict[str, Any]) -> tuple[datetime, datetime] | None:
-    """Return the first and the last moment of a chart over time; None of another one."""
+    """The first and the last moment of a chart over time; None of another one."""
     if figure.get("layout", {}).get("xaxis", {}).get("type") != "date":
         return None
     ends = [parse_moment(each) for trace in figure["data"] for each in (*list(trace["x"])[:1], *list(trace["x"])[-1:])]
@@ -80,13 +80,13 @@ def range_of(figure: dict[str, Any]) -> tuple[datetime, datetime] | None:
 
 
 def parse_moment(text: str) -> datetime:
-    """Return a moment of a chart; in UTC unless it says otherwise."""
+    """A moment of a chart; in UTC unless it says otherwise."""
     found = datetime.fromisoformat(text)
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def for_page(figures: Iterable[dict[str, Any]], zone: str) -> dict[str, Any]:
-    """Return the data for the page's script that draws time axes in a time zone."""
+    """What the script of a page needs to draw the time axes of charts by the clock of this zone."""
     ranges = [found for figure in figures if (found := range_of(figure))]
     label = zone_label(min(first for first, _ in ranges), max(last for _, last in ranges), zone) if ranges else zone
     return {"steps": [list(each) for each in STEPS], "most": [MOST, MOST_NARROW], "zone": zone, "label": label}

@@ -67,7 +67,7 @@ class RunExecution:
         self._completeness = Completeness()
 
     def run(self) -> dict[str, Any]:
-        """Return the stored result."""
+        """The stored result."""
         started = time.monotonic()
         self._unarchived = self._reachable_stream()
         window, fresh_until_us = self._window()

@@ -24,11 +24,11 @@ class RunRegistry:
         self._folder = environment.spark / "runs"
 
     def record_session(self, run_id: str, session_id: str) -> None:
-        """Return the run is carried out in this Spark session."""
+        """The run is carried out in this Spark session."""
         self._write(run_id, "session", session_id)
 
     def session_of(self, run_id: str) -> str | None:
-        """Return the Spark session that carries out the run, if one does."""
+        """The Spark session that carries out the run, if one does."""
         try:
             return self._path(run_id, "session").read_text()
         except FileNotFoundError:
@@ -44,11 +44,11 @@ class RunRegistry:
         self._write(run_id, "cancelled", "")
 
     def is_cancelled(self, run_id: str) -> bool:
-        """Return whether nobody wants the run any more."""
+        """Whether nobody wants the run any more."""
         return self._path(run_id, "cancelled").exists()
 
     def ended(self, run_id: str) -> None:
-        """Return the session has nothing to do with the run any more."""
+        """The session has nothing to do with the run any more."""
         self._path(run_id, "session").unlink(missing_ok=True)
 
     def _write(self, run_id: str, what: str, text: str) -> None:

@@ -52,7 +52,7 @@ def warm_up(environment: Environment) -> None:
         runs = RunRegistry(environment)
 
         def give_way(**_: object) -> None:
-            """Return a run that somebody waits for warms it up as well, and has the machine to itself."""
+            """A run that somebody waits for warms it up as well, and has the machine to itself."""
             if runs.has_run_since(began):
                 raise RunCancelled
 

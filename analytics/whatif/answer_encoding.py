@@ -29,17 +29,17 @@ class AnswerEncoding:
 
     @property
     def destinations(self) -> tuple[str, ...]:
-        """Return all that ask anything."""
+        """All that ask anything."""
         return tuple(each for destinations, _ in self.groups for each in destinations)
 
     @property
     def conditions(self) -> tuple[SelectorCondition, ...]:
-        """Return all that is asked anywhere, each once."""
+        """All that is asked anywhere, each once."""
         return tuple(dict.fromkeys(each for _, conditions in self.groups for each in conditions))
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Return the columns that hold the answers: as many as the destination with the most conditions needs."""
+        """The columns that hold the answers: as many as the destination with the most conditions needs."""
         most = max((len(conditions) for _, conditions in self.groups), default=0)
         return tuple(f"answers_{number}" for number in range(-(-most // PER_WORD)))
 
@@ -48,7 +48,7 @@ class AnswerEncoding:
         return next((conditions for destinations, conditions in self.groups if destination in destinations), ())
 
     def encode_answers(self, destination: str, headers: Mapping[str, str]) -> tuple[int, ...]:
-        """Return the answers of the broker's own selectors for a message with these headers, sent there."""
+        """The answers of the broker's own selectors for a message with these headers, sent there."""
         words = [0] * len(self.words)
         for number, each in enumerate(self.conditions_of(destination)):
             answer = each.selector.evaluate({**headers, **each.headers})

@@ -40,7 +40,7 @@ class SelectorCondition:
 
     @property
     def selector(self) -> Selector:
-        """Return the selector, compiled."""
+        """The selector, compiled."""
         return compile_selector(self.text, self.strict)
 
     @property
@@ -88,7 +88,7 @@ class ScriptedSelector(Selector):
         )
 
     def evaluate(self, headers: Mapping[str, str]) -> Answer:
-        """Return the answer for a message that is where these headers say."""
+        """The answer for a message that is where these headers say."""
         return self._oracle.answer(self.condition(headers))
 
     def condition(self, headers: Mapping[str, str]) -> SelectorCondition:
@@ -118,7 +118,7 @@ class ScriptedRouting:
         return found
 
     def conditions(self, destination: Destination) -> tuple[SelectorCondition, ...]:
-        """Return all that may be asked of a message sent there.
+        """All that may be asked of a message sent there.
 
         A walk on which every selector says yes sees all ways but those that open where none of a composite's filters
         does (sendWhenNotMatched): those are walked with these filters saying no. What opens behind one of these places

@@ -22,12 +22,12 @@ class TargetUse:
 
     @property
     def is_own(self) -> bool:
-        """Return whether it is about what stays where it is."""
+        """Whether it is about what stays where it is."""
         return self.at == self.target
 
     @staticmethod
     def of(hop: RouteHop) -> TargetUse:
-        """Return the leg that a hop was about."""
+        """The leg that a hop was about."""
         return TargetUse(hop.definition, str(hop.at), str(hop.target), hop.selector)
 
 
@@ -47,7 +47,7 @@ class PredictedRoute:
 
 
 def predict_route(routing: ScriptedRouting, destination: Destination, answers: Answers) -> PredictedRoute:
-    """Return the way of messages to a destination of which the selectors say this. Raises TooEntangled."""
+    """The way of messages to a destination of which the selectors say this. Raises TooEntangled."""
     route, hops, problem = routing.way(destination, answers)
     if problem:  # the broker refuses it whole
         return PredictedRoute((), (), (), is_stored=False, problem=problem)

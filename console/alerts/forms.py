@@ -40,7 +40,7 @@ class RuleForm(forms.ModelForm):
     secret = forms.CharField(required=False, max_length=100)
 
     def clean_pattern(self) -> str:
-        """Return a pattern as scopes are written."""
+        """A pattern as scopes are written."""
         try:
             return str(Scope.parse(self.cleaned_data["pattern"] or ">"))
         except InvalidDestination as error:
@@ -56,7 +56,7 @@ class RuleForm(forms.ModelForm):
         return ", ".join(addresses)
 
     def clean_webhook(self) -> str:
-        """Return a web address that something may be sent to."""
+        """A web address that something may be sent to."""
         url = self.cleaned_data["webhook"].strip()
         if url:
             try:
@@ -82,7 +82,7 @@ class RuleForm(forms.ModelForm):
         return said
 
     def rule(self) -> AlertCondition | None:
-        """Return the rule alone, to try it; None while it makes no sense."""
+        """The rule alone, to try it; None while it makes no sense."""
         self.is_valid()
         if any(name in self.errors for name in _OF_RULE):
             return None

@@ -68,17 +68,17 @@ class MetricDescription:
 
     @property
     def of_broker(self) -> bool:
-        """Return whether it is of the whole broker, so that a pattern means nothing."""
+        """Whether it is of the whole broker, so that a pattern means nothing."""
         return self.group == WHOLE
 
     @property
     def is_per_part(self) -> bool:
-        """Return whether it fires for each part of the broker by itself, as a fact."""
+        """Whether it fires for each part of the broker by itself, as a fact."""
         return bool(self.fact)
 
     @property
     def of_subscriptions(self) -> bool:
-        """Return whether it is of named subscriptions; its pattern is that of their topics."""
+        """Whether it is of named subscriptions; its pattern is that of their topics."""
         return self.group == SUBSCRIPTIONS
 
 

@@ -38,23 +38,23 @@ class AlertCondition:
 
     @property
     def is_about(self) -> Callable[[Destination], bool]:
-        """Return a predicate that says whether a destination is one of its."""
+        """A predicate that says whether a destination is one of its."""
         scope = Scope.parse(self.pattern)
         kinds = [each for each in self.meaning.kinds if scope.kind in (None, each)]
         return lambda destination: destination.kind in kinds and matches(scope.pattern, destination.name)
 
     def covers_subscription(self, subscription: SubscriptionIdentity) -> bool:
-        """Return whether a durable subscription is one of its: of a topic that the pattern names, or some of it."""
+        """Whether a durable subscription is one of its: of a topic that the pattern names, or some of it."""
         pattern = Scope.parse(self.pattern).pattern
         return subscription.durable and any(overlap(pattern, each.physical.name) for each in subscription.topics)
 
     @property
     def places(self) -> tuple[Destination, ...]:
-        """Return the patterns it is about; of the whole broker: everything."""
+        """The patterns it is about; of the whole broker: everything."""
         return (Scope(ANY_REST) if self.meaning.of_broker else Scope.parse(self.pattern)).destinations
 
     def is_broken(self, value: float) -> bool:
-        """Return whether this number is one to be told of."""
+        """Whether this number is one to be told of."""
         return value < self.threshold if self.below else value > self.threshold
 
     @property
@@ -109,7 +109,7 @@ def _numbers(rule: AlertCondition, readings: MetricReadings) -> dict[str, float]
 def subjects_of(
     rule: AlertCondition, picture: BrokerSnapshot, named: Mapping[Destination, SubscriptionIdentity] | None = None
 ) -> list[DestinationStats]:
-    """Return the destinations, or the logs of `named` subscriptions, that a rule is about."""
+    """The destinations, or the logs of `named` subscriptions, that a rule is about."""
     if rule.meaning.of_broker:
         return []
     if rule.meaning.of_subscriptions:

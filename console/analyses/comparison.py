@@ -28,7 +28,7 @@ class ValuePair:
 
     @property
     def share(self) -> float | None:
-        """Return the difference as a part of what was before; None where there was nothing."""
+        """The difference as a part of what was before; None where there was nothing."""
         return self.difference / self.before if self.before else None
 
     @property
@@ -85,7 +85,7 @@ def comparable_columns(table: Mapping[str, Any]) -> tuple[list[Mapping[str, str]
 def compare(
     table: Mapping[str, Any], before: Iterable[tuple[Any, ...]], after: Iterable[tuple[Any, ...]]
 ) -> ResultComparison | None:
-    """Return a table with its rows before and after: the values of its keys, then those of its numbers."""
+    """A table with its rows before and after: the values of its keys, then those of its numbers."""
     if (columns := comparable_columns(table)) is None:
         return None
     keys, numbers = columns

@@ -17,7 +17,7 @@ from console.analyses.models import AnalysisRun
 
 
 def choose_next(open_runs: Iterable[AnalysisRun], in_all: int, of_one: int) -> list[AnalysisRun]:
-    """Choose the runs to start next, the oldest first. Pure."""
+    """Those of the runs that are not over, the oldest first, whose turn it is. Pure."""
     open_runs = list(open_runs)
     busy = Counter(run.person for run in open_runs if run.sent)
     chosen = []
@@ -29,7 +29,7 @@ def choose_next(open_runs: Iterable[AnalysisRun], in_all: int, of_one: int) -> l
 
 
 def claim_next(environment: Environment) -> list[AnalysisRun]:
-    """Return the runs whose turn it is; they are marked as sent, so that nobody else sends them."""
+    """The runs whose turn it is; they are marked as sent, so that nobody else sends them."""
     with transaction.atomic():
         open_runs = AnalysisRun.objects.select_for_update().exclude(state__in=AnalysisRun.FINAL).order_by("created")
         chosen = choose_next(open_runs, environment.analyses_at_once, environment.analyses_of_one)
@@ -44,7 +44,7 @@ def waiting_ids() -> list[str]:
 
 
 def queue_position(run_id: str, line: list[str]) -> str:
-    """Describe the position of a queued run."""
+    """Where a run waits, in words."""
     if run_id not in line:
         return "Waiting for a worker"
     number = line.index(run_id) + 1

@@ -37,7 +37,7 @@ class BrokerMirror:
         self._tasks = door.run(self._start())
 
     def current(self) -> BrokerSnapshot:
-        """Return the picture; right after the start of the process, waits a moment for the first one."""
+        """The picture; right after the start of the process, waits a moment for the first one."""
         self._first_answer.wait(timeout=2 * TICK)
         return self.picture
 
@@ -59,7 +59,7 @@ class BrokerMirror:
         return lambda: self._listeners.discard(listener)
 
     def close(self) -> None:
-        """Stop following the broker."""
+        """Stop following."""
         for task in self._tasks:
             self._door.loop.call_soon_threadsafe(task.cancel)
 

@@ -1,2 +1,1 @@
-"""The place of this broker among others: its nodes, bridges to and from other brokers, its cluster; and what keeps a
-message from crossing."""
+"""Nodes, network connectors and cluster of the broker, and the forwarding diagnosis."""

@@ -1,4 +1,4 @@
-"""Asking why a message does not cross the bridges of a connector, as far as its asker may know."""
+"""Diagnose why a message is or is not forwarded by a connector, within the user's permissions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Demand = dict[tuple[str, str], list[DemandStats]]
 
 
 def diagnose(request: HttpRequest, name: str, destination: str, seq: str, demand: Demand) -> dict[str, Any]:
-    """What decides, way by way: of a message that is in a queue under the number `seq`, or of any sent there.
+    """Explain for each connection whether a message is forwarded: the one with the number `seq`, or any sent there.
 
     Raises BrokerError, PermissionDenied, Http404.
     """
@@ -48,9 +48,9 @@ def _is(demand: DemandStats, target: Destination) -> bool:
 
 def _read_message(request: HttpRequest, queue: Destination, seq: str) -> BridgeQuestion:
     if not (seq.isdecimal() and len(seq) < 19):
-        raise RequestRefused(f"{seq[:40]!r} is no message's number")
+        raise RequestRefused(f"invalid message number {seq[:40]!r}")
     require(request, Verb.BROWSE, queue)
     found = gateway().message(queue, int(seq)).messages
     if not found:
-        raise RequestRefused(f"message {seq} is in {queue} no more: it crossed, or somebody took it")
+        raise RequestRefused(f"message {seq} not found in {queue}: it was forwarded, consumed or deleted")
     return BridgeQuestion(queue, mask_message(request.user, found[0], queue).headers, found[0].path)

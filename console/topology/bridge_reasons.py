@@ -1,4 +1,4 @@
-"""Why a message does not cross a bridge: each thing that decides about it, in the order of deciding. Pure."""
+"""Explain whether a bridge forwards a message: each condition, in the order of evaluation. Pure."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _ADVISORIES = "ActiveMQ.Advisory."
 
 @dataclass(frozen=True, slots=True)
 class BridgeQuestion:
-    """The message that is asked about; `headers` None: only where it is sent to is known."""
+    """The message in question; `headers` None: only its destination is known."""
 
     destination: Destination
     headers: Mapping[str, str] | None = None
-    path: Path = ()  #: brokers it has crossed
+    path: Path = ()  #: brokers that it has passed
 
 
 @dataclass(frozen=True, slots=True)
 class BridgeReason:
-    """One thing that decides; `lets` is None where it cannot be told."""
+    """A condition of forwarding; `allows` is None if it is unknown or does not decide."""
 
     allows: bool | None
     sentence: str
@@ -39,7 +39,7 @@ class BridgeReason:
 def bridge_reasons(
     asked: BridgeQuestion, terms: ConnectorOptions, way: BridgeConnectionStats, demand: Sequence[DemandStats], own: int
 ) -> list[BridgeReason]:
-    """What decides, up to the first thing that keeps the message here. `own`: consumers of its queue at this broker."""
+    """Return the conditions up to the first that prevents forwarding. `own`: consumers of its queue on this broker."""
     found: list[BridgeReason] = []
     for each in _iterate_reasons(asked, terms, way, demand, own):
         found.append(each)
@@ -58,51 +58,51 @@ def _iterate_reasons(
     yield from _path_reasons(asked, terms, way.remote)
     yield from _selector_reasons(asked, wanted)
     yield from _local_consumer_reasons(asked.destination, wanted, own)
-    yield BridgeReason(True, f"Nothing keeps it here: it goes to {way.remote} when its turn in the queue comes.")
+    yield BridgeReason(True, f"It is forwarded to {way.remote} when it reaches the head of the queue.")
 
 
 def _connection_reason(terms: ConnectorOptions, way: BridgeConnectionStats) -> BridgeReason:
     if way.state is BridgeConnectionState.CONNECTED:
-        return BridgeReason(True, f"The bridge to {way.remote} is there.")
+        return BridgeReason(True, f"The bridge to {way.remote} is connected.")
     if way.state is BridgeConnectionState.STOPPED:
-        return BridgeReason(False, f"The connector {terms.name} is stopped: what is for others waits here.")
+        return BridgeReason(False, f"The connector {terms.name} is stopped. Messages stay in the queue.")
     why = f": {way.last_error}" if way.last_error else ""
-    return BridgeReason(False, f"There is no connection ({way.state}){why}. What is for others waits here.")
+    return BridgeReason(False, f"Not connected ({way.state}){why}. Messages stay in the queue.")
 
 
 def _filter_reasons(target: Destination, terms: ConnectorOptions) -> Iterator[BridgeReason]:
     if target.name.startswith((_ADVISORIES, RECORD_QUEUE_PREFIX)):
-        yield BridgeReason(False, "Advisories, and what bridges keep for themselves, never cross.")
+        yield BridgeReason(False, "Advisories and internal records of bridges are never forwarded.")
         return
     if target.is_temporary and not terms.bridge_temp_destinations:
-        yield BridgeReason(False, "It is a temporary destination, and bridgeTempDestinations is false.")
+        yield BridgeReason(False, "Temporary destinations are not forwarded (bridgeTempDestinations=false).")
         return
     static = _pattern(target, terms.statically_included)
     if (excluded := _pattern(target, terms.excluded)) is not None and not target.is_temporary:
         if static is None or terms.exclude_static:
-            yield BridgeReason(False, f"excludedDestinations has {excluded}.")
+            yield BridgeReason(False, f"Excluded by excludedDestinations: {excluded}.")
             return
         yield BridgeReason(
-            True, f"excludedDestinations has {excluded}, but staticallyIncludedDestinations has {static}."
+            True, f"excludedDestinations contains {excluded}, overridden by staticallyIncludedDestinations: {static}."
         )
         return
     if static is not None:
-        yield BridgeReason(True, f"staticallyIncludedDestinations has {static}: it crosses whoever consumes.")
+        yield BridgeReason(True, f"Always forwarded by staticallyIncludedDestinations: {static}.")
     elif terms.static_bridge:
-        yield BridgeReason(False, "staticBridge is true, and staticallyIncludedDestinations does not have it.")
+        yield BridgeReason(False, "Not in staticallyIncludedDestinations (staticBridge=true).")
     elif terms.dynamically_included:
         dynamic = _pattern(target, terms.dynamically_included)
         listed = ", ".join(map(str, terms.dynamically_included))
         if dynamic is None:
-            yield BridgeReason(False, f"dynamicallyIncludedDestinations has {listed}, and not this one.")
+            yield BridgeReason(False, f"Not in dynamicallyIncludedDestinations: {listed}.")
         else:
-            yield BridgeReason(True, f"dynamicallyIncludedDestinations has {dynamic}.")
+            yield BridgeReason(True, f"Included by dynamicallyIncludedDestinations: {dynamic}.")
     else:
-        yield BridgeReason(True, "No list leaves it out: every destination may cross for which there is demand.")
+        yield BridgeReason(True, "No list excludes it. It is forwarded if there is demand.")
 
 
 def _pattern(target: Destination, patterns: Sequence[Destination]) -> Destination | None:
-    """The first of the patterns that names the destination."""
+    """Return the first pattern that matches the destination."""
     return next((each for each in patterns if each.kind is target.kind and matches(each.name, target.name)), None)
 
 
@@ -115,44 +115,39 @@ def _demand_reason(
     target: Destination, terms: ConnectorOptions, remote: str, wanted: Sequence[DemandStats]
 ) -> BridgeReason:
     if not wanted:
-        durable = " A durable subscription that nobody consumes is no demand: dynamicOnly is true." * terms.dynamic_only
-        far = "" if terms.consumer_ttl == UNLIMITED else (
-            f" Consumers of brokers behind it count up to {pluralize_count(terms.consumer_ttl, 'bridge')} away"
-            " (consumerTTL)."
-        )  # fmt: skip
-        return BridgeReason(
-            False, f"{remote} has told of no consumer of {target}: there is no demand for it.{durable}{far}"
-        )
+        durable = " Offline durable subscriptions are no demand (dynamicOnly=true)." * terms.dynamic_only
+        bridges = pluralize_count(terms.consumer_ttl, "bridge")
+        is_limited = terms.consumer_ttl != UNLIMITED
+        far = f" Consumers count as demand up to a distance of {bridges} (consumerTTL)." if is_limited else ""
+        return BridgeReason(False, f"No demand: {remote} reports no consumers of {target}.{durable}{far}")
     if any(each.static for each in wanted):
-        return BridgeReason(True, "It is wanted whoever consumes.")
+        return BridgeReason(True, "Static subscription, independent of consumers.")
     consumers = sum(len(each.consumers) for each in wanted)
-    return BridgeReason(
-        True,
-        f"{pluralize_count(consumers, 'consumer')} at or behind {remote} {'wants' if consumers == 1 else 'want'} it.",
-    )
+    return BridgeReason(True, f"Demand: {pluralize_count(consumers, 'consumer')} on {remote} or behind it.")
 
 
 def _path_reasons(asked: BridgeQuestion, terms: ConnectorOptions, remote: str) -> Iterator[BridgeReason]:
     if asked.headers is None:
-        yield BridgeReason(None, "Which brokers it has crossed is not known without the message.")
+        yield BridgeReason(None, "Unknown without a message number: the brokers that it has passed.")
         return
     if not asked.path:
-        yield BridgeReason(True, "It was sent to this broker: it has crossed no bridge yet.")
+        yield BridgeReason(True, "It was sent to this broker and has not crossed a bridge.")
         return
     way = ", ".join(asked.path)
     if remote in asked.path:
         yield BridgeReason(
             False,
-            f"It came from {remote} (by {way}): it goes back only where a policy says replayWhenNoConsumers.",
+            f"It came from {remote} (via {way}) and is not sent back, unless a policy has replayWhenNoConsumers.",
         )
         return
     ttl = terms.message_ttl
     if ttl != UNLIMITED and len(asked.path) >= ttl:
-        yield BridgeReason(
-            False, f"It has crossed {pluralize_count(len(asked.path), 'bridge')} (by {way}), and messageTTL is {ttl}."
-        )
+        crossed = pluralize_count(len(asked.path), "bridge")
+        yield BridgeReason(False, f"It has crossed {crossed} (via {way}). The limit is {ttl} (messageTTL).")
         return
-    yield BridgeReason(True, f"It has crossed {pluralize_count(len(asked.path), 'bridge')} (by {way}); it may go on.")
+    yield BridgeReason(
+        True, f"It has crossed {pluralize_count(len(asked.path), 'bridge')} (via {way}), within its limit."
+    )
 
 
 def _selector_reasons(asked: BridgeQuestion, wanted: Sequence[DemandStats]) -> Iterator[BridgeReason]:
@@ -160,17 +155,17 @@ def _selector_reasons(asked: BridgeQuestion, wanted: Sequence[DemandStats]) -> I
     if not all(selectors):
         return
     if asked.headers is None:
-        yield BridgeReason(None, "Whether the selectors of the consumers take it is not known without the message.")
+        yield BridgeReason(None, "Unknown without a message number: whether a consumer's selector matches.")
         return
     clauses = [clause for each in selectors if (clause := _clause(each, asked.headers)) is not None]
     taken = next((each for each in clauses if each.value is True), None)
     if taken is not None:
-        yield BridgeReason(True, "A consumer's selector takes it.", taken)
+        yield BridgeReason(True, "A consumer's selector matches.", taken)
         return
     for each in clauses[:-1]:
-        yield BridgeReason(None, "The selector of one consumer does not take it.", each)
+        yield BridgeReason(None, "The selector of one consumer does not match.", each)
     if clauses:
-        yield BridgeReason(False, "No selector of the consumers there takes it.", clauses[-1])
+        yield BridgeReason(False, "No consumer's selector matches.", clauses[-1])
 
 
 def _clause(selector: str, headers: Mapping[str, str]) -> ClauseExplanation | None:
@@ -182,9 +177,5 @@ def _clause(selector: str, headers: Mapping[str, str]) -> ClauseExplanation | No
 
 def _local_consumer_reasons(target: Destination, wanted: Sequence[DemandStats], own: int) -> Iterator[BridgeReason]:
     if target.is_queue and own and all(each.priority < 0 for each in wanted):
-        yield BridgeReason(
-            None,
-            f"{pluralize_count(own, 'consumer')} of the queue {'is' if own == 1 else 'are'} at this broker, "
-            "and served first:"
-            " the bridge consumes with a lower priority (decreaseNetworkConsumerPriority).",
-        )
+        consumers = f"{pluralize_count(own, 'local consumer')} of the queue {'has' if own == 1 else 'have'}"
+        yield BridgeReason(None, f"{consumers} priority over the bridge (decreaseNetworkConsumerPriority).")

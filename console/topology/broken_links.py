@@ -1,4 +1,4 @@
-"""Broken links: the ways of network connectors that should be connected and are not. Pure."""
+"""Find bridge connections that should be connected and are not. Pure."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from console.topology.diagram import last_failure
 
 @dataclass(frozen=True, slots=True)
 class BrokenLink:
-    """One way of a connector that runs, to a broker that it does not reach."""
+    """A connection of a running connector to a broker that is unreachable."""
 
     connector: str
-    remote: str  #: the broker's name, or where it should be
+    remote: str  #: the broker's name, or its addresses
     why: str  #: the last error and how many attempts failed
 
 
 def find_broken_links(nodes: Sequence[NodeStatus]) -> list[BrokenLink]:
-    """All of them. A connector that somebody stopped has none, nor has one whose first attempt is still under way."""
+    """Return all broken links; not those of a stopped connector or one whose first attempt has not ended."""
     networks = [NetworkStats.from_json(each.network) for each in nodes if each.network]
     found = [
         BrokenLink(connector.name, way.remote or ", ".join(way.addresses), last_failure(way) or str(way.state))
@@ -34,6 +34,6 @@ def find_broken_links(nodes: Sequence[NodeStatus]) -> list[BrokenLink]:
 
 
 def _is_broken(way: BridgeConnectionStats) -> bool:
-    # While it tries again it is still down: else it would come and go here with every attempt.
+    # A connection that is being retried is still down: otherwise the link would alternate with every attempt.
     is_trying_again = way.state is BridgeConnectionState.CONNECTING and way.attempts > 0
     return is_trying_again or way.state in (BridgeConnectionState.WAITING, BridgeConnectionState.GAVE_UP)

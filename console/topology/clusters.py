@@ -1,4 +1,4 @@
-"""The cluster of this broker, as pages show it."""
+"""Describe the cluster of this broker for pages."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from console.topology.diagram import MEMBER_MOODS
 
 @dataclass(frozen=True, slots=True)
 class MemberRow:
-    """One broker of it."""
+    """A broker of the cluster."""
 
     stats: MemberStatus
-    shows_counts: bool  #: whether its numbers are told: it is another one, and who looks sees all they are about
+    shows_counts: (
+        bool  #: whether its counters are shown: not of this broker, nor to users who see only some destinations
+    )
 
     @property
     def mood(self) -> str:
-        """How its state is coloured."""
+        """Return the color of its state."""
         return MEMBER_MOODS[self.stats.state]
 
     @property
@@ -31,12 +33,12 @@ class MemberRow:
 
     @property
     def since(self) -> datetime | None:
-        """When it came into its state; None: it is this one, or was never tried."""
+        """Return the time of its last change of state; None for this broker or one without an attempt."""
         return datetime.fromtimestamp(self.stats.since_ms / 1000, UTC) if self.stats.since_ms else None
 
 
 def cluster_now() -> ClusterStatus | None:
-    """The cluster as a node sees it; None for none, and where no node can say."""
+    """Read the cluster from a node; None without a cluster or without an answer."""
     try:
         return gateway().run(gateway().admin.cluster())
     except BrokerError:
@@ -44,7 +46,7 @@ def cluster_now() -> ClusterStatus | None:
 
 
 def cluster_context(cluster: ClusterStatus | None, sees_all: bool) -> dict[str, Any]:
-    """What the part about the cluster shows. Who does not see all destinations is told no sums of all."""
+    """Collect what the cluster section shows. Sums are hidden from users who do not see all destinations."""
     members = [
         MemberRow(each, sees_all and each.state is not MemberState.SELF)
         for each in (cluster.members if cluster else ())

@@ -1,6 +1,6 @@
-"""Changes of network connectors, made on a page or through the API: with the right to, and in the audit trail.
+"""Change network connectors for a page or the REST API: check permissions, write the audit log.
 
-A connector is about all that may cross it: who may change one has the right for everything.
+A connector may forward any destination: changing one needs the permission for all.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from console.broker.mirror import mirror
 
 
 def network_stats() -> NetworkStats:
-    """The connectors and their bridges, as they are now. Raises StoreUnavailable."""
+    """Read the connectors and their bridges. Raises StoreUnavailable."""
     return gateway().run(gateway().admin.networks.stats())
 
 
 def get_connector_or_404(name: str, stats: NetworkStats) -> ConnectorStats:
-    """The connector of this name. Raises Http404."""
+    """Return the connector of this name. Raises Http404."""
     found = next((each for each in stats.connectors if each.name == name), None)
     if found is None:
-        raise Http404(f"There is no network connector {name}.")
+        raise Http404(f"Network connector {name} not found.")
     return found
 
 
 def put_connector(request: HttpRequest, definition: Mapping[str, Any], *, is_new: bool) -> None:
-    """Have this connector, new or in place of the one of its name. Raises DefinitionRefused, PermissionDenied."""
+    """Create a connector or replace the one of its name. Raises DefinitionRefused, PermissionDenied."""
     require_everywhere(request, Verb.BRIDGE)
     known = {each.name: each.definition for each in network_stats().connectors}
     name = str(definition.get("name", ""))
     if is_new and name in known:
-        raise DefinitionRefused(f"there is a network connector {name} already")
+        raise DefinitionRefused(f"network connector {name} already exists")
     _check_addresses(definition, known.get(name))
     action = "create connector" if is_new else "change connector"
     with trail.recording(request, action, name, before=known.get(name)) as change:
@@ -52,14 +52,14 @@ def put_connector(request: HttpRequest, definition: Mapping[str, Any], *, is_new
 
 
 def _check_addresses(definition: Mapping[str, Any], former: Mapping[str, Any] | None) -> None:
-    """Raise RequestRefused when a host that the connector newly leads to is not allowed. One not found is no error yet:
-    a broker may come later."""
+    """Raise RequestRefused for a new remote host that is not allowed. A host that is not found is no error: it may
+    start later."""
     if former is not None and former.get("uri") == definition.get("uri"):
-        return  # from a file, or checked before
+        return  # from a configuration file, or checked already
     rule = OutboundRule.read(settings.SLUICE.outbound)
     try:
         terms, _ = options_of(NetworkConnector("", str(definition.get("uri", ""))))
-    except BrokerError:  # the broker says what is wrong with it
+    except BrokerError:  # the broker reports the error
         return
     for each in terms.addresses:
         try:
@@ -88,10 +88,10 @@ def _is_so(connector: ConnectorStats, action: str) -> bool:
 
 
 def _wait_for_mirror(is_so: Any) -> None:
-    """Wait a moment until the picture shows it."""
+    """Wait briefly until the mirror shows the change."""
     mirror().settle(lambda picture: is_so(_all_of([node.network for node in picture.nodes if node.network])))
 
 
 def _all_of(networks: Iterable[Mapping[str, Any]]) -> NetworkStats:
-    """The connectors that any node has: which one that is may change."""
+    """Collect the connectors of all nodes: the leader may change."""
     return NetworkStats([each for network in networks for each in NetworkStats.from_json(network).connectors])

@@ -1,6 +1,6 @@
-"""The topology as a page draws it, and its live cells: other brokers around this one, and the lines to them. Pure.
+"""Compute the broker diagram and its live cells: this broker, other brokers, and the links between them. Pure.
 
-A cell is named `KEY#NAME`, KEY being that of the line, way or bridge it is about.
+A cell is named `KEY#NAME`, with the KEY of its link, connection or bridge.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from console.destinations.placement import NodeStatusView, node_status_view
 from console.ui.formatting import number_format
 
 Cells = dict[str, Any]
-#: How a way's state is coloured: good, look, act or off.
+#: Color of a connection's state: good, look, act or off.
 MOODS = {
     BridgeConnectionState.CONNECTED: "good",
     BridgeConnectionState.CONNECTING: "look",
@@ -34,39 +34,39 @@ MOODS = {
     BridgeConnectionState.GAVE_UP: "act",
     BridgeConnectionState.STOPPED: "off",
 }
-#: ... and that of another broker of the cluster.
+#: Color of a cluster member's state.
 MEMBER_MOODS = {MemberState.SELF: "good", MemberState.UP: "good", MemberState.DOWN: "act", MemberState.REFUSED: "act"}
-#: What is shown where somebody does not see what all of it is about.
+#: Shown in place of a figure that includes hidden destinations.
 HIDDEN = "–"
 
 
 @dataclass(frozen=True, slots=True)
 class DiagramLink:
-    """One line between this broker and another."""
+    """A link between this broker and another one."""
 
     key: str
     kind: str  #: bridge, incoming or cluster
-    toward: str  #: where messages go: out, in or both
-    title: str  #: the connector's name, or what it is
-    connector: str  #: the name of the connector, if it is one of ours
+    toward: str  #: direction of messages: out, in or both
+    title: str  #: the connector's name, or a description
+    connector: str  #: the name of this broker's connector, if it has one
     cells: Cells
 
 
 @dataclass(slots=True)
 class BrokerBox:
-    """Another broker."""
+    """Another broker in the diagram."""
 
-    name: str  #: "": it was never reached
+    name: str  #: "": never connected
     address: str
-    is_left: bool = True  #: whether it only comes to us
-    lines: list[DiagramLink] = field(default_factory=list)
+    is_left: bool = True  #: whether it only has incoming bridges
+    links: list[DiagramLink] = field(default_factory=list)
     is_master: bool = False
     in_cluster: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class BridgeConnectionRow:
-    """A connector's way to one broker, with its bridges."""
+    """A connector's connection to one broker, with its bridges."""
 
     key: str
     stats: BridgeConnectionStats
@@ -75,18 +75,18 @@ class BridgeConnectionRow:
 
     @property
     def failed(self) -> datetime | None:
-        """When its last error was."""
+        """Return the time of its last error."""
         return _datetime_of(self.stats.last_error_ms)
 
     @property
     def since(self) -> datetime | None:
-        """Since when it is connected."""
+        """Return the time of the connect, if it is connected."""
         return _datetime_of(self.stats.connected_ms) if self.stats.state is BridgeConnectionState.CONNECTED else None
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectorCard:
-    """One network connector."""
+    """A network connector with its connections."""
 
     stats: ConnectorStats
     node: str
@@ -94,14 +94,14 @@ class ConnectorCard:
 
     @property
     def mood(self) -> str:
-        """Of its worst way."""
+        """Return the color of its worst connection."""
         order = ("act", "look", "good", "off")
         return min((MOODS[each.stats.state] for each in self.connections), key=order.index, default="off")
 
 
 @dataclass(frozen=True, slots=True)
 class IncomingRow:
-    """A bridge of another broker to this one."""
+    """An incoming bridge of another broker."""
 
     key: str
     stats: InboundBridgeStats
@@ -109,34 +109,34 @@ class IncomingRow:
 
     @property
     def since(self) -> datetime | None:
-        """Since when it is there."""
+        """Return the time of the connect."""
         return _datetime_of(self.stats.connected_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class TopologyDiagram:
-    """All of it."""
+    """The whole diagram."""
 
     broker: str
     nodes: Sequence[NodeStatus]
-    standings: dict[str, NodeStatusView]  #: of the nodes, by their sessions
+    standings: dict[str, NodeStatusView]  #: of the nodes, by session
     connectors: list[ConnectorCard]
     incoming: list[IncomingRow]
     boxes: list[BrokerBox]
 
     @property
     def left(self) -> list[BrokerBox]:
-        """Brokers that only come to us."""
+        """Return the brokers that only have incoming bridges."""
         return [each for each in self.boxes if each.is_left]
 
     @property
     def right(self) -> list[BrokerBox]:
-        """Brokers that we go to, and those of the cluster."""
+        """Return the brokers with outgoing bridges and those of the cluster."""
         return [each for each in self.boxes if not each.is_left]
 
     @property
     def shape(self) -> str:
-        """A text that is another one when something joined, left, or was switched: then the page is drawn anew."""
+        """Return a checksum of the parts: when it changes, the page is reloaded."""
         said = [
             [each.node for each in self.nodes],
             [
@@ -154,14 +154,14 @@ class TopologyDiagram:
 
     @property
     def cells(self) -> Cells:
-        """Every live cell by its name."""
+        """Return all live cells by name."""
         found: Cells = {}
         rows = [row for card in self.connectors for row in card.connections]
         parts = [(row.key, row.cells) for row in rows]
         parts += [(key, cells) for row in rows for key, _, cells in row.bridges]
         parts += [(row.key, row.cells) for row in self.incoming]
         parts += [(f"n{node}", {"mood": each.mood, "homes": each.says}) for node, each in self.standings.items()]
-        parts += [(line.key, line.cells) for box in self.boxes for line in box.lines]
+        parts += [(link.key, link.cells) for box in self.boxes for link in box.links]
         for key, cells in parts:
             found |= {f"{key}#{name}": value for name, value in cells.items()}
         return found
@@ -170,7 +170,7 @@ class TopologyDiagram:
 def build_diagram(
     broker: str, nodes: Sequence[NodeStatus], cluster: ClusterStatus | None, sees_all: bool = True
 ) -> TopologyDiagram:  # fmt: skip
-    """The topology as the nodes tell of it. Who does not see all destinations is told no sums of all."""
+    """Build the diagram from what the nodes report. Sums are hidden from users who do not see all destinations."""
     networks = [(node.node, NetworkStats.from_json(node.network)) for node in nodes if node.network]
     cards = [
         connector_card(each, sees_all, node, f"{number}.{place}")
@@ -187,7 +187,7 @@ def build_diagram(
 
 
 def connector_card(stats: ConnectorStats, sees_all: bool = True, node: str = "", key: str = "0.0") -> ConnectorCard:
-    """One connector with its ways."""
+    """Describe one connector with its connections."""
     ways = []
     for number, way in enumerate(stats.ways):
         own = f"w{key}.{number}"
@@ -201,7 +201,7 @@ def _connection_cells(way: BridgeConnectionStats) -> Cells:
 
 
 def last_failure(way: BridgeConnectionStats) -> str:
-    """What stands in its way now, and when it is tried again."""
+    """Describe the last error of a connection and the number of attempts."""
     if way.state is BridgeConnectionState.CONNECTED or not way.last_error:
         return ""
     tried = f" after {number_format.pluralize_count(way.attempts, 'attempt')}" if way.attempts else ""
@@ -233,7 +233,7 @@ def _count(number: int, sees_all: bool) -> str:
     return number_format.format_integer(number) if sees_all else HIDDEN
 
 
-# -- the picture
+# -- boxes and links
 
 
 def _broker_boxes(
@@ -245,18 +245,18 @@ def _broker_boxes(
             where = row.stats.address or ", ".join(row.stats.addresses)
             box = boxes.setdefault(row.stats.remote or where, BrokerBox(row.stats.remote, where))
             box.is_left = False
-            box.lines += _bridge_links(card, row)
+            box.links += _bridge_links(card, row)
     for row in incoming:
         box = boxes.setdefault(row.stats.broker, BrokerBox(row.stats.broker, row.stats.address))
-        moved = f"{row.cells['received']} came" + (f", {row.cells['given']} given" if row.stats.given else "")
+        moved = f"{row.cells['received']} received" + (f", {row.cells['given']} forwarded" if row.stats.given else "")
         cells = {"mood": "good", "says": moved}
-        box.lines.append(DiagramLink(f"l{row.key}", "incoming", "in", "bridges to us", "", cells))
+        box.links.append(DiagramLink(f"l{row.key}", "incoming", "in", "incoming bridge", "", cells))
     for member in cluster.members if cluster else ():
         if member.state is MemberState.SELF:
             continue
         box = boxes.setdefault(member.name, BrokerBox(member.name, member.address))
         box.is_left, box.in_cluster, box.is_master = False, True, member.is_master
-        box.lines.append(_member_link(member, sees_all))
+        box.links.append(_member_link(member, sees_all))
     return sorted(boxes.values(), key=lambda each: (each.name or each.address).lower())
 
 
@@ -271,9 +271,9 @@ def _bridge_links(card: ConnectorCard, row: BridgeConnectionRow) -> Iterator[Dia
 
 
 def _member_link(member: MemberStatus, sees_all: bool) -> DiagramLink:
-    """The link to another broker of the cluster; `taken` is a sum over all destinations."""
+    """Describe the link to a cluster member; `taken` is a sum over all destinations."""
     is_up = member.state is MemberState.UP
-    says = f"{number_format.format_integer(member.taken)} taken" if is_up and sees_all else str(member.state)
+    says = f"{number_format.format_integer(member.taken)} received" if is_up and sees_all else str(member.state)
     return DiagramLink(
         f"m{member.name}", "cluster", "both", "cluster", "", {"mood": MEMBER_MOODS[member.state], "says": says}
     )
@@ -284,6 +284,6 @@ def _datetime_of(ms: int) -> datetime | None:
 
 
 def configured_properties(definition: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What a connector was told, by ActiveMQ's names, in the order of its definition; no secrets."""
+    """Return the properties that are set, by ActiveMQ's names, in the order of the definition; no secrets."""
     options = definition.get("options", {})
     return [(name, "set" if value is None else str(value)) for name, value in options.items()]

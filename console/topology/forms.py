@@ -1,4 +1,4 @@
-"""The form of a network connector: where it leads, what may cross, and every property with its default. Pure."""
+"""The form of a network connector: remote URI, allowed destinations, and all properties with defaults. Pure."""
 
 from __future__ import annotations
 
@@ -11,62 +11,67 @@ from brokerapp.model.destination import Destination
 from brokerapp.network.options.definition import SECRETS, write_destination
 from brokerapp.network.options.options import ATTRIBUTES, ConnectorOptions
 
-#: The lists of destinations: field, ActiveMQ's name, what it does.
+#: The lists of destinations: field, ActiveMQ's name, explanation.
 LISTS = (
-    ("dynamically_included", "dynamicallyIncludedDestinations", "only these cross, where there is demand; none: all"),
-    ("statically_included", "staticallyIncludedDestinations", "these cross whoever consumes"),
-    ("excluded", "excludedDestinations", "these never cross"),
+    ("dynamically_included", "dynamicallyIncludedDestinations", "Forwarded on demand. Empty: all destinations."),
+    ("statically_included", "staticallyIncludedDestinations", "Always forwarded, independent of consumers."),
+    ("excluded", "excludedDestinations", "Never forwarded."),
 )  # fmt: skip
-#: What each property does, in the order of the form; `userName` and `password` are fields of their own.
+#: Explanation of each property, in the order of the form; `userName` and `password` have fields of their own.
 PROPERTY_HELP = {
-    "duplex": "messages come back over the same connection, for consumers here",
-    "messageTTL": "brokers a message may cross; -1: as many as there are",
-    "consumerTTL": "brokers away consumers may be to count as demand; -1: any number",
-    "autoStart": "has its bridges when the broker starts",
-    "dynamicOnly": "durable subscriptions count only while somebody consumes them",
-    "conduitSubscriptions": "consumers there that want the same are one subscription here",
-    "conduitNetworkQueueSubscriptions": "the same of consumers of queues behind other brokers",
-    "conduitSelectors": "their selectors are joined by OR, where they are one",
-    "decreaseNetworkConsumerPriority": "consumers here come first",
-    "consumerPriorityBase": "the priority with which a bridge consumes, then",
-    "prefetchSize": "messages on their way at a time",
-    "suppressDuplicateQueueSubscriptions": "of several ways to a consumer of a queue one is used",
-    "suppressDuplicateTopicSubscriptions": "the same of topics",
-    "bridgeTempDestinations": "replies to temporary destinations cross",
-    "useVirtualDestSubs": "consumers of virtual destinations' queues there count as demand",
-    "staticBridge": "only what is included statically crosses",
-    "excludeStatic": "exclusion holds for what is included statically, too",
-    "alwaysSyncSend": "non-persistent messages are confirmed, too",
-    "useCompression": "bodies are compressed on their way, where they get shorter",
-    "advisoryForFailedForward": "listeners are told of messages that the other broker refuses",
-    "destinationFilter": "advisories that are heard, instead of those of all consumers",
+    "duplex": "Also forwards remote messages to consumers of this broker, over the same connection.",
+    "messageTTL": "Maximum number of bridges that a message may cross. -1: unlimited.",
+    "consumerTTL": "Maximum distance of consumers that count as demand, in bridges. -1: unlimited.",
+    "autoStart": "Opens its bridges when the broker starts.",
+    "dynamicOnly": "Durable subscriptions count as demand only while online.",
+    "conduitSubscriptions": "Combines remote consumers of a destination into one subscription.",
+    "conduitNetworkQueueSubscriptions": "Also combines queue consumers behind other brokers.",
+    "conduitSelectors": "Combines the selectors of combined consumers with OR.",
+    "decreaseNetworkConsumerPriority": "Prefers consumers of this broker.",
+    "consumerPriorityBase": "Priority of the bridge, if local consumers are preferred.",
+    "prefetchSize": "Maximum number of in-flight messages.",
+    "suppressDuplicateQueueSubscriptions": "Uses one of several paths to a queue consumer.",
+    "suppressDuplicateTopicSubscriptions": "Uses one of several paths to a topic subscriber.",
+    "bridgeTempDestinations": "Forwards messages to temporary destinations, such as replies.",
+    "useVirtualDestSubs": "Remote consumers of virtual destinations count as demand.",
+    "staticBridge": "Forwards only the statically included destinations.",
+    "excludeStatic": "Applies exclusions to statically included destinations, too.",
+    "alwaysSyncSend": "Confirms non-persistent messages, too.",
+    "useCompression": "Compresses bodies if that makes them smaller.",
+    "advisoryForFailedForward": "Sends an advisory for messages that the remote broker refuses.",
+    "destinationFilter": "Consumer advisories to subscribe to. Empty: those of all consumers.",
 }
 _ACCOUNT = ("userName", "password")
-#: Another account for the other broker, which a file may give: the form leaves it as it is.
+#: Another account for the remote broker from a configuration file: not editable.
 _NOT_EDITABLE = ("remoteUserName", "remotePassword")
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectorProperty:
-    """One property as the form shows it."""
+    """A property of a connector as the form shows it."""
 
     name: str
     explanation: str
-    value: str  #: "": its default
+    value: str  #: "": the default
     default: str
     is_switch: bool
+
+    @property
+    def opposite(self) -> str:
+        """Return the value of a switch that is not its default."""
+        return "false" if self.default == "true" else "true"
 
 
 @dataclass(slots=True)
 class ConnectorForm:
-    """What the form holds, as text."""
+    """The values of the form, as text."""
 
     name: str = ""
     uri: str = ""
-    lists: dict[str, str] = None  #: by field: a destination a line
+    lists: dict[str, str] = None  #: by field: one destination per line
     options: dict[str, str] = None  #: by ActiveMQ's name
     user: str = ""
-    password: str = ""  #: "": as it is
+    password: str = ""  #: "": unchanged
     has_password: bool = False
 
     def __post_init__(self) -> None:
@@ -74,7 +79,7 @@ class ConnectorForm:
 
     @staticmethod
     def of(definition: Mapping[str, Any]) -> ConnectorForm:
-        """That of a connector there is."""
+        """Fill the form from an existing connector."""
         options = dict(definition.get("options", {}))
         user, has_password = options.pop("userName", ""), "password" in options
         for name in SECRETS:
@@ -84,7 +89,7 @@ class ConnectorForm:
 
     @staticmethod
     def read(data: Mapping[str, str], former: Mapping[str, Any] | None = None) -> ConnectorForm:
-        """What was posted; the name of one there is stays."""
+        """Read submitted values; the name of an existing connector cannot change."""
         options = {
             name: data.get(f"option-{name}", "").strip() for name in ATTRIBUTES if name not in _ACCOUNT + _NOT_EDITABLE
         }
@@ -98,7 +103,7 @@ class ConnectorForm:
         return made
 
     def definition(self, former: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """As NetworkConnector.to_json has it; what the form does not show stays. Raises RequestRefused."""
+        """Return the definition as NetworkConnector.to_json; hidden settings are unchanged. Raises RequestRefused."""
         kept = dict(former.get("options", {})) if former else {}
         kept = {name: value for name, value in kept.items() if name not in ATTRIBUTES or name in _NOT_EDITABLE}
         options = kept | self.options
@@ -117,12 +122,12 @@ class ConnectorForm:
 
     @property
     def shown_lists(self) -> list[tuple[str, str, str, str]]:
-        """The lists: field, name, explanation, text."""
+        """Return the lists of destinations: field, name, explanation, text."""
         return [(field, name, text, self.lists.get(field, "")) for field, name, text in LISTS]
 
     @property
     def properties(self) -> list[ConnectorProperty]:
-        """Every property with what is set."""
+        """Return all properties with their values."""
         defaults = {each.name: each.default for each in fields(ConnectorOptions)}
         found = []
         others = {name: "" for name in ATTRIBUTES if name not in (*PROPERTY_HELP, *_ACCOUNT, *_NOT_EDITABLE)}
@@ -136,7 +141,7 @@ class ConnectorForm:
 
     @property
     def changed(self) -> int:
-        """How many properties are not at their default."""
+        """Return the number of properties that are not at their default."""
         return len(self.options)
 
 

@@ -1,4 +1,4 @@
-"""Topology: this broker among others, its network connectors, and why a message did not cross."""
+"""Show nodes, network connectors and cluster of the broker; change connectors; diagnose forwarding."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from console.topology.diagram import build_diagram, configured_properties, conne
 from console.topology.forms import LISTS, ConnectorForm
 from console.topology.node_facts import NodeSummary
 
-#: What is done to a connector, in words.
-ACTION_RESULTS = {"start": "is started", "stop": "is stopped"}
+#: What happened to a connector after an action.
+ACTION_RESULTS = {"start": "started", "stop": "stopped"}
 
 
 @require_GET
 @permission_required(Verb.SEE)
 def topology(request: HttpRequest) -> HttpResponse:
-    """The picture, the connectors, bridges of others, the cluster, and the nodes."""
+    """Show the broker diagram, connectors, incoming bridges, the cluster and the nodes."""
     picture = mirror().current()
     sees_all = visible(request.user) is everything
     found = build_diagram(settings.SLUICE.broker_name, picture.nodes, picture.cluster, sees_all)
     context = {
-        "drawn": found, "trouble": picture.trouble, "sees_all": sees_all,
+        "diagram": found, "trouble": picture.trouble, "sees_all": sees_all,
         "nodes": [NodeSummary(each) for each in picture.nodes],
-        "standings": [(NodeSummary(each), found.standings[each.node]) for each in picture.nodes],
+        "node_rows": [(NodeSummary(each), found.standings[each.node]) for each in picture.nodes],
         **cluster_context(cluster_now(), sees_all),
     }  # fmt: skip
     return render(request, "topology/topology.html", context)
@@ -47,7 +47,7 @@ def topology(request: HttpRequest) -> HttpResponse:
 @require_GET
 @permission_required(Verb.SEE)
 def connector(request: HttpRequest, connector: str) -> HttpResponse:
-    """One connector: its ways, what was set, for whom it consumes, and why a message did not cross."""
+    """Show a connector: its bridges, configuration and subscriptions, and the forwarding diagnosis."""
     name = connector
     found = connector_changes.get_connector_or_404(name, connector_changes.network_stats())
     sees, knows = visible(request.user), pattern_filter(request.user)
@@ -68,7 +68,7 @@ def connector(request: HttpRequest, connector: str) -> HttpResponse:
 
 
 def _visible_patterns(texts: Any, knows: Any) -> tuple[list[str], int]:
-    """Patterns one may know of, and how many others there are."""
+    """Return the patterns that the user may see, and the number of others."""
     shown = [each for each in texts if knows(Destination.parse(each))]
     return shown, len(texts) - len(shown)
 
@@ -93,7 +93,7 @@ def _diagnosis_context(
 @require_http_methods(["GET", "POST"])
 @permission_required(Verb.BRIDGE)
 def edit(request: HttpRequest, connector: str = "") -> HttpResponse:
-    """Make a connector, or change one; it takes effect at once."""
+    """Create or change a connector. It takes effect immediately."""
     require_everywhere(request, Verb.BRIDGE)
     former = (
         connector_changes.get_connector_or_404(connector, connector_changes.network_stats()).definition
@@ -105,7 +105,7 @@ def edit(request: HttpRequest, connector: str = "") -> HttpResponse:
         form = ConnectorForm.read(request.POST, former)
         try:
             connector_changes.put_connector(request, form.definition(former), is_new=former is None)
-            messages.success(request, f"The connector {form.name} is in force.")
+            messages.success(request, f"Connector {form.name} saved.")
             return redirect("connector", connector=form.name)
         except StoreUnavailable:
             raise
@@ -120,9 +120,9 @@ def edit(request: HttpRequest, connector: str = "") -> HttpResponse:
 def switch(request: HttpRequest, connector: str, action: str) -> HttpResponse:
     """Start or stop a connector."""
     if action not in ("start", "stop"):
-        raise Http404(f"A connector knows no {action!r}.")
+        raise Http404(f"Unknown connector action {action}.")
     connector_changes.switch_connector(request, connector, action)
-    messages.success(request, f"The connector {connector} {ACTION_RESULTS[action]}.")
+    messages.success(request, f"Connector {connector} {ACTION_RESULTS[action]}.")
     return (
         redirect("topology") if request.POST.get("back") == "topology" else redirect("connector", connector=connector)
     )
@@ -131,12 +131,12 @@ def switch(request: HttpRequest, connector: str, action: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @permission_required(Verb.BRIDGE)
 def remove(request: HttpRequest, connector: str) -> HttpResponse:
-    """Have a connector no more: its name is typed first."""
+    """Remove a connector, after its name was entered as confirmation."""
     require_everywhere(request, Verb.BRIDGE)
     found = connector_changes.get_connector_or_404(connector, connector_changes.network_stats())
     if request.method == "POST" and request.POST.get("typed") == connector:
         connector_changes.switch_connector(request, connector, "remove")
-        messages.success(request, f"The connector {connector} is gone. What its bridges held is back in its queues.")
+        messages.success(request, f"Connector {connector} removed. In-transit messages were requeued.")
         return redirect("topology")
     context = {"card": connector_card(found), "failed": request.method == "POST"}
     return render(request, "topology/connector_remove.html", context, status=400 if context["failed"] else 200)

@@ -101,6 +101,6 @@ def made(page: Page, site) -> list[str]:
     job = page.url.removeprefix(site.url)
     page.goto(site.url + reverse("new-definition", args=["virtualTopic"]))
     page.get_by_label("Topics").fill("Axe.>")
-    page.get_by_role("button", name="Keep as a draft").click()
+    page.get_by_role("button", name="Save as draft").click()
     page.wait_for_url("**/routing/drafts/*/")
     return [job, page.url.removeprefix(site.url), reverse("overview"), reverse("queues"), reverse("routing")]

@@ -113,7 +113,7 @@ def test_keys_go_from_row_to_row_and_select_one(page_of, site, client):
     expect(page.get_by_label("Filter by name")).to_be_focused()
     page.goto(f"{site.url}/routing/?view=table")
     page.keyboard.press("j")  # the name of such a row leads nowhere, its first link does
-    expect(page.get_by_role("link", name="Picture").nth(1)).to_be_focused()
+    expect(page.get_by_role("link", name="Graph").nth(1)).to_be_focused()
     page.goto(f"{site.url}/reports/")
     page.keyboard.press("j")
     expect(page.locator("article.report-card").first.get_by_role("link").first).to_be_focused()

@@ -34,7 +34,7 @@ def test_an_admin_defines_a_virtual_topic_with_the_keyboard_and_another_one_sees
     expect(page).to_have_url(f"{site.url}/routing/")
     tab_to(page, "New definition")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="What should happen to messages?")).to_be_visible()
+    expect(page.get_by_role("heading", name="New definition")).to_be_visible()
     tab_to(page, "Virtual topic")
     page.keyboard.press("Enter")
 
@@ -48,11 +48,11 @@ def test_an_admin_defines_a_virtual_topic_with_the_keyboard_and_another_one_sees
     page.keyboard.type("App.*.")
     expect(page.locator("#match-prefix")).to_contain_text("2 consumer queues match")
     expect(page.locator("#check")).to_contain_text('<virtualTopic name="Trade.&gt;" prefix="App.*."/>')
-    tab_to(page, "Each copy says")
+    tab_to(page, "Set original destination")
     page.keyboard.press("Space")
-    expect(page.locator("#check")).to_contain_text("a retry from the dead-letter queue")
+    expect(page.locator("#check")).to_contain_text("a dead letter is resubmitted")
     page.keyboard.press("Space")
-    expect(page.locator("#check")).not_to_contain_text("a retry from the dead-letter queue")
+    expect(page.locator("#check")).not_to_contain_text("a dead letter is resubmitted")
     picture(page, "journey-define")
     judge(page)
     tab_to(page, "Apply now")
@@ -80,7 +80,7 @@ def test_an_admin_defines_a_virtual_topic_with_the_keyboard_and_another_one_sees
     page.keyboard.press("ArrowRight")
     assert page.evaluate(IS_FOCUSED, "queue App."), "arrow keys go along the ways"
     page.keyboard.press("Enter")
-    expect(page.get_by_label("What is looked at")).to_contain_text("Trade.Orders")
+    expect(page.get_by_label("Selection")).to_contain_text("Trade.Orders")
 
     tab_to(page, "Undo")
     page.keyboard.press("Enter")

@@ -31,7 +31,7 @@ class ReportSection:
 
     @property
     def fresh(self) -> datetime | None:
-        """Return the moment up to which all traffic was recorded when it was made, if the window ends later."""
+        """The moment up to which all traffic was recorded when it was made, if the window ends later."""
         us = (self.result or {}).get("freshness_us")
         if us is None or us >= self.result["window"]["until_us"]:
             return None
@@ -49,12 +49,12 @@ class ReportSection:
 
     @property
     def window(self) -> tuple[datetime, datetime] | None:
-        """Return the stretch of time it is about."""
+        """The stretch of time it is about."""
         return None if self.result is None else run_service.window_of(self.result)
 
 
 def sections_of(edition: Edition) -> list[ReportSection]:
-    """Return the parts of an edition, in the order of its report."""
+    """The parts of an edition, in the order of its report."""
     return [
         ReportSection(
             run,

@@ -21,7 +21,7 @@ def delta(before: Cells, now: Cells) -> Cells:
 
 
 def merge_delta(before: Cells, changed: Cells) -> Cells:
-    """Merge a delta into the cells that a tab knows."""
+    """What a tab knows after it got a delta."""
     after = dict(before)
     for name, value in changed.items():
         old = after.get(name)

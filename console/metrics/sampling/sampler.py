@@ -80,7 +80,7 @@ class MetricsSampler:
             await asyncio.sleep(FINE.step - time.time() % FINE.step)
 
     async def round(self, now: float) -> None:
-        """Record a sample and evaluate alert rules, if this process holds the lease."""
+        """One round, if the watch is ours."""
         was_on_duty = self.on_duty
         self.on_duty = await self._door.admin.lease(LEASE, self.holder, LEASE_MS)
         if not self.on_duty:

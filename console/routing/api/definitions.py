@@ -1,4 +1,4 @@
-"""Definitions: virtual topics, composites, mirrored queues and policies, in versions."""
+"""REST operations on definitions: virtual topics, composites, mirrored queues and policies, in versions."""
 
 from __future__ import annotations
 
@@ -18,19 +18,18 @@ from console.access.permissions import pattern_filter
 from console.access.roles import Verb
 from console.api.common.inputs import Count, RequestBody
 from console.api.common.operations import operation
-from console.audit import trail
 from console.broker.gateway import gateway
 from console.routing.definitions.changes import diff_definitions
+from console.routing.definitions.publishing import apply
 from console.routing.definitions.versions import DefinitionVersion, redact_comments
 from console.routing.definitions.visibility import restore_hidden, visible_definitions
-from console.routing.drafts.actions import require_apply_permission
 from console.routing.views.xml_files import MAX_FILE, merge_definitions
 
 router = Router(tags=["routing"])
 
 
 class DefinitionsOut(Schema):
-    """Definitions at a version, each as the broker keeps it."""
+    """All definitions at a version, in the broker's format."""
 
     version: int
     definitions: dict[str, Any]
@@ -38,15 +37,15 @@ class DefinitionsOut(Schema):
 
 
 class DefinitionsIn(RequestBody):
-    """Definitions to put in force."""
+    """Definitions to apply."""
 
-    definitions: dict[str, Any] = Field(description="All of them, as they were read and then changed")
-    version: Count = Field(description="The version they were derived from: another one by now is a conflict")
+    definitions: dict[str, Any] = Field(description="All definitions: as read, with the changes")
+    version: Count = Field(description="Version that they were derived from; a conflict if another one is active")
     comment: str = ""
 
 
 class DefinitionsDiffOut(Schema):
-    """What would change."""
+    """Ids of the definitions that would change."""
 
     added: list[str]
     changed: list[str]
@@ -54,7 +53,7 @@ class DefinitionsDiffOut(Schema):
 
 
 class VersionOut(Schema):
-    """One version."""
+    """A version in the history of definitions."""
 
     version: int
     author: str
@@ -67,11 +66,11 @@ class XmlImportIn(RequestBody):
 
     xml: str = Field(max_length=MAX_FILE)
     mode: Literal["merge", "replace"] = "merge"
-    apply: bool = Field(False, description="Else only the report, and what would change")
+    apply: bool = Field(False, description="Apply the definitions; otherwise only report")
 
 
 class XmlImportOut(Schema):
-    """What was taken and what was not, line by line; the version when it was applied."""
+    """The outcome of each element, the changes, and the version if they were applied."""
 
     report: list[dict[str, Any]]
     difference: DefinitionsDiffOut
@@ -80,22 +79,21 @@ class XmlImportOut(Schema):
 
 @operation(router, "GET", "", Verb.SEE, response=DefinitionsOut)
 def get_definitions(request: HttpRequest, version: Count | None = None) -> Any:
-    """The definitions in force, or as they stood at a version."""
+    """Get the active definitions, or those of a version."""
     return _definitions_out(request, gateway().definitions(version))
 
 
 @operation(router, "PUT", "", Verb.ROUTE, response=DefinitionsOut)
 def apply_definitions(request: HttpRequest, wanted: DefinitionsIn) -> Any:
-    """Put definitions in force on all nodes, if the version they were derived from still is."""
-    proposed = restore_hidden(
-        read_definitions(wanted.definitions), gateway().definitions(), pattern_filter(request.user)
-    )
-    return _apply(request, "apply", proposed, wanted.version, wanted.comment)
+    """Apply definitions on all nodes, if the version that they were derived from is still active."""
+    current = gateway().definitions()
+    proposed = restore_hidden(read_definitions(wanted.definitions), current, pattern_filter(request.user))
+    return _apply(request, "apply", current, proposed, wanted.version, wanted.comment)
 
 
 @operation(router, "POST", "/check", Verb.DRAFT, response=DefinitionsDiffOut)
 def check_definitions(request: HttpRequest, wanted: DefinitionsIn) -> Any:
-    """Whether definitions can work, and what they would change; nothing is changed."""
+    """Validate definitions and list their changes. Nothing is applied."""
     current = gateway().definitions()
     proposed = restore_hidden(read_definitions(wanted.definitions), current, pattern_filter(request.user))
     gateway().check(proposed)
@@ -104,21 +102,21 @@ def check_definitions(request: HttpRequest, wanted: DefinitionsIn) -> Any:
 
 @operation(router, "GET", "/history", Verb.SEE, response=list[VersionOut])
 def list_versions(request: HttpRequest, limit: Count = 50) -> Any:
-    """Versions of the definitions, newest first."""
+    """List versions of the definitions, newest first."""
     found = [DefinitionVersion.of(each) for each in gateway().history(limit=max(1, min(limit, 500)))]
     return [_version_out(each) for each in redact_comments(found, pattern_filter(request.user))]
 
 
 @operation(router, "POST", "/revert/{int:version}", Verb.ROUTE, response=DefinitionsOut)
 def revert_definitions(request: HttpRequest, version: Count) -> Any:
-    """Put the definitions of a former version in force again, as a new version."""
+    """Apply the definitions of an earlier version again, as a new version."""
     former, current = gateway().definitions(version), gateway().definitions()
-    return _apply(request, "revert", former, current.version, f"Back to version {version}")
+    return _apply(request, "revert", current, former, current.version, f"Revert to version {version}")
 
 
 @operation(router, "GET", "/export", Verb.SEE)
 def export_definitions(request: HttpRequest) -> Any:
-    """The definitions in force as an activemq.xml."""
+    """Export the active definitions as an activemq.xml."""
     text = export_xml(
         visible_definitions(gateway().definitions(), pattern_filter(request.user)), settings.SLUICE.broker_name
     )
@@ -127,7 +125,7 @@ def export_definitions(request: HttpRequest) -> Any:
 
 @operation(router, "POST", "/import", Verb.ROUTE, response=XmlImportOut)
 def import_definitions_file(request: HttpRequest, wanted: XmlImportIn) -> Any:
-    """Read an activemq.xml: report what is taken, and apply it where that is wanted."""
+    """Import an activemq.xml: report the outcome of each element, and apply it if requested."""
     adds = wanted.mode == "merge"
     found, report = import_definitions(wanted.xml, adds=adds)
     current = gateway().definitions()
@@ -135,10 +133,12 @@ def import_definitions_file(request: HttpRequest, wanted: XmlImportIn) -> Any:
         merge_definitions(current, found) if adds else restore_hidden(found, current, pattern_filter(request.user))
     )
     proposed = replace(proposed, version=current.version)
-    gateway().check(proposed)
     version = None
     if wanted.apply:
-        version = _apply(request, "import", proposed, current.version, "Import of an ActiveMQ configuration")["version"]
+        comment = "Import of an ActiveMQ configuration"
+        version = _apply(request, "import", current, proposed, current.version, comment)["version"]
+    else:
+        gateway().check(proposed)
     return {
         "report": [asdict(each) for each in report],
         "difference": diff_ids(current, proposed),
@@ -146,19 +146,25 @@ def import_definitions_file(request: HttpRequest, wanted: XmlImportIn) -> Any:
     }
 
 
-def _apply(request: HttpRequest, action: str, proposed: Definitions, derived_from: int, comment: str) -> dict[str, Any]:
-    current = gateway().definitions()
-    require_apply_permission(request, diff_definitions(current, proposed))
-    with trail.recording(request, action, "definitions", before=to_json(current)) as change:
+def _apply(
+    request: HttpRequest, action: str, current: Definitions, proposed: Definitions, derived_from: int, comment: str
+) -> dict[str, Any]:
+    author = request.user.get_username()
+
+    def store() -> Definitions:
         if current.version != derived_from:
             raise DefinitionConflict(derived_from, current.version)
-        saved = gateway().define(replace(proposed, version=derived_from), request.user.get_username(), comment[:200])
-        change.after = to_json(saved)
+        return gateway().define(replace(proposed, version=derived_from), author, comment[:200])
+
+    saved = apply(
+        request, diff_definitions(current, proposed), store, action=action, object="definitions",
+        describe=lambda saved: to_json(saved or current),
+    )  # fmt: skip
     return _definitions_out(request, saved)
 
 
 def diff_ids(current: Definitions, proposed: Definitions) -> dict[str, list[str]]:
-    """Ids of what would change, by how: as Checked has them."""
+    """Return the ids of definitions that would be added, changed and removed."""
     found: dict[str, list[str]] = {"added": [], "changed": [], "removed": []}
     for each in diff_definitions(current, proposed):
         found["added" if each.what == "new" else each.what].append(each.id)
@@ -166,13 +172,13 @@ def diff_ids(current: Definitions, proposed: Definitions) -> dict[str, list[str]
 
 
 def read_definitions(data: dict[str, Any]) -> Definitions:
-    """Definitions that somebody sent. Raises DefinitionRefused, ConfigurationRefused."""
+    """Read submitted definitions. Raises DefinitionRefused, ConfigurationRefused."""
     try:
         return from_json(data)
     except BrokerError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ConfigurationRefused(f"definitions: not as GET answers them: {error!r}") from error
+        raise ConfigurationRefused(f"definitions: unknown format, use that of GET: {error!r}") from error
 
 
 def _version_out(version: DefinitionVersion) -> dict[str, Any]:

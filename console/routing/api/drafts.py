@@ -1,4 +1,4 @@
-"""Drafts of the routing: begun, changed, compared with what is in force, asked for, applied, dropped."""
+"""REST operations on drafts: create, change, compare with the active version, request approval, apply, discard."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from django.conf import settings
-from django.http import Http404, HttpRequest
-from django.shortcuts import get_object_or_404
+from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
@@ -24,35 +23,36 @@ from console.audit import trail
 from console.broker.gateway import gateway
 from console.routing.api.definitions import DefinitionsDiffOut, diff_ids, read_definitions
 from console.routing.definitions.changes import DefinitionChange, diff_definitions
+from console.routing.definitions.publishing import propose, require_draft_permission
 from console.routing.definitions.visibility import restore_hidden, visible_changes, visible_definitions
 from console.routing.definitions.xml_fragment import diff_files
 from console.routing.drafts import draft_service
-from console.routing.drafts.actions import STEPS, require_draft_permission
+from console.routing.drafts.actions import STEPS, get_draft_or_404
 from console.routing.drafts.models import Draft
-from console.routing.preview import draft_trials
+from console.routing.preview import what_if
 
 router = Router(tags=["routing"])
-#: Drafts that are looked through, the latest.
+#: Latest drafts that are searched.
 MAX_DRAFTS = 10_000
 
 
 class DraftIn(RequestBody):
-    """What a draft shall make of the routing."""
+    """A draft with the definitions that it proposes."""
 
     name: str = Field(min_length=1, max_length=draft_service.MAX_NAME)
-    definitions: dict[str, Any] = Field(description="All of them, as they were read and then changed")
-    version: Count = Field(description="The version they were derived from")
+    definitions: dict[str, Any] = Field(description="All definitions: as read, with the changes")
+    version: Count = Field(description="Version that they were derived from")
     remark: str = ""
 
 
 class WhatIfIn(RequestBody):
-    """How much recorded traffic a draft is tried on."""
+    """The time range of recorded traffic for a what-if run."""
 
-    window: str = draft_trials.DEFAULT_WINDOW
+    window: str = what_if.DEFAULT_WINDOW
 
 
 class RemarkOut(Schema):
-    """What somebody said or did."""
+    """A comment on a draft, or a step of it."""
 
     author: str
     time: datetime
@@ -61,7 +61,7 @@ class RemarkOut(Schema):
 
 
 class DraftOut(Schema):
-    """A draft. `changes` are definitions `before` and `after`, null where there is none; those that one may know of."""
+    """A draft. `changes` hold a definition `before` and `after`, or null; without those that the user must not know."""
 
     id: int
     name: str
@@ -76,14 +76,14 @@ class DraftOut(Schema):
 
     @staticmethod
     def resolve_changes(draft: Draft, context: Any) -> list[dict[str, Any]]:
-        """Without those that the asker may not know of."""
+        """Return the changes that the user may see."""
         return [
             each.to_json() for each in visible_changes(draft.read_changes(), pattern_filter(context["request"].user))
         ]
 
 
 class DraftPage(Schema):
-    """A page of drafts, the one that was changed last first."""
+    """A page of drafts, the last changed first."""
 
     items: list[DraftOut]
     total: int
@@ -92,24 +92,26 @@ class DraftPage(Schema):
 
 
 class DraftQuery(PageQuery):
-    """Which ones; empty: all."""
+    """A filter of drafts by their state; empty: all."""
 
     state: Literal["", "open", "asked", "applied", "dropped"] = ""
 
 
 class DraftDiffOut(Schema):
-    """How a draft stands to what is in force."""
+    """A draft compared with the active version."""
 
-    version: int = Field(description="In force")
+    version: int = Field(description="Active version")
     difference: DefinitionsDiffOut
-    clashes: list[str] = Field(description="Ids of what somebody else changed as well")
-    problem: str = Field(description="Why it cannot work")
+    clashes: list[str] = Field(description="Ids of definitions that another user changed, too")
+    problem: str = Field(description="Why it cannot be applied")
     can_apply: bool
-    lines: list[tuple[str, str]] = Field(description="Of the activemq.xml, with `+`, `-`, a blank, or `@` for a gap")
+    lines: list[tuple[str, str]] = Field(
+        description="Diff of the activemq.xml, with `+`, `-`, a blank, or `@` for a gap"
+    )
 
 
 class DraftStepIn(RequestBody):
-    """What goes with a step: a remark, a new name, or a definition and whose side of it shall stand."""
+    """Input of a step: a comment, a new name, or a definition and the side of its conflict to keep."""
 
     text: str = ""
     name: str = ""
@@ -127,7 +129,7 @@ def list_drafts(request: HttpRequest, query: Annotated[DraftQuery, Query()]) -> 
 
 @operation(router, "POST", "", Verb.DRAFT, response={201: DraftOut})
 def create_draft(request: HttpRequest, wanted: DraftIn) -> Any:
-    """Begin a draft; nothing is in force yet."""
+    """Create a draft. It is not applied."""
     changes = _read_changes(request, wanted)
     with trail.recording(request, "begin draft", wanted.name) as change:
         draft = draft_service.create_draft(
@@ -139,16 +141,16 @@ def create_draft(request: HttpRequest, wanted: DraftIn) -> Any:
 
 @operation(router, "GET", "/{int:draft_id}", Verb.SEE, response=DraftOut)
 def get_draft(request: HttpRequest, draft_id: int) -> Any:
-    """One draft."""
-    return _get_draft_or_404(request, draft_id)
+    """Get a draft."""
+    return get_draft_or_404(request, draft_id)
 
 
 @operation(router, "PUT", "/{int:draft_id}", Verb.DRAFT, response=DraftOut)
 def change_draft(request: HttpRequest, draft_id: int, wanted: DraftIn) -> Any:
-    """Give a draft other changes. What was asked for before has to be asked for again."""
-    draft = _get_draft_or_404(request, draft_id)
+    """Replace the changes of a draft. A requested approval has to be requested again."""
+    draft = get_draft_or_404(request, draft_id)
     known_ones = visible_changes(draft.read_changes(), pattern_filter(request.user))
-    others = [each for each in draft.read_changes() if each not in known_ones]  # stay as they are
+    others = [each for each in draft.read_changes() if each not in known_ones]  # stay unchanged
     changes = [*others, *_read_changes(request, wanted)]
     with trail.recording(request, "change draft", draft.name, before=draft.changes) as change:
         draft_service.replace_changes(draft, request.user.get_username(), changes, "changed", wanted.remark)
@@ -158,11 +160,9 @@ def change_draft(request: HttpRequest, draft_id: int, wanted: DraftIn) -> Any:
 
 @operation(router, "GET", "/{int:draft_id}/diff", Verb.SEE, response=DraftDiffOut)
 def diff_draft(request: HttpRequest, draft_id: int) -> Any:
-    """What a draft would change of what is in force, and what stands in its way."""
+    """Compare a draft with the active version, with its conflicts."""
     sees = pattern_filter(request.user)
-    found = draft_service.status_of(
-        visible_changes(_get_draft_or_404(request, draft_id).read_changes(), sees), gateway().definitions()
-    )
+    found = propose(visible_changes(get_draft_or_404(request, draft_id).read_changes(), sees), gateway().definitions())
     before, after = visible_definitions(found.current, sees), visible_definitions(found.proposed, sees)
     lines = diff_files(before, after, settings.SLUICE.broker_name) if not found.problem else []
     return {
@@ -176,16 +176,16 @@ def diff_draft(request: HttpRequest, draft_id: int) -> Any:
 
 @operation(router, "GET", "/{int:draft_id}/remarks", Verb.SEE, response=list[RemarkOut])
 def list_remarks(request: HttpRequest, draft_id: int) -> Any:
-    """What was said about a draft and done with it."""
-    return _get_draft_or_404(request, draft_id).remarks.all()
+    """List the activity of a draft: comments and steps."""
+    return get_draft_or_404(request, draft_id).remarks.all()
 
 
 @operation(router, "POST", "/{int:draft_id}/trials", Verb.ANALYSE, response={201: RunOut})
 def start_trial(request: HttpRequest, draft_id: int, wanted: WhatIfIn) -> Any:
-    """Try a draft on recorded traffic: a run of an analysis, whose result says what would have gone where."""
-    draft = _get_draft_or_404(request, draft_id)
+    """Start a what-if analysis: replay recorded traffic against a draft."""
+    draft = get_draft_or_404(request, draft_id)
     with trail.recording(request, "try draft", draft.name) as change:
-        run = draft_trials.start_draft_run(draft, wanted.window, request.user.get_username())
+        run = what_if.start_draft_run(draft, wanted.window, request.user.get_username())
         change.after = {"run": str(run.id), "window": run.request["window"], "revision": draft.revision}
     return Status(201, run)
 
@@ -195,16 +195,9 @@ def step_draft(
     request: HttpRequest, draft_id: int,
     what: Literal["apply", "ask", "return", "drop", "remark", "rename", "leave-out", "resolve"], said: DraftStepIn,
 ) -> Any:  # fmt: skip
-    """Apply a draft, ask for it, return, drop, rename it, remark on it, leave a change out, or resolve a clash."""
-    draft = _get_draft_or_404(request, draft_id)
+    """Apply, discard or rename a draft, request approval or changes, comment, remove a change, resolve a conflict."""
+    draft = get_draft_or_404(request, draft_id)
     STEPS[what](request, draft, said.model_dump())
-    return draft
-
-
-def _get_draft_or_404(request: HttpRequest, draft_id: int) -> Draft:
-    draft = get_object_or_404(Draft, pk=draft_id)
-    if not draft_service.is_visible(draft, pattern_filter(request.user)):
-        raise Http404("There is no such draft.")
     return draft
 
 
@@ -214,6 +207,6 @@ def _read_changes(request: HttpRequest, wanted: DraftIn) -> list[DefinitionChang
         base, restore_hidden(read_definitions(wanted.definitions), base, pattern_filter(request.user))
     )
     if not changes:
-        raise DefinitionRefused(f"these definitions are those of version {wanted.version}: the draft changes nothing")
+        raise DefinitionRefused(f"the draft contains no changes from version {wanted.version}")
     require_draft_permission(request, changes)
     return changes

@@ -1,4 +1,4 @@
-"""Trying out routing: the way a message would take, and what a selector says of it. Nothing is sent."""
+"""REST operations that preview routes, test selectors and list routing issues. Nothing is sent."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ router = Router(tags=["routing"])
 
 
 class SampleMessageIn(RequestBody):
-    """A message that nobody sends."""
+    """A message that is not sent."""
 
     destination: str
     headers: dict[str, str] = {}
     body: str = Field("", max_length=MAX_BODY)
 
     def sample_message(self) -> SampleMessage:
-        """As the pages have it."""
+        """Return the message as pages have it."""
         return SampleMessage(self.destination, body=self.body, values=self.headers)
 
 
 class RoutePreviewIn(SampleMessageIn):
-    """A message whose way is asked for."""
+    """A message to preview the route of."""
 
-    draft: Count | None = Field(None, description="By whose definitions; without: by those in force")
+    draft: Count | None = Field(None, description="Draft whose definitions to use; without: the active definitions")
 
 
 class ClauseOut(Schema):
-    """A condition, what it comes to (null: unknown), why, and the conditions it is made of."""
+    """A condition with its value (null: unknown), the reason, and its parts."""
 
     text: str
     value: bool | None
@@ -54,7 +54,7 @@ class ClauseOut(Schema):
 
 
 class RouteStepOut(Schema):
-    """What applied at a destination, to where, and what came of it."""
+    """A step of a route: the definition that applied, its target and the result."""
 
     at: str
     target: str
@@ -67,7 +67,7 @@ class RouteStepOut(Schema):
 
 
 class RouteTargetOut(Schema):
-    """Where a copy comes to in the end."""
+    """A destination that receives a copy."""
 
     destination: str
     seen_as: str
@@ -76,33 +76,33 @@ class RouteTargetOut(Schema):
 
 
 class RouteOut(Schema):
-    """A message's way."""
+    """The route of a message."""
 
     steps: list[RouteStepOut]
     places: list[RouteTargetOut]
-    unnamed: int = Field(description="Places beside these, which you may not see")
-    untold: int = Field(description="Steps that are left out")
+    unnamed: int = Field(description="Number of further targets, hidden (no permission)")
+    untold: int = Field(description="Number of steps left out")
     problem: str
 
 
 class SelectorTestIn(SampleMessageIn):
-    """A selector, and the message it is tried on."""
+    """A selector and the message to test it on."""
 
     destination: str = ""
     selector: str
-    strict: bool = Field(False, description="Typed as ActiveMQ does it")
+    strict: bool = Field(False, description="Do not convert text headers to numbers, as ActiveMQ")
 
 
 @operation(router, "POST", "/preview", Verb.SEE, response=RouteOut)
 def preview_route(request: HttpRequest, wanted: RoutePreviewIn) -> Any:
-    """The way a message would take; nothing is sent."""
+    """Preview the route of a message. Nothing is sent."""
     draft = (
         draft_service.get_open_draft(str(wanted.draft), pattern_filter(request.user))
         if wanted.draft is not None
         else None
     )
     if wanted.draft is not None and draft is None:
-        raise Http404(f"There is no open draft {wanted.draft}.")
+        raise Http404(f"No open draft {wanted.draft}.")
     found = route_test.preview_route(request, wanted.sample_message(), draft).preview
     places = [
         {"destination": str(e.destination), "seen_as": str(e.seen_as), "exists": e.exists, "sentence": e.sentence}
@@ -119,7 +119,7 @@ def preview_route(request: HttpRequest, wanted: RoutePreviewIn) -> Any:
 
 @operation(router, "POST", "/selector", Verb.SEE, response=ClauseOut)
 def test_selector(request: HttpRequest, wanted: SelectorTestIn) -> Any:
-    """What a selector says of a message: each clause true, false or unknown, and why."""
+    """Test a selector on a message: each clause is true, false or unknown, with the reason."""
     return clause_out(route_test.test_selector(wanted.selector, wanted.sample_message(), wanted.strict))
 
 
@@ -131,12 +131,13 @@ def _step_out(step: RouteStep) -> dict[str, Any]:
 
 
 def clause_out(clause: ClauseExplanation) -> dict[str, Any]:
+    """Return a clause as ClauseOut has it."""
     parts = list(map(clause_out, clause.clauses))
     return {"text": clause.text, "value": clause.value, "reason": clause.reason, "clauses": parts}
 
 
 class RoutingFindingOut(Schema):
-    """Something of the routing that nobody seems to need."""
+    """An unused, shadowed or ineffective routing definition."""
 
     sort: str
     title: str
@@ -148,11 +149,12 @@ class RoutingFindingOut(Schema):
 
 @operation(router, "GET", "/findings", Verb.SEE, response=list[RoutingFindingOut])
 def list_findings(request: HttpRequest) -> Any:
-    """What nobody seems to need: unread queues, rules that never match, targets that others shadow."""
+    """List unused, shadowed or ineffective routing definitions."""
     stats = visible_snapshot(mirror().current(), visible(request.user)).stats
-    definitions = visible_definitions(gateway().definitions(), pattern_filter(request.user))
     return [
         {"sort": each.kind.name.lower(), "title": each.title, "sentence": each.sentence, "definition": each.definition,
          "destination": str(each.destination) if each.destination else None, "urgent": each.is_urgent}
-        for each in find_routing_issues(definitions, stats)
+        for each in find_routing_issues(
+            visible_definitions(gateway().definitions(), pattern_filter(request.user)), stats
+        )
     ]  # fmt: skip

@@ -1,6 +1,6 @@
-"""Places: the destinations that a definition is about or names, and those it leads messages to by other names. Pure.
+"""Find the destinations that a definition names, and those that it sends messages to by other names. Pure.
 
-Who may put a definition in force must have the right at all of them: else a scope would end where a prefix begins.
+Applying a definition requires the permission at all of them: otherwise a prefix would bypass the scope of a role.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from brokerapp.model.destination import ANY_ELEMENT, ANY_REST, SEPARATOR, Destin
 from console.access.roles import Scope
 from console.routing.definitions.changes import Definition
 
-#: All there are.
+#: Patterns of all destinations.
 _EVERYTHING = Scope(ANY_REST).destinations
-#: What becomes of dead letters where nobody says: what of it a policy leaves as it is, leads nowhere new.
+#: The default of dead letters: a policy that does not change it adds no destination.
 _DEFAULT_STRATEGY = DeadLetterStrategy()
 
 
 def named_destinations(item: Definition | None) -> tuple[Destination, ...]:
-    """The destinations (or patterns) that it is about, and those that it says messages come to."""
+    """Return the destinations (or patterns) that a definition names, sources and targets."""
     match item:
         case VirtualTopic():
             return (Destination.topic(item.name), *map(Destination.queue, _consumer_queues(item)))
@@ -52,24 +52,24 @@ def named_destinations(item: Definition | None) -> tuple[Destination, ...]:
 
 
 def affected_destinations(item: Definition | None) -> tuple[Destination, ...]:
-    """All destinations (or patterns) where it changes what becomes of messages, or to which it leads any."""
+    """Return all destinations (or patterns) whose messages a definition affects, or that receive any from it."""
     more = (*_new_dead_letter_destinations(item), *_advisory_topics(item)) if isinstance(item, PolicyEntry) else ()
     return tuple(dict.fromkeys((*named_destinations(item), *more)))
 
 
 def widen_pattern(text: str) -> str:
-    """A pattern that matches every name which this text becomes when its wildcards, which need not be whole elements
-    as those of patterns are, stand for something."""
+    """Return a pattern that matches every name which this text may become, whose wildcards may be parts of elements,
+    unlike those of patterns."""
     elements: list[str] = []
     for each in text.split(SEPARATOR):
-        if ANY_REST in each:  # any number of elements: nothing is known of what follows
+        if ANY_REST in each:  # any number of elements: what follows is unknown
             return SEPARATOR.join((*elements, ANY_REST))
         elements.append(ANY_ELEMENT if ANY_ELEMENT in each else each)
     return SEPARATOR.join(elements)
 
 
 def _patterns_of_names(prefix: str, pattern: str, suffix: str) -> Iterator[str]:
-    """Patterns of what destinations that match a pattern are called with something before and behind their names."""
+    """Yield patterns of the names that destinations of a pattern have with a prefix and suffix."""
     whole = widen_pattern(prefix + pattern + suffix)
     yield whole
     shortest = pattern.removesuffix(SEPARATOR + ANY_REST)  # `A.>` matches `A` too, which becomes `Ax`, not `A.x`
@@ -91,12 +91,12 @@ def _named_dead_letter_queue(policy: PolicyEntry) -> tuple[Destination, ...]:
         return ()
     try:
         return (Destination.parse(strategy.dead_letter_queue),)
-    except InvalidDestination:  # nothing comes there
+    except InvalidDestination:  # receives no messages
         return ()
 
 
 def _new_dead_letter_destinations(policy: PolicyEntry) -> Iterator[Destination]:
-    """Where dead letters go by what a policy of individual dead-letter queues chooses."""
+    """Yield the individual dead-letter destinations of a policy, without those of the default."""
     strategy = policy.dead_letter
     if strategy is None or strategy.kind != "individual":
         return
@@ -105,9 +105,9 @@ def _new_dead_letter_destinations(policy: PolicyEntry) -> Iterator[Destination]:
         kind=strategy.kind,
         destination_per_durable_subscriber=strategy.destination_per_durable_subscriber,
     )
-    of_nobody = set(_individual_dead_letter_destinations(usual, policy.destination))
+    of_default = set(_individual_dead_letter_destinations(usual, policy.destination))
     yield from (
-        each for each in _individual_dead_letter_destinations(strategy, policy.destination) if each not in of_nobody
+        each for each in _individual_dead_letter_destinations(strategy, policy.destination) if each not in of_default
     )
 
 
@@ -125,7 +125,7 @@ def _individual_dead_letter_destinations(strategy: DeadLetterStrategy, source: D
 
 
 def _advisory_topics(policy: PolicyEntry) -> tuple[Destination, ...]:
-    """The advisory topics to which it copies whole messages; without their bodies they tell of events alone."""
+    """Return the advisory topics that receive whole messages; without bodies advisories report events only."""
     if not policy.include_body_for_advisory:
         return ()
     return (Destination.topic(topic_of(ANY_ELEMENT, policy.destination)),)

@@ -1,7 +1,7 @@
-"""Changes: what a draft does to the definitions, one definition at a time. Pure.
+"""Changes of single definitions: compare, merge, apply, and find conflicts. Pure.
 
-A change remembers what it was made from (`before`), so that a draft outlives what others change meanwhile: it is
-applied to the definitions in force then, and only where somebody changed the very same definition it clashes.
+A change stores the definition that it was derived from (`before`). Thus a draft can be applied after others have
+changed the definitions; only a change of the same definition is a conflict.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from brokerapp.model.definitions import (
     VirtualDestination,
 )
 
-#: What can be changed by itself. A Redelivery stands for its switches alone, without the policies in it.
+#: A definition that can be changed by itself. Here redelivery settings do not include their policies.
 Definition = VirtualDestination | PolicyEntry | RedeliveryPolicy | RedeliverySettings
-#: Id of the switches of redelivery, which are always there.
+#: Id of the redelivery settings, which always exist.
 REDELIVERY_SETTINGS_ID = "redelivery"
-#: Options of a policy that say what is recorded: whoever changes these needs a right of its own.
+#: Options of a policy that control trace recording: changing these requires a separate permission.
 RECORDING_OPTIONS = ("record_one_in", "record_properties")
 
 
 def id_of(item: Definition) -> str:
-    """What tells this item from all others."""
+    """Return the unique id of a definition."""
     return REDELIVERY_SETTINGS_ID if isinstance(item, RedeliverySettings) else item.id
 
 
 def kind_of(item: Definition) -> str:
-    """The name of the element that declares it."""
+    """Return the XML element that declares a definition."""
     match item:
         case PolicyEntry():
             return "policyEntry"
@@ -45,7 +45,7 @@ def kind_of(item: Definition) -> str:
 
 
 def definitions_by_id(definitions: Definitions) -> dict[str, Definition]:
-    """All that can be changed by itself, by id, in order."""
+    """Map ids to definitions, in order."""
     redelivery = definitions.redelivery
     every = (
         *definitions.virtual_destinations,
@@ -57,7 +57,7 @@ def definitions_by_id(definitions: Definitions) -> dict[str, Definition]:
 
 
 def collect_definitions(items: Iterable[Definition], version: int = 0) -> Definitions:
-    """The inverse of items_of."""
+    """Collect single definitions; the inverse of definitions_by_id."""
     virtual, policies, redeliveries, switches = [], [], [], RedeliverySettings()
     for each in items:
         match each:
@@ -74,12 +74,12 @@ def collect_definitions(items: Iterable[Definition], version: int = 0) -> Defini
 
 
 def definition_to_json(item: Definition | None) -> dict[str, Any] | None:
-    """Plain values: definitions that hold nothing else."""
+    """Write a definition as definitions that contain nothing else."""
     return None if item is None else to_json(collect_definitions([item]))
 
 
 def definition_from_json(data: Mapping[str, Any] | None) -> Definition | None:
-    """The inverse of item_to_json; raises DefinitionRefused."""
+    """Read a definition; the inverse of definition_to_json. Raises DefinitionRefused."""
     if data is None:
         return None
     found = definitions_by_id(from_json(data))
@@ -88,68 +88,68 @@ def definition_from_json(data: Mapping[str, Any] | None) -> Definition | None:
 
 
 def _recording_values(item: Definition | None) -> tuple:
-    """What it says of recording; nothing where it is about something else."""
+    """Return the recording options of a policy; None for each in other definitions."""
     return tuple(getattr(item, name, None) for name in RECORDING_OPTIONS)
 
 
 @dataclass(frozen=True, slots=True)
 class DefinitionChange:
-    """One definition as it was and as it shall be; None where there is none."""
+    """A definition before and after a change; None where there is none."""
 
     before: Definition | None
     after: Definition | None
 
     @property
     def id(self) -> str:
-        """Of what is changed: as it was called, or as it is called when it is new."""
+        """Return the id before the change, or of a new definition."""
         return id_of(self.before if self.before is not None else self.after)
 
     @property
     def what(self) -> str:
-        """`new`, `changed` or `removed`."""
+        """Return the kind of change: `new`, `changed` or `removed`."""
         return "new" if self.before is None else "removed" if self.after is None else "changed"
 
     @property
     def changes_recording(self) -> bool:
-        """Whether it changes what is recorded."""
+        """Whether it changes trace recording."""
         return _recording_values(self.before) != _recording_values(self.after)
 
     @property
     def changes_routing(self) -> bool:
-        """Whether it changes anything else. A policy that comes or goes does: it holds instead of others."""
+        """Whether it changes anything but recording. New and removed policies do: others apply instead."""
         if not isinstance(self.before, PolicyEntry) or not isinstance(self.after, PolicyEntry):
             return True
         before, after = (replace(each, **dict.fromkeys(RECORDING_OPTIONS)) for each in (self.before, self.after))
         return before != after
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Write a change as plain values."""
         return {"before": definition_to_json(self.before), "after": definition_to_json(self.after)}
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> DefinitionChange:
-        """The inverse of to_json; raises DefinitionRefused."""
+        """Read a change; the inverse of to_json. Raises DefinitionRefused."""
         return DefinitionChange(definition_from_json(data["before"]), definition_from_json(data["after"]))
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeConflict:
-    """A change that cannot be made as it stands: somebody else changed what it changes, to `theirs`."""
+    """A change of a definition that another user has changed to `theirs`."""
 
     change: DefinitionChange
     theirs: Definition | None
-    is_name_taken: bool = False  #: `theirs` is another definition, which has the name this one shall get
+    is_name_taken: bool = False  #: `theirs` is another definition with the new name
 
 
 def find_conflicts(current: Definitions, changes: Iterable[DefinitionChange]) -> list[ChangeConflict]:
-    """The changes that do not fit what is in force."""
+    """Find the changes that conflict with the active definitions."""
     items = definitions_by_id(current)
     return [clash for each in changes if (clash := _conflict_of(items, each)) is not None]
 
 
 def _conflict_of(items: Mapping[str, Definition], change: DefinitionChange) -> ChangeConflict | None:
     standing = items.get(change.id)
-    if standing == change.after:  # somebody did the same already, or it is gone already
+    if standing == change.after:  # the same change, or deletion, was made already
         return None
     if standing != change.before:
         return ChangeConflict(change, standing, is_name_taken=change.before is None)
@@ -159,7 +159,7 @@ def _conflict_of(items: Mapping[str, Definition], change: DefinitionChange) -> C
 
 
 def apply_changes(current: Definitions, changes: Iterable[DefinitionChange]) -> Definitions:
-    """The definitions with these changes, those that clash left out; what was changed keeps its place."""
+    """Return the definitions with these changes, except those in conflict; changed definitions keep their position."""
     items = definitions_by_id(current)
     for change in changes:
         if _conflict_of(items, change) is not None:
@@ -176,14 +176,14 @@ def apply_changes(current: Definitions, changes: Iterable[DefinitionChange]) -> 
 
 
 def diff_definitions(old: Definitions, new: Definitions) -> list[DefinitionChange]:
-    """What turns one set of definitions into another, in the order of the new one, removals last."""
+    """Return the changes from one set of definitions to another, in the order of the new one, removals last."""
     before, after = definitions_by_id(old), definitions_by_id(new)
     made = [DefinitionChange(before.get(id), each) for id, each in after.items() if before.get(id) != each]
     return made + [DefinitionChange(each, None) for id, each in before.items() if id not in after]
 
 
 def merge_change(changes: Iterable[DefinitionChange], new: DefinitionChange) -> list[DefinitionChange]:
-    """The changes of a draft with one more; what the draft changed before already is changed once."""
+    """Add a change to those of a draft; two changes of one definition become one."""
     changes = list(changes)
     earlier = next((each for each in changes if _continues(each, new)), None)
     whole = DefinitionChange(new.before if earlier is None else earlier.before, new.after)
@@ -192,7 +192,7 @@ def merge_change(changes: Iterable[DefinitionChange], new: DefinitionChange) -> 
 
 
 def _continues(earlier: DefinitionChange, new: DefinitionChange) -> bool:
-    """Whether the new change is about what the earlier one made, or puts something in the place of what it removed."""
+    """Whether the new change changes the result of the earlier one, or replaces what it removed."""
     if new.before is not None:
         return earlier.after is not None and id_of(earlier.after) == id_of(new.before)
     return earlier.after is None and new.after is not None and earlier.id == id_of(new.after)
@@ -201,10 +201,10 @@ def _continues(earlier: DefinitionChange, new: DefinitionChange) -> bool:
 def resolve_conflict(
     changes: Iterable[DefinitionChange], clash: ChangeConflict, *, keep: bool
 ) -> list[DefinitionChange]:
-    """The changes after a clash was decided: made from what stands now (`keep`), or given up."""
+    """Resolve a conflict: base the change on the active definition (`keep`), or drop it."""
     kept = DefinitionChange(clash.theirs, clash.change.after)
     mended = [kept] if keep and not clash.is_name_taken and kept.before != kept.after else []
-    if keep and clash.is_name_taken:  # take the place of the one that has the name
+    if keep and clash.is_name_taken:  # replace the definition that has the name
         mended = [DefinitionChange(clash.theirs, clash.change.after)]
         if clash.change.before is not None:
             mended.append(DefinitionChange(clash.change.before, None))

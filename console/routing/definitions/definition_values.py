@@ -1,4 +1,4 @@
-"""Facts: a definition as named values, so that two or three of them can be set side by side. Pure."""
+"""Describe definitions as named values, to compare two or three of them. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from brokerapp.model.definitions import (
 from brokerapp.model.destination import Destination
 from console.routing.definitions.changes import ChangeConflict, Definition, DefinitionChange, kind_of
 
-#: What kinds of definitions are called.
+#: Labels of the kinds of definitions.
 LABELS: dict[str, str] = {
     "virtualTopic": "Virtual topic",
     "compositeQueue": "Composite queue",
@@ -30,26 +30,26 @@ LABELS: dict[str, str] = {
 
 
 def title_of(item: Definition) -> str:
-    """What people call it."""
+    """Return the title of a definition."""
     match item:
         case VirtualTopic():
             return item.name
         case CompositeDestination():
             return item.destination.name
         case MirroredQueue():
-            return "every queue"
+            return "all queues"
         case PolicyEntry() | RedeliveryPolicy():
             return str(item.destination)
-    return "what becomes of messages that are given up"
+    return "Undeliverable messages"
 
 
 def label_of(item: Definition) -> str:
-    """Its kind in words."""
+    """Return the label of a definition's kind."""
     return LABELS[kind_of(item)]
 
 
 def values_of(item: Definition | None) -> dict[str, str]:
-    """All it says, by name, its defaults too; what is not said (None, nothing) is left out."""
+    """Return all values by name, defaults included, without empty ones."""
     return {} if item is None else dict(_iterate_values(item))
 
 
@@ -73,7 +73,7 @@ def _forward_target_values(legs: tuple[ForwardTarget, ...]):
     for leg in legs:
         seen[leg.destination] = seen.get(leg.destination, 0) + 1
         again = f" ({seen[leg.destination]})" if seen[leg.destination] > 1 else ""
-        yield f"forwardTo {leg.destination}{again}", leg.selector or "everything"
+        yield f"forwardTo {leg.destination}{again}", leg.selector or "all messages"
 
 
 def _text(value: Any) -> str:
@@ -82,18 +82,18 @@ def _text(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ChangeRow:
-    """One value as it was, as others made it (of clashes), and as it shall be; empty where it is not said."""
+    """A value before and after a change, and in a conflict that of the other user; empty if not set."""
 
     name: str
     was: str
     now: str
     theirs: str = ""
-    is_disputed: bool = False  #: both sides changed it, to different values
+    is_disputed: bool = False  #: both users changed it, to different values
 
 
 def change_rows(change: DefinitionChange) -> list[ChangeRow]:
-    """What a change changes."""
-    if change.before is None or change.after is None:  # new or gone: no list of defaults
+    """Return the values that a change changes."""
+    if change.before is None or change.after is None:  # new or removed: without defaults
         was, now = (non_default_values(item) if item is not None else {} for item in (change.before, change.after))
     else:
         was, now = values_of(change.before), values_of(change.after)
@@ -102,7 +102,7 @@ def change_rows(change: DefinitionChange) -> list[ChangeRow]:
 
 
 def conflict_rows(clash: ChangeConflict) -> list[ChangeRow]:
-    """What either side changed: base, theirs and mine."""
+    """Return the values that either user changed: base, draft and active."""
     was, now, theirs = values_of(clash.change.before), values_of(clash.change.after), values_of(clash.theirs)
     rows = []
     for name in dict.fromkeys((*was, *theirs, *now)):
@@ -113,14 +113,14 @@ def conflict_rows(clash: ChangeConflict) -> list[ChangeRow]:
 
 
 def non_default_values(item: Definition) -> dict[str, str]:
-    """What it says beyond the defaults, of its parts too; a part that says nothing beyond them is still named."""
+    """Return the values that differ from the defaults, also of nested records; a record of defaults is named."""
     said = _non_default_values(item)
     for each in fields(item):
         name, part = xml_spelling(each.name), getattr(item, each.name)
         if is_dataclass(part) and not isinstance(part, Destination):
             said = {known: value for known, value in said.items() if not known.startswith(f"{name}.")}
             own = _non_default_values(part) | ({"kind": part.kind} if hasattr(part, "kind") else {})
-            said |= {f"{name}.{inner}": value for inner, value in own.items()} or {name: "as by default"}
+            said |= {f"{name}.{inner}": value for inner, value in own.items()} or {name: "defaults"}
     return said
 
 

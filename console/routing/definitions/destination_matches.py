@@ -1,4 +1,4 @@
-"""Matching: which of the destinations that exist a definition is about, told while it is typed. Pure."""
+"""Find the existing destinations that a definition matches, while it is entered. Pure."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from brokerapp.model.stats_records import DestinationStats
 from console.routing.definitions.changes import Definition
 from console.ui.formatting.number_format import pluralize_count
 
-#: Names that are shown of those that match.
+#: Maximum names shown.
 MAX_NAMED = 8
 
 
 @dataclass(frozen=True, slots=True)
 class MatchedDestinations:
-    """Destinations of one sort that a definition meets: under which field of the form, in a sentence, by name."""
+    """Destinations that a definition matches, with the form field and a sentence to show."""
 
     field: str
     sentence: str
@@ -28,18 +28,18 @@ class MatchedDestinations:
 
     @property
     def shown(self) -> list[Destination]:
-        """The first of them."""
+        """Return the destinations that are shown."""
         return self.found[:MAX_NAMED]
 
     @property
     def hidden_count(self) -> int:
-        """How many are not named."""
+        """Return the number of destinations that are not shown."""
         return max(0, len(self.found) - MAX_NAMED)
 
 
 @dataclass(frozen=True, slots=True)
 class CompositeTarget:
-    """A target of a composite, and whether anything is there."""
+    """A target of a composite destination, and whether it exists."""
 
     destination: Destination
     sentence: str
@@ -47,7 +47,7 @@ class CompositeTarget:
 
 
 def match_destinations(item: Definition, existing: Iterable[Destination]) -> list[MatchedDestinations]:
-    """What a definition meets of the destinations that exist."""
+    """Find the existing destinations that a definition matches."""
     existing = sorted(existing)
     match item:
         case VirtualTopic():
@@ -61,22 +61,20 @@ def match_destinations(item: Definition, existing: Iterable[Destination]) -> lis
             return [MatchedDestinations("name", _source_sentence(item.destination, existing))]
         case MirroredQueue():
             queues = [each for each in existing if each.kind is DestinationKind.QUEUE]
-            return [
-                MatchedDestinations("prefix", f"{pluralize_count(len(queues), 'queue')} would be mirrored now", queues)
-            ]
+            return [MatchedDestinations("prefix", f"{pluralize_count(len(queues), 'queue')} would be mirrored", queues)]
         case PolicyEntry() | RedeliveryPolicy():
             return [match_pattern(item.destination, existing)]
     return []
 
 
 def match_pattern(pattern: Destination, existing: Iterable[Destination], field: str = "name") -> MatchedDestinations:
-    """The destinations that match a pattern."""
+    """Find the destinations that match a pattern."""
     found = [each for each in existing if each.kind is pattern.kind and matches(pattern.name, each.name)]
     return MatchedDestinations(field, _sentence(found, f"existing {pattern.kind}"), found)
 
 
 def matching_topics(pattern: str, existing: Iterable[Destination]) -> list[Destination]:
-    """The topics that a virtual topic is about: those of advisories never are."""
+    """Return the topics that a virtual topic matches; never advisory topics."""
     return [
         each
         for each in existing
@@ -85,7 +83,7 @@ def matching_topics(pattern: str, existing: Iterable[Destination]) -> list[Desti
 
 
 def composite_targets(item: Definition, stats: Mapping[Destination, DestinationStats]) -> list[CompositeTarget]:
-    """The targets of a composite, each with what is there now."""
+    """Return the targets of a composite destination with their present state."""
     if not isinstance(item, CompositeDestination):
         return []
     return [_composite_target(leg.destination, stats.get(leg.destination)) for leg in item.legs]
@@ -93,7 +91,7 @@ def composite_targets(item: Definition, stats: Mapping[Destination, DestinationS
 
 def _composite_target(destination: Destination, stats: DestinationStats | None) -> CompositeTarget:
     if stats is None:
-        return CompositeTarget(destination, "does not exist yet: it comes with the first message", exists=False)
+        return CompositeTarget(destination, "does not exist, created with the first message", exists=False)
     reads = pluralize_count(stats.ConsumerCount, "consumer" if destination.is_queue else "subscriber")
     held = f", {pluralize_count(stats.QueueSize, 'message')}" if destination.is_queue else ""
     return CompositeTarget(destination, f"exists: {reads}{held}", exists=True)
@@ -101,11 +99,11 @@ def _composite_target(destination: Destination, stats: DestinationStats | None) 
 
 def _source_sentence(destination: Destination, existing: list[Destination]) -> str:
     if destination in existing:
-        return f"this {destination.kind} exists: what is sent to it goes to the targets from then on"
-    return f"this {destination.kind} does not exist yet: it comes with the first message"
+        return f"existing {destination.kind}: new messages are forwarded to the targets"
+    return f"this {destination.kind} does not exist, created with the first message"
 
 
 def _sentence(found: list[Destination], noun: str) -> str:
     if not found:
-        return f"no {noun} matches yet"
+        return f"no {noun} matches"
     return f"{pluralize_count(len(found), noun)} {'matches' if len(found) == 1 else 'match'}"

@@ -1,4 +1,4 @@
-"""Which policy holds where: what each says, and how many destinations it matches and decides. Pure."""
+"""Count the destinations that each policy matches and applies to. Pure."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ Policy = PolicyEntry | RedeliveryPolicy
 
 @dataclass(frozen=True, slots=True)
 class PolicyRow:
-    """A policy with what it sets, and how many destinations it is for and decides."""
+    """A policy with its non-default settings and the number of destinations that it matches and applies to."""
 
     policy: Policy
     values: dict[str, str]
     matching_count: int
-    applied_count: int  #: of those: no more specific policy is for them
+    applied_count: int  #: of those: without a more specific policy
 
 
 def policy_rows(policies: Sequence[Policy], existing: list[Destination]) -> list[PolicyRow]:
-    """Each policy with the destinations it decides: the most specific entry wins, whole."""
+    """Return a row for each policy; only the most specific matching policy applies."""
     found = []
     for policy in policies:
         kind, own = policy.destination.kind, specificity(policy.destination.name)

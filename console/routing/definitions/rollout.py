@@ -1,4 +1,4 @@
-"""Reach: which nodes route by a version of the definitions, as each of them reports it."""
+"""Report which nodes have applied a version of the definitions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from console.broker.gateway import gateway
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """The live nodes by what they route by: the version in question, or another one (None: not reported)."""
+    """The running nodes that have applied a version, and those with another one (None: not reported)."""
 
     version: int
     current: tuple[str, ...]
@@ -22,19 +22,19 @@ class Rollout:
 
     @staticmethod
     def of(version: int, nodes: Iterable[NodeStatus]) -> Rollout:
-        """How far a version has got."""
+        """Compare the versions of the nodes with a version."""
         found = [(each.name, each.definitions) for each in nodes]
         current = tuple(name for name, routes_by in found if routes_by == version)
         return Rollout(version, current, tuple(each for each in found if each[1] != version))
 
     @property
     def is_complete(self) -> bool:
-        """Whether every live node routes by it; without any, none does."""
+        """Whether every running node has applied the version; false without nodes."""
         return bool(self.current) and not self.behind
 
     @property
     def sentence(self) -> str:
-        """What a page says of it."""
+        """Describe the rollout for a page."""
         if not self.current and not self.behind:
             return f"Version {self.version} is saved. No node is running; nodes apply it when they start."
         if self.is_complete:
@@ -49,11 +49,11 @@ def _node_version(name: str, routes_by: int | None) -> str:
 
 
 def rollout_of(version: int) -> Rollout:
-    """How far a version has got, by what the nodes report now."""
+    """Read from the nodes how far a version is applied."""
     return Rollout.of(version, gateway().nodes())
 
 
 def report_rollout(request: HttpRequest, version: int, done: str = "") -> None:
-    """Tell who applied a version what was done and how far it got."""
+    """Show a message to the user who applied a version: what was done and which nodes have applied it."""
     reach = rollout_of(version)
     (messages.success if reach.is_complete else messages.warning)(request, f"{done} {reach.sentence}".strip())

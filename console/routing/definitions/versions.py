@@ -1,4 +1,4 @@
-"""Versions of the definitions that were in force, and whether the last one can still be undone."""
+"""Read the history of applied versions, and whether the last change can be undone."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from console.broker.gateway import gateway
 from console.routing.definitions.changes import diff_definitions
 from console.routing.definitions.visibility import visible_changes
 
-#: How long the last change can be undone with one click.
+#: Time in which the last change can be undone.
 UNDO_TIME = timedelta(minutes=10)
-#: What is said of a version to those who see nothing of what it changed.
-HIDDEN_COMMENT = "About other destinations"
+#: Comment of a version whose changes the user must not see.
+HIDDEN_COMMENT = "Hidden (no permission)"
 
 
 @dataclass(frozen=True, slots=True)
 class DefinitionVersion:
-    """One version of the definitions, as the history tells of it."""
+    """An entry in the history of definitions."""
 
     number: int
     author: str
@@ -30,7 +30,7 @@ class DefinitionVersion:
 
     @staticmethod
     def of(data: dict[str, Any]) -> DefinitionVersion:
-        """From what the broker keeps about it."""
+        """Read an entry from the broker's record."""
         time_ms = data.get("time_ms")
         time = datetime.fromtimestamp(time_ms / 1000, UTC) if time_ms else None
         return DefinitionVersion(data["version"], data.get("author", ""), data.get("comment", ""), time)
@@ -38,14 +38,14 @@ class DefinitionVersion:
 
 @dataclass(frozen=True, slots=True)
 class UndoableChange:
-    """The last change, as long as it can be undone."""
+    """The last change while it can be undone."""
 
     version: DefinitionVersion
     until: datetime
 
 
 def undoable_change(versions: list[DefinitionVersion]) -> UndoableChange | None:
-    """The change that can be undone now, of the versions with the newest first."""
+    """Return the change that can be undone; `versions` are sorted newest first."""
     newest = versions[0] if versions else None
     if newest is None or newest.number < 2 or newest.time is None or timezone.now() - newest.time > UNDO_TIME:
         return None
@@ -53,12 +53,12 @@ def undoable_change(versions: list[DefinitionVersion]) -> UndoableChange | None:
 
 
 def latest_version(sees: Sees = everything) -> list[DefinitionVersion]:
-    """The version in force, if there is one."""
+    """Return a list with the active version, empty if nothing was applied yet."""
     return redact_comments([DefinitionVersion.of(each) for each in gateway().history(limit=1)], sees)
 
 
 def redact_comments(versions: list[DefinitionVersion], sees: Sees) -> list[DefinitionVersion]:
-    """The versions, without the words on those that changed nothing somebody may know of."""
+    """Hide the comments of versions whose changes the user must not see."""
     return [each if _is_visible(each.number, sees) else replace(each, comment=HIDDEN_COMMENT) for each in versions]
 
 

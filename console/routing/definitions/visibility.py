@@ -1,7 +1,7 @@
-"""Sight: what of the routing somebody may know of who does not see every destination. Pure.
+"""Filter definitions, changes and routes for users who see only some destinations. Pure.
 
-A definition is known to whoever sees one of the destinations it is about, and all that it names by their full names;
-`sees` is asked of names and of patterns.
+A definition is visible to users who see one of its destinations and all that it names without wildcards; `sees` takes
+names and patterns.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from console.routing.definitions.changes import Definition, DefinitionChange, co
 
 
 def is_visible(item: Definition | None, sees: Sees) -> bool:
-    """Whether somebody may know of a definition."""
+    """Whether a user may see a definition."""
     places = named_destinations(item)
     return any(map(sees, places)) and all(sees(place) for place in places if not place.is_pattern)
 
 
 def visible_definitions(definitions: Definitions, sees: Sees) -> Definitions:
-    """The definitions without those that somebody may not know of."""
+    """Return the definitions that a user may see."""
     if sees is everything:
         return definitions
     return collect_definitions(
@@ -33,12 +33,12 @@ def visible_definitions(definitions: Definitions, sees: Sees) -> Definitions:
 
 
 def visible_changes(changes: Iterable[DefinitionChange], sees: Sees) -> list[DefinitionChange]:
-    """The changes that somebody may know of."""
+    """Return the changes that a user may see."""
     return [each for each in changes if is_visible(each.before, sees) or is_visible(each.after, sees)]
 
 
 def restore_hidden(proposed: Definitions, current: Definitions, sees: Sees) -> Definitions:
-    """What somebody made of the definitions they know, with the others as they stand."""
+    """Add the hidden definitions, unchanged, to those that a user has edited."""
     if sees is everything:
         return proposed
     unknown = {id: each for id, each in definitions_by_id(current).items() if not is_visible(each, sees)}
@@ -46,7 +46,7 @@ def restore_hidden(proposed: Definitions, current: Definitions, sees: Sees) -> D
 
 
 def visible_route(told: Mapping[str, Any], sees: Sees) -> dict[str, Any]:
-    """What a node told of a message's way, without the places that somebody may not know of."""
+    """Return the route that a node reports, without hidden destinations."""
     hops = [
         each for each in told["hops"] if sees(Destination.parse(each["at"])) and sees(Destination.parse(each["target"]))
     ]

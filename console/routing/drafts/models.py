@@ -1,4 +1,4 @@
-"""Drafts of the routing: changes somebody prepares, talks about and asks for before they are put in force."""
+"""Models of drafts: changes that are prepared, discussed and approved before they are applied."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from console.routing.definitions.changes import DefinitionChange
 
 
 class Draft(models.Model):
-    """Several changes that are put in force together."""
+    """Several changes that are applied together."""
 
     class State(models.TextChoices):
-        """Where a draft stands; the last two are final."""
+        """States of a draft; the last two are final."""
 
         OPEN = "open"
-        ASKED = "asked"  #: somebody with the right to apply is asked to
+        ASKED = "asked"  #: awaiting approval by a user who may apply it
         APPLIED = "applied"
         DROPPED = "dropped"
 
@@ -23,11 +23,11 @@ class Draft(models.Model):
     name = models.CharField(max_length=120)
     author = models.CharField(max_length=150)
     changes = models.JSONField(default=list)  #: of Change.to_json
-    base_version = models.PositiveIntegerField()  #: of the definitions it was begun with
+    base_version = models.PositiveIntegerField()  #: of the definitions that it was derived from
     revision = models.PositiveIntegerField(default=0)  #: grows with each change of the draft itself
     state = models.CharField(max_length=16, choices=State, default=State.OPEN, db_index=True)
     applied_version = models.PositiveIntegerField(null=True)
-    decided_by = models.CharField(max_length=150, blank=True)  #: who applied or dropped it
+    decided_by = models.CharField(max_length=150, blank=True)  #: the user who applied or discarded it
     created = models.DateTimeField(auto_now_add=True)
     changed = models.DateTimeField(auto_now=True)
 
@@ -36,16 +36,16 @@ class Draft(models.Model):
 
     @property
     def is_open(self) -> bool:
-        """Whether it can still be changed."""
+        """Whether the draft can be changed."""
         return self.state in self.OPEN_STATES
 
     def read_changes(self) -> list[DefinitionChange]:
-        """Its changes. Raises DefinitionRefused when this version of the broker does not know what they hold."""
+        """Read the changes. Raises DefinitionRefused if this version of the broker does not support them."""
         return [DefinitionChange.from_json(each) for each in self.changes]
 
 
 class DraftRemark(models.Model):
-    """What somebody said about a draft, or did with it."""
+    """A comment on a draft, or a step of it."""
 
     draft = models.ForeignKey(Draft, on_delete=models.CASCADE, related_name="remarks")
     author = models.CharField(max_length=150)

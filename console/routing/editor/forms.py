@@ -1,4 +1,4 @@
-"""Forms of the routing page: what was typed -> a definition, with an error beside every field that cannot be."""
+"""Forms of definitions: read what was entered, with an error beside each invalid field."""
 
 from __future__ import annotations
 
@@ -21,56 +21,58 @@ from console.ui.formatting.number_format import pluralize_count
 
 @dataclass(frozen=True, slots=True)
 class OptionSwitch:
-    """An option that is on or off: what ActiveMQ calls it, the same as a sentence, and what it means."""
+    """An option that is on or off: its name in ActiveMQ, a title and an explanation."""
 
     name: str
     title: str
     explanation: str
-    is_rare: bool = False  #: kept for ActiveMQ's files, or for few: the guided form tucks it away
+    is_rare: bool = False  #: shown in the expert form only
 
 
 OPTIONS: dict[str, OptionSwitch] = {
     "selector_aware": OptionSwitch(
         "selectorAware",
-        "A queue gets only what its consumers select",
-        "A copy is made when a selector of the queue's present consumers matches. While all are away it gets nothing, "
-        "unless the broker remembers what they selected.",
+        "Copy only what consumers select",
+        "A queue gets a copy when a selector of its online consumers matches. Without consumers it gets nothing, "
+        "unless the broker caches their selectors.",
     ),
     "local": OptionSwitch(
-        "local", "Leave out what comes from other brokers", "Messages from the network are not copied.", is_rare=True
+        "local", "Local messages only", "Messages from other brokers are not copied.", is_rare=True
     ),
     "concurrent_send": OptionSwitch(
-        "concurrentSend", "Send copies side by side", "For ActiveMQ's files. Copies always go out together here.",
+        "concurrentSend", "Send copies concurrently", "No effect: always the case. Kept for ActiveMQ files.",
         is_rare=True,
     ),
     "transacted_send": OptionSwitch(
-        "transactedSend", "Store all copies or none", "For ActiveMQ's files. Here that is always so.", is_rare=True
+        "transactedSend", "Store all copies or none", "No effect: always the case. Kept for ActiveMQ files.",
+        is_rare=True,
     ),
     "drop_on_resource_limit": OptionSwitch(
         "dropOnResourceLimit",
-        "Drop the copy for a queue that is full",
-        "It is dropped and counted, instead of holding the producer back until there is room.",
+        "Drop copies for full queues",
+        "Copies for a full queue are dropped and counted, instead of blocking the producer.",
     ),
     "set_original_destination": OptionSwitch(
         "setOriginalDestination",
-        "Each copy says which queue it went to",
-        "Without, it says the topic, and a retry from the dead-letter queue fans out to every consumer again.",
+        "Set original destination",
+        "Each copy has its queue as original destination. Otherwise a resubmitted dead letter "
+        "goes to all consumers again.",
     ),
     "forward_only": OptionSwitch(
-        "forwardOnly", "Only forward", "It keeps nothing itself: messages go to the targets and nowhere else."
+        "forwardOnly", "Forward only (no local copy)", "Messages are forwarded to the targets and not stored here."
     ),
     "send_when_not_matched": OptionSwitch(
-        "sendWhenNotMatched", "Keep what no target matches", "What no target's selector matches stays here."
+        "sendWhenNotMatched", "Keep unmatched messages", "Messages that no target selects are stored here."
     ),
     "copy_message": OptionSwitch(
-        "copyMessage", "A copy of its own for each target", "Each target's copy carries its own destination.",
+        "copyMessage", "Separate copy per target", "Each copy has its target as destination.",
         is_rare=True,
     ),
-    "temporary": OptionSwitch("temporary", "Temporary queues too", "They are mirrored like all others."),
+    "temporary": OptionSwitch("temporary", "Include temporary queues", "Temporary queues are mirrored, too."),
     "strict": OptionSwitch(
         "strict",
-        "Selectors take text for text only",
-        "As ActiveMQ's filters do: n = 5 does not match a header n:5.",
+        "Strict selector types",
+        "Text headers are not converted to numbers: n = 5 does not match a header n:5.",
         is_rare=True,
     ),
 }  # fmt: skip
@@ -82,6 +84,7 @@ class _DefinitionForm(forms.Form):
     record: type
     is_policy = False
     is_composite = False
+    source_title = "Source"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -94,12 +97,12 @@ class _DefinitionForm(forms.Form):
 
     @property
     def text_fields(self) -> list[forms.BoundField]:
-        """The fields one types into."""
+        """Return the text fields."""
         return [self[name] for name, each in self.fields.items() if not isinstance(each, forms.BooleanField)]
 
     @property
     def switches(self) -> list[tuple[forms.BoundField, OptionSwitch, bool]]:
-        """The switches, each with its words and its default, the rare ones last."""
+        """Return the switches with their explanation and default, rare ones last."""
         found = [
             (self[name], each.switch, each.default)
             for name, each in self.fields.items()
@@ -109,11 +112,11 @@ class _DefinitionForm(forms.Form):
 
     @property
     def destination_kind(self) -> DestinationKind:
-        """The kind of what `name` names."""
+        """Return the kind of destination that the field `name` names."""
         return DestinationKind.TOPIC
 
     def clean_name(self) -> str:
-        """A name, or a pattern."""
+        """Check that the name is a valid name or pattern."""
         try:
             check_one(Destination(self.destination_kind, self.cleaned_data["name"]), or_pattern=True)
         except InvalidDestination as wrong:
@@ -121,12 +124,12 @@ class _DefinitionForm(forms.Form):
         return self.cleaned_data["name"]
 
     def match_destinations(self, existing: Iterable[Destination]) -> list[MatchedDestinations]:
-        """What is known while the form is not right yet."""
+        """Find matching destinations while the form is not valid yet."""
         name = getattr(self, "cleaned_data", {}).get("name")
         if self.record is not VirtualTopic or not name:
             return []
         topics = matching_topics(name, sorted(existing))
-        return [MatchedDestinations("name", f"{pluralize_count(len(topics), 'existing topic')} so far", topics)]
+        return [MatchedDestinations("name", f"{pluralize_count(len(topics), 'existing topic')} match", topics)]
 
 
 def _text(
@@ -135,59 +138,61 @@ def _text(
     widget = forms.TextInput(
         attrs={"class": "mono", "autocomplete": "off", "spellcheck": "false", "placeholder": example}
     )
-    # Blanks are part of no name: stripping them is what the broker would do.
+    # Names contain no blanks: the broker would strip them, too.
     return forms.CharField(
         label=label, help_text=help_text, initial=initial, required=required, max_length=500, widget=widget
     )
 
 
 class VirtualTopicForm(_DefinitionForm):
-    """A virtual topic."""
+    """The form of a virtual topic."""
 
     record = VirtualTopic
+    source_title = "Topics and consumer queues"
     name = _text(
-        "Topics", "A name, or a pattern: * is one element, > at the end any number.", example="VirtualTopic.Orders.>"
+        "Topics", "A name or a pattern: * is one element, > at the end any number.", example="VirtualTopic.Orders.>"
     )
     prefix = _text(
-        "Prefix of consumer queues",
-        "Stands before the topic's name; * is the consumer's.",
+        "Consumer queue prefix",
+        "Precedes the topic name; * is the consumer's name.",
         "Consumer.*.",
         required=False,
     )
-    postfix = _text("Postfix", "Stands behind the topic's name. Mostly empty.", required=False)
+    postfix = _text("Postfix", "Follows the topic name. Usually empty.", required=False)
 
     def clean(self) -> dict[str, Any]:
-        """Without prefix and postfix the consumer queues would be nameless."""
+        """Require a prefix or postfix: otherwise consumer queues would have the topic's name."""
         if not self.cleaned_data.get("prefix") and not self.cleaned_data.get("postfix"):
-            self.add_error("prefix", "Give a prefix or a postfix: consumer queues must not have the topic's own name.")
+            self.add_error("prefix", "Enter a prefix or a postfix: consumer queues cannot have the topic's name.")
         return self.cleaned_data
 
     def definition(self) -> VirtualTopic:
-        """The definition that a valid form describes."""
+        """Return the definition that a valid form describes."""
         return VirtualTopic(**self.cleaned_data)
 
 
 class MirroredQueueForm(_DefinitionForm):
-    """The mirror of queues into topics."""
+    """The form of mirrored queues."""
 
     record = MirroredQueue
-    prefix = _text("Prefix of mirror topics", "Stands before the queue's name.", MirroredQueue().prefix, required=False)
-    postfix = _text("Postfix", "Stands behind the queue's name. Mostly empty.", required=False)
+    source_title = "Mirror topics"
+    prefix = _text("Mirror topic prefix", "Precedes the queue name.", MirroredQueue().prefix, required=False)
+    postfix = _text("Postfix", "Follows the queue name. Usually empty.", required=False)
 
     def clean(self) -> dict[str, Any]:
-        """Without prefix and postfix a mirror would have the name of its queue."""
+        """Require a prefix or postfix: otherwise a mirror topic would have the queue's name."""
         if not self.cleaned_data.get("prefix") and not self.cleaned_data.get("postfix"):
-            self.add_error("prefix", "Give a prefix or a postfix: mirror topics must not have the queue's own name.")
+            self.add_error("prefix", "Enter a prefix or a postfix: mirror topics cannot have the queue's name.")
         return self.cleaned_data
 
     def definition(self) -> MirroredQueue:
-        """The definition that a valid form describes."""
+        """Return the definition that a valid form describes."""
         return MirroredQueue(**self.cleaned_data)
 
 
 @dataclass(slots=True)
 class TargetRow:
-    """One target of a composite as it was typed."""
+    """One target of a composite destination as entered."""
 
     kind: str = "queue"
     name: str = ""
@@ -197,13 +202,13 @@ class TargetRow:
 
     @property
     def is_blank(self) -> bool:
-        """Whether nothing was typed, so that the row does not count."""
+        """Whether nothing was entered."""
         return not self.name and not self.selector
 
     def check(self) -> bool:
-        """Whether it is a target; otherwise its errors say why not."""
+        """Check the row: false if it is invalid, see its errors."""
         if not self.name:
-            self.name_error = "A target needs a name."
+            self.name_error = "Enter a target name."
         else:
             try:
                 Destination.named(DestinationKind(self.kind), self.name)
@@ -216,48 +221,52 @@ class TargetRow:
                 self.selector_error = wrong
         return not self.name_error and not self.selector_error
 
-    def leg(self) -> ForwardTarget:
-        """The leg that a valid row describes."""
+    def forward_target(self) -> ForwardTarget:
+        """Return the target that a valid row describes."""
         return ForwardTarget(Destination(DestinationKind(self.kind), self.name), self.selector or None)
 
 
 class CompositeForm(_DefinitionForm):
-    """A composite queue or topic with its targets, which come as three lists of equal length."""
+    """The form of a composite queue or topic. Its targets come as three lists of equal length."""
 
     record = CompositeDestination
     is_composite = True
-    name = _text("Name", "Messages sent here go to the targets.", example="Orders.In")
+    name = _text("Name", "Messages sent here are forwarded to the targets.", example="Orders.In")
 
-    def __init__(self, kind: DestinationKind, *args: Any, legs: list[TargetRow] | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self, kind: DestinationKind, *args: Any, targets: list[TargetRow] | None = None, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
         self.kind = kind
-        self.legs = legs if legs is not None else (_rows(self.data) if self.is_bound else [TargetRow(), TargetRow()])
-        self.legs_error = ""
+        self.targets = (
+            targets if targets is not None else (_rows(self.data) if self.is_bound else [TargetRow(), TargetRow()])
+        )
+        self.targets_error = ""
 
     @property
     def destination_kind(self) -> DestinationKind:
-        """The kind of what `name` names."""
+        """Return the kind of destination that the field `name` names."""
         return self.kind
 
     def clean(self) -> dict[str, Any]:
-        """Targets are checked with the rest; at least one must be left."""
-        rows = [row for row in self.legs if not row.is_blank]
+        """Check the targets; at least one is required."""
+        rows = [row for row in self.targets if not row.is_blank]
         are_good = [row.check() for row in rows]  # every row, so that every error shows
         if not rows:
-            self.legs_error = "Add a target: a composite without any would lose what is sent to it."
-        if self.legs_error or not all(are_good):
-            raise forms.ValidationError(self.legs_error or "A target is not right yet.")
+            self.targets_error = "Add a target: without one, messages would be lost."
+        if self.targets_error or not all(are_good):
+            raise forms.ValidationError(self.targets_error or "A target is invalid.")
         return self.cleaned_data
 
     def definition(self) -> CompositeDestination:
-        """The definition that a valid form describes."""
+        """Return the definition that a valid form describes."""
         values = dict(self.cleaned_data)
-        legs = tuple(row.leg() for row in self.legs if not row.is_blank)
-        return CompositeDestination(Destination(self.kind, values.pop("name")), legs, **values)
+        targets = tuple(row.forward_target() for row in self.targets if not row.is_blank)
+        return CompositeDestination(Destination(self.kind, values.pop("name")), targets, **values)
 
 
 def _rows(data: QueryDict) -> list[TargetRow]:
-    columns = (data.getlist("leg_kind"), data.getlist("leg_name"), data.getlist("leg_selector"))
+    columns = (data.getlist("target_kind"), data.getlist("target_name"), data.getlist("target_selector"))
     return [
         TargetRow(kind if kind in NAMED_KINDS else "queue", name.strip(), selector.strip())
         for kind, name, selector in zip(*columns, strict=False)
@@ -266,7 +275,7 @@ def _rows(data: QueryDict) -> list[TargetRow]:
 
 @dataclass(frozen=True, slots=True)
 class DefinitionKind:
-    """A kind of definition: what the pages call it, what it does in a line, and when one takes it."""
+    """A kind of definition: its label, a description, and when to use it."""
 
     label: str
     description: str
@@ -277,40 +286,40 @@ class DefinitionKind:
 KINDS: dict[str, DefinitionKind] = {
     "virtualTopic": DefinitionKind(
         "Virtual topic",
-        "Copies what is sent to a topic to a queue for each application that wants it.",
-        "Several applications each need every message, and each shares its work among several consumers.",
+        "Copies messages of a topic to one queue per consuming application.",
+        "Several applications each need every message and share the work among their consumers.",
     ),
     "compositeQueue": DefinitionKind(
         "Composite queue",
-        "Sends what arrives at a queue on to several targets, each with its filter.",
-        "Producers send to one queue, and who gets what is your decision.",
+        "Forwards messages of a queue to several targets, each with an optional selector.",
+        "Producers send to one queue and the broker distributes the messages.",
     ),
     "compositeTopic": DefinitionKind(
         "Composite topic",
-        "Sends what arrives at a topic on to several targets, each with its filter.",
-        "Some of what is published should also wait in queues, or go to other topics.",
+        "Forwards messages of a topic to several targets, each with an optional selector.",
+        "Published messages should also be stored in queues or go to other topics.",
     ),
     "mirroredQueue": DefinitionKind(
         "Mirrored queues",
-        "Shows every message of every queue on a topic too.",
-        "Somebody wants to watch the traffic of queues without taking part in it.",
+        "Copies every message of every queue to a topic.",
+        "You want to monitor queue traffic without consuming it.",
     ),
     "policyEntry": DefinitionKind(
         "Destination policy",
-        "What holds for all destinations that match a pattern: limits, dead letters, prefetch and more.",
+        "Settings of all destinations that match a pattern: limits, dead letters, prefetch and more.",
         is_card=False,
     ),
     "redeliveryPolicy": DefinitionKind(
-        "Redelivery policy", "How messages that failed are given out again, and how often.", is_card=False
+        "Redelivery policy", "How often and when failed messages are redelivered.", is_card=False
     ),
     "redelivery": DefinitionKind(
-        "Messages that are given up", "What becomes of messages that no redelivery policy keeps.", is_card=False
+        "Undeliverable messages", "What happens to messages whose redelivery attempts are exhausted.", is_card=False
     ),
 }
 
 
 def form_for(kind: str, data: QueryDict | None = None, existing: Definition | None = None) -> Any:
-    """The form of a kind: bound to what was typed, or filled from a definition, or with the defaults."""
+    """Create the form of a kind: bound to submitted data, filled from a definition, or with the defaults."""
     match kind, existing:
         case kind, _ if kind in FORMS:
             return FORMS[kind](data, existing)
@@ -319,9 +328,11 @@ def form_for(kind: str, data: QueryDict | None = None, existing: Definition | No
         case "mirroredQueue", _:
             return MirroredQueueForm(data, initial=_initial(existing))
         case _, CompositeDestination():
-            legs = [TargetRow(leg.destination.kind, leg.destination.name, leg.selector or "") for leg in existing.legs]
+            targets = [
+                TargetRow(leg.destination.kind, leg.destination.name, leg.selector or "") for leg in existing.legs
+            ]
             initial = _initial(existing) | {"name": existing.destination.name}
-            return CompositeForm(existing.destination.kind, data, initial=initial, legs=None if data else legs)
+            return CompositeForm(existing.destination.kind, data, initial=initial, targets=None if data else targets)
     return CompositeForm(DestinationKind.QUEUE if kind == "compositeQueue" else DestinationKind.TOPIC, data)
 
 

@@ -1,4 +1,4 @@
-"""Forms of policies: generated from the table of their options, a field left empty being the default."""
+"""Forms of policies, generated from the table of their options; an empty field means the default."""
 
 from __future__ import annotations
 
@@ -16,38 +16,45 @@ from brokerapp.model.destination import ANY_REST, Destination, DestinationKind
 from console.routing.definitions.destination_matches import MatchedDestinations, match_pattern
 from console.routing.editor.policy_options import NESTED, ONLY_FOR, PolicyOption, options_of
 
-#: What a policy can be for. Temporary destinations are meant all at once.
+#: Destinations of a policy. Temporary destinations have one policy for all.
 _KINDS = {
     DestinationKind.QUEUE: "queues",
     DestinationKind.TOPIC: "topics",
-    DestinationKind.TEMP_QUEUE: "temporary queues (all of them)",
-    DestinationKind.TEMP_TOPIC: "temporary topics (all of them)",
+    DestinationKind.TEMP_QUEUE: "all temporary queues",
+    DestinationKind.TEMP_TOPIC: "all temporary topics",
 }
 _TEMPORARY = (DestinationKind.TEMP_QUEUE, DestinationKind.TEMP_TOPIC)
-#: Bounds a number that is typed: what the broker keeps of them fits.
+#: Largest number that can be entered.
 MAX_NUMBER = 10**15
-#: Numbers below 0 that mean no limit.
+#: Fields in which -1 means no limit.
 _FROM_MINUS_ONE = ("maximum_redeliveries", "maximum_redelivery_delay")
 
 
 @dataclass(frozen=True, slots=True)
 class PolicySection:
-    """A part of the form: its fields, each with its option; `choice` says what it is about, where that is chosen."""
+    """A section of the form: fields with their options; `choice` selects the strategy, if there are several."""
 
     title: str
-    rows: list[tuple[forms.BoundField, PolicyOption, str]]  #: field, option, kinds it is for, blank separated
+    rows: list[
+        tuple[forms.BoundField, PolicyOption, str]
+    ]  #: field, option, strategies that have it, separated by blanks
     choice: forms.BoundField | None = None
 
     @property
+    def option_names(self) -> str:
+        """Return the names of its options, separated by commas."""
+        return ", ".join(option.name for _, option, _ in self.rows)
+
+    @property
     def is_used(self) -> bool:
-        """Whether it says anything, so that it is shown open."""
+        """Whether a field is set, so that the section is shown open."""
         if self.choice is not None:
             return bool(self.choice.value())
         return any(field.value() not in (None, "") or field.errors for field, _, _ in self.rows)
 
 
 class _RecordForm(forms.Form):
-    """Fields for the options of one record."""
+    """A form with a field for each option of a record."""
 
     record: type
     is_policy = True
@@ -60,11 +67,11 @@ class _RecordForm(forms.Form):
 
     @property
     def sections(self) -> list[PolicySection]:
-        """The parts of the form."""
+        """Return the sections of the form."""
         return list(_sections(self, options_of(self.record)))
 
     def match_destinations(self, existing: Iterable[Destination]) -> list[MatchedDestinations]:
-        """What is known while the form is not right yet."""
+        """Find matching destinations while the form is not valid yet."""
         return []
 
     def _values(self, record: type, within: str = "") -> dict[str, Any]:
@@ -84,7 +91,7 @@ def _sections(form: forms.Form, options: Iterable[PolicyOption]) -> Iterator[Pol
 
 
 def _field_of(record: type, option: PolicyOption, value: Any) -> forms.Field:
-    """The form's field of an option; its initial is empty where the value is the default."""
+    """Create the field of an option; empty if the value is the default."""
     each = next(field for field in fields(record) if field.name == option.field)
     initial = None if value == each.default else value
     common = {"required": False, "label": option.name, "help_text": option.explanation}
@@ -113,9 +120,9 @@ def _field_of(record: type, option: PolicyOption, value: Any) -> forms.Field:
 
 
 class _PatternForm(_RecordForm):
-    """A policy for the destinations that match a pattern."""
+    """The form of a policy for the destinations that match a pattern."""
 
-    for_kind = forms.ChoiceField(label="For", choices=[(str(kind), words) for kind, words in _KINDS.items()])
+    for_kind = forms.ChoiceField(label="Applies to", choices=[(str(kind), words) for kind, words in _KINDS.items()])
     name = forms.CharField(
         label="Name or pattern",
         max_length=1000,
@@ -133,7 +140,7 @@ class _PatternForm(_RecordForm):
             self.initial |= {"for_kind": str(existing.destination.kind), "name": existing.destination.name}
 
     def clean_name(self) -> str:
-        """A pattern the broker can have a policy for."""
+        """Check that the broker accepts the pattern of a policy."""
         kind = (
             DestinationKind(self.data.get("for_kind", DestinationKind.QUEUE))
             if self.data.get("for_kind") in list(DestinationKind)
@@ -143,7 +150,7 @@ class _PatternForm(_RecordForm):
         if kind in _TEMPORARY:
             return ANY_REST
         if not name:
-            raise forms.ValidationError("Give a name or a pattern; > is all of them.")
+            raise forms.ValidationError("Enter a name or a pattern; > matches all.")
         try:
             Destination.parse(f"{kind}://{name}")
         except InvalidDestination as wrong:
@@ -152,17 +159,17 @@ class _PatternForm(_RecordForm):
 
     @property
     def destination(self) -> Destination:
-        """What it is for."""
+        """Return the destination or pattern of the policy."""
         return Destination(DestinationKind(self.cleaned_data["for_kind"]), self.cleaned_data["name"])
 
     def match_destinations(self, existing: Iterable[Destination]) -> list[MatchedDestinations]:
-        """What the pattern matches."""
+        """Find the destinations that match the pattern."""
         cleaned = getattr(self, "cleaned_data", {})
         return [match_pattern(self.destination, existing)] if cleaned.get("name") and cleaned.get("for_kind") else []
 
 
 class PolicyForm(_PatternForm):
-    """A destination policy."""
+    """The form of a destination policy."""
 
     record = PolicyEntry
 
@@ -170,7 +177,7 @@ class PolicyForm(_PatternForm):
         super().__init__(data, existing)
         for name, (title, record, kinds) in NESTED.items():
             held = getattr(existing, name, None)
-            choices = [("", "Not set: the default"), *kinds.items()]
+            choices = [("", "Default"), *kinds.items()]
             initial = held.kind if held is not None else ""
             self.fields[name] = forms.ChoiceField(label=title, choices=choices, required=False, initial=initial)
             for option in options_of(record):
@@ -179,7 +186,7 @@ class PolicyForm(_PatternForm):
 
     @property
     def sections(self) -> list[PolicySection]:
-        """The parts of the form, the strategies among them."""
+        """Return the sections of the form, including the strategies."""
         found = list(_sections(self, options_of(PolicyEntry)))
         for name, (title, record, kinds) in NESTED.items():
             rows = [
@@ -190,7 +197,7 @@ class PolicyForm(_PatternForm):
         return found
 
     def clean_message_group_map_factory_type(self) -> str:
-        """As the broker reads it."""
+        """Check the value as the broker reads it."""
         text = self.cleaned_data["message_group_map_factory_type"]
         try:
             parse_group_map(text)
@@ -199,7 +206,7 @@ class PolicyForm(_PatternForm):
         return text
 
     def definition(self) -> PolicyEntry:
-        """The policy that a valid form describes."""
+        """Return the policy that a valid form describes."""
         nested = {name: self._nested(name) for name in NESTED}
         options = self.existing.options if self.existing is not None else ()
         return PolicyEntry(self.destination, options=options, **self._values(PolicyEntry), **nested)
@@ -217,30 +224,30 @@ class PolicyForm(_PatternForm):
 
 
 class RedeliveryForm(_PatternForm):
-    """A redelivery policy."""
+    """The form of a redelivery policy."""
 
     record = RedeliveryPolicy
     temporary = False
 
     def definition(self) -> RedeliveryPolicy:
-        """The policy that a valid form describes."""
+        """Return the policy that a valid form describes."""
         return RedeliveryPolicy(self.destination, **self._values(RedeliveryPolicy))
 
     def clean(self) -> dict[str, Any]:
-        """Only those that count from -1 may be below 0."""
+        """Reject negative numbers, except -1 where it means no limit."""
         for name, value in self.cleaned_data.items():
             if isinstance(value, int) and value < 0 and name not in _FROM_MINUS_ONE:
-                self.add_error(name, f"{xml_spelling(name)} is {value}, less than 0.")
+                self.add_error(name, f"{xml_spelling(name)} must be 0 or greater.")
         return self.cleaned_data
 
 
 class SwitchesForm(_RecordForm):
-    """What becomes of messages that are given up."""
+    """The form of the settings for undeliverable messages."""
 
     record = RedeliverySettings
 
     def definition(self) -> RedeliverySettings:
-        """The switches that a valid form describes."""
+        """Return the settings that a valid form describes."""
         return replace(RedeliverySettings(), **self._values(RedeliverySettings))
 
 

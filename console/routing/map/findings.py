@@ -1,4 +1,4 @@
-"""Orphans: rules that do nothing, queues nobody reads, what shadows what; each with the next step. Pure."""
+"""Find unused, shadowed or ineffective routing definitions, each with the next step. Pure."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ Stats = Mapping[Destination, DestinationStats]
 
 
 class RoutingFindingKind(StrEnum):
-    """What is the matter; the value is the title of its group."""
+    """Kinds of routing issues; the value is the title of the group."""
 
-    UNREAD = "Consumer queues nobody reads"
-    STRAY = "Queues named like consumer queues that no virtual topic feeds"
+    UNREAD = "Consumer queues without consumers"
+    STRAY = "Consumer queues without a virtual topic"
     NO_QUEUES = "Virtual topics without consumer queues"
-    SHADOWED = "Targets and rules that others shadow"
-    NEVER = "Rules that can never match"
-    DEAD_TARGET = "Targets where nobody is"
+    SHADOWED = "Shadowed targets and definitions"
+    NEVER = "Definitions that never match"
+    DEAD_TARGET = "Targets without consumers"
 
 
 @dataclass(frozen=True, slots=True)
 class RoutingFinding:
-    """One thing nobody seems to need, and what one can do: the definition to edit, or the destination to open."""
+    """One issue with the definition to edit or the destination to open."""
 
     kind: RoutingFindingKind
     title: str
     sentence: str
     definition: str = ""
     destination: Destination | None = None
-    is_urgent: bool = field(default=False)  #: messages wait or are lost because of it
+    is_urgent: bool = field(default=False)  #: messages accumulate or are lost because of it
 
 
 def find_routing_issues(definitions: Definitions, stats: Stats) -> list[RoutingFinding]:
-    """All of them, by sort, the urgent ones first."""
+    """Return all issues by kind, urgent ones first."""
     found = [
         *_virtual_topic_findings(definitions, stats),
         *_stray_queue_findings(definitions, stats),
@@ -71,30 +71,28 @@ def _virtual_topic_findings(definitions: Definitions, stats: Stats) -> Iterator[
             if not queues and topic in existing and not _has_composite(definitions, topic):
                 yield RoutingFinding(
                     RoutingFindingKind.NO_QUEUES, topic,
-                    f"{each.name} covers it, but no queue {each.prefix}{topic}{each.postfix}"
-                    " exists: what is sent reaches subscribers only. A queue begins with its first consumer.",
+                    f"{each.name} covers the topic, but no queue {each.prefix}{topic}{each.postfix} exists. Messages"
+                    " reach subscribers only. The first consumer creates a queue.",
                     each.id, Destination.topic(topic),
                 )  # fmt: skip
             unread.update(queues)
         if is_advisory(Destination.topic(each.name)):
-            yield RoutingFinding(
-                RoutingFindingKind.NEVER, each.name, "Advisories are never copied by virtual topics.", each.id
-            )
+            yield RoutingFinding(RoutingFindingKind.NEVER, each.name, "Virtual topics never copy advisories.", each.id)
         yield from _shadowed_virtual_topic_findings(each, every)
     for name in sorted(unread):
         queue = Destination.queue(name)
         numbers = stats[queue]
         if numbers.ConsumerCount == 0:
-            grows = _depth_words(numbers.QueueSize) if numbers.QueueSize else "It is empty"
+            depth = f"Depth: {_depth_words(numbers.QueueSize)}" if numbers.QueueSize else "Empty"
             yield RoutingFinding(
                 RoutingFindingKind.UNREAD, name,
-                f"{grows}, and every message to its topic adds a copy. Start a consumer, or delete"
-                " the queue.", destination=queue, is_urgent=bool(numbers.QueueSize),
+                f"{depth}. Every message to its topic adds a copy. Start a consumer or delete the queue.",
+                destination=queue, is_urgent=bool(numbers.QueueSize),
             )  # fmt: skip
 
 
 def _depth_words(count: int) -> str:
-    return f"{pluralize_count(count, 'message')} {'waits' if count == 1 else 'wait'}"
+    return pluralize_count(count, "message")
 
 
 def _has_composite(definitions: Definitions, topic: str) -> bool:
@@ -110,7 +108,7 @@ def _shadowed_virtual_topic_findings(each: VirtualTopic, every: list[VirtualTopi
         if other is not each and same and covers(other.name, each.name):
             yield RoutingFinding(
                 RoutingFindingKind.SHADOWED, each.name,
-                f"{other.name} does the same for all that it matches: this one adds nothing.",
+                f"{other.name} does the same for all topics that it matches.",
                 each.id,
             )  # fmt: skip
 
@@ -120,7 +118,7 @@ def _effects(each: VirtualTopic) -> tuple[bool, ...]:
 
 
 def _stray_queue_findings(definitions: Definitions, stats: Stats) -> Iterator[RoutingFinding]:
-    """Queues with the prefix of a family whose topic no virtual topic of the family covers."""
+    """Find queues named as consumer queues whose topic no virtual topic covers."""
     every = [each for each in definitions.virtual_destinations if isinstance(each, VirtualTopic)]
     families = {each.prefix for each in every if ANY_ELEMENT in each.prefix and each.prefix.endswith(SEPARATOR)}
     for queue in sorted(stats):
@@ -136,8 +134,8 @@ def _stray_queue_findings(definitions: Definitions, stats: Stats) -> Iterator[Ro
             if not any(each.prefix == prefix and matches(each.name, topic) for each in every):
                 yield RoutingFinding(
                     RoutingFindingKind.STRAY, queue.name,
-                    f"It looks like a consumer queue of the topic {topic}, which no virtual"
-                    f" topic with the prefix {prefix} covers: nothing comes. Define one, or rename the queue.",
+                    f"Named as a consumer queue of the topic {topic}, but no virtual topic with the prefix"
+                    f" {prefix} covers it. Create one or rename the queue.",
                     destination=queue,
                 )  # fmt: skip
 
@@ -167,8 +165,8 @@ def _composite_findings(definitions: Definitions, stats: Stats) -> Iterator[Rout
         if each.forward_only and not each.send_when_not_matched and present is not None and present.ConsumerCount:
             yield RoutingFinding(
                 RoutingFindingKind.SHADOWED, title,
-                f"{pluralize_count(present.ConsumerCount, 'consumer')} of it get nothing:"
-                " forwardOnly sends everything on.", each.id, each.destination, is_urgent=True,
+                f"{pluralize_count(present.ConsumerCount, 'consumer')} without messages:"
+                " forwardOnly keeps no local copy.", each.id, each.destination, is_urgent=True,
             )  # fmt: skip
 
 
@@ -182,12 +180,12 @@ def _forward_target_findings(
     if leg.selector and any(each.selector is None for each in others):
         yield RoutingFinding(
             RoutingFindingKind.SHADOWED, name,
-            f"The same target is there without a selector: what {leg.selector} matches gets there"
-            " twice.", composite.id,
+            f"The same target has no selector, too: messages that match {leg.selector} are forwarded twice.",
+            composite.id,
         )  # fmt: skip
     elif any(each.selector == leg.selector for each in others) and leg is not composite.legs[0]:
         yield RoutingFinding(
-            RoutingFindingKind.SHADOWED, name, "It is there twice, and so is each message.", composite.id
+            RoutingFindingKind.SHADOWED, name, "Duplicate target: each message is forwarded twice.", composite.id
         )
 
 
@@ -199,22 +197,22 @@ def _unread_target_findings(
     name = f"{title} → {target.name}"
     if target.is_queue:
         held = present.QueueSize if present is not None else 0
-        sentence = f"{_depth_words(held)} there" if held else "Nothing is there yet"
+        sentence = f"Depth: {_depth_words(held)}" if held else "No messages yet"
         yield RoutingFinding(
             RoutingFindingKind.DEAD_TARGET, name,
-            f"{sentence}, and nobody consumes. Start a consumer, or take the target away.",
+            f"{sentence}, no consumers. Start a consumer or remove the target.",
             composite.id, target if present is not None else None, is_urgent=bool(held),
         )  # fmt: skip
     else:
         yield RoutingFinding(
             RoutingFindingKind.DEAD_TARGET, name,
-            "Nobody has subscribed to this topic: what is forwarded there is gone.",
+            "The topic has no subscribers: forwarded messages are discarded.",
             composite.id, target if present is not None else None, is_urgent=True,
         )  # fmt: skip
 
 
 def can_match(selector: str) -> bool:
-    """Whether a selector may be true of some message, as far as that can be told without one."""
+    """Whether a selector can match any message, as far as the selector alone shows."""
     try:
         compiled = compile_selector(selector)
     except RequestRefused:
@@ -225,7 +223,7 @@ def can_match(selector: str) -> bool:
 
 
 def _contradicts(node: SelectorNode) -> bool:
-    """Whether a conjunction asks a property to be two different constants."""
+    """Whether a conjunction compares a property with two different constants."""
     if not isinstance(node, And):
         return False
     wanted: dict[str, object] = {}
@@ -241,11 +239,11 @@ def _contradicts(node: SelectorNode) -> bool:
 
 
 def _policy_findings(policies: tuple[Policy, ...], stats: Stats) -> Iterator[RoutingFinding]:
-    """A policy that matches destinations, all of which have a more specific one."""
+    """Find policies whose matching destinations all have a more specific policy."""
     for row in policy_rows(policies, list(stats)):
         if row.matching_count and not row.applied_count:
             yield RoutingFinding(
                 RoutingFindingKind.SHADOWED, str(row.policy.destination),
-                f"{pluralize_count(row.matching_count, 'destination')} match, and each"
-                " has a more specific policy: this one holds nowhere now.", row.policy.id,
+                f"{pluralize_count(row.matching_count, 'destination')} match, but each has a more specific"
+                " policy. This one never applies.", row.policy.id,
             )  # fmt: skip

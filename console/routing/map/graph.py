@@ -1,7 +1,7 @@
-"""The picture of the routing: what the definitions make of the destinations that exist. Pure.
+"""Build the routing graph from the definitions and the existing destinations. Pure.
 
-Messages go from left to right: producers, a destination, the rules that act on it, their targets, and so on, to the
-consumers. What is shown is bounded (`view.py` chooses, `layout.py` places).
+Messages flow from left to right: producers, a destination, its definitions, their targets, and so on, to the
+consumers. The graph is bounded: `map_page.py` selects the part of a page, `layout.py` places its nodes.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats
 from console.routing.definitions.destination_matches import matching_topics
 
-#: Bounds the picture: targets shown of one source, and sources shown of one definition, unless they are asked for.
+#: Maximum targets of one source and sources of one definition, unless one of them is selected.
 MAX_TARGETS, MAX_SOURCES = 14, 10
-#: The same around what somebody looks at closely.
+#: Maximum targets of a selected source.
 MAX_TARGETS_CLOSE = 100
 
 
 class GraphNodeKind(StrEnum):
-    """What a node stands for."""
+    """Kinds of nodes in the graph."""
 
     DESTINATION = "destination"
     RULE = "rule"
@@ -41,15 +41,15 @@ class GraphNodeKind(StrEnum):
 
 @dataclass(slots=True, eq=False)
 class GraphNode:
-    """One thing in the picture. `layer` and `row` are set by the layout."""
+    """A node of the graph. `layer`, `row` and the coordinates are set by the layout."""
 
-    key: str  #: of a destination its native form
+    key: str  #: native form of a destination
     kind: GraphNodeKind
     title: str
-    destination: Destination  #: what its numbers are of
-    is_ghost: bool = False  #: a pattern or a remainder, no destination that exists
-    keeps_nothing: bool = False  #: a forward-only composite
-    definition: VirtualDestination | None = None  #: of a rule
+    destination: Destination  #: destination of its figures
+    is_ghost: bool = False  #: a pattern or a group, not an existing destination
+    keeps_nothing: bool = False  #: a forward-only composite destination
+    definition: VirtualDestination | None = None  #: of a RULE node
     number: int = 0
     layer: int = 0
     row: float = 0.0
@@ -59,13 +59,13 @@ class GraphNode:
 
     @property
     def is_measured(self) -> bool:
-        """Whether it has numbers that can be watched."""
+        """Whether it has live figures."""
         return not self.is_ghost
 
 
 @dataclass(slots=True, eq=False)
 class Edge:
-    """Messages going from one node to another; its thickness is the arrivals of `measured`."""
+    """A flow of messages between two nodes; its line width is the enqueue rate of `measured`."""
 
     source: GraphNode
     target: GraphNode
@@ -77,7 +77,7 @@ class Edge:
 
 @dataclass(slots=True)
 class Graph:
-    """Nodes and edges; width and height are set by the layout."""
+    """The nodes and edges of the graph; width and height are set by the layout."""
 
     nodes: list[GraphNode] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
@@ -86,24 +86,24 @@ class Graph:
 
     @property
     def destinations(self) -> list[str]:
-        """The destinations shown, in native form, whose numbers can be watched."""
+        """Return the destinations with live figures, in native form."""
         return sorted(
             {str(each.destination) for each in self.nodes if each.is_measured and each.kind != GraphNodeKind.RULE}
         )
 
     def subgraph(self, nodes: Collection[GraphNode]) -> Graph:
-        """The picture of these nodes alone."""
+        """Return the graph of these nodes alone."""
         kept = set(nodes)
         edges = [each for each in self.edges if each.source in kept and each.target in kept]
         return Graph([each for each in self.nodes if each in kept], edges)
 
 
-# -- what feeds what
+# -- feeds
 
 
 @dataclass(frozen=True, slots=True)
 class FeedEdge:
-    """One way in which messages come to a destination."""
+    """A definition that copies or forwards messages to a destination, and their source."""
 
     source: Destination
     definition: VirtualDestination
@@ -111,7 +111,7 @@ class FeedEdge:
 
 
 def feeds_into(destination: Destination, definitions: Definitions) -> list[FeedEdge]:
-    """Every definition that sends copies to this destination, with where they come from."""
+    """Return all definitions that copy or forward to a destination, with their sources."""
     return list(_feeds_into(destination, definitions))
 
 
@@ -138,7 +138,7 @@ def _feeds_into(destination: Destination, definitions: Definitions) -> Iterator[
 def consumer_queues_by_topic(
     definition: VirtualTopic, existing: Collection[Destination], queues: DestinationTrie[str] | None = None
 ) -> dict[str, list[str]]:
-    """The topics a virtual topic is about, those known by their consumer queues only too, each with its queues."""
+    """Map the topics of a virtual topic, also those known by their consumer queues only, to those queues."""
     found: dict[str, list[str]] = {each.name: [] for each in matching_topics(definition.name, existing)}
     if queues is not None and not definition.postfix:
         names = queues.find(definition.prefix + definition.name)
@@ -235,7 +235,7 @@ class _GraphBuilder:
         return few
 
     def add_producers_and_consumers(self) -> None:
-        """Who sends to and who reads from the destinations shown."""
+        """Add the producers and consumers of the destinations shown."""
         fed = {each.target for each in self.edges}
         forwarding = {each.source for each in self.edges}
         for node in list(self.nodes.values()):
@@ -254,7 +254,7 @@ class _GraphBuilder:
 def build_graph(
     definitions: Definitions, stats: Mapping[Destination, DestinationStats], close_to: Destination | None = None
 ) -> Graph:
-    """The whole picture, not placed yet; `close_to` is shown with all that belongs to it, whatever the bounds."""
+    """Build the whole graph without coordinates; `close_to` is included with all its neighbours."""
     builder = _GraphBuilder(stats, MAX_TARGETS_CLOSE if close_to else MAX_TARGETS, close_to)
     for definition in definitions.virtual_destinations:
         builder.add(definition)
@@ -265,7 +265,7 @@ def build_graph(
 
 
 def neighbours(graph: Graph) -> dict[GraphNode, list[GraphNode]]:
-    """What each node is joined to, either way."""
+    """Map each node to the nodes at its edges."""
     found: dict[GraphNode, list[GraphNode]] = defaultdict(list)
     for edge in graph.edges:
         found[edge.source].append(edge.target)

@@ -1,6 +1,6 @@
-"""Where everything in the picture stands: layers from left to right, within a layer near what it is joined to. Pure.
+"""Place the nodes of the routing graph: in layers from left to right, near their neighbours. Pure.
 
-A node's layer is the longest way to it. Groups that would overlap are spread around their common middle.
+A node's layer is the length of the longest path to it. Nodes that would overlap are spread around their middle.
 """
 
 from __future__ import annotations
@@ -10,27 +10,27 @@ from math import ceil
 
 from console.routing.map.graph import Edge, Graph, GraphNode, GraphNodeKind, neighbours
 
-#: Sizes in the picture's own units. A virtual topic with its consumers takes less than 1,000; a usual window has 970.
+#: Widths in units of the graph. A virtual topic with its consumers takes less than 1,000; a usual window has 970.
 WIDTHS = {
     GraphNodeKind.DESTINATION: 240,
     GraphNodeKind.RULE: 112,
     GraphNodeKind.PRODUCERS: 118,
     GraphNodeKind.CONSUMERS: 128,
 }
-#: A destination is as wide as the longest name of its layer needs, within bounds: icon and number, and each letter, of
-#: a name in one line and in two.
+#: A destination is as wide as the longest name of its layer needs: minimum, icon and number, and width of a letter in
+#: names of one line and of two.
 NARROWEST, BESIDE_NAME, LETTER, SMALL_LETTER = 150, 94, 7.6, 6.6
 NODE_HEIGHT, ROW, MARGIN = 38, 50, 10
-#: Between two layers, without and with selectors written along the way.
+#: Gap between two layers, without and with selectors beside the edges.
 GAP, GAP_LABELLED = 30, 172
-#: How far an edge goes before it is on the height of its target.
+#: Horizontal distance in which an edge reaches the height of its target.
 BEND = 36
-#: Sweeps that bring connected nodes to the same height.
+#: Number of passes that align connected nodes.
 SWEEPS = 4
 
 
 def lay_out(graph: Graph) -> None:
-    """Give every node its place and every edge its path."""
+    """Set the coordinates of all nodes and the paths of all edges."""
     _assign_layers(graph)
     layers = _assign_rows(graph)
     _assign_columns(graph, layers)
@@ -43,7 +43,7 @@ def lay_out(graph: Graph) -> None:
 
 
 def _assign_layers(graph: Graph) -> None:
-    # Definitions have no loops; were there one, the bound on rounds would still end this.
+    # Definitions contain no loops; the bound on rounds ends this in any case.
     for node in graph.nodes:  # the first layer is for producers
         node.layer = 1 if node.kind is GraphNodeKind.DESTINATION else 0
     for _ in range(len(graph.nodes)):
@@ -53,7 +53,7 @@ def _assign_layers(graph: Graph) -> None:
                 edge.target.layer, moved = edge.source.layer + 1, True
         if not moved:
             break
-    for edge in graph.edges:  # producers stand right before what they send to
+    for edge in graph.edges:  # producers are next to their destination
         if edge.source.kind is GraphNodeKind.PRODUCERS:
             edge.source.layer = edge.target.layer - 1
 
@@ -69,7 +69,7 @@ def _assign_rows(graph: Graph) -> dict[int, list[GraphNode]]:
     for _ in range(SWEEPS):
         for number in sorted(layers, reverse=True):
             _align_rows(layers[number], joined)
-    if layers:  # the consumers once more: each stands straight behind what it reads
+    if layers:  # the consumers once more: each directly behind its destination
         _align_rows(layers[max(layers)], joined)
     top = min((node.row for node in graph.nodes), default=0)
     for node in graph.nodes:
@@ -87,7 +87,7 @@ def _assign_columns(graph: Graph, layers: dict[int, list[GraphNode]]) -> None:
         if number != min(layers):
             x += GAP_LABELLED if number in labelled else GAP
         for node in layers[number]:
-            # producers stand at the right edge of their layer, near what they send to
+            # producers are at the right edge of their layer, near their destination
             node.x = x + (widest - node.width if node.kind is GraphNodeKind.PRODUCERS else 0)
         x += widest
 
@@ -100,9 +100,9 @@ def _width(node: GraphNode, layer: list[GraphNode]) -> int:
 
 
 def name_lines(node: GraphNode) -> tuple[str, ...]:
-    """A destination's name as it is written in its node: in one line, or in two of smaller letters.
+    """Break a destination's name into one line, or two of smaller letters.
 
-    These break after a dot. What is too long for both is cut short in the middle: what tells names apart is in front.
+    Lines break after a dot. A longer name is shortened in the middle, its beginning distinguishes it best.
     """
     name, room = node.title, node.width - BESIDE_NAME
     if len(name) * LETTER <= room:
@@ -119,12 +119,12 @@ def _path(edge: Edge) -> str:
     x1, y1 = edge.source.x + edge.source.width, edge.source.y + half
     x2, y2 = edge.target.x, edge.target.y + half
     level = min(x1 + BEND, x2)
-    # It bends at once and then runs straight to its target: the selector is written along that stretch.
+    # It bends first and then runs straight to its target, with the selector beside it.
     return f"M{x1:g},{y1:g} C{x1 + BEND * 0.6:g},{y1:g} {x1 + BEND * 0.4:g},{y2:g} {level:g},{y2:g} H{x2:g}"
 
 
 def _align_rows(nodes: list[GraphNode], joined: dict[GraphNode, list[GraphNode]]) -> None:
-    """Move each node of a layer to the middle of what it is connected to, one row apart from the others at least."""
+    """Move each node of a layer to the middle of its neighbours, at least one row apart from others."""
     wish = {node: _mean([each.row for each in joined[node]], node.row) for node in nodes}
     ordered = sorted(nodes, key=lambda node: wish[node])
     groups: list[list[GraphNode]] = []

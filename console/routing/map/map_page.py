@@ -1,4 +1,4 @@
-"""What one page shows of the picture: all by pages, what a search finds, or the neighbourhood of one thing. Pure."""
+"""Select the part of the routing graph for a page: a page of all, search results, or a neighbourhood. Pure."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from brokerapp.model.stats_records import DestinationStats
 from console.routing.map.graph import Graph, GraphNode, build_graph, neighbours
 from console.routing.map.layout import lay_out
 
-#: Nodes on a page: what a person still takes in by scrolling; parts that hang together are not cut below twice that.
+#: Nodes on a page; connected parts are not split below twice that.
 PAGE_NODES = 90
-#: Steps from what is looked at to what is shown with it: producers, rule, target, next rule ...
+#: Default and maximum distance from the selected node, in edges.
 STEPS, MAX_STEPS = 4, 12
-#: How the map is shown. Where an address says nothing it is the picture, on a screen too narrow for it the table.
+#: Views of the map. Default: the graph, on narrow screens the table. "picture" is the graph's name in addresses.
 SHAPES = ("picture", "table")
 
 
 @dataclass(frozen=True, slots=True)
 class ViewQuery:
-    """What a page of the map shows, as its address says."""
+    """The query of a page of the map."""
 
     focus: str = ""  #: key of a node, or id of a definition
     text: str = ""
     steps: int = STEPS
     page: int = 1
-    shape: str = ""  #: one of SHAPES; "": what suits the screen
+    shape: str = ""  #: one of SHAPES; "": depends on the screen
     fresh: str = ""  #: id of a definition that was just applied
     draft: str = ""
 
     @staticmethod
     def read(query: Mapping[str, str]) -> ViewQuery:
-        """The query in an address; what makes no sense there falls back to its default."""
+        """Read the query of an address; invalid values become the default."""
         return ViewQuery(
             focus=query.get("focus", ""),
             text=query.get("q", "").strip(),
@@ -52,7 +52,7 @@ class ViewQuery:
         return self.shape == "table"
 
     def url(self, **changes: object) -> str:
-        """This query with changes, as a query string; another search or focus begins at its first page."""
+        """Return this query with changes as a query string; changes start at the first page."""
         values = {
             "focus": self.focus, "q": self.text, "steps": self.steps if self.steps != STEPS else "",
             "view": self.shape, "draft": self.draft,
@@ -67,7 +67,7 @@ def _number(text: str | None, default: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class GraphView:
-    """The part of the picture that is shown, placed; of `total` nodes."""
+    """The part of the graph that a page shows, with coordinates; `total`: nodes of the whole graph."""
 
     graph: Graph
     total: int
@@ -77,7 +77,7 @@ class GraphView:
 
 
 def graph_view(definitions: Definitions, stats: Mapping[Destination, DestinationStats], query: ViewQuery) -> GraphView:
-    """The part that a query asks for."""
+    """Select and place the part of the graph for a query."""
     graph = build_graph(definitions, stats, _destination(query.focus))
     focused = _focused(graph, query.focus)
     if focused:
@@ -111,7 +111,7 @@ def _declares(node: GraphNode, id: str) -> bool:
 
 
 def _focused(graph: Graph, focus: str) -> list[GraphNode]:
-    """The node of this key, or all nodes of the definition of this id."""
+    """Return the node with this key, or all nodes of the definition with this id."""
     if not focus:
         return []
     exact = [each for each in graph.nodes if each.key == focus]
@@ -119,7 +119,7 @@ def _focused(graph: Graph, focus: str) -> list[GraphNode]:
 
 
 def _neighbourhood(graph: Graph, start: Iterable[GraphNode], steps: int) -> list[GraphNode]:
-    """These nodes and all within so many steps, nearest first, at most two pages of them."""
+    """Return these nodes and all within a distance, nearest first, at most two pages."""
     joined = neighbours(graph)
     reached = dict.fromkeys(start)
     edge = list(reached)
@@ -130,7 +130,7 @@ def _neighbourhood(graph: Graph, start: Iterable[GraphNode], steps: int) -> list
 
 
 def _pages(graph: Graph, nodes: Collection[GraphNode]) -> list[list[GraphNode]]:
-    """Pages of about PAGE_NODES: parts that hang together stay so, in the order of the definitions."""
+    """Split nodes into pages of about PAGE_NODES; connected parts stay together, in the order of the definitions."""
     joined, left = neighbours(graph), set(nodes)
     pages: list[list[GraphNode]] = []
     for node in nodes:

@@ -1,6 +1,6 @@
-"""Flow: how much goes through each destination of the picture now, and how it is. Pure; texts and grades by name.
+"""Compute the live cells of the routing graph: traffic and state of each destination. Pure.
 
-A grade is a word for how something is (`good`, `idle`, `look`, `act`), a stream one for how much passes (`s0` to `s5`).
+A grade names a state (`good`, `idle`, `look`, `act`), a stream a line width (`s0` to `s5`).
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from console.broker.snapshot import BrokerSnapshot, Rates
 from console.metrics.health import HealthUrgency, findings_of
 from console.ui.formatting import number_format
 
-#: The widest stream is from so many messages a second on, each one before from a tenth as many on ... down to any.
+#: Number of line widths: each stands for ten times the rate of the previous one.
 STREAMS = 5
 _GRADES = {HealthUrgency.NOTE: "look", HealthUrgency.LOOK: "look", HealthUrgency.ACT: "act"}
 
 
 def stream_width(rate: float) -> str:
-    """How wide a way is drawn on which so many messages a second pass: one step wider for ten times as many."""
+    """Name the line width for a rate in messages/s: logarithmic."""
     return f"s{min(STREAMS, int(math.log10(rate)) + 2) if rate >= 1 else 1 if rate > 0 else 0}"
 
 
 def flow_cells(picture: BrokerSnapshot, destination: Destination) -> dict[str, str | int]:
-    """All that the picture of the routing shows of a destination."""
+    """Return the live cells of a destination."""
     stats = picture.stats.get(destination)
     if stats is None:
         return {
             "text": "–", "grade": "idle", "in": "s0", "out": "s0", "count": 0, "producers": _producer_words(0),
             "consumers": _consumer_words(destination, 0), "reading": "idle",
-            "says": "is not there now: it comes with the first message",
+            "says": "does not exist, created with the first message",
         }  # fmt: skip
     rates = picture.rates(destination)
     is_queue = destination.kind is DestinationKind.QUEUE
@@ -63,16 +63,16 @@ def _consumer_grade(stats: DestinationStats) -> str:
 
 def _consumer_words(destination: Destination, count: int) -> str:
     noun = "consumer" if destination.is_queue else "subscriber"
-    return number_format.pluralize_count(count, noun) if count else f"no {noun}"
+    return number_format.pluralize_count(count, noun) if count else f"no {noun}s"
 
 
 def _producer_words(count: int) -> str:
-    return number_format.pluralize_count(count, "producer") if count else "no producer"
+    return number_format.pluralize_count(count, "producer") if count else "no producers"
 
 
 def _sentence(stats: DestinationStats, rates: Rates) -> str:
-    parts = [f"{number_format.format_rate(rates.enqueue)} messages a second arrive"]
+    parts = [f"enqueue rate {number_format.format_rate(rates.enqueue)} msg/s"]
     if stats.destination.is_queue:
-        parts.insert(0, f"{number_format.format_integer(stats.QueueSize)} pending")
+        parts.insert(0, f"depth {number_format.format_integer(stats.QueueSize)}")
     parts += [_consumer_words(stats.destination, stats.ConsumerCount), _producer_words(stats.ProducerCount)]
     return ", ".join(parts)

@@ -1,4 +1,4 @@
-"""Preview: the way a message would take, step by step, and why it does not come to a place. Pure."""
+"""Describe the route that a message would take, step by step, and why a destination does not receive it. Pure."""
 
 from __future__ import annotations
 
@@ -27,91 +27,106 @@ from console.ui.formatting.number_format import pluralize_count
 Stats = Mapping[Destination, DestinationStats]
 
 
-#: What becomes at a place of its own messages: queues keep, topics do not.
-KEPT, REACHES = "keeps a copy itself", "reaches the topic's own subscribers"
+#: What happens to messages in the destination that they were sent to.
+KEPT, REACHES = "keeps a local copy", "delivered to the topic's subscribers"
 
 
 @dataclass(frozen=True, slots=True)
 class RouteStep:
-    """One hop: what applied at a destination, to where, and what came of it."""
+    """A step of a route: the definition that applied at a destination, its target, and the result."""
 
     at: Destination
     target: Destination
     depth: int
     outcome: bool | None
-    definition: VirtualDestination | None  #: None: a binding or a named subscription, which `by` names
+    definition: VirtualDestination | None  #: None: a binding or a subscription, which `by` names
     by: str
     selector: str
-    clause: ClauseExplanation | None  #: why the selector said so
+    clause: ClauseExplanation | None  #: why the selector has its value
     exists: bool
 
     @property
     def is_local(self) -> bool:
-        """Whether it is about what stays where it is."""
+        """Whether the step concerns the source destination itself."""
         return self.at == self.target
 
     @property
+    def creates_target(self) -> bool:
+        """Whether sending the message would create the target."""
+        return not self.exists and bool(self.outcome) and not self.is_local
+
+    @property
     def result(self) -> str:
-        """What came of it, in words."""
+        """Describe the result of the step."""
         match self.definition, self.outcome:
             case (CompositeDestination(), True) if self.is_local:
                 return KEPT if self.at.is_queue else REACHES
             case (CompositeDestination(), _) if self.is_local:
-                return "keeps nothing itself"
+                return "keeps no local copy"
             case (VirtualTopic(), _) if self.is_local:
                 return REACHES
             case VirtualTopic(selector_aware=True), False:
-                return "not copied: no consumer of it, present or remembered, wants it"
+                return "not copied: no current or cached consumer selector matches"
             case VirtualTopic(), True:
                 return "copied"
             case VirtualTopic(), _:
-                return "not copied: the filter of its binding says no"
+                return "not copied: the filter of its binding does not match"
             case MirroredQueue(), _:
                 return "mirrored"
             case _, True:
-                return "forwarded" if self.definition else "kept for it"
+                return "forwarded" if self.definition else "stored"
             case _, None:
                 return "not forwarded: the selector is unknown"
-        return "not forwarded: the selector is false" if self.selector else "not kept: it may not read this"
+        return "not forwarded: the selector is false" if self.selector else "not stored: no read permission"
 
 
 @dataclass(frozen=True, slots=True)
 class RouteTarget:
-    """Where a copy comes to in the end."""
+    """A destination that receives a copy."""
 
     destination: Destination
-    seen_as: Destination  #: the destination its consumers see
+    seen_as: Destination  #: the destination that its consumers see
     exists: bool
     sentence: str
+
+    @property
+    def has_page(self) -> bool:
+        """Whether a page shows the destination."""
+        return self.exists and self.seen_as == self.destination and not self.destination.is_temporary
 
 
 @dataclass(frozen=True, slots=True)
 class RoutePreview:
-    """All of a message's way."""
+    """The route of a message."""
 
     steps: list[RouteStep]
     targets: list[RouteTarget]
-    hidden_steps: int  #: steps that are left out
+    hidden_steps: int  #: number of steps left out
     problem: str
-    hidden_targets: int = 0  #: places that are left out, as who asks may not know of them
+    hidden_targets: int = 0  #: number of targets left out: the user must not know them
+
+    @property
+    def target_count(self) -> int:
+        """Return the number of targets, hidden ones included."""
+        return len(self.targets) + self.hidden_targets
 
     def reaches(self, destination: Destination) -> bool:
-        """Whether a copy comes there."""
+        """Whether a destination receives a copy."""
         return any(destination in (each.destination, each.seen_as) for each in self.targets)
 
 
 def build_preview(
-    told: Mapping[str, Any], specimen: SampleMessage, definitions: Definitions, stats: Stats
+    told: Mapping[str, Any], sample: SampleMessage, definitions: Definitions, stats: Stats
 ) -> RoutePreview:
-    """What a node told of a message's way, with the reasons."""
+    """Build a preview from the route that a node reports, with the reasons."""
     rules = {each.id: each for each in definitions.virtual_destinations}
-    steps = [_step(each, rules, specimen, stats) for each in told["hops"]]
+    steps = [_step(each, rules, sample, stats) for each in told["hops"]]
     places = [_route_target(Destination.parse(at), Destination.parse(seen), stats) for at, seen in told["places"]]
     return RoutePreview(steps, places, told["untold"], told["problem"], told.get("unnamed", 0))
 
 
 def _step(
-    hop: Mapping[str, Any], rules: Mapping[str, VirtualDestination], specimen: SampleMessage, stats: Stats
+    hop: Mapping[str, Any], rules: Mapping[str, VirtualDestination], sample: SampleMessage, stats: Stats
 ) -> RouteStep:
     rule, target = rules.get(hop["definition"]), Destination.parse(hop["target"])
     selector = hop["selector"] or ""
@@ -119,21 +134,21 @@ def _step(
     return RouteStep(
         Destination.parse(hop["at"]), target, hop["depth"], hop["outcome"], rule,
         f"{label_of(rule)} {title_of(rule)}" if rule else _definition_name(hop["definition"]),
-        selector, explain_selector(selector, specimen, hop["seen"], is_strict) if selector else None, target in stats,
+        selector, explain_selector(selector, sample, hop["seen"], is_strict) if selector else None, target in stats,
     )  # fmt: skip
 
 
 def _definition_name(definition: str) -> str:
-    """A binding or named subscription by its name; a definition that who asks may not know of without one."""
-    return definition if definition.partition(":")[0] not in KINDS else "a definition that you may not see"
+    """Name a binding or subscription; a hidden definition without its name."""
+    return definition if definition.partition(":")[0] not in KINDS else "a hidden definition"
 
 
 def explain_selector(
-    selector: str, specimen: SampleMessage, places: Mapping[str, str] | None = None, strict: bool = False
+    selector: str, sample: SampleMessage, places: Mapping[str, str] | None = None, strict: bool = False
 ) -> ClauseExplanation | None:
-    """Why a selector says what it says; None for one that does not parse."""
+    """Explain the value of a selector; None for one that is invalid."""
     try:
-        return explain(compile_selector(selector, strict), specimen.selector_view(places))
+        return explain(compile_selector(selector, strict), sample.selector_view(places))
     except RequestRefused:
         return None
 
@@ -143,31 +158,33 @@ def _route_target(destination: Destination, seen_as: Destination, stats: Stats) 
     if known is None:
         if destination.is_queue:
             return RouteTarget(destination, seen_as, exists=False, sentence="would be created")
-        return RouteTarget(destination, seen_as, exists=False, sentence="nobody has subscribed: nothing is kept")
+        return RouteTarget(destination, seen_as, exists=False, sentence="no subscribers, message is discarded")
     if destination.is_queue:
         sentence = (
-            pluralize_count(known.ConsumerCount, "consumer") if known.ConsumerCount else "nobody consumes: it waits"
+            pluralize_count(known.ConsumerCount, "consumer")
+            if known.ConsumerCount
+            else "no consumers, message is stored"
         )
         return RouteTarget(destination, seen_as, exists=True, sentence=sentence)
     readers = known.ConsumerCount
-    sentence = pluralize_count(readers, "subscriber") if readers else "nobody has subscribed: nothing is kept"
+    sentence = pluralize_count(readers, "subscriber") if readers else "no subscribers, message is discarded"
     return RouteTarget(destination, seen_as, exists=True, sentence=sentence)
 
 
-# -- why not
+# -- reasons
 
 
 def explain_missing(
     wanted: Destination, found: RoutePreview, start: Destination, definitions: Definitions
 ) -> list[str]:
-    """Sentences on why the message does not come to `wanted`; where it does, one that says so."""
+    """Explain in sentences why `wanted` does not receive the message, or say that it does."""
     if found.reaches(wanted):
-        return [f"It does: a copy comes to {wanted.name}."]
+        return [f"A copy is delivered to {wanted.name}."]
     return list(_explain_missing(wanted, found, start, definitions, seen=set()))
 
 
 def _decisive_clause(clause: ClauseExplanation) -> ClauseExplanation:
-    """The innermost clause that makes the whole what it is."""
+    """Return the innermost clause that decides the value of the whole."""
     for each in clause.clauses:
         if each.value is clause.value:
             return _decisive_clause(each)
@@ -187,14 +204,17 @@ def _explain_missing(
     feeds = feeds_into(wanted, definitions)
     if not feeds:
         yield (
-            f"No definition feeds {wanted.name}: only what is sent to this {wanted.kind} itself gets there, and this"
-            f" message is sent to {start.name}."
+            f"No definition copies or forwards to {wanted.name}. It receives only messages sent to this {wanted.kind},"
+            f" and this message is sent to {start.name}."
         )
     for feed in feeds:
         rule = f"{label_of(feed.definition)} {title_of(feed.definition)}"
         if feed.source == start or any(step.target == feed.source and step.outcome for step in found.steps):
-            yield f"{rule} would feed it from {feed.source.name}, but there is no {wanted.name}: a consumer makes it."
+            yield (
+                f"{rule} copies from {feed.source.name}, but {wanted.name} does not exist. Its first consumer"
+                " creates it."
+            )
             continue
-        yield f"{rule} feeds it from {feed.source.name}, where this message does not come to."
+        yield f"{rule} copies from {feed.source.name}, which does not receive this message."
         if feed.source not in seen:
             yield from _explain_missing(feed.source, found, start, definitions, seen)

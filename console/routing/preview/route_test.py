@@ -1,4 +1,4 @@
-"""Trying: the way of a message that nobody sends, and a selector on it, as far as its asker may know."""
+"""Preview routes and test selectors for one user, within the user's permissions. Nothing is sent."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from console.routing.preview.sample_message import SampleMessage
 
 @dataclass(frozen=True, slots=True)
 class RouteTestResult:
-    """What came of it, by which definitions; `reasons`: why it does not come to a place, where that was asked."""
+    """A previewed route and its definitions; `reasons`: why a destination does not receive the message, if asked."""
 
     preview: RoutePreview
     definitions: Definitions
@@ -31,26 +31,26 @@ class RouteTestResult:
 
 
 def visible_stats(request: HttpRequest) -> Stats:
-    """The numbers of what one sees."""
+    """Return the statistics of the destinations that the user sees."""
     return visible_snapshot(mirror().current(), visible(request.user)).stats
 
 
-def preview_route(request: HttpRequest, specimen: SampleMessage, draft: Draft | None, why: str = "") -> RouteTestResult:
-    """The way of the message by what is in force, or by a draft's definitions. Raises BrokerError, PermissionDenied."""
-    require(request, Verb.SEE, specimen.target)
+def preview_route(request: HttpRequest, sample: SampleMessage, draft: Draft | None, why: str = "") -> RouteTestResult:
+    """Preview the route by the active definitions or a draft's. Raises BrokerError, PermissionDenied."""
+    require(request, Verb.SEE, sample.target)
     asked = Destination.parse(why, DestinationKind.QUEUE) if why else None
     if asked is not None:
         require(request, Verb.SEE, asked)
     current = gateway().definitions()
     definitions = apply_changes(current, draft.read_changes()) if draft else current
-    told = gateway().explain(specimen.target, specimen.values, specimen.body, definitions if draft else None)
+    told = gateway().explain(sample.target, sample.values, sample.body, definitions if draft else None)
     definitions = visible_definitions(definitions, pattern_filter(request.user))
-    found = build_preview(visible_route(told, visible(request.user)), specimen, definitions, visible_stats(request))
+    found = build_preview(visible_route(told, visible(request.user)), sample, definitions, visible_stats(request))
     return RouteTestResult(
-        found, definitions, explain_missing(asked, found, specimen.target, definitions) if asked else None
+        found, definitions, explain_missing(asked, found, sample.target, definitions) if asked else None
     )
 
 
-def test_selector(selector: str, specimen: SampleMessage, is_strict: bool) -> ClauseExplanation:
-    """The selector on the message, clause by clause. Raises SelectorSyntaxError."""
-    return explain(compile_selector(selector, is_strict), specimen.selector_view({"destination": specimen.destination}))
+def test_selector(selector: str, sample: SampleMessage, is_strict: bool) -> ClauseExplanation:
+    """Evaluate a selector on a message, clause by clause. Raises SelectorSyntaxError."""
+    return explain(compile_selector(selector, is_strict), sample.selector_view({"destination": sample.destination}))

@@ -1,1 +1,1 @@
-"""Pages about routing."""
+"""Views of the routing pages."""

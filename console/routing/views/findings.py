@@ -1,8 +1,9 @@
-"""Findings: what of the routing nobody seems to need, each with the next step."""
+"""List unused, shadowed or ineffective routing definitions, each with the next step."""
 
 from __future__ import annotations
 
 from itertools import groupby
+from urllib.parse import urlencode
 
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
@@ -22,7 +23,7 @@ PAGE_SIZE = 50
 @require_GET
 @permission_required(Verb.SEE)
 def findings(request: HttpRequest) -> HttpResponse:
-    """All findings by sort, of one sort where `sort` names it."""
+    """List all issues by kind, or those of the kind that `sort` names."""
     stats = visible_snapshot(mirror().current(), visible(request.user)).stats
     found = find_routing_issues(visible_definitions(gateway().definitions(), pattern_filter(request.user)), stats)
     wanted = request.GET.get("sort", "")
@@ -31,4 +32,5 @@ def findings(request: HttpRequest) -> HttpResponse:
     page = Paginator(shown, PAGE_SIZE).get_page(request.GET.get("page"))
     groups = [(sort, list(each)) for sort, each in groupby(page.object_list, key=lambda one: one.kind)]
     context = {"groups": groups, "page": page, "chips": chips, "wanted": wanted, "total": len(found)}
+    context["page_query"] = urlencode({"sort": wanted}) if wanted else ""
     return render(request, "routing/findings.html", context)

@@ -1,4 +1,4 @@
-"""Changes of the routing: living drafts and the versions that were in force, what each changed; revert and undo."""
+"""Show drafts and the history of versions; revert to a version, undo the last one."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from brokerapp.errors import BrokerError, DefinitionConflict, DefinitionRefused
+from brokerapp.model.definitions import Definitions
 from console.access.permissions import Verb, pattern_filter, permission_required
-from console.audit import trail
 from console.broker.gateway import gateway
 from console.routing.definitions.changes import diff_definitions
 from console.routing.definitions.definition_values import change_rows
+from console.routing.definitions.publishing import apply
 from console.routing.definitions.rollout import report_rollout
 from console.routing.definitions.versions import DefinitionVersion, latest_version, redact_comments, undoable_change
 from console.routing.definitions.visibility import visible_definitions
 from console.routing.definitions.xml_fragment import diff_files
 from console.routing.drafts import draft_service
-from console.routing.drafts.actions import require_apply_permission
 from console.routing.drafts.models import Draft
 
-#: Versions on a page, and drafts that are shown.
+#: Versions on a page, and maximum drafts shown.
 PAGE_SIZE, MAX_DRAFTS = 25, 50
 
 
 @require_GET
 @permission_required(Verb.SEE)
 def changes(request: HttpRequest) -> HttpResponse:
-    """Drafts that wait, and the versions that were in force, newest first."""
+    """List drafts and applied versions, newest first."""
     page = max(1, int(text)) if (text := request.GET.get("page", "")).isdecimal() and len(text) < 6 else 1
     found = [DefinitionVersion.of(each) for each in gateway().history(limit=page * PAGE_SIZE + 1)]
     sees = pattern_filter(request.user)
@@ -49,7 +49,7 @@ def changes(request: HttpRequest) -> HttpResponse:
 @require_GET
 @permission_required(Verb.SEE)
 def version(request: HttpRequest, number: int) -> HttpResponse:
-    """What one version changed, and what going back to it would."""
+    """Show the changes of one version, and those that reverting to it would make."""
     sees = pattern_filter(request.user)
     about = redact_comments([_get_version_or_404(number)], sees)[0]
     new, old, current = (visible_definitions(gateway().definitions(each), sees) for each in (number, number - 1, None))
@@ -58,7 +58,8 @@ def version(request: HttpRequest, number: int) -> HttpResponse:
         "current": current,
         "changes": [(each, change_rows(each)) for each in diff_definitions(old, new)],
     }
-    context["back"] = [(each, change_rows(each)) for each in diff_definitions(current, new)]
+    context["is_active"] = number == current.version
+    context["revert_changes"] = [(each, change_rows(each)) for each in diff_definitions(current, new)]
     try:
         context["lines"] = diff_files(old, new, settings.SLUICE.broker_name)
     except DefinitionRefused as error:
@@ -69,7 +70,7 @@ def version(request: HttpRequest, number: int) -> HttpResponse:
 def _get_version_or_404(number: int) -> DefinitionVersion:
     newest = latest_version()
     if not newest or not 1 <= number <= newest[0].number:
-        raise Http404(f"There is no version {number} of the routing.")
+        raise Http404(f"Version {number} of the routing not found.")
     found = gateway().history(limit=newest[0].number - number + 1)
     return DefinitionVersion.of(found[-1])
 
@@ -77,7 +78,7 @@ def _get_version_or_404(number: int) -> DefinitionVersion:
 @require_POST
 @permission_required(Verb.ROUTE)
 def revert(request: HttpRequest, number: int) -> HttpResponse:
-    """Put a former version in force again."""
+    """Apply an earlier version again."""
     _get_version_or_404(number)
     _apply_version(request, number, int(request.POST.get("current") or 0), f"Revert to version {number}")
     return redirect("routing")
@@ -86,27 +87,30 @@ def revert(request: HttpRequest, number: int) -> HttpResponse:
 @require_POST
 @permission_required(Verb.ROUTE)
 def undo(request: HttpRequest) -> HttpResponse:
-    """Undo the last change, if it is still the last, and no older than UNDO_TIME."""
+    """Undo the last change, if it is still the last, and not older than UNDO_TIME."""
     found, asked = undoable_change(latest_version()), request.POST.get("version", "")
     if found is None or str(found.version.number) != asked:
-        messages.warning(request, "Not undone: this is no longer the last change, or it is older than ten minutes.")
+        messages.warning(
+            request, "Not undone: another change was applied since, or the change is older than 10 minutes."
+        )
         return redirect("routing-changes")
     _apply_version(request, found.version.number - 1, found.version.number, f"Undo version {found.version.number}")
     return redirect("routing")
 
 
 def _apply_version(request: HttpRequest, number: int, opened: int, comment: str) -> None:
-    """Put a version in force again, unless something else is in force than when it was asked for."""
+    """Apply an earlier version, unless the active version has changed since the user's page was loaded."""
+    author = request.user.get_username()
     try:
         current, wanted = gateway().definitions(), gateway().definitions(number)
-        made = diff_definitions(current, wanted)
-        require_apply_permission(request, made)
-        before = [each.to_json()["before"] for each in made]
-        with trail.recording(request, "revert routing", f"version {number}", before=before) as record:
+
+        def store() -> Definitions:
             if opened != current.version:
                 raise DefinitionConflict(opened, current.version)
-            saved = gateway().define(replace(wanted, version=current.version), request.user.get_username(), comment)
-            record.after = [each.to_json()["after"] for each in made]
+            return gateway().define(replace(wanted, version=current.version), author, comment)
+
+        changes = diff_definitions(current, wanted)
+        saved = apply(request, changes, store, action="revert routing", object=f"version {number}")
         report_rollout(request, saved.version, f"Reverted to version {number}.")
     except BrokerError as error:
         messages.error(request, f"Not reverted: {error}.")

@@ -1,4 +1,4 @@
-"""Routing: the map of virtual and composite destinations, as a picture and as a table."""
+"""Show virtual and composite destinations as a graph and as a table."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from console.routing.map.layout import NODE_HEIGHT, name_lines
 from console.routing.map.map_page import ViewQuery, graph_view
 from console.routing.map.traffic import flow_cells
 
-#: Characters of a selector that fit along a way.
+#: Characters of a selector that fit beside an edge.
 LABEL_FITS = 20
 _ICONS = {GraphNodeKind.RULE: "routing", GraphNodeKind.PRODUCERS: "upload", GraphNodeKind.CONSUMERS: "download"}
 #: Rows of the table on a page.
@@ -48,7 +48,7 @@ TABLE_ROWS = 100
 @require_GET
 @permission_required(Verb.SEE)
 def routing(request: HttpRequest) -> HttpResponse:
-    """The definitions in force, or as a draft would have them, over the destinations that exist."""
+    """Show the active definitions, or those of a draft, with the existing destinations."""
     query = ViewQuery.read(request.GET)
     picture, sees = visible_snapshot(mirror().current(), visible(request.user)), pattern_filter(request.user)
     current = gateway().definitions()
@@ -61,7 +61,8 @@ def routing(request: HttpRequest) -> HttpResponse:
         "undo": undoable_change(latest_version(sees)),
         "table_url": query.url(view="table"), "graph_url": query.url(view="picture"),
         "has_any": bool(definitions.virtual_destinations), "fresh": query.fresh,
-        "reach": Rollout.of(current.version, gateway().nodes()),
+        "rollout": Rollout.of(current.version, gateway().nodes()),
+        "narrow_url": "" if query.shape or query.focus or query.fresh else query.url(view="table"),
     }  # fmt: skip
     if query.table:
         context |= _table(definitions, query, picture)
@@ -72,7 +73,7 @@ def routing(request: HttpRequest) -> HttpResponse:
         "nodes": [_draw_node(each, picture, query) for each in view.graph.nodes],
         "edges": [_draw_edge(each, picture, changed, query.fresh) for each in view.graph.edges],
         "height": NODE_HEIGHT,
-        "words": _describe_edges(view.graph), "legend": _legend(view.graph, changed, query.fresh),
+        "edge_sentences": _describe_edges(view.graph), "legend": _legend(view.graph, changed, query.fresh),
         "focused": _focus_details(view.focused, picture) if view.focused else None,
         "pages": _pages(query, view.page, view.pages),
         "nearer": query.url(steps=max(1, query.steps - 2)), "farther": query.url(steps=query.steps + 2),
@@ -84,7 +85,7 @@ def routing(request: HttpRequest) -> HttpResponse:
 def _draft(text: str, sees: Sees) -> Draft | None:
     draft = draft_service.get_open_draft(text, sees)
     if draft is None and text.isdecimal():
-        raise Http404(f"There is no open draft {text}.")
+        raise Http404(f"No open draft {text}.")
     return draft
 
 
@@ -96,22 +97,45 @@ def _pages(query: ViewQuery, page: int, pages: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-# -- the picture
+# -- the graph
 
 
 @dataclass(frozen=True, slots=True)
 class NodeDrawing:
-    """A node as the template draws it."""
+    """A node of the graph as the template draws it."""
 
     node: GraphNode
     icon: str
-    lines: tuple[str, ...]  #: what is written in it
-    number: str  #: beside it
-    number_cell: str  #: name of the live cell of what is written or of the number
+    lines: tuple[str, ...]  #: of its name
+    number: str  #: beside the name: depth or rate
+    number_cell: str  #: live cell of the name or of the number
     grade: str
     grade_cell: str
-    description: str  #: for those who do not see the picture
+    description: str  #: for screen readers
     link: str
+
+    @property
+    def css_class(self) -> str:
+        """Return the CSS classes of the node."""
+        node = self.node
+        names = ["node", f"node-{node.kind}", f"node-{node.destination.kind}"]
+        return " ".join(names + ["node-ghost"] * node.is_ghost + ["node-forward"] * node.keeps_nothing)
+
+    @property
+    def corner_radius(self) -> int:
+        """Return the radius of the corners: destinations are boxes, all others pills."""
+        return 8 if self.node.kind is GraphNodeKind.DESTINATION else 19
+
+    @property
+    def name_is_live(self) -> bool:
+        """Whether the name is a count that changes: producers or consumers."""
+        return self.node.kind in (GraphNodeKind.PRODUCERS, GraphNodeKind.CONSUMERS)
+
+    @property
+    def placed_lines(self) -> list[tuple[str, str]]:
+        """Return the lines of the name with their vertical positions."""
+        heights = ("23.5",) if len(self.lines) == 1 else ("16", "30")
+        return list(zip(heights, self.lines, strict=True))
 
 
 def _draw_node(node: GraphNode, picture: BrokerSnapshot, query: ViewQuery) -> NodeDrawing:
@@ -122,9 +146,9 @@ def _draw_node(node: GraphNode, picture: BrokerSnapshot, query: ViewQuery) -> No
         stats = picture.stats.get(node.destination)
         icon = "dlq" if stats is not None and stats.DLQ else icon
         says = f"{node.destination.kind} {node.title}" + (
-            "" if node.is_ghost else f", {flow['says']}{', forwards only' if node.keeps_nothing else ''}"
+            "" if node.is_ghost else f", {flow['says']}{', forward only' if node.keeps_nothing else ''}"
         )
-        holds = stats is not None and stats.QueueSize > 0  # from before it only forwarded
+        holds = stats is not None and stats.QueueSize > 0  # from the time before it was forward only
         number = "" if node.is_ghost or (node.keeps_nothing and not holds) else str(flow["text"])
         cells = (f"{row}#text", f"{row}#grade") if node.is_measured else ("", "")
         return NodeDrawing(node, icon, name_lines(node), number, cells[0], str(flow["grade"]), cells[1], says, link)
@@ -141,7 +165,7 @@ def _draw_node(node: GraphNode, picture: BrokerSnapshot, query: ViewQuery) -> No
 
 @dataclass(frozen=True, slots=True)
 class EdgeDrawing:
-    """An edge as the template draws it."""
+    """An edge of the graph as the template draws it."""
 
     edge: Edge
     grade: str
@@ -180,20 +204,20 @@ def _draw_edge(edge: Edge, picture: BrokerSnapshot, changed: set[str], fresh: st
 
 
 def _legend(graph: Graph, changed: set[str], fresh: str) -> list[tuple[str, str]]:
-    """What colours and lines mean, as a name and words; what is rare is told only where it is drawn."""
+    """Explain colors and lines, as name and text; rare ones only if the graph contains them."""
     drawn = {edge.definition for edge in graph.edges}
-    always = [("good", "flows"), ("idle", "idle"), ("look", "waits or grows"), ("act", "dead letters")]
+    always = [("good", "active"), ("idle", "idle"), ("look", "backlog"), ("act", "dead letters")]
     rare = [
-        ("fresh", "just applied, nothing came yet", bool(fresh) and fresh in drawn),
-        ("draft", "of the draft", bool(changed & drawn)),
-        ("forward", "only forwards, keeps nothing", any(node.keeps_nothing for node in graph.nodes)),
-        ("ghost", "stands for others, or for none yet", any(node.is_ghost for node in graph.nodes)),
+        ("fresh", "just applied, no messages yet", bool(fresh) and fresh in drawn),
+        ("draft", "in the draft", bool(changed & drawn)),
+        ("forward", "forward only", any(node.keeps_nothing for node in graph.nodes)),
+        ("ghost", "pattern or group", any(node.is_ghost for node in graph.nodes)),
     ]
     return always + [(name, words) for name, words, is_drawn in rare if is_drawn]
 
 
 def _describe_edges(graph: Graph) -> list[str]:
-    """The picture as sentences, one for each rule."""
+    """Describe the graph in sentences, one for each definition."""
     targets: dict[GraphNode, list[str]] = {}
     for edge in graph.edges:
         if edge.source.kind is GraphNodeKind.RULE:
@@ -209,14 +233,15 @@ def _describe_edges(graph: Graph) -> list[str]:
 
 
 def _focus_details(node: GraphNode, picture: BrokerSnapshot) -> dict[str, Any]:
-    """What is said beside the picture about the node that is looked at."""
+    """Collect the details of the selected node."""
     destination = node.destination
-    about = {"node": node, "title": node.title, "definition": node.definition, "says": ""}
+    about = {"node": node, "title": node.title, "definition": node.definition, "says": "", "icon": "routing"}
     if node.definition is not None:
         return about | {"title": title_of(node.definition), "label": label_of(node.definition)}
     exists = destination in picture.stats
     return about | {
         "label": str(destination.kind),
+        "icon": str(destination.kind),
         "says": str(flow_cells(picture, destination)["says"]) if node.is_measured else "",
         "row": str(destination) if exists else "",
         "open": reverse(destination.kind, kwargs={"name": destination.name}) if exists else "",
@@ -231,7 +256,7 @@ def _focus_details(node: GraphNode, picture: BrokerSnapshot) -> dict[str, Any]:
 
 
 def _table(definitions: Definitions, query: ViewQuery, picture: BrokerSnapshot) -> dict[str, Any]:
-    """All definitions, filtered by a part of their name, target or selector, by pages."""
+    """List one page of the definitions, filtered by a part of their name, target or selector."""
     rows = [_table_row(each, list(picture.stats)) for each in definitions.virtual_destinations]
     wanted = query.text.lower()
     rows = [row for row in rows if wanted in f"{row['title']} {row['targets']}".lower()]
@@ -241,7 +266,7 @@ def _table(definitions: Definitions, query: ViewQuery, picture: BrokerSnapshot) 
 
 
 def _table_row(definition: VirtualDestination, existing: list[Destination]) -> dict[str, Any]:
-    """A definition as a row: its title, what it does in words, the options that differ from their defaults."""
+    """Describe a definition for a row: title, targets, options that differ from their defaults."""
     row = {
         "definition": definition,
         "label": label_of(definition),

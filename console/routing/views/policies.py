@@ -1,4 +1,4 @@
-"""Policies: what holds for destinations by pattern, how failures are redelivered, and which entry wins where."""
+"""Show destination and redelivery policies, and how many destinations each applies to."""
 
 from __future__ import annotations
 
@@ -14,11 +14,18 @@ from console.routing.definitions.definition_values import values_of
 from console.routing.definitions.policy_coverage import PolicyRow, policy_rows
 from console.routing.definitions.visibility import visible_definitions
 
+#: Empty states of the two tables.
+NO_POLICIES = "No destination policies. A policy sets limits, dead letters, prefetch and more by destination pattern."
+NO_REDELIVERY_POLICIES = (
+    "No redelivery policies. Rejected messages are dead-lettered immediately; unacknowledged ones are redelivered"
+    " without a limit."
+)
+
 
 @require_GET
 @permission_required(Verb.SEE)
 def policies(request: HttpRequest) -> HttpResponse:
-    """All policies, filtered by a part of their pattern."""
+    """List all policies, filtered by a part of their pattern."""
     definitions = visible_definitions(gateway().definitions(), pattern_filter(request.user))
     existing = list(filter(visible(request.user), mirror().current().stats))
     text = request.GET.get("q", "").strip()
@@ -30,8 +37,10 @@ def policies(request: HttpRequest) -> HttpResponse:
         "text": text,
         "entries": shown(policy_rows(definitions.policies, existing)),
         "redeliveries": shown(policy_rows(definitions.redelivery.policies, existing)),
+        "no_entries": NO_POLICIES,
+        "no_redeliveries": NO_REDELIVERY_POLICIES,
         "total": len(definitions.policies) + len(definitions.redelivery.policies),
-        "switches": values_of(definitions_by_id(definitions)[REDELIVERY_SETTINGS_ID]),
-        "switches_id": REDELIVERY_SETTINGS_ID,
+        "redelivery": values_of(definitions_by_id(definitions)[REDELIVERY_SETTINGS_ID]),
+        "redelivery_id": REDELIVERY_SETTINGS_ID,
     }
     return render(request, "routing/policies.html", context)

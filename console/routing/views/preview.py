@@ -1,4 +1,4 @@
-"""The way of a message before it is sent, and the selector tester: every step with each clause, and why."""
+"""Preview the route of a message that is not sent, and test selectors on it, clause by clause."""
 
 from __future__ import annotations
 
@@ -23,45 +23,45 @@ from console.routing.map.graph import consumer_queues_by_topic
 from console.routing.preview.route_test import preview_route, test_selector, visible_stats
 from console.routing.preview.sample_message import SampleMessage
 
-#: Characters of an address under which a preview can be found again.
+#: Maximum characters of the permanent link of a preview.
 MAX_LINK = 1500
-#: Queues that are looked at for the last message of a topic.
+#: Queues that are searched for the latest message of a topic.
 MAX_SCANNED_QUEUES = 8
-#: Drafts offered.
+#: Maximum drafts offered.
 MAX_DRAFTS = 20
 
 
 @require_http_methods(["GET", "POST"])
 @permission_required(Verb.SEE)
 def preview(request: HttpRequest) -> HttpResponse:
-    """The way of a message: typed, or picked from a queue by `queue` and `seq`; by a draft's definitions, if named."""
+    """Preview the route of a message: entered, or picked by `queue` and `seq`; with a draft's definitions if named."""
     form = request.POST if request.method == "POST" else request.GET
-    specimen, picked = _read_sample(request, form)
+    sample, picked = _read_sample(request, form)
     draft = _draft(request, form)
     context: dict[str, Any] = {
-        "specimen": specimen, "picked": picked, "why": form.get("why", "").strip(), "draft": draft,
+        "sample": sample, "picked": picked, "why": form.get("why", "").strip(), "draft": draft,
         "drafts": draft_service.list_visible(Draft.OPEN_STATES, pattern_filter(request.user), MAX_DRAFTS),
         "names": sorted(str(each) for each in visible_stats(request))[:500],
     }  # fmt: skip
-    if specimen.destination and not specimen.error:
+    if sample.destination and not sample.error:
         try:
-            context |= _route_context(request, specimen, draft, context["why"])
+            context |= _route_context(request, sample, draft, context["why"])
             context["link"] = _link(form)
         except BrokerError as error:
             context["refused"] = str(error)
-    status = 400 if specimen.error or "refused" in context else 200
+    status = 400 if sample.error or "refused" in context else 200
     return render(request, "routing/preview/preview.html", context, status=status if request.method == "POST" else 200)
 
 
-def _route_context(request: HttpRequest, specimen: SampleMessage, draft: Draft | None, why: str) -> dict[str, Any]:
-    trial = preview_route(request, specimen, draft, why)
-    target = specimen.target
+def _route_context(request: HttpRequest, sample: SampleMessage, draft: Draft | None, why: str) -> dict[str, Any]:
+    result = preview_route(request, sample, draft, why)
+    target = sample.target
     context: dict[str, Any] = {
-        "found": trial.preview,
+        "preview": result.preview,
         "start": target,
         "start_exists": target in visible_stats(request),
     }
-    return context | ({"reasons": trial.reasons} if trial.reasons is not None else {})
+    return context | ({"reasons": result.reasons} if result.reasons is not None else {})
 
 
 def _read_sample(request: HttpRequest, form: QueryDict) -> tuple[SampleMessage, Destination | None]:
@@ -71,15 +71,13 @@ def _read_sample(request: HttpRequest, form: QueryDict) -> tuple[SampleMessage, 
         require(request, Verb.BROWSE, where)
         found = gateway().message(where, int(seq)).messages
         if not found:
-            return SampleMessage(
-                error="This message is gone: it was consumed, it expired, or somebody removed it."
-            ), None
+            return SampleMessage(error="Message not found. It was consumed, deleted or has expired."), None
         return _masked_sample(request, found[0], where), where
     return SampleMessage.read(form), None
 
 
 def _masked_sample(request: HttpRequest, message: Any, where: Destination) -> SampleMessage:
-    """A browsed message as this user may see it."""
+    """Copy a browsed message, masked for this user."""
     shown = mask_message(request.user, message, where)
     return SampleMessage.of(shown, shown.withheld)
 
@@ -90,12 +88,12 @@ def _draft(request: HttpRequest, form: QueryDict) -> Draft | None:
         return None
     draft = get_object_or_404(Draft, pk=int(wanted))
     if not draft_service.is_visible(draft, pattern_filter(request.user)):
-        raise Http404("There is no such draft.")
+        raise Http404("Draft not found.")
     return draft
 
 
 def _link(form: QueryDict) -> str:
-    """An address that shows the same again; none when that would be too long."""
+    """Return an address that shows the same preview; "" if it would be too long."""
     names = ("destination", "headers", "body", "draft", "why", "queue", "seq")
     query = urlencode({name: form[name] for name in names if form.get(name)})
     return f"?{query}" if query and len(query) <= MAX_LINK else ""
@@ -107,34 +105,34 @@ def _link(form: QueryDict) -> str:
 @require_http_methods(["GET", "POST"])
 @permission_required(Verb.SEE)
 def tester(request: HttpRequest) -> HttpResponse:
-    """A selector on a message: each clause true, false or unknown, and why.
+    """Test a selector on a message: each clause is true, false or unknown, with the reason.
 
-    To htmx a part only: for a dialog, with the last message near `near` in it, or for the result alone.
+    For htmx only a part: a dialog with the latest message of the destination `near`, or the result.
     """
     form = request.POST if request.method == "POST" else request.GET
-    specimen, picked = _read_sample(request, form)
-    if request.method == "GET" and form.get("near") and not specimen.headers:
-        specimen, picked = _sample_near(request, form)
+    sample, picked = _read_sample(request, form)
+    if request.method == "GET" and form.get("near") and not sample.headers:
+        sample, picked = _sample_near(request, form)
     selector, is_strict = form.get("selector", "").strip(), form.get("strict") == "on"
-    context = {"specimen": specimen, "picked": picked, "selector": selector, "is_strict": is_strict}
-    context |= _selector_context(selector, specimen, is_strict)
+    context = {"sample": sample, "picked": picked, "selector": selector, "is_strict": is_strict}
+    context |= _selector_context(selector, sample, is_strict)
     if not request.htmx:
         return render(request, "routing/preview/selector_tester.html", context)
     part = "result" if request.method == "POST" else "form"
     return render(request, f"routing/preview/tester_{part}.html", context | {"is_dialog": True})
 
 
-def _selector_context(selector: str, specimen: SampleMessage, is_strict: bool) -> dict[str, Any]:
-    if not selector or specimen.error:
+def _selector_context(selector: str, sample: SampleMessage, is_strict: bool) -> dict[str, Any]:
+    if not selector or sample.error:
         return {}
     try:
-        return {"clause": test_selector(selector, specimen, is_strict)}
+        return {"clause": test_selector(selector, sample, is_strict)}
     except SelectorSyntaxError as wrong:
         return {"wrong": wrong}
 
 
 def _sample_near(request: HttpRequest, form: QueryDict) -> tuple[SampleMessage, Destination | None]:
-    """The last message of a destination, or of a topic in one of the queues it is copied to."""
+    """Return the latest message of a destination, for a topic from one of the queues that it is copied to."""
     try:
         near = Destination.parse(form["near"])
     except InvalidDestination:
@@ -152,7 +150,7 @@ def _sample_near(request: HttpRequest, form: QueryDict) -> tuple[SampleMessage, 
 
 
 def _queues_of(near: Destination) -> list[Destination]:
-    """Queues that may hold what was sent to a destination: itself, or those it is copied or forwarded to."""
+    """Return the queues that may hold messages sent to a destination: itself or its targets."""
     found = [near] if near.is_queue else []
     existing = list(mirror().current().stats)
     for each in gateway().definitions().virtual_destinations:

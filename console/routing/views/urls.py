@@ -1,10 +1,10 @@
-"""The pages about routing."""
+"""Addresses of the routing pages."""
 
 from __future__ import annotations
 
 from django.urls import path
 
-from console.routing.views import draft_trials, drafts, editor, history, map, xml_files
+from console.routing.views import drafts, editor, history, map, what_if, xml_files
 from console.routing.views import findings as routing_findings
 from console.routing.views import policies as routing_policies
 from console.routing.views import preview as routing_preview
@@ -22,10 +22,10 @@ urlpatterns = [
     path("routing/changes/<int:number>/revert", history.revert, name="revert-routing"),
     path("routing/undo", history.undo, name="undo-routing"),
     path("routing/drafts/<int:draft_id>/", drafts.draft, name="draft"),
-    path("routing/drafts/<int:draft_id>/trials/", draft_trials.show_run, name="draft-trials"),
-    path("routing/drafts/<int:draft_id>/trials/start", draft_trials.start_run, name="start-trial"),
-    path("routing/drafts/<int:draft_id>/trials/<uuid:run_id>/", draft_trials.show_run, name="draft-trial"),
-    path("routing/drafts/<int:draft_id>/trials/<uuid:run_id>/cancel", draft_trials.cancel_run, name="cancel-trial"),
+    path("routing/drafts/<int:draft_id>/trials/", what_if.show_run, name="draft-trials"),
+    path("routing/drafts/<int:draft_id>/trials/start", what_if.start_run, name="start-trial"),
+    path("routing/drafts/<int:draft_id>/trials/<uuid:run_id>/", what_if.show_run, name="draft-trial"),
+    path("routing/drafts/<int:draft_id>/trials/<uuid:run_id>/cancel", what_if.cancel_run, name="cancel-trial"),
     path("routing/drafts/<int:draft_id>/<str:what>", drafts.step, name="draft-step"),
     path("routing/preview/", routing_preview.preview, name="route-preview"),
     path("routing/tester/", routing_preview.tester, name="selector-tester"),

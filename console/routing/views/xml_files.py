@@ -1,4 +1,4 @@
-"""Routing as files: import of an ActiveMQ XML by way of a report and a draft, export of the same."""
+"""Import an ActiveMQ XML file as a draft, after a report on it; export the definitions as one."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from console.routing.definitions.changes import (
     diff_definitions,
 )
 from console.routing.definitions.definition_values import change_rows
+from console.routing.definitions.publishing import require_draft_permission
 from console.routing.definitions.visibility import restore_hidden, visible_definitions
 from console.routing.drafts import draft_service
-from console.routing.drafts.actions import require_draft_permission
 
-#: Characters of a file that is read.
+#: Maximum characters of a file.
 MAX_FILE = 1_000_000
-#: What to do with the definitions that stand: put the file's in their place, or add the file's to them.
+#: Whether the file's definitions are merged with the existing ones or replace them.
 MODES = ("merge", "replace")
 
 
 @require_http_methods(["GET", "POST"])
 @permission_required(Verb.DRAFT)
 def import_file(request: HttpRequest) -> HttpResponse:
-    """First the report on the file and what would change; then, if wanted, a draft with just that."""
+    """Show the report on a file and its changes; save them as a draft if requested."""
     context = {"text": "", "mode": "merge", "error": ""}
     if request.method == "GET":
         return render(request, "routing/editor/xml_import.html", context)
@@ -61,7 +61,7 @@ def import_file(request: HttpRequest) -> HttpResponse:
         context |= {
             "report": report, "outcomes": [(what, outcomes[what]) for what in ImportOutcome if outcomes[what]],
             "read": True, "changes": [(each, change_rows(each)) for each in changes],
-            "kept": _unchanged_definitions(visible_definitions(current, sees), proposed),
+            "unchanged": _unchanged_definitions(visible_definitions(current, sees), proposed),
         }  # fmt: skip
     except BrokerError as error:
         context |= {
@@ -72,7 +72,7 @@ def import_file(request: HttpRequest) -> HttpResponse:
 
 
 def _wrong_selector(error: BrokerError) -> SelectorSyntaxError | None:
-    """The selector for which a file is refused, if it is one."""
+    """Return the selector error for which a file is refused, if it is one."""
     return error.__cause__ if isinstance(error.__cause__, SelectorSyntaxError) else None
 
 
@@ -84,15 +84,15 @@ def _text_of(request: HttpRequest) -> str:
 
 
 def merge_definitions(current: Definitions, found: Definitions) -> Definitions:
-    """The definitions in force with those of the file added, or put in the place of the ones they have the id of."""
+    """Add the definitions of the file to the active ones, or replace those with the same id."""
     added = definitions_by_id(found)
-    if found.redelivery == RedeliverySettings():  # the file says nothing about it
+    if found.redelivery == RedeliverySettings():  # the file does not mention it
         del added[REDELIVERY_SETTINGS_ID]
     return collect_definitions({**definitions_by_id(current), **added}.values(), current.version)
 
 
 def _unchanged_definitions(current: Definitions, proposed: Definitions) -> list[Definition]:
-    """What is in force already, and stays as it is."""
+    """Return the active definitions that stay unchanged."""
     before = definitions_by_id(current)
     return [
         each
@@ -106,14 +106,14 @@ def _save_as_draft(request: HttpRequest, current: Definitions, changes: list[Def
     with trail.recording(request, "import", name) as record:
         draft = draft_service.create_draft(author, name, changes, current.version)
         record.after = draft.changes
-    messages.success(request, "Kept in a draft. Nothing is in force yet.")
+    messages.success(request, "Draft saved. Not applied yet.")
     return redirect("draft", draft_id=draft.pk)
 
 
 @require_GET
 @permission_required(Verb.SEE)
 def export_file(request: HttpRequest) -> HttpResponse:
-    """The definitions in force as an activemq.xml."""
+    """Export the active definitions as an activemq.xml."""
     text = export_xml(
         visible_definitions(gateway().definitions(), pattern_filter(request.user)), settings.SLUICE.broker_name
     )

@@ -1,4 +1,4 @@
-"""Networks: connectors to other brokers with their bridges, bridges of others to this one, and the cluster."""
+"""REST operations on network connectors with their bridges, incoming bridges, and the cluster."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from console.topology.clusters import cluster_now
 from console.topology.forms import LISTS
 
 router = Router(tags=["networks"])
-#: What is a sum over all destinations: nothing for who does not see all.
+#: Sums over all destinations: null for users who do not see all.
 _SUMS = ("forwarded", "forwarded_bytes", "dropped_by_ttl", "duplicates", "refused", "under_way", "queued", "demand")
 _SUMS_OF_INCOMING = ("received", "duplicates", "given", "dropped_by_ttl")
 
 
 class BridgeOut(Schema):
-    """One direction of a way. Sums are null for who does not see all destinations."""
+    """One direction of a bridge connection. Sums are null for users who do not see all destinations."""
 
     direction: str
     source: str
@@ -42,7 +42,7 @@ class BridgeOut(Schema):
 
 
 class BridgeConnectionOut(Schema):
-    """A connector's way to a broker. Times are milliseconds since the epoch; 0: never."""
+    """A connector's connection to a broker. Times are Unix times in milliseconds; 0 = never."""
 
     addresses: list[str]
     state: str
@@ -58,7 +58,7 @@ class BridgeConnectionOut(Schema):
 
 
 class ConnectorOut(Schema):
-    """A network connector, without its password."""
+    """A network connector without its password."""
 
     name: str
     uri: str
@@ -66,11 +66,11 @@ class ConnectorOut(Schema):
     duplex: bool
     definition: dict[str, Any]
     ways: list[BridgeConnectionOut]
-    warnings: list[str]  #: what has no effect, or goes wrong with what it bridges; for who sees all destinations
+    warnings: list[str]  #: ineffective or risky settings; for users who see all destinations
 
 
 class InboundBridgeOut(Schema):
-    """A bridge of another broker to this one."""
+    """An incoming bridge of another broker."""
 
     broker: str
     connection: str
@@ -85,14 +85,14 @@ class InboundBridgeOut(Schema):
 
 
 class NetworksOut(Schema):
-    """The place of this broker in its network."""
+    """The network connectors and incoming bridges of this broker."""
 
     connectors: list[ConnectorOut]
     incoming: list[InboundBridgeOut]
 
 
 class ConnectorIn(RequestBody):
-    """What a connector shall be; properties by ActiveMQ's names in `options`. A password of null stays as it is."""
+    """A connector's settings; `options` by ActiveMQ's names. A password of null is unchanged."""
 
     uri: str
     dynamically_included: list[str] = []
@@ -103,19 +103,19 @@ class ConnectorIn(RequestBody):
 
 
 class ConnectorCreateIn(ConnectorIn):
-    """A connector with its name."""
+    """A new connector with its name."""
 
     name: str
 
 
 class ConnectorSwitchIn(RequestBody):
-    """Whether it has its bridges."""
+    """Whether a connector runs."""
 
     running: bool
 
 
 class DemandOut(Schema):
-    """One subscription of a bridge, and for whom it is there."""
+    """A subscription of a bridge, and the consumers that it serves."""
 
     remote: str
     direction: str
@@ -130,14 +130,14 @@ class DemandOut(Schema):
 
 
 class DiagnosisQuery(Schema):
-    """The message: one sent to the destination, or the one under this number in the queue."""
+    """The message: any sent to the destination, or the one with this number in the queue."""
 
     destination: str
     seq: str = ""
 
 
 class BridgeReasonOut(Schema):
-    """One thing that decides; `lets` is null where it cannot be told."""
+    """A condition of forwarding; `lets` is null if it is unknown or does not decide."""
 
     lets: bool | None
     sentence: str
@@ -145,7 +145,7 @@ class BridgeReasonOut(Schema):
 
 
 class BridgeReasonsOut(Schema):
-    """What decides about one way, up to the first thing that keeps the message here."""
+    """The conditions of one connection, up to the first that prevents forwarding."""
 
     remote: str
     addresses: list[str]
@@ -154,7 +154,7 @@ class BridgeReasonsOut(Schema):
 
 @operation(router, "GET", "", Verb.SEE, response=NetworksOut)
 def list_networks(request: HttpRequest) -> Any:
-    """Connectors to other brokers with their bridges, and the bridges of other brokers to this one."""
+    """List network connectors with their bridges, and incoming bridges."""
     found, sees, knows = (
         connector_changes.network_stats().to_json(),
         visible(request.user),
@@ -174,7 +174,7 @@ def list_networks(request: HttpRequest) -> Any:
 
 
 def _visible_definition(definition: dict[str, Any], knows: Sees) -> dict[str, Any]:
-    """A definition without the names that somebody may not know of."""
+    """Return a definition without the names that the user must not know."""
     lists = [*(field for field, _, _ in LISTS), "durable"]
     return {
         name: [text for text in value if knows(Destination.parse(text))] if name in lists else value
@@ -184,7 +184,7 @@ def _visible_definition(definition: dict[str, Any], knows: Sees) -> dict[str, An
 
 @operation(router, "POST", "/connectors", Verb.BRIDGE, response={201: ConnectorOut})
 def create_connector(request: HttpRequest, wanted: ConnectorCreateIn) -> Any:
-    """Have a new connector; it takes effect at once."""
+    """Create a connector. It takes effect immediately."""
     connector_changes.put_connector(request, _definition(wanted.name, wanted), is_new=True)
     return Status(201, _connector_out(wanted.name))
 
@@ -198,7 +198,7 @@ def switch_connector(request: HttpRequest, name: str, wanted: ConnectorSwitchIn)
 
 @operation(router, "GET", "/connectors/{name:name}/demand", Verb.SEE, response=list[DemandOut])
 def list_demand(request: HttpRequest, name: str) -> Any:
-    """What the bridges of a connector consume, and for whom; of destinations one may know of."""
+    """List the subscriptions of a connector's bridges, of destinations that the user may see."""
     connector_changes.get_connector_or_404(name, connector_changes.network_stats())
     knows = pattern_filter(request.user)
     found = gateway().run(gateway().admin.networks.demand(name))
@@ -212,7 +212,7 @@ def list_demand(request: HttpRequest, name: str) -> Any:
 
 @operation(router, "GET", "/connectors/{name:name}/why", Verb.SEE, response=list[BridgeReasonsOut])
 def explain_bridge(request: HttpRequest, name: str, query: Annotated[DiagnosisQuery, Query()]) -> Any:
-    """Why a message crosses the bridges of a connector, or does not."""
+    """Explain why a message is or is not forwarded by a connector."""
     connector_changes.get_connector_or_404(name, connector_changes.network_stats())
     demand = gateway().run(gateway().admin.networks.demand(name))
     answers = bridge_diagnosis.diagnose(request, name, query.destination, query.seq, demand)["answers"]
@@ -230,7 +230,7 @@ def explain_bridge(request: HttpRequest, name: str, query: Annotated[DiagnosisQu
 
 @operation(router, "PUT", "/connectors/{name:name}", Verb.BRIDGE, response=ConnectorOut)
 def change_connector(request: HttpRequest, name: str, wanted: ConnectorIn) -> Any:
-    """Have a connector be this; it takes effect at once."""
+    """Replace a connector. It takes effect immediately."""
     connector_changes.get_connector_or_404(name, connector_changes.network_stats())
     connector_changes.put_connector(request, _definition(name, wanted), is_new=False)
     return _connector_out(name)
@@ -238,17 +238,17 @@ def change_connector(request: HttpRequest, name: str, wanted: ConnectorIn) -> An
 
 @operation(router, "DELETE", "/connectors/{name:name}", Verb.BRIDGE, response={204: None})
 def delete_connector(request: HttpRequest, name: str) -> Any:
-    """Have a connector no more. What its bridges held goes back to its queues."""
+    """Delete a connector. In-transit messages are requeued."""
     connector_changes.switch_connector(request, name, "remove")
     return Status(204, None)
 
 
 @operation(router, "GET", "/cluster", Verb.SEE, response=dict[str, Any])
 def get_cluster(request: HttpRequest) -> Any:
-    """The cluster as this broker sees it: its members, its master, and what may be changed now."""
+    """Get the cluster as this broker sees it: members, master, and available operations."""
     found = cluster_now()
     if found is None:
-        raise Http404("This broker is in no cluster.")
+        raise Http404("This broker is not part of a cluster.")
     sees = visible(request.user)
     names = [each for each in found.to_json()["temporaries"] if sees is everything]
     return found.to_json() | {"temporaries": names}

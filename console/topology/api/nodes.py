@@ -1,4 +1,4 @@
-"""Nodes of the broker."""
+"""REST operations on the nodes of the broker."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ router = Router(tags=["nodes"])
 
 
 class NodeOut(Schema):
-    """A live node."""
+    """A running node of the broker."""
 
     name: str
     node: str
@@ -28,10 +28,10 @@ class NodeOut(Schema):
     trace: dict[str, Any]
     store: dict[str, Any]
     homes: dict[str, Any]
-    definitions: int | None = Field(None, description="Version of the routing that it applies; null: not reported")
+    definitions: int | None = Field(None, description="Version of the definitions that it applies; null: not reported")
 
 
 @operation(router, "GET", "", Verb.SEE, response=list[NodeOut])
 def list_nodes(request: HttpRequest) -> Any:
-    """The live nodes: where they listen, what their store holds."""
+    """List the running nodes with their listeners and store usage."""
     return gateway().nodes()

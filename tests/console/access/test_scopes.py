@@ -244,7 +244,7 @@ def test_no_page_and_no_answer_names_what_is_outside_of_the_scope(console, db):
 
 
 #: A definition that closes a ring.
-RING = {"name": f"{INSIDE}.ring2", "leg_kind": "queue", "leg_name": f"{INSIDE}.ring", "leg_selector": ""}
+RING = {"name": f"{INSIDE}.ring2", "target_kind": "queue", "target_name": f"{INSIDE}.ring", "target_selector": ""}
 #: Forms that pages are given, beside an empty one: what names only what is inside, and reaches farther.
 FORMS: dict[str, list[dict]] = {
     "act": [{"action": "move", "target": f"queue://{INSIDE}.both", "seq": "{seq}"}, {"action": "retry", "reason": "r"},

@@ -55,7 +55,7 @@ def test_memory_and_store_have_gauges_of_the_fullest_node():
         NodeStatus("c", "b", 0, 0, store=store, memory={"used": 90, "limit": 100}),
     ]
     assert {each.label: each.percent for each in gauges_of(nodes)} == {
-        "Memory": 90, "Store": 25, "Store, of the machine's memory": 5, "Temporary store": 50,
+        "Memory": 90, "Store": 25, "Store (share of host memory)": 5, "Temporary store": 50,
     }  # fmt: skip
     assert gauges_of([NodeStatus("a", "b", 0, 0)]) == []
 

@@ -60,7 +60,7 @@ def test_what_is_said_leaves_out_all_defaults_those_of_its_parts_too():
         "deadLetter.queuePrefix": "DLQ.",
     }
     assert non_default_values(PolicyEntry(Q("a"), dead_letter=DeadLetterStrategy())) == {"deadLetter.kind": "shared"}
-    assert non_default_values(composite("a", "x")) == {"forwardTo queue://x": "everything"}
+    assert non_default_values(composite("a", "x")) == {"forwardTo queue://x": "all messages"}
 
 
 # -- changes, as values
@@ -146,7 +146,7 @@ def defined(console):
 
 def keep(client, name: str, target: str = "x", **more):
     data = {"name": name, "forward_only": "on", "copy_message": "on", "do": "draft"}
-    legs = {"leg_kind": ["queue"], "leg_name": [target], "leg_selector": [""]}
+    legs = {"target_kind": ["queue"], "target_name": [target], "target_selector": [""]}
     client.post(reverse("new-definition", kwargs={"kind": "compositeQueue"}), {**data, **legs, **more})
     return Draft.objects.latest("id")
 
@@ -175,9 +175,9 @@ def test_a_draft_is_kept_and_not_in_force_until_it_is_applied(admin, defined):
 
 
 def test_a_draft_gives_the_advice_that_the_form_gave(admin, defined):
-    draft = keep(admin, "choosy", leg_selector=["a = 1"])
+    draft = keep(admin, "choosy", target_selector=["a = 1"])
     page = admin.get(reverse("draft", kwargs={"draft_id": draft.pk})).content.decode()
-    assert "What none of them matches is gone" in page
+    assert "Unmatched messages are discarded" in page
 
 
 def test_several_changes_are_one_draft_and_one_version(admin, defined):
@@ -208,7 +208,7 @@ def test_support_asks_and_an_admin_applies(browser_of, admin, defined):
     assert "what for?" in text
     assert "for the fair" in text
     step(support, draft, "ask")
-    assert "waits for approval" in admin.get(reverse("routing-changes")).content.decode()
+    assert "Awaiting approval" in admin.get(reverse("routing-changes")).content.decode()
     step(admin, draft, "apply")
     assert (in_force(), draft.decided_by) == (["compositeQueue:asked"], "admin")
     assert AuditEntry.objects.filter(outcome="denied", who="support").exists()
@@ -217,7 +217,7 @@ def test_support_asks_and_an_admin_applies(browser_of, admin, defined):
 def test_support_cannot_apply_from_the_editor(browser_of, defined):
     response = browser_of("support").post(
         reverse("new-definition", kwargs={"kind": "compositeQueue"}),
-        {"name": "n", "do": "apply", "leg_kind": ["queue"], "leg_name": ["x"], "leg_selector": [""]},
+        {"name": "n", "do": "apply", "target_kind": ["queue"], "target_name": ["x"], "target_selector": [""]},
     )
     assert response.status_code == 403
     assert in_force() == []
@@ -283,7 +283,7 @@ def test_a_conflict_keeps_the_draft_and_shows_three_sides(admin, defined):
     step(admin, keep(admin, "both", target="theirs"), "apply")
     text = step(admin, draft, "apply")
     assert draft.state == Draft.State.OPEN
-    assert "name is taken" in text
+    assert "Name conflict: another user defined" in text
     assert "queue://mine" in text
     assert "queue://theirs" in text
     step(admin, draft, "resolve", id="compositeQueue:both", keep="mine")
@@ -317,10 +317,10 @@ def test_a_change_by_somebody_else_since_the_form_was_opened_is_not_lost(admin, 
     opened = gateway().definitions().version
     url = reverse("edit-definition") + "?id=compositeQueue:mine"
     data = {"name": "mine", "forward_only": "on", "copy_message": "on", "do": "apply", "version": str(opened)}
-    legs = {"leg_kind": ["queue"], "leg_selector": [""]}
-    admin.post(url, {**data, **legs, "leg_name": ["first"]})
-    response = admin.post(url, {**data, **legs, "leg_name": ["second"]}, follow=True)
-    assert "Somebody else changed" in response.content.decode()
+    legs = {"target_kind": ["queue"], "target_selector": [""]}
+    admin.post(url, {**data, **legs, "target_name": ["first"]})
+    response = admin.post(url, {**data, **legs, "target_name": ["second"]}, follow=True)
+    assert "another user changed" in response.content.decode()
     assert gateway().definitions().virtual_destinations[0].legs == (ForwardTarget(Q("first")),)
 
 
@@ -331,7 +331,7 @@ def test_two_who_decide_at_once_do_not_overwrite_each_other(admin, defined):
     from brokerapp.errors import DefinitionRefused
     from console.routing.drafts import draft_service
 
-    with pytest.raises(DefinitionRefused, match="by somebody else"):
+    with pytest.raises(DefinitionRefused, match="by another user"):
         draft_service.add_change(stale, "late", DefinitionChange(None, B))
 
 
@@ -368,7 +368,7 @@ def test_the_last_change_is_undone_once(admin, defined):
     admin.post(reverse("undo-routing"), {"version": version})
     assert in_force() == []
     response = admin.post(reverse("undo-routing"), {"version": version}, follow=True)
-    assert "no longer the last change" in response.content.decode()
+    assert "another change was applied since" in response.content.decode()
 
 
 def test_an_old_change_is_not_undone(admin, defined, monkeypatch):

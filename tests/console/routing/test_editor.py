@@ -6,6 +6,7 @@ from dataclasses import fields
 import pytest
 from django.urls import reverse
 
+from brokerapp.admin import routing as routing_admin
 from brokerapp.model.definitions import (
     DeadLetterStrategy,
     Definitions,
@@ -18,11 +19,16 @@ from brokerapp.model.definitions import (
 from brokerapp.model.destination import Destination
 from console.audit.models import AuditEntry
 from console.broker.gateway import gateway
+from console.routing.definitions import publishing
 from console.routing.drafts.models import Draft
 from console.routing.editor.policy_options import NESTED, options_of
 
 Q, T = Destination.queue, Destination.topic
-LEGS = {"leg_kind": ["queue", "queue"], "leg_name": ["split.eu", "split.rest"], "leg_selector": ["region = 'eu'", ""]}
+LEGS = {
+    "target_kind": ["queue", "queue"],
+    "target_name": ["split.eu", "split.rest"],
+    "target_selector": ["region = 'eu'", ""],
+}
 
 
 @pytest.fixture
@@ -67,7 +73,21 @@ def test_what_is_applied_works_at_once_and_is_recorded(admin, defined, seen):
         "destination": "queue://split.eu",
         "selector": "region = 'eu'",
     }
-    assert Draft.objects.get().state == Draft.State.APPLIED
+    assert gateway().history(1)[0]["comment"] == "by region"
+    assert not Draft.objects.exists(), "a draft is kept only for a conflict"
+
+
+def test_a_change_that_is_applied_is_checked_once_and_leaves_one_audit_entry(admin, defined, monkeypatch):
+    checked, permitted = [], []
+    check, permission = routing_admin.check_definitions, publishing.require_apply_permission
+    monkeypatch.setattr("console.broker.gateway.check_definitions", lambda *args: checked.append(args))
+    monkeypatch.setattr(routing_admin, "check_definitions", lambda *args: (checked.append(args), check(*args)))
+    monkeypatch.setattr(
+        publishing, "require_apply_permission", lambda *args: (permitted.append(args), permission(*args))
+    )
+    define(admin, "split")
+    assert (len(checked), len(permitted)) == (1, 1)
+    assert [each.action for each in AuditEntry.objects.exclude(action="sign in")] == ["apply routing"]
 
 
 def test_every_option_of_a_virtual_topic_is_saved(admin, defined):
@@ -95,18 +115,18 @@ def test_a_mirror_is_defined_and_deleted(admin, defined):
 def test_editing_replaces_the_definition_also_under_a_new_name(admin, defined):
     define(admin, "before")
     url = reverse("edit-definition") + "?id=compositeQueue:before"
-    assert [row.name for row in admin.get(url).context["form"].legs] == ["split.eu", "split.rest"]
+    assert [row.name for row in admin.get(url).context["form"].targets] == ["split.eu", "split.rest"]
     admin.post(url, {"name": "after", "forward_only": "on", "copy_message": "on", "do": "apply", **LEGS})
     assert defined_ids()[1:] == ["compositeQueue:after"]
 
 
 REFUSED = [
     ("no name", {"name": ""}, "This field is required"),
-    ("no target", {"leg_name": ["", ""], "leg_selector": ["", ""]}, "Add a target"),
-    ("target without a name", {"leg_name": ["", "x"]}, "A target needs a name"),
-    ("pattern as a target", {"leg_name": ["a.>", "x"]}, "makes a pattern"),
-    ("selector", {"leg_selector": ["region == 1", ""]}, "region =<mark>= 1</mark>"),
-    ("a loop", {"leg_name": ["bad", "x"], "leg_selector": ["", ""]}, "round for ever"),
+    ("no target", {"target_name": ["", ""], "target_selector": ["", ""]}, "Add a target"),
+    ("target without a name", {"target_name": ["", "x"]}, "Enter a target name"),
+    ("pattern as a target", {"target_name": ["a.>", "x"]}, "makes a pattern"),
+    ("selector", {"target_selector": ["region == 1", ""]}, "region =<mark>= 1</mark>"),
+    ("a loop", {"target_name": ["bad", "x"], "target_selector": ["", ""]}, "round for ever"),
 ]
 
 
@@ -123,7 +143,7 @@ def test_what_cannot_work_is_not_even_a_draft(changes, reason, do, admin, define
 
 def test_a_name_that_is_taken_is_refused(admin, defined):
     define(admin, "taken")
-    assert "defined already" in define(admin, "taken").content.decode()
+    assert "already exists" in define(admin, "taken").content.decode()
 
 
 def test_a_definition_that_is_gone_is_not_found(admin, defined):
@@ -139,17 +159,17 @@ def test_the_check_beside_the_form_shows_xml_difference_and_what_matches(admin, 
     assert "1 consumer queue matches" in text.content.decode()
     assert 'hx-swap-oob="true"' in text.content.decode()
     url = reverse("check-definition", kwargs={"kind": "compositeQueue"})
-    legs = {**LEGS, "leg_name": ["never.eu", "never.rest"]}
+    legs = {**LEGS, "target_name": ["never.eu", "never.rest"]}
     text = admin.post(url, {"name": "orders", "forward_only": "on", **legs}).content.decode()
-    assert "It can be saved" in text
-    assert "does not exist yet" in text
+    assert "Ready to save" in text
+    assert "does not exist" in text
     assert (
         "&lt;filteredDestination selector=&quot;region = &#x27;eu&#x27;&quot; queue=&quot;never.eu&quot;/&gt;" in text
     )
     assert "<html" not in text
     define(admin, "orders")
     text = admin.post(url + "?id=compositeQueue:orders", {"name": "orders", **LEGS}).content.decode()
-    assert "Difference against now" in text
+    assert "Diff to the active version" in text
     assert "orders" not in "".join(defined_ids()[:1])
 
 
@@ -197,7 +217,7 @@ def test_a_redelivery_policy_and_what_becomes_of_the_rest_are_saved(admin, defin
 
 
 WRONG = [
-    ({"name": ""}, "Give a name or a pattern"),
+    ({"name": ""}, "Enter a name or a pattern"),
     ({"name": "a", "queue_prefetch": "many"}, "whole number"),
     ({"name": "a", "message_group_map_factory_type": "bag"}, "the kinds are"),
     ({"name": "a::b::c"}, "there is one ::"),

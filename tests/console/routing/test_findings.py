@@ -22,29 +22,29 @@ def composite(*legs: ForwardTarget, name: str = "in", **options) -> CompositeDes
 
 READ = stats("queue://x", "queue://y", "queue://Consumer.A.VirtualTopic.T", consumers=1)
 ABOUT = [
-    (RoutingFindingKind.UNREAD, (VT,), stats("queue://Consumer.A.VirtualTopic.T", size=3), "3 messages wait", True),
+    (RoutingFindingKind.UNREAD, (VT,), stats("queue://Consumer.A.VirtualTopic.T", size=3), "Depth: 3 messages", True),
     (RoutingFindingKind.STRAY, (VT,), stats("queue://Consumer.A.Orders"), "the topic Orders", False),
     (RoutingFindingKind.NO_QUEUES, (VT,), stats("topic://VirtualTopic.T"), "subscribers only", False),
-    (RoutingFindingKind.NEVER, (VirtualTopic("ActiveMQ.Advisory.>"),), {}, "Advisories", False),
+    (RoutingFindingKind.NEVER, (VirtualTopic("ActiveMQ.Advisory.>"),), {}, "advisories", False),
     (RoutingFindingKind.NEVER, (composite(ForwardTarget(Q("x"), "1 = 2")),), READ, "No message matches 1 = 2", False),
-    (RoutingFindingKind.SHADOWED, (VT, VirtualTopic("VirtualTopic.T")), READ, "adds nothing", False),
+    (RoutingFindingKind.SHADOWED, (VT, VirtualTopic("VirtualTopic.T")), READ, "does the same", False),
     (
         RoutingFindingKind.SHADOWED,
         (composite(ForwardTarget(Q("x")), ForwardTarget(Q("x"), "a = 1")),),
         READ,
-        "gets there twice",
+        "forwarded twice",
         False,
     ),
     (
         RoutingFindingKind.SHADOWED,
         (composite(ForwardTarget(Q("y"), "a = 1"), ForwardTarget(Q("x")), ForwardTarget(Q("x"))),),
         READ,
-        "there twice",
+        "forwarded twice",
         False,
     ),
-    (RoutingFindingKind.SHADOWED, (composite(ForwardTarget(Q("y")), name="x"),), READ, "get nothing", True),
-    (RoutingFindingKind.DEAD_TARGET, (composite(ForwardTarget(Q("nowhere"))),), {}, "Nothing is there yet", False),
-    (RoutingFindingKind.DEAD_TARGET, (composite(ForwardTarget(T("nobody"))),), {}, "Nobody has subscribed", True),
+    (RoutingFindingKind.SHADOWED, (composite(ForwardTarget(Q("y")), name="x"),), READ, "without messages", True),
+    (RoutingFindingKind.DEAD_TARGET, (composite(ForwardTarget(Q("nowhere"))),), {}, "No messages yet", False),
+    (RoutingFindingKind.DEAD_TARGET, (composite(ForwardTarget(T("nobody"))),), {}, "no subscribers", True),
 ]
 
 

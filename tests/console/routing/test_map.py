@@ -196,7 +196,7 @@ def test_a_destination_is_graded_by_its_health():
     assert flow_cells(pictured(QueueSize=5, DLQ=True), Q("q"))["grade"] == "act"
     absent = flow_cells(pictured(), Q("never"))
     # Before the first message and after a restart alike: a topic is not kept, so whether it ever was nobody can say.
-    assert (absent["text"], absent["says"]) == ("–", "is not there now: it comes with the first message")
+    assert (absent["text"], absent["says"]) == ("–", "does not exist, created with the first message")
 
 
 def test_the_socket_tells_the_flow_of_the_rows_and_the_version():

@@ -35,7 +35,7 @@ def ask(client, **form):
 
 
 def words(response) -> list[tuple[str, str]]:
-    return [(each.target.name, each.result) for each in response.context["found"].steps]
+    return [(each.target.name, each.result) for each in response.context["preview"].steps]
 
 
 def test_every_hop_is_told_with_each_clause(admin, defined):
@@ -43,15 +43,15 @@ def test_every_hop_is_told_with_each_clause(admin, defined):
     assert words(response) == [
         ("VirtualTopic.Eu", "forwarded"),
         ("Consumer.A.VirtualTopic.Eu", "copied"),
-        ("VirtualTopic.Eu", "reaches the topic's own subscribers"),
+        ("VirtualTopic.Eu", "delivered to the topic's subscribers"),
         ("rest", "forwarded"),
-        ("orders", "keeps nothing itself"),
+        ("orders", "keeps no local copy"),
     ]
-    found = response.context["found"]
+    found = response.context["preview"]
     assert [part.reason for part in found.steps[0].clause.clauses] == ["region is 'eu'", "amount is '250'"]
     places = {each.destination.name: (each.exists, each.sentence) for each in found.targets}
     assert places["rest"] == (False, "would be created")
-    assert places["Consumer.A.VirtualTopic.Eu"] == (True, "nobody consumes: it waits")
+    assert places["Consumer.A.VirtualTopic.Eu"] == (True, "no consumers, message is stored")
     text = response.content.decode()
     assert "would be created" in text
     assert "?destination=queue%3A%2F%2Forders" in text, "it can be linked to"
@@ -69,10 +69,10 @@ WHY = [
         "Consumer.A.VirtualTopic.Eu",
         "At orders, Composite queue orders: not forwarded: the selector is false: region is 'us'",
     ),
-    ("elsewhere", "No definition feeds elsewhere"),
-    ("orders", "keeps nothing itself"),
-    ("rest", "It does: a copy comes to rest."),
-    ("Consumer.B.VirtualTopic.Eu", "where this message does not come to"),
+    ("elsewhere", "No definition copies or forwards to elsewhere"),
+    ("orders", "keeps no local copy"),
+    ("rest", "A copy is delivered to rest."),
+    ("Consumer.B.VirtualTopic.Eu", "which does not receive this message"),
 ]
 
 
@@ -84,7 +84,7 @@ def test_why_it_does_not_come_to_a_queue_is_told(wanted, reason, admin, defined)
 
 def test_a_queue_that_would_be_fed_but_is_not_there_is_told_so(admin, defined):
     response = ask(admin, destination="topic://VirtualTopic.Eu", why="Consumer.B.VirtualTopic.Eu")
-    assert "there is no Consumer.B.VirtualTopic.Eu: a consumer makes it" in response.context["reasons"][0]
+    assert "Consumer.B.VirtualTopic.Eu does not exist. Its first consumer creates it" in response.context["reasons"][0]
 
 
 def test_a_message_is_picked_from_a_queue(admin, defined, browser_of):
@@ -92,20 +92,20 @@ def test_a_message_is_picked_from_a_queue(admin, defined, browser_of):
     seq = gateway().browse(queue, 0, 1, None).messages[0].seq
     query = f"?queue={queue.name}&seq={seq}"
     response = admin.get(reverse("route-preview") + query)
-    assert response.context["specimen"].values["region"] == "us"
+    assert response.context["sample"].values["region"] == "us"
     assert response.context["start"] == queue
     assert browser_of("viewer").get(reverse("route-preview") + query).status_code == 403
     support = browser_of("support").get(reverse("route-preview") + query)
-    assert "total" not in support.context["specimen"].body
+    assert "total" not in support.context["sample"].body
     assert admin.get(reverse("route-preview") + f"?queue={queue.name}&seq=99999999").status_code == 200
 
 
 def test_a_draft_is_previewed_before_it_is_in_force(admin, defined):
     change = DefinitionChange(None, CompositeDestination(Q("later"), (ForwardTarget(Q("there")),)))
     draft = create_draft("admin", "later", [change], gateway().definitions().version)
-    assert ask(admin, destination="queue://later").context["found"].steps == []
+    assert ask(admin, destination="queue://later").context["preview"].steps == []
     response = ask(admin, destination="queue://later", draft=str(draft.pk))
-    assert [each.destination.name for each in response.context["found"].targets] == ["there"]
+    assert [each.destination.name for each in response.context["preview"].targets] == ["there"]
     assert gateway().definitions().virtual_destinations[-1] == SPLIT
     assert "later" in admin.get(reverse("routing") + f"?draft={draft.pk}").content.decode()
 
@@ -113,7 +113,7 @@ def test_a_draft_is_previewed_before_it_is_in_force(admin, defined):
 @pytest.mark.parametrize(
     ("form", "reason"),
     [
-        ({"destination": "queue://a", "headers": "no header"}, "Line 1 is no header"),
+        ({"destination": "queue://a", "headers": "no header"}, "Line 1 is not a header"),
         ({"destination": "queue://a.>"}, "not to a pattern"),
         ({"destination": "queue://a::b::c"}, "there is one ::"),
     ],
@@ -155,10 +155,10 @@ def test_a_preview_tells_nothing_of_what_lies_beyond_ones_scope(defined, browser
 def test_the_tester_of_a_leg_begins_with_the_last_message_of_its_source(admin, defined, browser_of):
     url = reverse("selector-tester") + "?near=topic://VirtualTopic.Eu&selector=amount > 5"
     response = admin.get(url, headers={"HX-Request": "true"})
-    assert response.context["specimen"].values["amount"] == "7"
+    assert response.context["sample"].values["amount"] == "7"
     assert response.context["clause"].value is True
     assert "<html" not in response.content.decode()
     viewer = browser_of("viewer").get(url, headers={"HX-Request": "true"})
-    assert viewer.context["specimen"].values == {}, "who may not browse gets no message"
+    assert viewer.context["sample"].values == {}, "who may not browse gets no message"
     scoped = browser_of("support", "other.>", name="scoped").get(url, headers={"HX-Request": "true"})
-    assert scoped.context["specimen"].values == {}
+    assert scoped.context["sample"].values == {}

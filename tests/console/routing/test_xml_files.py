@@ -50,13 +50,13 @@ def test_an_uploaded_file_is_read_too(admin, defined):
 
 def test_a_preview_says_of_each_mode_what_happens_to_what_stands(admin, defined):
     adding = admin.post(reverse("routing-import"), {"text": XML, "mode": "merge"}).content.decode()
-    assert (
-        "1 definition is in force already, and stays as it is: Virtual topic <code>VirtualTopic.&gt;</code>" in adding
+    assert "1 definition already active, without changes: Virtual topic <code>VirtualTopic.&gt;</code>" in " ".join(
+        adding.split()
     )
     assert "takes the place of" not in adding
     replacing = admin.post(reverse("routing-import"), {"text": XML, "mode": "replace"}).content.decode()
     assert "it takes the place of the built-in virtual topic VirtualTopic.&gt;" in replacing
-    assert "It is taken away." in replacing
+    assert "Messages already in its targets stay there." in replacing
     for text in (adding, replacing):
         assert "Consumer.*.|" not in text
         assert "compositeQueue:" not in text
@@ -67,7 +67,7 @@ def test_a_wrong_selector_is_told_with_its_line_and_marked(admin, defined):
     response = admin.post(reverse("routing-import"), {"text": XML.replace('<queue physicalName="old.a"/>', filtered)})
     assert response.status_code == 400
     text = response.content.decode()
-    assert "line 4: filteredDestination: " in text
+    assert "Line 4: filteredDestination: " in text
     assert "is wrong at position 9: " in text
     assert "region =<mark>= 1</mark>" in text
 

@@ -66,15 +66,27 @@ PICKY = dataclasses.replace(WANTED, selector="region = 'eu'")
             BridgeQuestion(QUEUE),
             "(waiting): refused",
         ),
-        ({"excluded": ["orders.>"]}, UP, [WANTED], BridgeQuestion(QUEUE), "excludedDestinations has queue://orders.>"),
-        ({"dynamic": ["topic://>"]}, UP, [WANTED], BridgeQuestion(QUEUE), "has topic://>, and not this one"),
-        ({"staticBridge": "true"}, UP, [WANTED], BridgeQuestion(QUEUE), "staticBridge is true"),
-        ({}, UP, [], BridgeQuestion(QUEUE), "b has told of no consumer of queue://orders.eu"),
-        ({"dynamicOnly": "true"}, UP, [], BridgeQuestion(QUEUE), "dynamicOnly is true"),
+        (
+            {"excluded": ["orders.>"]},
+            UP,
+            [WANTED],
+            BridgeQuestion(QUEUE),
+            "Excluded by excludedDestinations: queue://orders.>",
+        ),
+        (
+            {"dynamic": ["topic://>"]},
+            UP,
+            [WANTED],
+            BridgeQuestion(QUEUE),
+            "Not in dynamicallyIncludedDestinations: topic://>",
+        ),
+        ({"staticBridge": "true"}, UP, [WANTED], BridgeQuestion(QUEUE), "staticBridge=true"),
+        ({}, UP, [], BridgeQuestion(QUEUE), "b reports no consumers of queue://orders.eu"),
+        ({"dynamicOnly": "true"}, UP, [], BridgeQuestion(QUEUE), "dynamicOnly=true"),
         ({}, UP, [WANTED], BridgeQuestion(QUEUE, {}, ("b",)), "It came from b"),
-        ({}, UP, [WANTED], BridgeQuestion(QUEUE, {}, ("c",)), "messageTTL is 1"),
-        ({}, UP, [PICKY], BridgeQuestion(QUEUE, {"region": "us"}), "No selector"),
-        ({"bridgeTempDestinations": "false"}, UP, [], BridgeQuestion(Destination.parse("temp-queue://x")), "temporary"),
+        ({}, UP, [WANTED], BridgeQuestion(QUEUE, {}, ("c",)), "The limit is 1 (messageTTL)"),
+        ({}, UP, [PICKY], BridgeQuestion(QUEUE, {"region": "us"}), "No consumer's selector"),
+        ({"bridgeTempDestinations": "false"}, UP, [], BridgeQuestion(Destination.parse("temp-queue://x")), "Temporary"),
         ({}, UP, [], BridgeQuestion(Destination.topic("ActiveMQ.Advisory.Connection")), "Advisories"),
     ],
 )
@@ -87,10 +99,10 @@ def test_what_keeps_a_message_here_is_named_and_nothing_is_said_behind_it(given,
 
 def test_what_crosses_is_told_so_and_that_consumers_here_come_first():
     *_, rivals, last = bridge_reasons(BridgeQuestion(QUEUE, {}, ()), terms(), UP, [WANTED], own=2)
-    assert "2 consumers of the queue are at this broker, and served first" in rivals.sentence
+    assert "2 local consumers of the queue have priority" in rivals.sentence
     assert (last.allows, last.sentence) == (
         True,
-        "Nothing keeps it here: it goes to b when its turn in the queue comes.",
+        "It is forwarded to b when it reaches the head of the queue.",
     )
     excluded = bridge_reasons(BridgeQuestion(QUEUE, {}), terms(excluded=[">"], static=["orders.eu"]), UP, [WANTED], 0)
     assert excluded[-1].allows is True
@@ -116,7 +128,7 @@ def test_the_picture_has_a_box_for_each_broker_and_a_line_for_each_link():
     cluster = ClusterStatus("a", "b", False, True, "", "r", 1, 1, members)
     node = NodeStatus("n1", "a", 0, 0, network=network().to_json())
     found = build_diagram("a", [node], cluster)
-    lines = {box.name or box.address: [(each.kind, each.cells["mood"]) for each in box.lines] for box in found.boxes}
+    lines = {box.name or box.address: [(each.kind, each.cells["mood"]) for each in box.links] for box in found.boxes}
     assert lines == {
         "b": [("bridge", "good"), ("cluster", "good")],
         "d": [("incoming", "good")],
@@ -127,7 +139,7 @@ def test_the_picture_has_a_box_for_each_broker_and_a_line_for_each_link():
     assert found.cells["w0.0.1#why"] == "nobody listens after 4 attempts"
     hidden = build_diagram("a", [node], cluster, sees_all=False)
     assert (hidden.cells["w0.0.0.out#forwarded"], hidden.cells["mb#says"]) == ("–", "up")
-    assert found.cells["mb#says"] == "5 taken"
+    assert found.cells["mb#says"] == "5 received"
     assert hidden.shape == found.shape != build_diagram("a", [], cluster).shape
 
 
@@ -165,8 +177,8 @@ def text(response) -> str:
 
 def test_a_connector_is_made_watched_explained_changed_stopped_and_removed(console, other, admin):
     page = text(admin.get(reverse("topology")))
-    assert "It stands alone" in page
-    assert "This broker is in no cluster" in page
+    assert "Standalone broker" in page
+    assert "Not part of a cluster" in page
     wrong = admin.post(reverse("new-connector"), {"name": "to-other", "uri": "nonsense"})
     assert wrong.status_code == 400
     assert "is not where a broker can be reached" in text(wrong)
@@ -177,9 +189,9 @@ def test_a_connector_is_made_watched_explained_changed_stopped_and_removed(conso
 
     until(lambda: "topology-other" in text(admin.get(reverse("topology"))), "the bridge on the page")
     page = text(admin.get(reverse("connector", args=["to-other"])))
-    assert "has told of no consumer" in page
+    assert "No consumers on" in page
     why = text(admin.get(reverse("connector", args=["to-other"]) + "?destination=private.x"))
-    assert "excludedDestinations has queue://private.&gt;." in why
+    assert "Excluded by excludedDestinations: queue://private.&gt;." in why
 
     admin.post(reverse("switch-connector", args=["to-other", "stop"]))
     assert "stopped" in text(admin.get(reverse("topology")))
@@ -191,7 +203,7 @@ def test_a_connector_is_made_watched_explained_changed_stopped_and_removed(conso
     assert (found.running, found.definition["options"]) == (False, {"messageTTL": "2"})
     assert admin.post(reverse("remove-connector", args=["to-other"]), {"typed": "x"}).status_code == 400
     admin.post(reverse("remove-connector", args=["to-other"]), {"typed": "to-other"})
-    until(lambda: "It stands alone" in text(admin.get(reverse("topology"))), "no connector")
+    until(lambda: "Standalone broker" in text(admin.get(reverse("topology"))), "no connector")
     assert list(AuditEntry.objects.filter(object="to-other", outcome="done").values_list("action", flat=True)) == [
         "remove connector", "change connector", "stop connector", "create connector",
     ]  # fmt: skip
@@ -234,7 +246,9 @@ def test_who_sees_some_destinations_is_told_of_no_sums_and_no_names_of_others(co
     client.force_login(make_user("operator", "mine.>", name="scoped"))
     for page in (reverse("topology"), reverse("connector", args=["scoped"]), "/api/v1/networks"):
         assert "secret" not in text(client.get(page)), page
-    assert "1 that you may not see" in re.sub(r"\s+", " ", text(client.get(reverse("connector", args=["scoped"]))))
+    assert "1 more hidden (no permission)" in re.sub(
+        r"\s+", " ", text(client.get(reverse("connector", args=["scoped"])))
+    )
     assert client.get(reverse("connector", args=["scoped"]) + "?destination=secret.a").status_code == 403
     admin.post(reverse("remove-connector", args=["scoped"]), {"typed": "scoped"})
 

@@ -53,7 +53,7 @@ for (const dialog of [palette, help]) {
 // -- rows
 
 // What opens a row: the link of its name, or else its first one.
-const ROWS = "main :is(tbody tr, .orphans > li, a.finding, article.connector, article.report-card, [data-row-link])";
+const ROWS = "main :is(tbody tr, .routing-issues > li, a.finding, article.connector, article.report-card, [data-row-link])";
 const linkOf = (row) => row.matches("a") ? row : row.querySelector("th[scope=row] a") ?? row.querySelector("a");
 const links = () => [...document.querySelectorAll(ROWS)].map(linkOf).filter((link) => link?.offsetParent);
 

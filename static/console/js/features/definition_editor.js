@@ -17,7 +17,7 @@ const tester = document.getElementById("tester");
 let tested = null;
 
 async function testSelector(leg) {
-  tested = leg.querySelector("[name=leg_selector]");
+  tested = leg.querySelector("[name=target_selector]");
   const kind = editor.dataset.kind === "compositeTopic" ? "topic" : "queue";
   const name = editor.querySelector("[name=name]").value.trim();
   const query = new URLSearchParams({ selector: tested.value, near: name ? `${kind}://${name}` : "" });
@@ -39,16 +39,16 @@ tester?.addEventListener("close", () => {
 
 function start() {
   editor.addEventListener("click", (event) => {
-    if (event.target.closest("[data-leg-add]")) {
-      const list = editor.querySelector("[data-legs]");
-      list.append(editor.querySelector("[data-leg-template]").content.cloneNode(true));
-      list.lastElementChild.querySelector("[name=leg_name]").focus();
+    if (event.target.closest("[data-target-add]")) {
+      const list = editor.querySelector("[data-targets]");
+      list.append(editor.querySelector("[data-target-template]").content.cloneNode(true));
+      list.lastElementChild.querySelector("[name=target_name]").focus();
     }
-    const test = event.target.closest("[data-leg-test]");
-    if (test) testSelector(test.closest("[data-leg]"));
-    const remove = event.target.closest("[data-leg-remove]");
+    const test = event.target.closest("[data-target-test]");
+    if (test) testSelector(test.closest("[data-target]"));
+    const remove = event.target.closest("[data-target-remove]");
     if (remove) {
-      remove.closest("[data-leg]").remove();
+      remove.closest("[data-target]").remove();
       check();
     }
   });

@@ -1,4 +1,4 @@
-"""Trials: drafts judged by recorded traffic. A trial is a run of an analysis, which remembers what it judged."""
+"""What-if analysis: runs that replay recorded traffic against a draft, and their results for one user."""
 
 from __future__ import annotations
 
@@ -17,57 +17,58 @@ from console.analyses import run_service
 from console.analyses.charts import Plot, link_targets
 from console.analyses.models import AnalysisRun
 from console.broker.gateway import gateway
-from console.routing.drafts import draft_service
+from console.routing.definitions.definition_values import LABELS
+from console.routing.definitions.publishing import propose
 from console.routing.drafts.models import Draft
 from console.routing.preview.route_preview import KEPT, REACHES
 from console.ui.formatting import number_format
 
 KIND = "whatif"
-#: What is chosen when nobody chooses.
+#: Default time range.
 DEFAULT_WINDOW = "24h"
-#: Earlier trials of a draft that are listed.
+#: Runs of a draft that are listed.
 MAX_RUNS = 10
-#: Columns by what they are called in results of the first version of the analysis, which are kept.
+#: Columns of results that were stored by the first version of the analysis, and their present names.
 RENAMED = {"today": "in_force", "today_bytes": "in_force_bytes", "waiting_today": "waiting_recorded"}
 
 
 def start_draft_run(draft: Draft, window: str, asked_by: str) -> AnalysisRun:
-    """Judge a draft as it stands. Raises DefinitionRefused when it cannot work, RequestRefused for a wrong window."""
-    standing = draft_service.status_of(draft.read_changes(), gateway().definitions())
-    if not standing.can_apply:
-        reason = standing.problem or "somebody changed what it changes: decide the conflict first"
-        raise DefinitionRefused(f"this draft cannot be tried: {reason}")
+    """Run a what-if analysis of a draft. Raises DefinitionRefused, RequestRefused for a wrong time range."""
+    proposal = propose(draft.read_changes(), gateway().definitions())
+    if not proposal.can_apply:
+        reason = proposal.problem or "resolve its conflicts first"
+        raise DefinitionRefused(f"the draft cannot be analyzed: {reason}")
     return start_run(
-        standing.current, standing.proposed, window, asked_by, draft=str(draft.pk), revision=str(draft.revision)
+        proposal.current, proposal.proposed, window, asked_by, draft=str(draft.pk), revision=str(draft.revision)
     )
 
 
 def start_run(current: Definitions, proposed: Definitions, window: str, asked_by: str, **about: str) -> AnalysisRun:
-    """Judge definitions beside those in force."""
+    """Run a what-if analysis of proposed definitions, compared with the active ones."""
     parameters = ANALYSES[KIND].values({"window": window or DEFAULT_WINDOW, **about})
     trial = WhatIfRequest(current, proposed, gateway().circumstances(proposed))
     return run_service.start(KIND, ANALYSES[KIND].title, parameters, asked_by, trial=trial.to_json())
 
 
 def runs_of_draft(draft: Draft) -> list[AnalysisRun]:
-    """The latest trials of a draft, newest first."""
+    """Return the latest runs of a draft, newest first."""
     return list(AnalysisRun.objects.filter(kind=KIND, request__draft=str(draft.pk)).order_by("-created")[:MAX_RUNS])
 
 
 @dataclass(frozen=True, slots=True)
 class VisibleResult:
-    """What somebody may see of a trial's result; rows by the names of their columns."""
+    """The part of a result that a user may see; rows by the names of their columns."""
 
-    totals: list[dict[str, Any]]  #: nothing for those who do not see every destination
+    totals: list[dict[str, Any]]  #: empty unless the user sees all destinations
     targets: list[dict[str, Any]]
-    forward_targets: list[dict[str, Any]]  #: each with its samples
-    unrouted: list[dict[str, Any]]  #: samples of messages that reach nothing, or are refused
+    forward_targets: list[dict[str, Any]]  #: each with samples of messages
+    unrouted: list[dict[str, Any]]  #: samples of messages without a target, or refused ones
     plots: list[Plot]
-    hidden_targets: int  #: targets that are left out
+    hidden_targets: int  #: number of targets left out
 
 
 def visible_result(result: Mapping[str, Any], sees: Sees) -> VisibleResult:
-    """The result without the places that somebody may not know of."""
+    """Return the result without the destinations that a user must not know."""
     tables = {table["file"].removesuffix(".parquet"): list(_rows(table)) for table in result["tables"]}
     targets = [
         {
@@ -87,16 +88,23 @@ def visible_result(result: Mapping[str, Any], sees: Sees) -> VisibleResult:
         if _is_visible(sees, each["destination"]):
             short = "…" + each["message"].rpartition(":")[2]
             samples.setdefault(each["what"], []).append({**each, "short": short})
-    legs = [
-        {**each, "samples": samples.get(f"leg {each['leg']}", []), "stays": _local_result(each)}
+    forward_targets = [
+        {
+            **each,
+            "samples": samples.get(f"leg {each['leg']}", []),
+            "local_result": _local_result(each),
+            "definition_name": _definition_name(each["definition"], sees),
+        }
         for each in tables["legs"]
         if _is_visible(sees, each["at"]) and _is_visible(sees, each["target"])
     ]
-    losses = [each for what, found in samples.items() if not what.startswith("leg ") for each in found]
+    unrouted = [each for what, found in samples.items() if not what.startswith("leg ") for each in found]
     names = {each["target"] for each in targets}
     plots = list(_plots(result, names))
-    unseen = len(tables["targets"]) - len(targets)
-    return VisibleResult(totals if sees is everything else [], targets, legs, losses, plots, unseen)
+    hidden_targets = len(tables["targets"]) - len(targets)
+    return VisibleResult(
+        totals if sees is everything else [], targets, forward_targets, unrouted, plots, hidden_targets
+    )
 
 
 def _rows(table: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -105,11 +113,23 @@ def _rows(table: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield dict(zip(names, row, strict=True))
 
 
-def _local_result(leg: Mapping[str, Any]) -> str:
-    """What a leg does that is about its own place, in words; "" for one that forwards."""
-    if leg["at"] != leg["target"]:
+def _local_result(target: Mapping[str, Any]) -> str:
+    """Describe what happens to a message in the source destination itself; "" for a target that it is copied to."""
+    if target["at"] != target["target"]:
         return ""
-    return KEPT if Destination.parse(leg["at"]).is_queue else REACHES
+    return KEPT if Destination.parse(target["at"]).is_queue else REACHES
+
+
+def _definition_name(id: str, sees: Sees) -> str:
+    """Name the definition of a target: several may act at one destination, as a composite topic over a virtual topic.
+
+    Where the user must not know its name, this is the kind of definition alone.
+    """
+    kind, _, name = id.partition(":")
+    if kind not in LABELS:
+        return id
+    destination = f"queue://{name}" if kind == "compositeQueue" else f"topic://{name}"
+    return f"{LABELS[kind]} {name}" if name and _is_visible(sees, destination) else LABELS[kind]
 
 
 def _is_visible(sees: Sees, name: str) -> bool:
@@ -120,7 +140,7 @@ def _is_visible(sees: Sees, name: str) -> bool:
 
 
 def _plots(result: Mapping[str, Any], names: set[str]) -> Iterator[Plot]:
-    """The charts with the lines of these targets, which lead to them; those in which any is left."""
+    """Yield the charts with the lines of these targets, without charts that would be empty."""
     opens = link_targets((("destination", name) for name in names), result["window"])
     for number, chart in enumerate(result["charts"]):
         figure = {**chart["figure"], "data": [each for each in chart["figure"]["data"] if each["legendgroup"] in names]}
@@ -129,5 +149,5 @@ def _plots(result: Mapping[str, Any], names: set[str]) -> Iterator[Plot]:
 
 
 def time_ranges() -> tuple[tuple[str, str], ...]:
-    """What can be chosen, and in words."""
+    """Return the time ranges to choose from, with their labels."""
     return WINDOW.choices

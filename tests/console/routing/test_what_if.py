@@ -13,7 +13,7 @@ from console.analyses.models import AnalysisRun
 from console.audit.models import AuditEntry
 from console.routing.definitions.changes import DefinitionChange
 from console.routing.drafts import draft_service
-from console.routing.preview import draft_trials
+from console.routing.preview import what_if
 from tests.console.conftest import waiting_tasks
 
 Q = Destination.queue
@@ -109,7 +109,7 @@ def test_a_draft_that_cannot_work_is_not_tried(draft, admin):
         draft, "ann", [DefinitionChange(None, CompositeDestination(Q("a"), (ForwardTarget(Q("a")),)))], "changed"
     )
     page = admin.post(reverse("start-trial", args=[draft.pk]), {"window": "6h"}, follow=True).content.decode()
-    assert "This draft cannot be tried" in page
+    assert "The draft cannot be analyzed" in page
     page = admin.post(reverse("start-trial", args=[draft.pk]), {"window": "soon"}, follow=True).content.decode()
     assert not AnalysisRun.objects.exists()
 
@@ -120,13 +120,15 @@ def test_the_comparison_shows_targets_legs_samples_and_what_is_doubtful(draft, a
     page = admin.get(reverse("draft-trial", args=[draft.pk, run.id])).content.decode()
     for expected in (
         RESULT["sentence"], "Some of the traffic was sampled.", 'badge-accent">new<', 'badge-look">lost<', "+2.0 KiB",
-        "region = &#x27;eu&#x27;", f'{reverse("find")}?q=ID%3Ab-1%3A7', "would have reached nothing",
+        "region = &#x27;eu&#x27;", f'{reverse("find")}?q=ID%3Ab-1%3A7', "Unrouted messages",
         reverse("queue", args=["shop.eu"]), "Copies stored",
     ):  # fmt: skip
         assert expected in page, expected
-    assert "The draft was changed since" not in page
+    assert "The draft has changed since this run" not in page
     draft_service.replace_changes(draft, "ann", [CHANGE], "changed")
-    assert "The draft was changed since" in admin.get(reverse("draft-trials", args=[draft.pk])).content.decode()
+    assert (
+        "The draft has changed since this run" in admin.get(reverse("draft-trials", args=[draft.pk])).content.decode()
+    )
     assert reverse("draft-trial", args=[draft.pk, run.id]) in admin.get(reverse("run", args=[run.id])).content.decode()
 
 
@@ -139,7 +141,26 @@ def test_a_comparison_that_was_made_before_its_columns_were_renamed_says_the_sam
         ],
     }
     assert former != RESULT
-    assert draft_trials.visible_result(former, everything) == draft_trials.visible_result(RESULT, everything)
+    assert what_if.visible_result(former, everything) == what_if.visible_result(RESULT, everything)
+
+
+def test_definitions_that_act_at_one_destination_are_told_apart_by_their_names():
+    topic = "topic://VirtualTopic.shop"
+    rows = [(1, "compositeTopic:VirtualTopic.shop", topic, topic), (2, "virtualTopic:VirtualTopic.>", topic, topic)]
+    columns = "leg definition at target selector in_force taken refused unknown"
+    tables = [each for each in RESULT["tables"] if each["title"] != "legs"]
+    legs = table("legs", columns, *((*row, None, 0, 1, 0, 0) for row in rows))
+    shown = what_if.visible_result({**RESULT, "tables": [*tables, legs]}, everything).forward_targets
+    assert len({each["local_result"] for each in shown}) == 1
+    assert [each["definition_name"] for each in shown] == [
+        "Composite topic VirtualTopic.shop",
+        "Virtual topic VirtualTopic.>",
+    ]
+    scoped = what_if.visible_result({**RESULT, "tables": [*tables, legs]}, lambda each: str(each) == topic)
+    assert [each["definition_name"] for each in scoped.forward_targets] == [
+        "Composite topic VirtualTopic.shop",
+        "Virtual topic",
+    ]
 
 
 def test_who_sees_some_destinations_is_told_of_those_alone(draft, admin, browser_of, settings):
@@ -152,7 +173,7 @@ def test_who_sees_some_destinations_is_told_of_those_alone(draft, admin, browser
     finished(run, settings)
     page = browser_of("viewer", "queue://shop.>").get(reverse("draft-trials", args=[draft.pk])).content.decode()
     assert "shop.eu" in page
-    assert "1 target you may not see is left out" in page
+    assert "1 target hidden (no permission)" in page
     for hidden in ("vault", RESULT["sentence"], "Copies stored"):
         assert hidden not in page
     elsewhere = browser_of("viewer", "queue://office.>", name="else")

@@ -1,4 +1,4 @@
-"""Try a draft on recorded traffic: choose a window, run, and compare with what is in force."""
+"""Run what-if analyses of a draft on recorded traffic, and compare the result with the active version."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from datetime import UTC, datetime
 
 from csp.decorators import csp_update
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from brokerapp.errors import BrokerError
-from console.access.permissions import Verb, pattern_filter, permission_required, visible
+from console.access.permissions import Verb, permission_required, visible
 from console.access.roles import everything
 from console.analyses import run_service
 from console.analyses.models import AnalysisRun
 from console.audit import trail
-from console.routing.drafts import draft_service
+from console.routing.drafts.actions import get_draft_or_404
 from console.routing.drafts.models import Draft
-from console.routing.preview import draft_trials
+from console.routing.preview import what_if
 from console.ui.staticfiles import PLOTLY_STYLES
 
 
@@ -26,34 +26,36 @@ from console.ui.staticfiles import PLOTLY_STYLES
 @permission_required(Verb.SEE)
 @csp_update({"style-src": PLOTLY_STYLES, "img-src": "blob:"})
 def show_run(request: HttpRequest, draft_id: int, run_id: str | None = None) -> HttpResponse:
-    """The latest trial of a draft, or the one that is named; how it goes, or what it found."""
-    draft = _get_draft_or_404(request, draft_id)
-    every = draft_trials.runs_of_draft(draft)
+    """Show a what-if run of a draft, the latest one unless named: its progress or its result."""
+    draft = get_draft_or_404(request, draft_id)
+    every = what_if.runs_of_draft(draft)
     run = next(iter(every), None) if run_id is None else get_object_or_404(_runs_of(draft), pk=run_id)
     context = {
         "draft": draft, "run": run, "earlier": [each for each in every if each != run],
-        "windows": draft_trials.time_ranges(),
-        "usual": run.request.get("window") if run else draft_trials.DEFAULT_WINDOW,
+        "time_ranges": what_if.time_ranges(),
+        "time_range": run.request.get("window") if run else what_if.DEFAULT_WINDOW,
     }  # fmt: skip
     context["sees_all"] = visible(request.user) is everything
     if run is not None:
         context |= {"cells": run_service.cells_of(run), "is_old": run.request.get("revision") != str(draft.revision)}
         context |= _result_context(request, run)
-    return render(request, "routing/drafts/trial.html", context)
+    return render(request, "routing/drafts/what_if.html", context)
 
 
 def _result_context(request: HttpRequest, run: AnalysisRun) -> dict:
-    """The result as this user may see it."""
+    """Return the part of the result that the user may see."""
     result = run_service.result_of(run) if run.state == AnalysisRun.State.DONE else None
     if result is None:
         return {}
     sees = visible(request.user)
     window = result["window"]
+    until, fresh = _time(window["until_us"]), _time(result.get("freshness_us"))
     return {
         "result": result,
-        "shown": draft_trials.visible_result(result, sees) if result["tables"] else None,
-        "since": _time(window["since_us"]), "until": _time(window["until_us"]),
-        "fresh": _time(result.get("freshness_us")), "began": run_service.recording_start_of(result),
+        "shown": what_if.visible_result(result, sees) if result["tables"] else None,
+        "since": _time(window["since_us"]), "until": until,
+        "fresh": fresh, "is_behind": fresh is not None and until is not None and fresh < until,
+        "began": run_service.recording_start_of(result),
         "missing": run_service.missing_events_of(result),
     }  # fmt: skip
 
@@ -63,25 +65,18 @@ def _time(us: int | None) -> datetime | None:
 
 
 def _runs_of(draft: Draft):
-    return AnalysisRun.objects.filter(kind=draft_trials.KIND, request__draft=str(draft.pk))
-
-
-def _get_draft_or_404(request: HttpRequest, draft_id: int) -> Draft:
-    found = get_object_or_404(Draft, pk=draft_id)
-    if not draft_service.is_visible(found, pattern_filter(request.user)):
-        raise Http404("There is no such draft.")
-    return found
+    return AnalysisRun.objects.filter(kind=what_if.KIND, request__draft=str(draft.pk))
 
 
 @require_POST
 @permission_required(Verb.ANALYSE)
 def start_run(request: HttpRequest, draft_id: int) -> HttpResponse:
-    """Judge the draft as it stands."""
-    draft = _get_draft_or_404(request, draft_id)
+    """Start a what-if run of a draft."""
+    draft = get_draft_or_404(request, draft_id)
     window = request.POST.get("window", "")
     try:
         with trail.recording(request, "try draft", draft.name) as change:
-            run = draft_trials.start_draft_run(draft, window, request.user.get_username())
+            run = what_if.start_draft_run(draft, window, request.user.get_username())
             change.after = {"run": str(run.id), "window": run.request["window"], "revision": draft.revision}
     except BrokerError as error:
         messages.error(request, f"{str(error)[:1].upper()}{str(error)[1:]}.")
@@ -92,8 +87,8 @@ def start_run(request: HttpRequest, draft_id: int) -> HttpResponse:
 @require_POST
 @permission_required(Verb.ANALYSE)
 def cancel_run(request: HttpRequest, draft_id: int, run_id: str) -> HttpResponse:
-    """Stop judging."""
-    draft = _get_draft_or_404(request, draft_id)
+    """Cancel a what-if run."""
+    draft = get_draft_or_404(request, draft_id)
     run = get_object_or_404(_runs_of(draft), pk=run_id)
     if not run.is_final:
         with trail.recording(request, "cancel", f"run {run.id}", before={"state": run.state}):
