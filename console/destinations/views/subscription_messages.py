@@ -38,6 +38,7 @@ def subscription_messages(request: HttpRequest, log: str) -> HttpResponse:
     opened = next((each for each in rows if each.message.seq == _number(request, "seq")), None)
     context |= {
         "page": page,
+        "is_cut": not selector and page.next is not None and len(messages) < PAGE_SIZE,  # by the time limit
         "rows": rows,
         "opened": opened,
         "renderings": render_body(opened.message.body) if opened and not opened.message.withheld else [],

@@ -104,6 +104,6 @@ class JobSpec:
     @property
     def default_name(self) -> str:
         """Return the default name of the job."""
-        what = f"{len(self.seqs)} of" if self.seqs else "messages of" if self.selector else "all of"
+        which = f"{len(self.seqs)}" if self.seqs else "matching" if self.selector else "all"
         to = f" to {self.target.name}" if self.target else ""
-        return f"{Action(self.action).label} {what} {self.queue.name}{to}"[:200]
+        return f"{Action(self.action).label} {which} messages in {self.queue.name}{to}"[:200]

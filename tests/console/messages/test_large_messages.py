@@ -81,3 +81,11 @@ def test_the_api_says_what_is_too_large(console, name, body):
     problem = json.loads(answer.content)
     assert problem["type"] == "urn:sluice:problem:too-large"
     assert "t most" in problem["detail"]
+
+
+def test_a_page_of_large_messages_that_is_cut_by_time_says_so(admin, console, name, monkeypatch):
+    monkeypatch.setattr("console.broker.gateway.LOOK", 0.0)
+    gateway().send({"destination": name, "body": "x" * LARGE}, 8, "")
+    page = admin.get(reverse("messages", kwargs={"name": name}))
+    assert 0 < len(page.context["rows"]) < 8
+    assert "reading stopped at the time limit" in page.content.decode()
