@@ -1,4 +1,4 @@
-"""What recording costs, measured: `python -m brokerapp.tracing.cost` prints nanoseconds and bytes an event."""
+"""Measures what recording costs: `python -m benchmarks.tracing_cost` prints nanoseconds and bytes per event."""
 
 from __future__ import annotations
 
