@@ -175,7 +175,7 @@ class Cluster:
             change = ClusterChange.from_json(document["change"])
             self.recording.asked(change, lambda why, version: self._answer(client, send, why, str(version)))
         elif verb == "late":
-            self._broker.acknowledgements.late(client, document["ack"])
+            self._broker.acknowledgements.expire_remote(client, document["ack"])
         elif verb in self._handlers:
             self._handlers[verb](client.member, **document)
             self._broker.replies.confirm(client, send.receipt)
@@ -262,7 +262,7 @@ class Cluster:
         """It is recorded that it is gone; maybe it is gone here, too, by now."""
         if self._broker.durables.known(durable.log.name) is durable:
             self._broker.durables.remove(durable)
-        self._broker.replies.barrier(client, unsubscribe.receipt)
+        self._broker.replies.confirm_after(client, unsubscribe.receipt)
 
     def _when_recorded(
         self, client: Client, receipt: str | None, change: ClusterChange, go_on: Callable[[], None]

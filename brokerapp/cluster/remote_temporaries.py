@@ -64,7 +64,7 @@ class RemoteTemporaries:
         if known is None:
             self._is_full = False
         self._temporaries[destination] = RemoteTemporary(home, belongs)
-        self._broker.temporaries.lodge(destination)
+        self._broker.temporaries.host_remote(destination)
 
     def replace_part(self, home: str, part: Mapping[Destination, TemporaryOwner], *, first: bool, last: bool) -> None:
         """A broker has these, part by part, and no others."""
@@ -110,7 +110,7 @@ class RemoteTemporaries:
                 if lodger.until is not None:
                     lodger.until.cancel()
                 del self._temporaries[destination]
-                self._broker.temporaries.adopt(client, destination, lodger.belongs)
+                self._broker.temporaries.take_ownership(client, destination, lodger.belongs)
 
     def to_json(self) -> tuple[dict[str, Any], ...]:
         """Plain values, for operators."""

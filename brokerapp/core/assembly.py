@@ -61,7 +61,7 @@ def assemble(
         "store": store,
         "store_limits": limits,
         "after_batch": after_batch,
-        "is_followed": broker.writer.asks,
+        "is_followed": broker.writer.is_followed,
         "announce": lambda declarations: broker.placement.known.announce(declarations),
         "on_batch": broker.flow_control.on_batch,
         "definitions": definitions,

@@ -131,7 +131,7 @@ class Broker(BrokerParts):
             commits=self.commits, tracer=self.tracer, counters=self.counters,
         )  # fmt: skip
 
-    def redefine(self, definitions: Definitions) -> None:
+    def apply_definitions(self, definitions: Definitions) -> None:
         """Route by these definitions from now on. Messages on their way keep their route."""
         self.routing.replace(definitions)
         self.queues.retune()

@@ -357,7 +357,7 @@ class Node:
         """Route by the definitions that are in force."""
         definitions = await self._definition_sync.newer_than(self.broker.routing.table.definitions.version)
         if definitions is not None:
-            self.broker.redefine(definitions)
+            self.broker.apply_definitions(definitions)
             logger.info("routing by definitions version %d", definitions.version)
 
     async def _apply_definitions(self) -> None:

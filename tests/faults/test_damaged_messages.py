@@ -98,7 +98,9 @@ def test_a_scheduled_message_that_is_damaged_is_a_dead_letter(spoilt):
     jobs = spoilt.node.broker.scheduled_jobs
 
     def due():
-        spoilt.node.broker.commits.ask(lambda store: store.schedules.read_jobs(0, waiting.due_ms, 0, 10), jobs._found)
+        spoilt.node.broker.commits.read_with(
+            lambda store: store.schedules.read_jobs(0, waiting.due_ms, 0, 10), jobs._found
+        )
 
     spoilt.look(due)
     until(lambda: dead(spoilt, "later"), "a dead letter")

@@ -18,7 +18,7 @@ def resting(node):
     """How many consumers of bridges at a node stand aside."""
     broker = node.node.broker
     found = [each for client in broker.clients.values() for each in client.subscriptions.values()]
-    return node.look(lambda: sum(map(broker.duplicates.rests, found)))
+    return node.look(lambda: sum(map(broker.duplicates.is_suppressed, found)))
 
 
 @pytest.mark.parametrize("kind", ["queue", "topic"])

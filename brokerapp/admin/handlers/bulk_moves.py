@@ -143,7 +143,7 @@ class BulkMoves:
     async def _last(self) -> int:
         """The number of the last message that is stored now, at whichever node."""
         answer = asyncio.get_running_loop().create_future()
-        self._broker.commits.ask(lambda store: store.logs.last_seq(), answer.set_result)
+        self._broker.commits.read_with(lambda store: store.logs.last_seq(), answer.set_result)
         return await answer
 
     async def _page(
@@ -196,7 +196,7 @@ class BulkMoves:
     def _remove(self, log: MessageLog, ways: list[Move]) -> None:
         entries = [entry for entry, _ in ways]
         self.leave(log, entries, REMOVE, "removed by an operator")
-        self._broker.commits.settle(entries)
+        self._broker.commits.remove_settled(entries)
 
     def leave(self, log: MessageLog, entries: list[LogEntry], kind: int, why: str) -> None:
         """These are in the log no more: they were moved, or removed; that is recorded as this kind of event."""
@@ -229,7 +229,7 @@ class BulkMoves:
 
     def on_its_way(self, message: Message, target: Destination) -> RoutedMessage:
         """The message with the way it will take. Raises RequestRefused when it would come nowhere."""
-        message, found = self._broker.publisher.way(message, target, is_moved=True)
+        message, found = self._broker.publisher.route(message, target, is_moved=True)
         if not (found.groups or found.topics):
             raise RequestRefused(
                 f"by way of {target} the message {message.id} would come nowhere: no definition wants it"
@@ -248,7 +248,7 @@ class BulkMoves:
                     self._broker.tracer.record_enqueue(
                         each.message.born_us, (each.message,), str(each.destination), None
                     )
-                self._broker.writer.happened(placed, seq, moved_us=time.time_ns() // 1000)
+                self._broker.writer.on_committed(placed, seq, moved_us=time.time_ns() // 1000)
             done.set_result(refused)
 
         appends = [(each.stored, group.rows) for each in placed for group in each.route.groups]

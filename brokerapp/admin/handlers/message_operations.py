@@ -123,11 +123,11 @@ class MessageOperations:
     async def _carry_out(self, deal: StepPlan, seqs: list[int]) -> None:
         if deal.anew is not None and deal.takes:
             answer = asyncio.get_running_loop().create_future()
-            self._broker.commits.ask(lambda store: store.logs.used_bytes(), answer.set_result)
+            self._broker.commits.read_with(lambda store: store.logs.used_bytes(), answer.set_result)
             _, deal.used = await answer
         await self._each_page(deal, seqs)
         await self._broker.commits.barrier()
-        self._broker.dispatcher.touched[deal.log] = None
+        self._broker.dispatcher.touch(deal.log)
 
     def _target(self, log: MessageLog, action: str, target: str | None):
         if action == REMOVE:
@@ -285,7 +285,7 @@ class MessageOperations:
         return {**dict.fromkeys(FAILURE), **failure_history(headers), **marks}
 
     def _remove(self, deal: StepPlan, entries: list[LogEntry]) -> None:
-        self._broker.commits.settle(entries)
+        self._broker.commits.remove_settled(entries)
         for entry in entries:
             deal.outcomes[entry.seq] = DONE, ""
 

@@ -81,7 +81,7 @@ class AdminRequests:
         def read(found: list[StoredLogEntry]) -> None:
             gone = log.take_out(found) if window == log.window else set()
             entries = [log_entry_of(log.name, each) for each in found if each.seq in gone]
-            self._committer.settle(entries)
+            self._committer.remove_settled(entries)
             now_us = time.time_ns() // 1000
             for entry in entries:
                 self._broker.dead_letters.record(REMOVE, now_us, entry, None, "removed by an operator")
@@ -210,7 +210,7 @@ class AdminRequests:
             if not self._broker.queues.holds(log):
                 return removed
             check_here(log)
-            if not (log.depth or log.coming or log.consumers or self._committer.brings_to(log.name)):
+            if not (log.depth or log.coming or log.consumers or self._committer.has_pending_for(log.name)):
                 self._broker.removal.delete(log)
                 await self._committer.barrier()
                 return removed

@@ -129,7 +129,9 @@ class Advisories:
             destination = Destination.topic(topic)
             topology = self._routing.table
             heard = self._heard[topic] = bool(
-                self._dispatcher.is_heard(destination) or topology.feeds_of(topic) or topology.may_forward(destination)
+                self._dispatcher.has_subscribers(destination)
+                or topology.feeds_of(topic)
+                or topology.may_forward(destination)
             )
         return heard
 
@@ -341,7 +343,7 @@ class Advisories:
             for name, headers, document in existing():
                 topic = Destination.topic(name)
                 if any(matches(each.name, name) for each in wanted) and self._authorizer.may(listener, "read", topic):
-                    self._dispatcher.tell(listener, self._message(headers, document), RoutedCopy(topic))
+                    self._dispatcher.offer_to_subscriber(listener, self._message(headers, document), RoutedCopy(topic))
                     told += 1
         self.elsewhere.listen(wanted, lambda: self._tell_all_told(listener, told))
 
@@ -350,12 +352,12 @@ class Advisories:
         client = listener.client
         if client.bridge and client.subscriptions.get(listener.name) is listener:
             message, topic = self._message({}, documents.all_told(told)), topics.PREFIX + topics.BRIDGE_CONSUMER
-            self._dispatcher.tell(listener, message, RoutedCopy(Destination.topic(topic)))
+            self._dispatcher.offer_to_subscriber(listener, message, RoutedCopy(Destination.topic(topic)))
             self._placement.pump()
 
     def _tell_here(self, topic: str, document: Document) -> None:
         """Tell listeners at this node, and nobody else."""
-        self._dispatcher.spread(self._message({}, document), RoutedCopy(Destination.topic(topic)), None)
+        self._dispatcher.publish_locally(self._message({}, document), RoutedCopy(Destination.topic(topic)), None)
 
     # -- publishing
 
@@ -365,7 +367,7 @@ class Advisories:
             self._publish(self._message(headers(), document()), topic)
 
     def _publish(self, message: Message, topic: str) -> None:
-        self._publisher.originate(message, Destination.topic(topic))
+        self._publisher.publish_internal(message, Destination.topic(topic))
 
     def _message(self, headers: Document, document: Document) -> Message:
         """An advisory. As in ActiveMQ its headers bear no time; trace and counters know it all the same."""

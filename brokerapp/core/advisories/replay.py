@@ -68,7 +68,7 @@ class AdvisoryReplay:
     def _consumers_here(self) -> Iterator[News]:
         for client in self._clients.values():
             for each in client.subscriptions.values():
-                if not (any(map(is_advisory, each.destinations)) or self._duplicates.rests(each)):
+                if not (any(map(is_advisory, each.destinations)) or self._duplicates.is_suppressed(each)):
                     headers = self.consumer_count(each.destinations)
                     topic = topic_of(topics.CONSUMER, *each.destinations)
                     yield topic, headers, documents.consumer_info(each, self._name)

@@ -85,7 +85,7 @@ class StatisticsPlugin:
             if target.is_queue:
                 self._consumers.join(subscription, target)
             else:
-                self._dispatcher.join(subscription, target)
+                self._dispatcher.subscribe(subscription, target)
 
     # -- as a sink
 
@@ -125,7 +125,7 @@ class StatisticsPlugin:
         homes = self._placement
         names = [str(each) for each in self._about(asked)] if homes.others else []
         if away := [each for each in names if not homes.is_here(each)]:
-            self._commits.ask(lambda store: store.stats.read(away), lambda rows: begin(_by_destination(rows)))
+            self._commits.read_with(lambda store: store.stats.read(away), lambda rows: begin(_by_destination(rows)))
         else:
             begin({})
 
@@ -176,7 +176,7 @@ class StatisticsPlugin:
         if "correlation-id" in request:
             head += f"correlation-id:{escape(request['correlation-id'])}\n"
         body = json.dumps(as_document(numbers), separators=(",", ":"), ensure_ascii=False)
-        self._publisher.originate(Message(id, head.encode(), body.encode()), target)
+        self._publisher.publish_internal(Message(id, head.encode(), body.encode()), target)
 
 
 def _by_destination(rows: Sequence[str]) -> Told:

@@ -114,7 +114,7 @@ class VirtualConsumers:
 
     def _causes(self) -> Iterator[_VirtualConsumerSource]:
         for client in self._clients.values():
-            served = (each for each in client.subscriptions.values() if not self._duplicates.rests(each))
+            served = (each for each in client.subscriptions.values() if not self._duplicates.is_suppressed(each))
             yield from map(self._of, served)
         if self._on_creation:
             yield from [self._queue(each) for each in self._counters.known() if each.kind is DestinationKind.QUEUE]

@@ -111,7 +111,7 @@ class ClientRegistry:
         self._temporaries.end(client)
         self._bridges.left(client)
         if client.waiting:
-            self._flow_control.left(client)
+            self._flow_control.on_client_gone(client)
         self._advisories.disconnected(client)
         self._observers.on_client_disconnected(client)
 
@@ -124,7 +124,7 @@ class ClientRegistry:
 
         def done() -> None:
             if client.waiting:
-                self._flow_control.when_clear(client, again)
+                self._flow_control.on_unblocked(client, again)
                 return
             if self._placement.waits.defer(client, again):
                 return
@@ -132,4 +132,4 @@ class ClientRegistry:
             self.disconnect(client)
             then()
 
-        self._replies.barrier(client, None, done)
+        self._replies.confirm_after(client, None, done)

@@ -19,7 +19,7 @@ class ClientReplies:
     def __init__(self, *, context: BrokerContext, dispatcher: DispatchQueue) -> None:
         self._commits, self._dispatcher = context.commits, dispatcher
 
-    def barrier(self, client: Client, receipt: str | None, then: Callable[[], None] | None = None) -> None:
+    def confirm_after(self, client: Client, receipt: str | None, then: Callable[[], None] | None = None) -> None:
         """Confirm a request after everything that the client requested before is done."""
 
         def done(_seq: int = 0, _refused: bool = False) -> None:
@@ -34,7 +34,7 @@ class ClientReplies:
         else:
             done()
 
-    def attempt(self, client: Client, perform: Callable[[Client, Any], None], action: Any) -> None:
+    def try_command(self, client: Client, perform: Callable[[Client, Any], None], action: Any) -> None:
         """Perform one of several requests; a refusal does not stop the others."""
         try:
             perform(client, action)

@@ -165,7 +165,7 @@ class IdleDestinations:
         log = self._queues.get(str(destination))
         if log is None:  # a composite that only forwards
             return True
-        return not (log.consumers or log.depth or log.coming or self._commits.brings_to(log.name))
+        return not (log.consumers or log.depth or log.coming or self._commits.has_pending_for(log.name))
 
     def _remove(self, destination: Destination) -> None:
         self._idle.pop(destination, None)

@@ -66,7 +66,7 @@ class LogRegistry:
         """A log as the last node left it."""
         log = self._add(Destination.parse(state.name), state.depth, maybe_delivered_up_to(state.mark, last))
         if is_open(state.mark) and not log.away:  # the node that opened it died: what comes now was delivered by nobody
-            self._commits.mark(state.name, str(last))
+            self._commits.set_recovery_mark(state.name, str(last))
         log.returned.update(state.returned)
         return log
 

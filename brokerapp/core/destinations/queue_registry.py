@@ -46,7 +46,7 @@ class QueueRegistry(LogRegistry):
         if not log.destination.is_temporary:
             self._routing.table.add_queue(log.destination.name)
         self.described(log, state.attributes)
-        self._consumers.welcome(log)
+        self._consumers.on_queue_added(log)
         if log.away:
             return
         if bool(state.attributes.get("prioritized")) != log.rules.prioritized:
@@ -81,7 +81,7 @@ class QueueRegistry(LogRegistry):
 
     # -- how they come to be
 
-    def receiving(self, destination: Destination) -> MessageLog | None:
+    def ensure_target(self, destination: Destination) -> MessageLog | None:
         """Where copies for a destination go: to its queue, created when it is not there, or to a subscription.
 
         None when the subscription is gone.
@@ -102,7 +102,7 @@ class QueueRegistry(LogRegistry):
             if queue.is_temporary:
                 raise RequestRefused(f"the destination {queue} does not exist: its connection has ended")
             log = self.create(queue)
-            self._consumers.welcome(log)
+            self._consumers.on_queue_added(log)
         return log
 
     def _qualified(self, name: Destination, selector: str | None) -> MessageLog:
@@ -183,7 +183,7 @@ class QueueRegistry(LogRegistry):
         self._counters.mark_changed(log.counts)
         self._dispatcher.touch(log)
 
-    def takes_dead_letters(self, log: MessageLog) -> None:
+    def mark_as_dlq(self, log: MessageLog) -> None:
         """Dead letters come to it: it is listed as one that has such, also after a restart."""
         if log.counts.DLQ:
             return
@@ -212,12 +212,12 @@ class QueueRegistry(LogRegistry):
         """Remove a temporary queue with all it holds, whoever consumes from it."""
         self._lose(log)
         self.forget(log)
-        if log.counts.EnqueueCount or log.depth or log.shared or self._commits.brings_to(log.name):
-            self._commits.discard(log.name)
+        if log.counts.EnqueueCount or log.depth or log.shared or self._commits.has_pending_for(log.name):
+            self._commits.discard_log(log.name)
         else:
             self._commits.remove(log.name)
 
-    def unlearn(self, log: MessageLog) -> None:
+    def on_removed_remotely(self, log: MessageLog) -> None:
         """Another node removed it, with all it held."""
         self._lose(log)
         self.remembering.gone(log)

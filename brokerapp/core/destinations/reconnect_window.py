@@ -88,4 +88,4 @@ class ReconnectWindow:
         for destination, belongs in list(self):
             if belongs.is_of(client):
                 self.stop(destination)
-                self._temporaries.adopt(client, destination, belongs)
+                self._temporaries.take_ownership(client, destination, belongs)

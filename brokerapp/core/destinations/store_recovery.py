@@ -72,7 +72,7 @@ class StoreRecovery:
         """One that another node has, or whose client may reconnect; the others went with their clients."""
         at = _node_that_has(destination, state.attributes)
         if BELONGS not in state.attributes and not self._placement.is_other_member(at):
-            self._commits.discard(state.name)
+            self._commits.discard_log(state.name)
             return
         if destination.is_queue:
             self._queues.recover(state, last)
@@ -114,7 +114,7 @@ class StoreRecovery:
         destination, log = Destination.parse(name), self._queues.get(name)
         is_subscription, gets_ours = (
             destination.kind is DestinationKind.SUBSCRIPTION,
-            self._commits.brings_to(name),
+            self._commits.has_pending_for(name),
         )
         self._placement.lost(name)
         if log is None:
@@ -124,7 +124,7 @@ class StoreRecovery:
             self._queues.declare_again(log)  # it gets messages of ours as this comes
         else:
             self._placement.abroad.lost(name)
-            (self._durables if is_subscription else self._queues).unlearn(log)
+            (self._durables if is_subscription else self._queues).on_removed_remotely(log)
             if destination.is_temporary:
                 self._temporaries.unlearn(destination)
             if is_subscription and gets_ours:

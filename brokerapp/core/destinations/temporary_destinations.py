@@ -100,7 +100,7 @@ class TemporaryDestinations:
         self._belonging[destination] = belongs
         self._observers.on_temporary_added(destination, belongs)
 
-    def adopt(self, client: Client, destination: Destination, belongs: TemporaryOwner) -> None:
+    def take_ownership(self, client: Client, destination: Destination, belongs: TemporaryOwner) -> None:
         """What waited for a client that came back, here or at another broker, is its own again."""
         if (belongs.kind, belongs.name) not in client.temporaries:
             self._reconnect_window.keep(destination, belongs)
@@ -117,7 +117,7 @@ class TemporaryDestinations:
         """Those whose client is, or was, connected to this broker, and whose they are."""
         return iter(self._belonging.items())
 
-    def lodge(self, destination: Destination) -> None:
+    def host_remote(self, destination: Destination) -> None:
         """One that is at home at another broker of the cluster is here, too, from now on."""
         self._leave(destination)
         if destination not in self._senders:

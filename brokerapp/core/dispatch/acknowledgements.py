@@ -66,7 +66,7 @@ class Acknowledgements:
             client.check_room(transaction)
         held = self._held(client, settle, transaction)
         if held is None:
-            self._replies.barrier(client, settle.receipt)
+            self._replies.confirm_after(client, settle.receipt)
             return
         subscription, key = held
         if subscription.browse is not None:
@@ -74,9 +74,9 @@ class Acknowledgements:
             return
         if not settle.accepted:
             if settle.reason:
-                self._check_grave(subscription.unacked[key])
+                self._reject_if_in_dlq(subscription.unacked[key])
             self._reject(client, subscription, key, settle.reason)
-            self._replies.barrier(client, settle.receipt)
+            self._replies.confirm_after(client, settle.receipt)
             return
         settled = take(subscription, key)
         self._give_back_credit(subscription, [entry for _, _, entry in settled])
@@ -89,8 +89,8 @@ class Acknowledgements:
             return
         if subscription.abroad:
             settled = self._settle_abroad(subscription, settled)
-        self.account(settled)
-        self._commits.settle([entry for _, _, entry in settled])
+        self.count_settled(settled)
+        self._commits.remove_settled([entry for _, _, entry in settled])
 
     def _held(
         self, client: Client, settle: SettleCommand, transaction: Transaction | None
@@ -142,11 +142,11 @@ class Acknowledgements:
             if log.away:
                 self._placement.abroad.settle(entries, client)
             else:
-                self._dispatcher.acked(log, entries, client, now_us)
-                self._commits.settle(entries)
+                self._dispatcher.on_acknowledged(log, entries, client, now_us)
+                self._commits.remove_settled(entries)
             ack_ids = [ack_id for ack_id, entry in zip(ack_ids, found, strict=True) if entry is None]
         for each in AckBatchCommand(ack_ids):
-            self._replies.attempt(client, self.settle, each)
+            self._replies.try_command(client, self.settle, each)
 
     def _give_back_credit(self, subscription: Subscription, entries: Sequence[LogEntry]) -> None:
         """It holds these messages no longer."""
@@ -158,7 +158,7 @@ class Acknowledgements:
         if subscription.credit <= count:  # it had none
             self._dispatcher.resume(subscription)
 
-    def account(self, settled: Sequence[tuple[Subscription, str, LogEntry]]) -> None:
+    def count_settled(self, settled: Sequence[tuple[Subscription, str, LogEntry]]) -> None:
         """These messages are done with."""
         now_us = time.time_ns() // 1000
         for (subscription, name), run in groupby(settled, lambda each: (each[0], each[2].log)):
@@ -168,24 +168,24 @@ class Acknowledgements:
                 if log is not None and log.away:
                     self._placement.abroad.settled(name, entries, subscription.client)
                 elif log is not None:  # else it was removed meanwhile, with all it held
-                    self._dispatcher.acked(log, entries, subscription.client, now_us)
+                    self._dispatcher.on_acknowledged(log, entries, subscription.client, now_us)
                 continue
             for entry in entries:
                 if isinstance(entry, RemoteLogEntry):
                     entry.keeper.accepted(entry)
                     continue
                 self._counters.of(Destination.parse(entry.shown)).InFlightCount -= 1
-                self._dispatcher.account_topic_ack(subscription, entry, now_us)
+                self._dispatcher.acknowledge_topic(subscription, entry, now_us)
 
-    def _check_grave(self, entry: LogEntry) -> None:
+    def _reject_if_in_dlq(self, entry: LogEntry) -> None:
         """Raise RequestRefused for what a bridge cannot pass on where dead letters lie: it would be dropped."""
         log = self._queues.get(entry.log)
-        if is_from_log(entry) and log is not None and self._dead_letters.is_in_grave(log, entry):
+        if is_from_log(entry) and log is not None and self._dead_letters.is_in_dlq(log, entry):
             raise RequestRefused(
                 f"what a bridge cannot pass on of {log.destination} stays there: dead letters that fail are dropped"
             )
 
-    def late(self, client: Client, ack_id: str) -> None:
+    def expire_remote(self, client: Client, ack_id: str) -> None:
         """Another broker of the cluster finds a message past its time, before its consumer there had it."""
         held = client.held(ack_id, None)
         if held is None:

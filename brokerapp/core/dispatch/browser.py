@@ -102,7 +102,7 @@ class Browsers:
             client.transaction(settle.transaction)  # it must be open; to abort it changes nothing
         subscription.credit += len(take(subscription, key))
         subscription.browse.go_on()
-        self._replies.barrier(client, settle.receipt)
+        self._replies.confirm_after(client, settle.receipt)
 
 
 class BrowseCursor:
@@ -136,7 +136,7 @@ class BrowseCursor:
             found |= dict.fromkeys(consuming.readable(self._subscription, target))
         self._logs.extend(found)
         self._reading = True
-        self._commits.ask(lambda store: store.logs.last_seq(), self._begun)
+        self._commits.read_with(lambda store: store.logs.last_seq(), self._begun)
 
     def _begun(self, last: int) -> None:
         """It shows what was stored until now, at whichever node."""
@@ -184,7 +184,7 @@ class BrowseCursor:
         if self._place is seq_order:
             self._commits.read(log.name, after, PAGE_SIZE, self._loaded)
         else:
-            self._commits.ask(lambda store: store.entries.read_by_priority(log.name, after, PAGE_SIZE), self._loaded)
+            self._commits.read_with(lambda store: store.entries.read_by_priority(log.name, after, PAGE_SIZE), self._loaded)
 
     def _loaded(self, found: list[StoredLogEntry]) -> None:
         self._reading = False

@@ -101,7 +101,7 @@ class Dispatcher:
             touched, self.touched = self.touched, {}
             for log in touched:
                 for subscription, entries in log.dispatch():
-                    self.give(log, subscription, entries)
+                    self.dispatch(log, subscription, entries)
                 self._page(log)
         while ready := [each for each in self.waiting if each.ready or not each.pending]:
             for subscription in ready:
@@ -125,7 +125,7 @@ class Dispatcher:
             self.touched[log] = None
 
         if log.rules.prioritized:
-            self._commits.ask(lambda store: store.entries.read_by_priority(log.name, after, PAGE_SIZE), loaded)
+            self._commits.read_with(lambda store: store.entries.read_by_priority(log.name, after, PAGE_SIZE), loaded)
         else:
             self._commits.read(log.name, after, PAGE_SIZE, loaded)
 
@@ -142,7 +142,7 @@ class Dispatcher:
 
     # -- queues
 
-    def give(self, log: MessageLog, subscription: Subscription, entries: list[LogEntry]) -> None:
+    def dispatch(self, log: MessageLog, subscription: Subscription, entries: list[LogEntry]) -> None:
         """Hand these messages of a queue to a consumer; those that expired meanwhile go their own way."""
         now_us = time.time_ns() // 1000  # not that of a tick, nor when they were born: latencies are told from it
         now_ms = now_us // 1000
@@ -168,20 +168,24 @@ class Dispatcher:
         if log.ready:  # what its credit did not reach
             self.touched[log] = None
         client.sink.deliver(subscription, entries, ())
-        self.acked(log, entries, client, time.time_ns() // 1000)
-        self._commits.settle(entries)
+        self.on_acknowledged(log, entries, client, time.time_ns() // 1000)
+        self._commits.remove_settled(entries)
 
-    def acked(self, log: MessageLog, entries: list[LogEntry], client: Client | RemoteClient, now_us: int) -> None:
+    def on_acknowledged(
+        self, log: MessageLog, entries: list[LogEntry], client: Client | RemoteClient, now_us: int
+    ) -> None:
         """A consumer is done with these messages of a queue."""
         self.count_acked(log, entries)
-        self.told_acked(log, entries, client, now_us)
+        self.on_remote_acknowledged(log, entries, client, now_us)
 
     def count_acked(self, log: MessageLog, entries: Sequence[LogEntry]) -> None:
         """The node of a consumer counts what it acknowledged, see nodes/shares.py."""
         log.counts.left([entry.message for entry in entries])
         self._counters.mark_changed(log.counts)
 
-    def told_acked(self, log: MessageLog, entries: list[LogEntry], client: Client | RemoteClient, now_us: int) -> None:
+    def on_remote_acknowledged(
+        self, log: MessageLog, entries: list[LogEntry], client: Client | RemoteClient, now_us: int
+    ) -> None:
         """The same, as the home of the queue has it: they are gone from there."""
         log.settled(entries)
         self._counters.mark_changed(log.counts)
@@ -213,7 +217,7 @@ class Dispatcher:
 
     # -- topics
 
-    def join(self, subscription: Subscription, topic: Destination) -> None:
+    def subscribe(self, subscription: Subscription, topic: Destination) -> None:
         """A subscriber of a topic, or of all that match a pattern."""
         self._topics[topic.kind].add(topic.name, subscription)
         if not subscription.client.is_internal:
@@ -221,7 +225,7 @@ class Dispatcher:
         self._subscribers_of.clear()
         self._placement.known.add_listener(topic)
 
-    def part(self, subscription: Subscription, topic: Destination) -> None:
+    def unsubscribe(self, subscription: Subscription, topic: Destination) -> None:
         """It is one no longer."""
         self._topics[topic.kind].remove(topic.name, subscription)
         self.consumers.on_unsubscribed(str(topic), subscription.client.client_id)
@@ -241,7 +245,7 @@ class Dispatcher:
             self._remembered += len(found)
         return found
 
-    def is_heard(self, topic: Destination) -> bool:
+    def has_subscribers(self, topic: Destination) -> bool:
         """Whether somebody subscribes to this topic, or to one that matches the pattern."""
         return bool(self._topics[topic.kind].find(topic.name) or self._placement.known.sessions_listening(topic))
 
@@ -251,9 +255,9 @@ class Dispatcher:
         stats.arrived(BodySizes.of((message,)))
         self._counters.mark_changed(stats)
         self._placement.known.publish_to_listeners(message, copy, bringer(message, sender))
-        self.spread(message, copy, sender)
+        self.publish_locally(message, copy, sender)
 
-    def spread(self, message: Message, copy: RoutedCopy, sender: Client | None) -> None:
+    def publish_locally(self, message: Message, copy: RoutedCopy, sender: Client | None) -> None:
         """The same to those on this node."""
         message = self._retained.published(message, copy)
         wants = SelectorEvaluation(topic_entry(message, copy), copy.destination)
@@ -263,12 +267,12 @@ class Dispatcher:
         for subscription in subscribers:
             if subscription.no_local and subscription.client is sender:
                 continue
-            self.tell(subscription, message, copy, wants=wants)
+            self.offer_to_subscriber(subscription, message, copy, wants=wants)
             if subscription.is_over_pending_limit:
                 self._drain(subscription)
                 self._bound(subscription)
 
-    def tell(
+    def offer_to_subscriber(
         self, subscription: Subscription, message: Message, copy: RoutedCopy, queue: Destination | None = None,
         wants: SelectorEvaluation | None = None,
     ) -> None:  # fmt: skip
@@ -296,7 +300,7 @@ class Dispatcher:
         self._counters.mark_changed(stats)
         subscription.discarded += 1
         self._advisories.discarded(subscription, entry)
-        self._dead_letters.lose(entry, "discarded for a slow subscriber", consumer)
+        self._dead_letters.discard_for_subscriber(entry, "discarded for a slow subscriber", consumer)
 
     def _drain(self, subscription: Subscription) -> None:
         now_us = time.time_ns() // 1000
@@ -307,7 +311,7 @@ class Dispatcher:
                 self._give_remote(subscription, entry, now_us // 1000)
                 continue
             if 0 < entry.message.expires <= now_us // 1000:
-                self._dead_letters.lose(entry, "expired", subscription.client.client_id, expired=True)
+                self._dead_letters.discard_for_subscriber(entry, "expired", subscription.client.client_id, expired=True)
                 continue
             self._give_from_topic(subscription, entry, now_us)
         if not pending:
@@ -344,13 +348,13 @@ class Dispatcher:
         if self._advisories.watching:
             self._advisories.dispatched(topic, (entry,))
         if subscription.ack_mode == "auto":
-            self.account_topic_ack(subscription, entry, now_us)
+            self.acknowledge_topic(subscription, entry, now_us)
         else:
             stats.InFlightCount += 1
         self._counters.mark_changed(stats)
         self._hand_over(subscription, entry)
 
-    def account_topic_ack(self, subscription: Subscription, entry: LogEntry, now_us: int) -> None:
+    def acknowledge_topic(self, subscription: Subscription, entry: LogEntry, now_us: int) -> None:
         """A subscriber is done with a message of a topic."""
         topic = Destination.parse(entry.shown)
         stats = self._counters.of(topic)

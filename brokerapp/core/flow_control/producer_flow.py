@@ -81,18 +81,18 @@ class FlowControl:
         self._passing: dict[WaitQueue, None] = {}
         self._closed = False
         self._ticking: Timer | None = None
-        self._farewells: dict[Client, list[Callable[[], None]]] = {}
+        self._unblocked_callbacks: dict[Client, list[Callable[[], None]]] = {}
 
     # -- what comes
 
     @property
-    def watchful(self) -> bool:
+    def is_active(self) -> bool:
         """Whether sends are to come by here, rather than go to the store at once."""
         return bool(self.places) or self._limits.of_topics or self._limits.is_disk_low
 
     def is_free(self, placed: Sequence[RoutedMessage]) -> bool:
         """Whether no topic on the way of these messages is full, nor waited for."""
-        if not self.watchful:
+        if not self.is_active:
             return True
         return not self._topic_in_row(placed) and self._limits.full_topic(placed) is None
 
@@ -111,7 +111,7 @@ class FlowControl:
     def disk_changed(self) -> None:
         """The disk of the store has less space, or more: what would wait for the store to have some is answered."""
         if self._limits.is_disk_low:
-            for each in self._commits.withdraw(self._is_refusable):
+            for each in self._commits.cancel(self._is_refusable):
                 self._call_back(each)
 
     def _is_refusable(self, unit: PendingWrite | BatchWrite) -> bool:
@@ -124,7 +124,7 @@ class FlowControl:
             and not unit.given
         )
 
-    def hold(self, unit: ClientWrite, full: str) -> str | None:
+    def block(self, unit: ClientWrite, full: str) -> str | None:
         """A unit was refused because this is full. It waits (None), or the client is to be told this sentence."""
         if full == GONE:
             return "it is done already"
@@ -258,14 +258,14 @@ class FlowControl:
         client.blocked_bytes -= unit.size
         client.update_reading()
         if not client.waiting:
-            for farewell in self._farewells.pop(client, ()):
+            for farewell in self._unblocked_callbacks.pop(client, ()):
                 farewell()
 
-    def when_clear(self, client: Client, then: Callable[[], None]) -> None:
+    def on_unblocked(self, client: Client, then: Callable[[], None]) -> None:
         """Call this when no send of the client waits any more."""
-        self._farewells.setdefault(client, []).append(then)
+        self._unblocked_callbacks.setdefault(client, []).append(then)
 
-    def left(self, client: Client) -> None:
+    def on_client_gone(self, client: Client) -> None:
         """A client is gone."""
         gone = [each for place in self.places.values() for each in place.row if each.unit.client is client]
         for each in gone:
@@ -301,7 +301,7 @@ class FlowControl:
         refusing, self._refusing = self._refusing, {}
         passing, self._passing = self._passing, {}
         for place in refusing:
-            for each in self._commits.withdraw(lambda unit, place=place: self._follows(unit, place)):
+            for each in self._commits.cancel(lambda unit, place=place: self._follows(unit, place)):
                 self._call_back(each)
         left = {entry.log for unit in batch.writes for entry in unit.settles}
         left.update(log for log, attributes in batch.declarations if attributes is None)

@@ -66,7 +66,7 @@ class BatchPublisher:
         way = self._way(client, run)
         if way is None:
             for send in run:
-                self._replies.attempt(client, self._send_message, send)
+                self._replies.try_command(client, self._send_message, send)
             return
         destination, route = way
         self._authorizer.require(client, "write", destination)
@@ -83,7 +83,7 @@ class BatchPublisher:
         for start in range(0, len(messages), length):
             part = slice(start, start + length)
             unit = ClientBatchWrite(self, client, messages[part], run.receipts[part], destination, route)
-            unit.given = self._concurrent.give(unit.messages, unit.sizes, route.groups)
+            unit.given = self._concurrent.offer(unit.messages, unit.sizes, route.groups)
             client.started_unit(unit.size)
             self._commits.submit(unit, unit.given)
 
@@ -100,7 +100,7 @@ class BatchPublisher:
         route = self._routing.table.plans.get(destination)
         if route is None or route.groups is None or len(route.groups) != 1 or route.dropping:
             return None
-        if route.topics and self._flow_control.watchful:
+        if route.topics and self._flow_control.is_active:
             return None
         return destination, route
 
@@ -113,7 +113,7 @@ class BatchPublisher:
             return False
         return self._publisher.pass_through(messages, group, str(destination))
 
-    def finish(self, run: ClientBatchWrite, seq: int, refused: Mapping[int, str]) -> None:
+    def on_result(self, run: ClientBatchWrite, seq: int, refused: Mapping[int, str]) -> None:
         """The store did what it could; what found no room goes on by itself."""
         run.client.ended_unit(run.size)
         if not refused:
@@ -125,7 +125,7 @@ class BatchPublisher:
                 self._stored(run, slice(first, first + 1 + len(others)), seq + first)
                 continue
             for place, unit in zip((first, *others), self.split(run, (first, *others)), strict=True):
-                self._writer.finish(unit, 0, refused[place])
+                self._writer.on_result(unit, 0, refused[place])
 
     def split(self, run: ClientBatchWrite, places: Iterable[int]) -> list[ClientWrite]:
         """These messages of a run, each in a unit of its own."""
@@ -143,7 +143,7 @@ class BatchPublisher:
         messages = run.messages[part]
         [group] = run.route.groups
         given = {log: entries[part] for log, entries in run.given.items()}
-        self._writer.stored(messages, run.sizes[part], group, str(run.destination), seq, given)
+        self._writer.on_appended(messages, run.sizes[part], group, str(run.destination), seq, given)
         for copy in run.route.topics:
             for message in messages:
                 self._dispatcher.publish(message, copy, run.client)

@@ -59,7 +59,7 @@ class ConcurrentDispatch:
         self._placement, self._queues, self._quotas = placement, queues, quotas
         self._routing, self._writer = routing, writer
 
-    def give(self, messages: Sequence[Message], sizes: Sequence[int], groups: Sequence[AppendGroup]) -> Given:
+    def offer(self, messages: Sequence[Message], sizes: Sequence[int], groups: Sequence[AppendGroup]) -> Given:
         """Hand messages that are about to be submitted, and are alike, to consumers ready for them; what was given."""
         if len(groups) != 1 or len(groups[0].rows) != 1 or groups[0].droppable:
             return NOTHING
@@ -72,7 +72,7 @@ class ConcurrentDispatch:
             return NOTHING
         if 0 < first.expires <= first.born_us // 1000 or self._flow_control.is_full(group.names):
             return NOTHING
-        if not log.can_bypass_window or committer.brings_to(log.name) or not self._has_room(log, sum(sizes)):
+        if not log.can_bypass_window or committer.has_pending_for(log.name) or not self._has_room(log, sum(sizes)):
             return NOTHING
         entries = self._give(log, row, messages, sizes)
         return {log.name: entries} if entries else NOTHING
@@ -89,9 +89,9 @@ class ConcurrentDispatch:
         taken = log.dispatch_uncommitted(entries)
         if not taken:
             return ()
-        self._writer.arrived(log, messages, BodySizes.of(messages))
+        self._writer.count_arrivals(log, messages, BodySizes.of(messages))
         for consumer, theirs in taken:
-            self._dispatcher.give(log, consumer, theirs)
+            self._dispatcher.dispatch(log, consumer, theirs)
         return entries
 
     def _has_room(self, log: MessageLog, size: int) -> bool:
@@ -114,20 +114,20 @@ class ConcurrentDispatch:
         if not limit:
             return True
         held = committer.held.get(log.name)
-        return held is not None and not committer.brings_to(log.name) and held + log.coming + size <= limit
+        return held is not None and not committer.has_pending_for(log.name) and held + log.coming + size <= limit
 
-    def stored(
+    def on_committed(
         self, log: MessageLog, entries: Sequence[LogEntry], numbers: Iterable[int], payloads: Iterable[int]
     ) -> None:
         """The store has what was given early, under these numbers."""
         log.stored(entries, numbers, payloads)
         if log.ownerless or not log.consumers:
-            self._consumers.return_stranded(log)
+            self._consumers.requeue_ownerless(log)
 
-    def never_stored(self, given: Given) -> None:
+    def on_refused(self, given: Given) -> None:
         """Nothing comes of what was given early: a limit refused it in the end."""
         for name, entries in given.items():
             log = self._queues.get(name)
             if log is not None:
                 log.never_stored(entries)
-                self._consumers.return_stranded(log)
+                self._consumers.requeue_ownerless(log)

@@ -79,16 +79,16 @@ class GroupCommit:
         self._units: list[PendingWrite | BatchWrite] = []
         self._under_way: list[PendingWrite | BatchWrite] = []  # in the store's hands
         self._submitted = 0  # units, since the start
-        self._brought_by: dict[
+        self._last_write_to: dict[
             str, int
         ] = {}  # log -> the last of them whose messages it is not given before it has them
         self._settles: list[SettledEntry] = []
-        self._hasty: list[SettledEntry] = []  # settled before they were stored
+        self._acks_before_commit: list[SettledEntry] = []  # settled before they were stored
         self._declarations: list[tuple[str, str | None]] = []
         self._marks: dict[str, str] = {}
         self._returned: list[tuple[str, int, int]] = []
         self._reads: list[PendingRead] = []
-        self._doomed: asyncio.Queue[tuple[str, Callable[[], None]]] = asyncio.Queue()
+        self._logs_to_drop: asyncio.Queue[tuple[str, Callable[[], None]]] = asyncio.Queue()
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -111,10 +111,10 @@ class GroupCommit:
         for rows in unit.rows_by_message:
             for log, _, _ in rows:
                 if log not in given:
-                    self._brought_by[log] = self._submitted
-        self._rouse()
+                    self._last_write_to[log] = self._submitted
+        self._notify()
 
-    def withdraw(self, wanted: Callable[[PendingWrite | BatchWrite], bool]) -> list[PendingWrite | BatchWrite]:
+    def cancel(self, wanted: Callable[[PendingWrite | BatchWrite], bool]) -> list[PendingWrite | BatchWrite]:
         """Take back, in order, those units that are not in the store's hands yet."""
         found = [unit for unit in self._units if wanted(unit)]
         if found:
@@ -126,25 +126,25 @@ class GroupCommit:
                     each.after = self._units[-1] if self._units else None
         return found
 
-    def settle(self, entries: Iterable[SettledEntry]) -> None:
+    def remove_settled(self, entries: Iterable[SettledEntry]) -> None:
         """Remove those of these entries that are, or will be, stored; nobody waits for it."""
         stored = [entry for entry in entries if entry.seq]
         if stored:
             self._settles += stored
-            self._rouse()
+            self._notify()
 
     def create(self, log: str, attributes: str) -> None:
         """Let a log exist, with these attributes, before anything submitted later."""
         self._declarations.append((log, attributes))
-        self._rouse()
+        self._notify()
 
     def remove(self, log: str) -> None:
         """Let a log exist no longer, if it is empty; before anything submitted later."""
         self._declarations.append((log, None))
         self._forget(log)
-        self._rouse()
+        self._notify()
 
-    def discard(self, log: str, then: Callable[[], None] = _nothing) -> None:
+    def discard_log(self, log: str, then: Callable[[], None] = _nothing) -> None:
         """Remove a log with all it holds, some time after everything submitted so far is done.
 
         It is lost from the next batch on: whoever finds its attributes goes on with that.
@@ -158,41 +158,41 @@ class GroupCommit:
         One that is there again under its name by then stays as it is.
         """
         self._forget(log)
-        self.submit(PendingWrite(callback=lambda *_: self._doomed.put_nowait((log, then))))
+        self.submit(PendingWrite(callback=lambda *_: self._logs_to_drop.put_nowait((log, then))))
 
     def _forget(self, log: str) -> None:
-        self._brought_by.pop(log, None)
+        self._last_write_to.pop(log, None)
         self.held.pop(log, None)
 
-    def mark(self, log: str, mark: str) -> None:
+    def set_recovery_mark(self, log: str, mark: str) -> None:
         """Set a log's mark, before anything submitted later."""
         self._marks[log] = mark
-        self._rouse()
+        self._notify()
 
-    def note_return(self, entry: SettledEntry, deliveries: int) -> None:
+    def record_redelivery(self, entry: SettledEntry, deliveries: int) -> None:
         """Keep for later nodes how often an entry was delivered and came back."""
         if entry.seq:
             self._returned.append((entry.log, entry.seq, deliveries))
-            self._rouse()
+            self._notify()
 
     def read(self, log: str, after: int, count: int, callback: ReadCallback) -> None:
         """Read entries of a log as they are after all that was submitted before."""
-        self.ask(lambda store: store.entries.read(log, after, count), callback)
+        self.read_with(lambda store: store.entries.read(log, after, count), callback)
 
-    def ask(self, question: Question, callback: Callable[[Any], None]) -> None:
+    def read_with(self, question: Question, callback: Callable[[Any], None]) -> None:
         """Ask the store something, when all that was submitted before is done."""
         self._reads.append(PendingRead(question, callback, self._units[-1] if self._units else None))
-        self._rouse()
+        self._notify()
 
     def prioritize(self, log: str, after: int, callback: Callable[[int], None]) -> None:
         """Give places by priority to the next entries after this number of a log; see the store's."""
-        self.ask(lambda store: store.logs.index_priority(log, self._session, after), callback)
+        self.read_with(lambda store: store.logs.index_priority(log, self._session, after), callback)
 
     def keep_record(
         self, id: str, version: int, changed: Mapping[str, str], anew: bool, then: Callable[[], None]
     ) -> None:
         """Keep a change of the cluster's record, after everything submitted so far; see the store's."""
-        self.ask(
+        self.read_with(
             lambda store: store.cluster_record.save(self._session, id, version, changed, anew=anew),
             lambda _done: then(),
         )
@@ -202,10 +202,10 @@ class GroupCommit:
         """Whether anything submitted is not done yet."""
         return not self._idle.is_set()
 
-    def brings_to(self, log: str) -> bool:
+    def has_pending_for(self, log: str) -> bool:
         """Whether messages are on their way to the store that this log is given when they are there."""
         done = self._submitted - len(self._units) - len(self._under_way)
-        return self._brought_by.get(log, 0) > done
+        return self._last_write_to.get(log, 0) > done
 
     async def barrier(self) -> None:
         """Wait until everything submitted so far is done, whatever is submitted meanwhile."""
@@ -217,7 +217,7 @@ class GroupCommit:
         """Wait until everything submitted is done."""
         await self._idle.wait()
 
-    def _rouse(self) -> None:
+    def _notify(self) -> None:
         if not self._wake.is_set():
             self._wake.set()
             self._idle.clear()
@@ -238,7 +238,7 @@ class GroupCommit:
     async def run_discards(self) -> None:
         """Remove what is to be discarded, beside the batches, until cancelled."""
         while True:
-            log, then = await self._doomed.get()
+            log, then = await self._logs_to_drop.get()
             await self._until_answered(lambda log=log: self._store.logs.drop(log, self._session, discarded=True))
             then()
 
@@ -259,7 +259,7 @@ class GroupCommit:
             self.held.update(committed.log_bytes)
             self._report(batch, committed)
             self._under_way = []
-            if self._hasty:
+            if self._acks_before_commit:
                 self._settle_hasty()
             if self._on_batch is not None:
                 _follow(self._on_batch, batch)
@@ -324,13 +324,13 @@ class GroupCommit:
         """Those that the store has already; the others are settled when it does."""
         known = [entry for entry in settles if 0 < entry.seq < UNCOMMITTED]
         if len(known) < len(settles):
-            self._hasty += [entry for entry in settles if entry.seq == UNCOMMITTED]
+            self._acks_before_commit += [entry for entry in settles if entry.seq == UNCOMMITTED]
         return known
 
     def _settle_hasty(self) -> None:
         """What is stored by now can be settled."""
-        self._settles += [entry for entry in self._hasty if 0 < entry.seq < UNCOMMITTED]
-        self._hasty = [entry for entry in self._hasty if entry.seq == UNCOMMITTED]
+        self._settles += [entry for entry in self._acks_before_commit if 0 < entry.seq < UNCOMMITTED]
+        self._acks_before_commit = [entry for entry in self._acks_before_commit if entry.seq == UNCOMMITTED]
 
     async def _until_answered(self, call):
         while True:

@@ -93,8 +93,8 @@ class MessageWriter:
         appends = appends_of(placed)
         stored = [entry for _, _, entry in settled if entry.seq] if settled else settled
         if not appends and not stored and not client.pending and not jobs and self._flow_control.is_free(placed):
-            self._acknowledgements.account(settled)
-            self.happened(placed, 0, moved_us=self._committed(placed) if is_commit else 0)
+            self._acknowledgements.count_settled(settled)
+            self.on_committed(placed, 0, moved_us=self._committed(placed) if is_commit else 0)
             self._replies.confirm(client, receipt)
             return
         kind = ScheduledWrite if jobs else BridgedWrite if handover else ClientWrite
@@ -107,23 +107,23 @@ class MessageWriter:
             request.dedup_key, request.duplicates = handover, ()
         client.started_unit(request.size)
         flow = self._flow_control
-        if flow.watchful:
+        if flow.is_active:
             flow.submit(request)
         else:
             self._commits.submit(request, given)
 
-    def asks(self, log: str) -> bool:
+    def is_followed(self, log: str) -> bool:
         """Whether to ask the store what stood last in a log before a commit, see Window.offer_run."""
         found = self._queues.get(log)
         return found is not None and (
             found.follows or (found.away and self._placement.append_notices.wants_entries(log))
         )
 
-    def finish(self, request: ClientWrite, seq: int, refused: str) -> None:
+    def on_result(self, request: ClientWrite, seq: int, refused: str) -> None:
         """The store did what a client asked, or a limit stood in the way."""
         client, placed = request.client, request.placed
         if refused:
-            reason = self._flow_control.hold(request, refused)
+            reason = self._flow_control.block(request, refused)
             if reason is not None:
                 self.refuse(request, reason)
             return
@@ -131,12 +131,12 @@ class MessageWriter:
             self._flow_control.release(request.waiting)
         client.ended_unit(request.size)
         if request.settled:
-            self._acknowledgements.account(request.settled)
+            self._acknowledgements.count_settled(request.settled)
         if request.duplicates and client.tally is not None:
             client.tally.repeated += len(request.duplicates)
         if request.dropped or request.duplicates:
-            self._leave_out(placed, request.dropped, request.duplicates)
-        self.happened(placed, seq, request.given, self._committed(placed) if request.is_commit else 0)
+            self._remove_dropped(placed, request.dropped, request.duplicates)
+        self.on_committed(placed, seq, request.given, self._committed(placed) if request.is_commit else 0)
         self._replies.confirm(client, request.receipt)
 
     def _committed(self, placed: Sequence[RoutedMessage]) -> int:
@@ -166,7 +166,7 @@ class MessageWriter:
         request.client.ended_unit(request.size)
         if request.undo is not None:
             request.undo()
-        self._concurrent.never_stored(request.given)
+        self._concurrent.on_refused(request.given)
 
     def renew(self, request: ClientWrite) -> None:
         """Queues on the way of what waited may have been deleted meanwhile: let them exist. Raises RequestRefused."""
@@ -187,14 +187,14 @@ class MessageWriter:
             if any(not self._queues.holds(log) for group in each.route.groups for log in group.logs)
         ]
         for each in lost:
-            each.route = replace(each.route, groups=self._publisher.groups(each.route))
+            each.route = replace(each.route, groups=self._publisher.append_groups(each.route))
         return bool(lost)
 
-    def kept(self, jobs: Sequence[ScheduledJobChange]) -> None:
+    def on_scheduled(self, jobs: Sequence[ScheduledJobChange]) -> None:
         """The store holds these messages until they are due."""
         self._scheduled_jobs.note(min([each.due_ms for each in jobs]))
 
-    def happened(
+    def on_committed(
         self, placed: Sequence[RoutedMessage], seq: int, given: Given = NOTHING, moved_us: int = 0, kind: int = FORWARD
     ) -> None:
         """The store did it. `given` was given early, of one message; `moved_us`: when, if not at its birth.
@@ -205,7 +205,7 @@ class MessageWriter:
             for group in each.route.groups:
                 if group.logs:
                     sent_to, sizes = str(each.destination), [len(each.stored)]
-                    self.stored([each.message], sizes, group, sent_to, seq, given, moved_us, kind)
+                    self.on_appended([each.message], sizes, group, sent_to, seq, given, moved_us, kind)
                 seq += 1
             for copy in each.route.topics:
                 if self._bridges.is_repeated(each.message, copy.destination, each.sender):
@@ -213,7 +213,7 @@ class MessageWriter:
                 if not self._temporaries.is_gone(copy.destination):
                     self._dispatcher.publish(each.message, copy, each.sender)
 
-    def stored(
+    def on_appended(
         self,
         messages: Sequence[Message],
         sizes: Sequence[int],
@@ -236,7 +236,7 @@ class MessageWriter:
         deposits = self._placement.append_notices
         for log, (name, original, shown) in zip(group.logs, group.rows, strict=True):
             if given and name in given:
-                self._concurrent.stored(log, given[name], numbers, payloads)
+                self._concurrent.on_committed(log, given[name], numbers, payloads)
                 continue
             entries = ()
             if deposits.wants_entries(name) if log.away else log.consumers:
@@ -246,7 +246,7 @@ class MessageWriter:
                 self._count(log, bodies)
                 deposits.note(log, count, numbers[-1], entries, before.get(name))
                 continue
-            self.arrived(log, messages, bodies)
+            self.count_arrivals(log, messages, bodies)
             if entries:
                 log.append_batch(entries, before.get(name))
                 touch(log)
@@ -267,7 +267,7 @@ class MessageWriter:
         if len(early) < len(group.names):
             recorder.record(FORWARD, ts_us, messages, [name for name in group.names if name not in given], sent_to)
 
-    def arrived(self, log: MessageLog, messages: Sequence[Message], sizes: BodySizes) -> None:
+    def count_arrivals(self, log: MessageLog, messages: Sequence[Message], sizes: BodySizes) -> None:
         """Messages came to a log, with bodies of these sizes: count them, tell those who listen."""
         self._count(log, sizes)
         if self._advisories.watching:
@@ -278,7 +278,7 @@ class MessageWriter:
         log.counts.arrived(sizes)
         self._counters.mark_changed(log.counts)
 
-    def _leave_out(
+    def _remove_dropped(
         self, placed: Sequence[RoutedMessage], dropped: Sequence[tuple[int, int]], repeated: Sequence[tuple[int, int]]
     ) -> None:
         """Of these copies, see Unit, some found their queues full, and their virtual topics want them dropped then.

@@ -114,7 +114,9 @@ class Publisher:
         for each in targets:
             self._authorizer.require(client, "write", each)
         sent_to = list_of(send.destination)
-        placed = [self.place(client, message, each, sent_to, noted=send.transaction is None) for each in targets]
+        placed = [
+            self.route_message(client, message, each, sent_to, noted=send.transaction is None) for each in targets
+        ]
         client.sent += 1
         return message, placed
 
@@ -140,7 +142,7 @@ class Publisher:
     def _give_early(self, placed: RoutedMessage) -> Given:
         if not self._flow_control.is_free((placed,)):
             return NOTHING
-        return self._concurrent.give([placed.message], [len(placed.stored)], placed.route.groups)
+        return self._concurrent.offer([placed.message], [len(placed.stored)], placed.route.groups)
 
     def _passed_through(self, placed: Sequence[RoutedMessage]) -> bool:
         """Give a message that need not be kept straight to the one consumer that waits for it, if there is one."""
@@ -156,10 +158,10 @@ class Publisher:
         given = log.pass_through([LogEntry(name, 0, message, original=original, shown=shown) for message in messages])
         if not given:
             return False
-        self._writer.arrived(log, messages, BodySizes.of(messages))
+        self._writer.count_arrivals(log, messages, BodySizes.of(messages))
         self._tracer.record(FORWARD, messages[0].born_us, messages, group.names, sent_to)
         for consumer, entries in given:
-            self._dispatcher.give(log, consumer, entries)
+            self._dispatcher.dispatch(log, consumer, entries)
         return True
 
     @property
@@ -213,7 +215,7 @@ class Publisher:
             forced = forced_persistency(map(topology.policy_for, Destination.parse_list(send.destination)), forced)
         return send.persistent if forced is None else forced
 
-    def place(
+    def route_message(
         self,
         client: Client,
         message: Message,
@@ -231,7 +233,7 @@ class Publisher:
             if destination.is_temporary:
                 self._temporaries.sent_by(client, destination)
             self._producers.began(client, destination)
-        return self.on_its_way(message, destination, sent_to, client, noted=noted)
+        return self.prepare(message, destination, sent_to, client, noted=noted)
 
     def check(self, destination: Destination) -> None:
         """Raise RequestRefused when, as things are, no client may send there."""
@@ -241,7 +243,7 @@ class Publisher:
             self._queues.check_direct(destination)
         self._creation.check(destination)
 
-    def on_its_way(
+    def prepare(
         self,
         message: Message,
         destination: Destination,
@@ -255,7 +257,7 @@ class Publisher:
         if noted:
             self._record_sent(message, destination, sender, message.born_us)
         held = message.held if sender is not None and sender.bridge else ()
-        message, found = self.way(message, destination, sent_to, by, held)
+        message, found = self.route(message, destination, sent_to, by, held)
         return RoutedMessage(message, message.stored() if found.groups else b"", destination, found, sender)
 
     def record_sent(self, placed: Sequence[RoutedMessage], now_us: int) -> None:
@@ -276,7 +278,7 @@ class Publisher:
             sent_to, by = str(each.destination), each.sender.client_id if each.sender is not None else None
             self._tracer.record_one(ROLLBACK, now_us, each.message, sent_to, sent_to, by, why)
 
-    def way(
+    def route(
         self,
         message: Message,
         destination: Destination,
@@ -297,40 +299,40 @@ class Publisher:
             found = exclude_logs(found, back)
         message = annotate_bound(message, found, held)
         if found.groups is None:
-            found.groups = self.groups(found)
+            found.groups = self.append_groups(found)
         return message, found
 
-    def originate(self, message: Message, destination: Destination) -> None:
+    def publish_internal(self, message: Message, destination: Destination) -> None:
         """Publish what no client sent, but the broker itself. There is nobody to tell when it has no way."""
         try:
-            message, found = self.way(message, destination)
+            message, found = self.route(message, destination)
             self._by_itself(message, destination, found)
         except BrokerError as error:
             logger.warning("%s was not published to %s: %s", message.id, destination, error)
 
-    def put(self, message: Message, copy: RoutedCopy) -> None:
+    def copy_to_log(self, message: Message, copy: RoutedCopy) -> None:
         """Let a log have a copy of a message that was published before."""
         self._by_itself(message, copy.destination, Route(queues=[copy]))
 
     def _by_itself(self, message: Message, destination: Destination, found: Route) -> None:
         if found.groups is None:
-            found.groups = self.groups(found)
+            found.groups = self.append_groups(found)
         placed = RoutedMessage(message, message.stored() if found.groups else b"", destination, found)
         if not found.groups:
-            self._writer.happened([placed], 0)
+            self._writer.on_committed([placed], 0)
             return
 
         def done(seq: int, refused: str) -> None:
             if not refused:
-                self._writer.happened([placed], seq)
+                self._writer.on_committed([placed], seq)
 
         self._commits.submit(PendingWrite([(placed.stored, group.rows) for group in found.groups], callback=done))
 
-    def groups(self, found: Route) -> list[AppendGroup]:
+    def append_groups(self, found: Route) -> list[AppendGroup]:
         """The logs of a route, whose queues exist from now on, in groups of which none has a log twice."""
         groups: list[AppendGroup] = []
         for copy in found.queues:
-            log = self._queues.receiving(copy.destination)
+            log = self._queues.ensure_target(copy.destination)
             if log is None:
                 continue
             group = next((each for each in groups if log not in each.logs), None)

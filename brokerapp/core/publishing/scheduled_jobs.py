@@ -57,12 +57,12 @@ class ScheduledJobs:
         self._put_off = 0  # of those that are due: they stay where they are
         self.does: dict[JobPurpose, Callable[[str, int, ScheduledJob], None]] = {
             JobPurpose.SEND: scheduler.deliver,
-            JobPurpose.RETURN: redelivery.come_back,
+            JobPurpose.RETURN: redelivery.return_message,
         }
 
     def start(self) -> None:
         """Find out when the first job is due."""
-        self._commits.ask(lambda store: store.schedules.next_due_ms(), self._wait)
+        self._commits.read_with(lambda store: store.schedules.next_due_ms(), self._wait)
 
     def note(self, due_ms: int) -> None:
         """A job is due then."""
@@ -82,7 +82,7 @@ class ScheduledJobs:
 
     def _next_page(self) -> None:
         now_ms, skip = clock.now_ms(), self._put_off
-        self._commits.ask(lambda store: store.schedules.read_jobs(0, now_ms, skip, PAGE), self._found)
+        self._commits.read_with(lambda store: store.schedules.read_jobs(0, now_ms, skip, PAGE), self._found)
 
     def _found(self, due: list[StoredJob]) -> None:
         if not due:
@@ -90,7 +90,7 @@ class ScheduledJobs:
             if self._put_off:
                 self.note(clock.now_ms() + RETRY_MS)
             else:
-                self._commits.ask(lambda store: store.schedules.next_due_ms(), self._found_next)
+                self._commits.read_with(lambda store: store.schedules.next_due_ms(), self._found_next)
             return
         for each in due:
             try:
@@ -133,7 +133,7 @@ class ScheduledJobs:
 
         def then(seq: int, refused: str) -> None:
             moved_us = time.time_ns() // 1000
-            self.outcome(refused, lambda: placed and self._writer.happened([placed], seq, moved_us=moved_us))
+            self.outcome(refused, lambda: placed and self._writer.on_committed([placed], seq, moved_us=moved_us))
 
         appends = [(placed.stored, group.rows) for group in placed.route.groups] if placed is not None else []
         self._commits.submit(JobWrite([ScheduledJobChange(id)], appends, ignores_limits=True, callback=then))

@@ -136,14 +136,14 @@ class MessageScheduler:
         only_once = following is None and id == job.message.id and not schedule.recurs
         message = _sent_now(job.message, job.message.id if only_once else publishing.next_id(), id, now_ms)
         sent_to = list_of(job.to)
-        placed = [publishing.on_its_way(message, each, sent_to) for each in targets]
+        placed = [publishing.prepare(message, each, sent_to) for each in targets]
         self._submit(changes, placed, moves=following is None)
 
     def _submit(self, changes: list[ScheduledJobChange], placed: list[RoutedMessage], moves: bool = False) -> None:
         jobs = self._scheduled_jobs
 
         def then(seq: int, refused: str) -> None:
-            jobs.outcome(refused, lambda: self._writer.happened(placed, seq))
+            jobs.outcome(refused, lambda: self._writer.on_committed(placed, seq))
 
         appends = [(each.stored, group.rows) for each in placed for group in each.route.groups]
         self._commits.submit(JobWrite(changes, appends, moves, then))
@@ -197,7 +197,7 @@ class MessageScheduler:
             gone = sum([step(each) for each in scheduled])
             self._each(window, step, done, skip + len(jobs) - gone)
 
-        self._commits.ask(lambda store: store.schedules.read_jobs(*window, skip, PAGE), found)
+        self._commits.read_with(lambda store: store.schedules.read_jobs(*window, skip, PAGE), found)
 
     def _show(self, stored: StoredJob, targets: tuple[Destination, ...]) -> bool:
         """Send a copy of a message that waits, with what it waits for, to somebody who asked."""
@@ -206,7 +206,7 @@ class MessageScheduler:
         headers = {"message-id": id, "persistent": None, ORIGIN: job.to, JOB_ID: stored.id}
         told = with_broker_headers(job.message.headers, headers | job.schedule.headers())
         message = job.message.with_headers(told, id=id, persistent=False)
-        placed = [publishing.on_its_way(message, each) for each in targets]
+        placed = [publishing.prepare(message, each) for each in targets]
         self._submit([], placed)
         return False
 

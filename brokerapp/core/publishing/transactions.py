@@ -77,7 +77,7 @@ class Transactions:
         settled = [each for each in transaction.settled if self._is_there(each[2])]
 
         def undo() -> None:
-            self._consumers.take_back(entry for _, _, entry in settled if is_from_log(entry))
+            self._consumers.requeue(entry for _, _, entry in settled if is_from_log(entry))
 
         jobs = [each() for each in transaction.jobs]
         self._writer.submit(client, transaction.placed, settled, commit.receipt, undo, jobs, is_commit=True)
@@ -102,7 +102,7 @@ class Transactions:
     def abort(self, client: Client, abort: AbortCommand) -> None:
         """Nothing of it happens: what was acked in it waits for an ack again, with the same ids."""
         self.roll_back(client, self._take(client, abort.transaction), "ABORT")
-        self._replies.barrier(client, abort.receipt)
+        self._replies.confirm_after(client, abort.receipt)
 
     def find(self, client: Client, ack_id: str, subscription: str | None) -> Acknowledged | None:
         """The ACK of a message, by its id, in an open transaction; None when there is none."""
@@ -139,7 +139,7 @@ class Transactions:
                 self._counters.of(Destination.parse(entry.shown)).InFlightCount -= 1
         for subscription, entries in held.items():
             self._hold_again(subscription, entries)
-        self._consumers.take_back(homeless)
+        self._consumers.requeue(homeless)
 
     def _hold_again(self, subscription: Subscription, entries: Mapping[str, LogEntry]) -> None:
         subscription.restore_unacked(entries)

@@ -133,15 +133,15 @@ class DeadLettering:
         now_us = time.time_ns() // 1000
         self.record(DEAD_LETTER, now_us, entry, consumer, cause)
         log.counts.DeadLetterCount += 1
-        gone = self.gone(log, entry)
+        gone = self.leave_log(log, entry)
         self._advisories.dead_lettered(source, entry.message)
         deliveries = entry.deliveries if expired or entry.message.is_damaged else entry.deliveries + 1
         sent_to = entry.original or entry.message.headers.get("original-destination", "")
         blamed = "" if expired else consumer or ""
         death = DeadLetterInfo(cause, source, sent_to, now_us // 1000, deliveries, blamed)
-        self._bury(dead_letter(entry.message, death, strategy), target, [entry] if entry.seq else (), gone)
+        self._dead_letter(dead_letter(entry.message, death, strategy), target, [entry] if entry.seq else (), gone)
 
-    def gone(self, log: MessageLog, entry: LogEntry) -> Callable[[], None]:
+    def leave_log(self, log: MessageLog, entry: LogEntry) -> Callable[[], None]:
         """A message in flight leaves its log otherwise than by an ACK, which is counted here, wherever that is at home.
 
         Returns what follows as soon as the store has removed it: its home is not told before.
@@ -153,7 +153,7 @@ class DeadLettering:
         log.settled([entry])
         return _nothing
 
-    def _bury(
+    def _dead_letter(
         self, message: Message, target: Destination, settles: Sequence[LogEntry], gone: Callable[[], None] = _nothing
     ) -> None:
         """Let a dead letter be where it goes in the moment in which these entries are no more; that is `gone`."""
@@ -162,19 +162,19 @@ class DeadLettering:
 
         def buried(seq: int, _refused: str) -> None:
             gone()
-            self._writer.happened([placed], seq, moved_us=time.time_ns() // 1000)
+            self._writer.on_committed([placed], seq, moved_us=time.time_ns() // 1000)
 
         self._commits.submit(PendingWrite(appends, settles, ignores_limits=True, callback=buried))
 
     def _placed(self, message: Message, target: Destination) -> RoutedMessage:
         """A dead letter on its way."""
-        message, found = self._publisher.way(message, target)
+        message, found = self._publisher.route(message, target)
         for group in found.groups:
             for each in group.logs:
-                self._queues.takes_dead_letters(each)
+                self._queues.mark_as_dlq(each)
         return RoutedMessage(message, message.stored(), target, found)
 
-    def lose(self, entry: LogEntry, cause: str, consumer: str, *, expired: bool = False) -> None:
+    def discard_for_subscriber(self, entry: LogEntry, cause: str, consumer: str, *, expired: bool = False) -> None:
         """A message of a topic does not reach one of its subscribers: it expired, or there is no room for it to wait.
 
         As in ActiveMQ it is a dead letter where its policy says so, once, however many subscribers miss it. Of each
@@ -198,7 +198,7 @@ class DeadLettering:
         self._advisories.dead_lettered(topic, entry.message)
         sent_to = entry.original or entry.message.headers.get("original-destination", "")
         death = DeadLetterInfo(cause, topic, sent_to, now_us // 1000, entry.deliveries, consumer)
-        self._bury(dead_letter(entry.message, death, strategy), target, ())
+        self._dead_letter(dead_letter(entry.message, death, strategy), target, ())
 
     def _is_new(self, id: str, target: Destination) -> bool:
         """Whether this message of a topic is not known to be a dead letter there."""
@@ -214,7 +214,7 @@ class DeadLettering:
         self.record(DROP, time.time_ns() // 1000, entry, consumer, cause)
         log.counts.DroppedCount += 1
         log.counts.DiscardedCount += 1
-        gone = self.gone(log, entry)
+        gone = self.leave_log(log, entry)
         self._commits.submit(PendingWrite(settles=[entry] if entry.seq else (), callback=lambda *_: gone()))
 
     def _strategy(self, destination: Destination) -> DeadLetterStrategy:
@@ -233,7 +233,7 @@ class DeadLettering:
             return None
         return dead_letter_destination(strategy, source, message, expired=expired, durable=durable)
 
-    def is_in_grave(self, log: MessageLog, entry: LogEntry) -> bool:
+    def is_in_dlq(self, log: MessageLog, entry: LogEntry) -> bool:
         """Whether it lies where dead letters do: when it fails there again it is dropped."""
         source, _ = self.source(log, entry)
         return is_dead_letter_queue(self._strategy(source), source)

@@ -68,7 +68,7 @@ class ExpirationSweeper:
         def look() -> None:
             self._look_after(period)
             now_ms = clock.now_ms()
-            self._commits.ask(
+            self._commits.read_with(
                 lambda store: store.schedules.logs_with_expired(now_ms), lambda names: self._found(names, period)
             )
 
@@ -112,4 +112,4 @@ class ExpirationSweeper:
                 self._dispatcher.touch(log)
                 self._step(log, skip + len(late) - len(taken))
 
-        self._commits.ask(lambda store: store.schedules.read_expired(log.name, now_ms, skip, count), found)
+        self._commits.read_with(lambda store: store.schedules.read_expired(log.name, now_ms, skip, count), found)

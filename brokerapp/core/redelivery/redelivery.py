@@ -74,7 +74,7 @@ class RedeliveryHandler:
         else:
             failures.drop(log, entry, cause, consumer)
 
-    def left_behind(self, log: MessageLog, entries: Sequence[LogEntry]) -> Sequence[LogEntry]:
+    def on_unacked_at_detach(self, log: MessageLog, entries: Sequence[LogEntry]) -> Sequence[LogEntry]:
         """Which of these that a consumer held when it went away may return; those delivered too often are given up."""
         source, _ = self._dead_letters.source(log, entries[0])
         policy = self._routing.table.redelivery_for(source)
@@ -84,7 +84,7 @@ class RedeliveryHandler:
         for entry in entries:
             deliveries = entry.deliveries + 1
             if may_be_redelivered(policy, deliveries):
-                self._commits.note_return(entry, deliveries)
+                self._commits.record_redelivery(entry, deliveries)
                 kept.append(entry)
             else:
                 self._give_up(log, entry, f"delivered {deliveries} times, and its consumers went away without an ACK")
@@ -106,7 +106,7 @@ class RedeliveryHandler:
         job = ScheduledJob(JobPurpose.RETURN, log.name, message, original=entry.original, shown=entry.shown)
         change = ScheduledJobChange(self._publisher.next_id(), due_ms, job.record(), new=True)
         log.counts.RedeliveredCount += 1
-        gone = self._dead_letters.gone(log, entry)
+        gone = self._dead_letters.leave_log(log, entry)
 
         def put_off(_seq: int, _refused: str) -> None:
             gone()
@@ -115,7 +115,7 @@ class RedeliveryHandler:
         settles = [entry] if entry.seq else ()
         self._commits.submit(JobWrite([change], settles=settles, ignores_limits=True, callback=put_off))
 
-    def come_back(self, id: str, _due_ms: int, job: ScheduledJob) -> None:
+    def return_message(self, id: str, _due_ms: int, job: ScheduledJob) -> None:
         """Its delay is over: it returns to its queue, at the end."""
         queue = Destination.parse(job.to)
         if self._temporaries.is_gone(queue):
@@ -123,13 +123,13 @@ class RedeliveryHandler:
             return
         original, shown = (Destination.parse(each) if each else None for each in (job.original, job.shown))
         way = Route(queues=[RoutedCopy(queue, original, shown)])
-        way.groups = self._publisher.groups(way)
+        way.groups = self._publisher.append_groups(way)
         placed = RoutedMessage(job.message, job.message.stored(), queue, way)
 
         def then(seq: int, refused: str) -> None:
             self._scheduled_jobs.outcome(
                 refused,
-                lambda: self._writer.happened([placed], seq, moved_us=time.time_ns() // 1000, kind=RETURN),
+                lambda: self._writer.on_committed([placed], seq, moved_us=time.time_ns() // 1000, kind=RETURN),
             )
 
         appends = [(placed.stored, group.rows) for group in way.groups]

@@ -92,7 +92,7 @@ class Consumers:
             if isinstance(each, VirtualTopic)
         )
 
-    def welcome(self, log: MessageLog) -> None:
+    def on_queue_added(self, log: MessageLog) -> None:
         """A queue came to be: those consume from it whose patterns take it in."""
         queue = log.destination
         for subscription in self._patterns.find(queue.name):
@@ -106,10 +106,10 @@ class Consumers:
         if log.away and not subscription.owner_session:
             self._placement.abroad.attach(subscription, log)
         else:
-            self.attach_here(subscription, log)
+            self.attach_local(subscription, log)
         self._placement.wanted.changed(log)
 
-    def attach_here(self, subscription: Subscription, log: MessageLog) -> None:
+    def attach_local(self, subscription: Subscription, log: MessageLog) -> None:
         """Consume from a log that is, or is about to be, at home here."""
         if subscription in log.consumers:
             return
@@ -146,7 +146,7 @@ class Consumers:
                 if log.consumers
                 else closing_mark(log)
             )
-            self._commits.mark(log.name, mark)
+            self._commits.set_recovery_mark(log.name, mark)
 
     def _gather(self, log: MessageLog) -> None:
         """Let the first consumer wait for others, as the queue's policy wants it."""
@@ -164,11 +164,11 @@ class Consumers:
 
     def part(self, subscription: Subscription) -> None:
         """Consume no longer; what it holds goes back to its place."""
-        self.take_back(subscription.unacked.values())
+        self.requeue(subscription.unacked.values())
         subscription.unacked.clear()
-        self.withdraw(subscription)
+        self.detach_keeping_unacked(subscription)
 
-    def withdraw(self, subscription: Subscription) -> None:
+    def detach_keeping_unacked(self, subscription: Subscription) -> None:
         """Consume no longer; what it holds it keeps."""
         for queue in subscription.destinations:
             if queue.is_queue and queue.is_pattern:
@@ -187,7 +187,7 @@ class Consumers:
         subscription.credit += len(held)
         if log.away:
             self._placement.abroad.drop_consumer(subscription, log.name)
-        self.take_back(held.values())
+        self.requeue(held.values())
         subscription.logs.remove(log)
         self._leave(subscription, log)
         if subscription.abroad:
@@ -197,10 +197,10 @@ class Consumers:
         if log.away:
             self._placement.abroad.part(subscription, log)
         else:
-            self.part_from(subscription, log)
+            self.detach_all(subscription, log)
         self._placement.wanted.changed(log)
 
-    def part_from(self, subscription: Subscription, log: MessageLog, *, keeps_groups: bool = False) -> None:
+    def detach_all(self, subscription: Subscription, log: MessageLog, *, keeps_groups: bool = False) -> None:
         """Consume a log that is at home here no longer."""
         self._dispatcher.consumers.on_unsubscribed(log.name, subscription.client.client_id)
         log.leave(subscription, keeps_groups=keeps_groups)
@@ -211,7 +211,7 @@ class Consumers:
         self._counters.mark_changed(log.counts)
         self._dispatcher.touch(log)
 
-    def take_back(self, entries: Iterable[LogEntry]) -> None:
+    def requeue(self, entries: Iterable[LogEntry]) -> None:
         """Entries in flight return to their queues, flagged as redelivered."""
         by_log: dict[str, list[LogEntry]] = {}
         for entry in entries:
@@ -231,14 +231,14 @@ class Consumers:
             log.ownerless += [entry for entry in entries if entry.seq == UNCOMMITTED]
             log.settled([entry for entry in entries if not entry.seq])  # that have no place to return to
         if back:
-            log.take_back(self._redelivery.left_behind(log, back))
+            log.take_back(self._redelivery.on_unacked_at_detach(log, back))
             if log.shared:
                 self.mark(log)
 
-    def return_stranded(self, log: MessageLog) -> None:
+    def requeue_ownerless(self, log: MessageLog) -> None:
         """What consumers had before it was stored, and left or acknowledged, is so now, or never will be."""
         stranded, log.ownerless = log.ownerless, []
-        self.take_back(stranded)
+        self.requeue(stranded)
         if not log.consumers and self._queues.holds(log):
             self.mark(log)
 
@@ -246,4 +246,4 @@ class Consumers:
         """The node stops: leave a mark on every queue that has one open."""
         for log in self._queues:
             if log.consumers:
-                self._commits.mark(log.name, closing_mark(log))
+                self._commits.set_recovery_mark(log.name, closing_mark(log))

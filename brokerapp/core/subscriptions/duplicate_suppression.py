@@ -79,7 +79,7 @@ class DuplicateSuppression:
         self._follow(target, serving)
         return standing.serves
 
-    def is_for(self, subscription: Subscription, crossing: BridgeEligibility, priority: int) -> None:
+    def update_origins(self, subscription: Subscription, crossing: BridgeEligibility, priority: int) -> None:
         """The consumers that a bridge's is there for are others now, and perhaps nearer, or farther away.
 
         Whoever listens is told, but for what rests: of that they are told when it does so no longer.
@@ -97,7 +97,7 @@ class DuplicateSuppression:
             self._tell(target, standing.bid)
             self._follow(target)
 
-    def rests(self, subscription: Subscription) -> bool:
+    def is_suppressed(self, subscription: Subscription) -> bool:
         """Whether it stands aside."""
         standing = self._here.get(subscription.destinations[0], {}).get(subscription)
         return standing is not None and not standing.serves
@@ -137,7 +137,7 @@ class DuplicateSuppression:
             row = (str(target), bid.key, None if gone else bid.told())
             homes.known.ask(homes.others, PeerMessageType.BRIDGE_BIDS, (False, [row]), lambda _: None)
 
-    def say_all(self, session: str) -> None:
+    def send_all_bids(self, session: str) -> None:
         """Let a node know all of ours."""
         rows = [
             (str(target), each.bid.key, each.bid.told())

@@ -267,7 +267,7 @@ class DurableSubscriptions:
             for topic in durable.subscription.topics:
                 self._advisories.subscription_removed(*durable.subscription.key[:2], topic)
 
-    def unlearn(self, log: MessageLog) -> None:
+    def on_removed_remotely(self, log: MessageLog) -> None:
         """Another node removes it, with what it holds."""
         self._discarded.add(log.name)
         durable = self._by_log.pop(log.name)
@@ -285,7 +285,7 @@ class DurableSubscriptions:
             self._placement.known.announce_removed(log)
 
         self._discarded.add(log)
-        self._commits.discard(log, done)
+        self._commits.discard_log(log, done)
 
     def name_is_free(self, log: str) -> None:
         """Another node has removed the log of this name with all it held."""

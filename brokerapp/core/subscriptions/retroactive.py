@@ -141,7 +141,7 @@ class RetroactiveRecovery:
                     if self._authorizer.may(
                         subscription, "read", kept.copy.destination
                     ):  # a pattern matches all topics
-                        self._dispatcher.tell(subscription, kept.message, kept.copy)
+                        self._dispatcher.offer_to_subscriber(subscription, kept.message, kept.copy)
 
     def created(self, durable: DurableSubscription) -> None:
         """A named subscription is new, and its consumer asks for the past."""
@@ -152,7 +152,7 @@ class RetroactiveRecovery:
                 headers = {**kept.message.headers, "destination": copy.shown.stomp}
                 goes_back = durable.subscription.leads_to in kept.message.path  # to where it came from: never
                 if not goes_back and feed.may_read(copy.shown) and feed.takes(headers, "") is True:
-                    self._publisher.put(kept.message, copy)
+                    self._publisher.copy_to_log(kept.message, copy)
 
     def _give_first(self, subscription: Subscription, queue: Destination, asks: bool) -> None:
         """The first consumer of a consumer queue; what it gets is not in the queue."""
@@ -162,7 +162,7 @@ class RetroactiveRecovery:
         for topic in topics_behind(self._routing.table.definitions, queue):
             for kept in self._remembered(topic, asks):
                 subscription.told = True
-                self._dispatcher.tell(subscription, kept.message, kept.copy, queue=queue)
+                self._dispatcher.offer_to_subscriber(subscription, kept.message, kept.copy, queue=queue)
 
     def _remembered(self, wanted: Destination, asks: bool) -> Iterator[RetainedMessage]:
         """What the topics of this name or pattern have for who asks, or for everybody."""

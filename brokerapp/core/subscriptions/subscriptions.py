@@ -157,19 +157,19 @@ class Subscriptions:
         if subscribe.browser:
             self._browsers.join(subscription)
             self._advisories.consumer_started(subscription)
-            self._replies.barrier(client, subscribe.receipt, subscription.browse.begin)
+            self._replies.confirm_after(client, subscribe.receipt, subscription.browse.begin)
             return
         if durable is not None:
             self._durables.join(subscription, durable)
         elif not self._duplicates.admits(subscription):
-            self._replies.barrier(client, subscribe.receipt)
+            self._replies.confirm_after(client, subscribe.receipt)
             return
         else:
             self._join(subscription)
             self._retained.subscribed(subscription, retroactive)
         self._started(subscription)
         self._placement.when_propagated(
-            lambda: self._replies.barrier(client, subscribe.receipt, lambda: self._start(subscription))
+            lambda: self._replies.confirm_after(client, subscribe.receipt, lambda: self._start(subscription))
         )
 
     def _goes_on(
@@ -180,8 +180,8 @@ class Subscriptions:
         if not (same and crossing.goes_on(old.bridge_eligibility)):
             self.end(old.client, old)
             return False
-        self._duplicates.is_for(old, crossing, priority_of(subscribe.options))
-        self._replies.barrier(old.client, subscribe.receipt)
+        self._duplicates.update_origins(old, crossing, priority_of(subscribe.options))
+        self._replies.confirm_after(old.client, subscribe.receipt)
         return True
 
     def _started(self, subscription: Subscription) -> None:
@@ -195,7 +195,7 @@ class Subscriptions:
 
     def rest(self, subscription: Subscription) -> None:
         """It is given nothing more, and keeps what it holds until it acknowledges that, or ends."""
-        self._consumers.withdraw(subscription)
+        self._consumers.detach_keeping_unacked(subscription)
         self._stopped(subscription)
 
     def rise(self, subscription: Subscription) -> None:
@@ -209,7 +209,7 @@ class Subscriptions:
             if target.is_queue:
                 self._consumers.join(subscription, target)
             else:
-                self._dispatcher.join(subscription, target)
+                self._dispatcher.subscribe(subscription, target)
                 self.note_subscribers(target)
 
     def _bound_pending(self, subscription: Subscription, wanted: int) -> None:
@@ -254,7 +254,7 @@ class Subscriptions:
         if unsubscribe.keep is not None:
             if client.is_broker:
                 self._durables.keep_of_bridge(client.client_id, unsubscribe.keep)
-            self._replies.barrier(client, unsubscribe.receipt)
+            self._replies.confirm_after(client, unsubscribe.receipt)
             return
         if unsubscribe.subscription_name is not None:
             owner = client.client_id if client.named else ""
@@ -266,7 +266,7 @@ class Subscriptions:
             self._placement.waits.wait(client, unsubscribe.receipt, drop, confirm)
             return
         self.end(client, _meant(client, unsubscribe))
-        self._replies.barrier(client, unsubscribe.receipt)
+        self._replies.confirm_after(client, unsubscribe.receipt)
 
     def end(self, client: Client, subscription: Subscription) -> None:
         """It is over; what it holds goes back to its place."""
@@ -321,7 +321,7 @@ class Subscriptions:
     def _part(self, subscription: Subscription) -> None:
         for target in subscription.destinations:
             if not target.is_queue:
-                self._dispatcher.part(subscription, target)
+                self._dispatcher.unsubscribe(subscription, target)
                 self.note_subscribers(target)
 
     def note_subscribers(self, target: Destination) -> None:

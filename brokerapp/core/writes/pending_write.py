@@ -28,15 +28,15 @@ NOTHING: Given = {}
 class WriteOwner(Protocol):
     """Acts on the outcome of a client's write."""
 
-    def finish(self, request: ClientWrite, seq: int, refused: str) -> None: ...
+    def on_result(self, request: ClientWrite, seq: int, refused: str) -> None: ...
 
-    def kept(self, jobs: Sequence[ScheduledJobChange]) -> None: ...
+    def on_scheduled(self, jobs: Sequence[ScheduledJobChange]) -> None: ...
 
 
 class BatchOwner(Protocol):
     """Acts on the outcome of a client's batch."""
 
-    def finish(self, run: ClientBatchWrite, seq: int, refused: Mapping[int, str]) -> None: ...
+    def on_result(self, run: ClientBatchWrite, seq: int, refused: Mapping[int, str]) -> None: ...
 
 
 class ClientWrite(PendingWrite):
@@ -71,7 +71,7 @@ class ClientWrite(PendingWrite):
                 break
 
     def on_done(self, seq: int, refused: str) -> None:
-        self.storing.finish(self, seq, refused)
+        self.storing.on_result(self, seq, refused)
 
 
 class ScheduledWrite(ClientWrite):
@@ -82,7 +82,7 @@ class ScheduledWrite(ClientWrite):
     def on_done(self, seq: int, refused: str) -> None:
         super().on_done(seq, refused)
         if not refused:
-            self.storing.kept(self.jobs)
+            self.storing.on_scheduled(self.jobs)
 
 
 class BridgedWrite(ClientWrite):
@@ -130,7 +130,7 @@ class ClientBatchWrite(BatchWrite):
         self.given = NOTHING  #: early
 
     def on_done(self, seq: int, refused: Mapping[int, str]) -> None:
-        self.runs.finish(self, seq, refused)
+        self.runs.on_result(self, seq, refused)
 
 
 def appends_of(placed: Sequence[RoutedMessage]) -> list[tuple[bytes, list[tuple[str, str, str]]]]:

@@ -104,7 +104,7 @@ class InboundConsumers:
                 guest.claim = durable.subscription.for_reader(*claim)
             self._broker.durables.join(guest, durable)
         else:
-            self._broker.consumers.attach_here(guest, log)
+            self._broker.consumers.attach_local(guest, log)
         self._confirm(session, id, waits=durable is not None)
 
     def _confirm(self, session: str, id: int, *, waits: bool) -> None:
@@ -152,7 +152,7 @@ class InboundConsumers:
                 del self._subscriptions[session, key]
 
     def _detach(self, guest: Subscription, log: MessageLog, *, keeps_groups: bool = False) -> None:
-        self._broker.consumers.part_from(guest, log, keeps_groups=keeps_groups)
+        self._broker.consumers.detach_all(guest, log, keeps_groups=keeps_groups)
         guest.logs.remove(log)
 
     def _on_detached(self, log: str) -> None:
@@ -245,7 +245,7 @@ class InboundConsumers:
     def removed(self, log: MessageLog, entries: Sequence[LogEntry], consumer: ConsumerIdentity | None) -> None:
         """The same of a log that is at home here. It was counted where its consumer is."""
         if consumer is not None:
-            self._broker.dispatcher.told_acked(log, list(entries), consumer, time.time_ns() // 1000)
+            self._broker.dispatcher.on_remote_acknowledged(log, list(entries), consumer, time.time_ns() // 1000)
         else:
             log.settled(entries)
             self._broker.counters.mark_changed(log.counts)
@@ -266,7 +266,7 @@ class InboundConsumers:
                 self._broker.counters.of(Destination.parse(entry.log)).RedeliveredCount += 1
             else:
                 entry.deliveries -= 1  # one is added to what comes back
-        self._broker.consumers.take_back(entries)
+        self._broker.consumers.requeue(entries)
 
     def _local_log(self, name: str) -> MessageLog | None:
         log = self._broker.queues.get(name)
@@ -343,7 +343,7 @@ class InboundConsumers:
             if back:
                 self._requeue(back, cause, seen=True)
 
-        self._broker.commits.ask(lambda store: store.entries.existing_seqs(name, numbers), found)
+        self._broker.commits.read_with(lambda store: store.entries.existing_seqs(name, numbers), found)
 
     def forget(self, log: MessageLog) -> None:
         """A log is at home elsewhere from now on, where the nodes say again who consumes it."""

@@ -235,7 +235,7 @@ class OutboundConsumers:
         delivery, client = self._broker.dispatcher, subscription.client
         client.delivered += len(entries)
         subscription.delivered += len(entries)
-        delivery.dirty[client] = None
+        delivery.wake(client)
         if subscription.ack_mode != "auto":
             subscription.credit -= len(entries)
             client.sink.deliver(subscription, entries, delivery.ack_ids(subscription, entries))
@@ -304,7 +304,7 @@ class OutboundConsumers:
     def _record_redelivery(self, name: str, entries: Iterable[LogEntry]) -> None:
         """The home, or the one to come, flags these, also when it does not hear what became of them."""
         for entry in entries:
-            self._broker.commits.note_return(entry, entry.deliveries + 1)
+            self._broker.commits.record_redelivery(entry, entry.deliveries + 1)
         if self._ownership.home(name) == self.me:
             self._ownership.coming.came_back(name, entries)
 

@@ -80,9 +80,9 @@ class RemoteAppends:
                 part = (
                     self._broker.durables if destination.kind is DestinationKind.SUBSCRIPTION else self._broker.commits
                 )
-                part.discard(name)
+                part.discard_log(name)
             log = queues.get(name)
             if log is not None and not log.away:  # else its home finds them in the store
                 self._note_appended(log, count)
 
-        self._broker.commits.ask(lambda store: store.logs.attributes_of([name]), found)
+        self._broker.commits.read_with(lambda store: store.logs.attributes_of([name]), found)

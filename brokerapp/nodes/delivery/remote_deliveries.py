@@ -70,7 +70,7 @@ class RemoteDeliveries:
             self._deliver_complete(session, waiting)
 
         missing = [number for each in sought for number in _missing(each)]
-        self._broker.commits.ask(lambda store: store.entries.read_by_seq(first.log, missing), found)
+        self._broker.commits.read_with(lambda store: store.entries.read_by_seq(first.log, missing), found)
 
     def _fill_in(self, session: str, gift: RemoteDelivery, found: Mapping[int, LogEntry]) -> None:
         """These were missing. What the store has no more is held by nobody: others may be given in its place."""

@@ -227,4 +227,4 @@ class Propagation:
             return
         if is_advisory(copy.destination):
             self._broker.advisories.elsewhere.heard(session, copy.destination.name, message.body)
-        self._broker.dispatcher.spread(message, copy, None)
+        self._broker.dispatcher.publish_locally(message, copy, None)

@@ -285,7 +285,7 @@ class Homes:
         """Let a node know what is listened to and wanted here, and ask it the same of consumers."""
         self.known.send_listeners(session)
         self.wanted.say_all(session)
-        self._broker.duplicates.say_all(session)
+        self._broker.duplicates.send_all_bids(session)
         self._remote_advisories.ask(session)
 
     def unlinked(self, session: str) -> None:

@@ -44,4 +44,4 @@ class DepthRecount:
                 self._broker.counters.mark_changed(log.counts)
                 self._depths.pop(log, None)
 
-        self._broker.commits.ask(lambda store: store.logs.depths([log.name]), found)
+        self._broker.commits.read_with(lambda store: store.logs.depths([log.name]), found)

@@ -112,7 +112,7 @@ class HandoffIn:
                         self._take_over_log(log, state, last)
                 self._on_taken_over()
 
-        self._broker.commits.ask(lambda store: store.logs.recover_logs(vacant), found)
+        self._broker.commits.read_with(lambda store: store.logs.recover_logs(vacant), found)
 
     def _on_taken_over(self) -> None:
         waiting, self._callbacks = self._callbacks, []
@@ -137,7 +137,7 @@ class HandoffIn:
         for subscription in account.consumers:
             if durable is not None:
                 self._broker.durables.adopt(durable, subscription)
-            consuming.attach_here(subscription, log)
+            consuming.attach_local(subscription, log)
         holders = {holder for holder, _ in account.held.values()}
         log.consumers.sort(key=lambda each: each not in holders and not homes.inbound_consumers.holds(each, log.name))
         for subscription, entry in (*account.held.values(), *homes.inbound_consumers.unacked_of(log.name)):
@@ -147,7 +147,7 @@ class HandoffIn:
         if log.consumers:
             consuming.mark(log)
         elif is_open(state.mark):
-            self._broker.commits.mark(log.name, str(log.maybe_delivered_up_to))
+            self._broker.commits.set_recovery_mark(log.name, str(log.maybe_delivered_up_to))
         self._broker.durables.moved(log)
         log.counts.ConsumerCount = len(log.consumers)
         self._broker.counters.mark_changed(log.counts)

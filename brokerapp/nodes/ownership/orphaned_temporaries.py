@@ -46,7 +46,7 @@ class OrphanedTemporaries:
         for destination, stranger in list(self._by_destination.items()):
             if stranger.belongs is not None and stranger.belongs.is_of(client):
                 self.forget(destination)
-                self._broker.temporaries.adopt(client, destination, stranger.belongs)
+                self._broker.temporaries.take_ownership(client, destination, stranger.belongs)
 
     def adopt_orphans(self) -> None:
         """Nodes are gone: what they had and is at home here now waits for its client, or goes."""

@@ -165,7 +165,7 @@ class StompConnection(asyncio.Protocol):
         except RequestRefused as error:
             for receipt in frame.receipts:
                 self.refuse(error, receipt)
-            self._broker.dispatcher.dirty[self.client] = None
+            self._broker.dispatcher.wake(self.client)
         except ProtocolError as error:
             error.receipt = frame.receipts[0]  # type: ignore[attr-defined]
             raise

@@ -57,7 +57,7 @@ async def test_an_ack_that_comes_before_its_message_is_stored_goes_into_the_batc
     async with running() as (store, committer):
         entry = given()
         committer.submit(bringing(entry), {LOG})
-        committer.settle([entry])
+        committer.remove_settled([entry])
         await committer.drain()
         assert store.batches == [(1, []), (0, [1])]
 
@@ -68,7 +68,7 @@ async def test_an_ack_that_comes_while_its_message_is_on_the_way_goes_into_the_n
         store.open.clear()
         committer.submit(bringing(entry), {LOG})
         await asyncio.sleep(0)
-        committer.settle([entry])
+        committer.remove_settled([entry])
         store.open.set()
         await committer.drain()
         assert store.batches == [(1, []), (0, [1])]
@@ -100,7 +100,7 @@ async def test_a_unit_that_settles_what_waits_for_room_holds_nobody_up_and_it_is
 async def test_what_is_never_stored_is_never_settled():
     async with running() as (store, committer):
         entry = given()
-        committer.settle([entry])
+        committer.remove_settled([entry])
         await committer.drain()
         entry.seq = 0
         committer.submit(bringing(given()), {LOG})
@@ -112,17 +112,17 @@ async def test_it_knows_what_is_on_its_way_to_a_log_that_did_not_get_it_early():
     async with running() as (store, committer):
         store.open.clear()
         committer.submit(bringing(given()), {LOG})
-        assert not committer.brings_to(LOG)
+        assert not committer.has_pending_for(LOG)
         assert committer.given == 1
         await asyncio.sleep(0)
         committer.submit(late := bringing(given()))
         committer.submit(bringing(given()))
-        assert committer.brings_to(LOG)
-        assert committer.withdraw(lambda unit: unit is late) == [late]
-        assert committer.brings_to(LOG)
+        assert committer.has_pending_for(LOG)
+        assert committer.cancel(lambda unit: unit is late) == [late]
+        assert committer.has_pending_for(LOG)
         store.open.set()
         await committer.drain()
         committer.submit(PendingWrite())
         await committer.drain()
-        assert not committer.brings_to(LOG)
+        assert not committer.has_pending_for(LOG)
         assert (committer.used, committer.held) == (200, {LOG: 20})

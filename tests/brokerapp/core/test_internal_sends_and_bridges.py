@@ -30,10 +30,10 @@ class FakeBroker(SimpleNamespace):
         topology.add_feed(FEED)
         super().__init__(
             name="b", session="s", routing=SimpleNamespace(table=topology), kept=[],
-            queues=SimpleNamespace(receiving=lambda _destination: None),
+            queues=SimpleNamespace(ensure_target=lambda _destination: None),
             durables=SimpleNamespace(leading_back=lambda path: {FEED.target} if "a" in path else set()),
             commits=SimpleNamespace(submit=lambda unit: unit.callback(1, "")),
-            writer=SimpleNamespace(happened=lambda placed, *_, **__: self.kept.extend(placed[0].route.queues)),
+            writer=SimpleNamespace(on_committed=lambda placed, *_, **__: self.kept.extend(placed[0].route.queues)),
             timers=SimpleNamespace(call_every=lambda *_: None),
         )  # fmt: skip
         self.publisher = part_of(Publisher, **vars(self))
@@ -44,7 +44,7 @@ def moved(broker: FakeBroker, message: Message) -> None:
 
 
 def buried(broker: FakeBroker, message: Message) -> None:
-    part_of(DeadLettering, **vars(broker))._bury(message, TOPIC, ())
+    part_of(DeadLettering, **vars(broker))._dead_letter(message, TOPIC, ())
 
 
 def remembered(broker: FakeBroker, message: Message) -> None:

@@ -57,7 +57,7 @@ class AwayFromHome:
             lambda _session, key, _log, entries: self.given.append((key, [each.seq for each in entries])),
         )  # fmt: skip
 
-    def ask(self, _question, callback):
+    def read_with(self, _question, callback):
         """As the committer: the store answers later."""
         self.asked.append(callback)
 

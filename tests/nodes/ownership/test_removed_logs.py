@@ -29,7 +29,9 @@ def test_a_durable_subscription_that_is_removed_as_another_node_stores_into_it_i
     subscriber.unsubscribe()
     with _slow_to_store(broker["a"], 0.5):
         sender.send(f"/topic/{name}", "lost", wait=False, persistent="true")
-        until(lambda: broker["a"].look(lambda: broker["a"].node.broker.commits.brings_to(log)), "a stores into it")
+        until(
+            lambda: broker["a"].look(lambda: broker["a"].node.broker.commits.has_pending_for(log)), "a stores into it"
+        )
         subscriber.frame("UNSUBSCRIBE", id="s", **durable)
         sender.round_trip()
     for node in "ab":
@@ -55,7 +57,9 @@ def test_a_durable_subscription_that_is_there_again_stays_though_another_node_st
     subscriber.unsubscribe()
     with _slow_to_store(broker["a"], 1.5):
         sender.send(f"/topic/{name}", "early", wait=False, persistent="true")
-        until(lambda: broker["a"].look(lambda: broker["a"].node.broker.commits.brings_to(log)), "a stores into it")
+        until(
+            lambda: broker["a"].look(lambda: broker["a"].node.broker.commits.has_pending_for(log)), "a stores into it"
+        )
         subscriber.frame("UNSUBSCRIBE", id="s", **durable)
         until(lambda: log not in _logs(broker) and not home.durables._discarded, "it is removed")
         subscriber.subscribe(f"/topic/{name}", **durable)
