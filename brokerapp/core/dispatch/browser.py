@@ -184,7 +184,9 @@ class BrowseCursor:
         if self._place is seq_order:
             self._commits.read(log.name, after, PAGE_SIZE, self._loaded)
         else:
-            self._commits.read_with(lambda store: store.entries.read_by_priority(log.name, after, PAGE_SIZE), self._loaded)
+            self._commits.read_with(
+                lambda store: store.entries.read_by_priority(log.name, after, PAGE_SIZE), self._loaded
+            )
 
     def _loaded(self, found: list[StoredLogEntry]) -> None:
         self._reading = False
