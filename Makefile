@@ -45,6 +45,7 @@ bench: setup peers ## measure against ActiveMQ and RabbitMQ, side by side
 
 lint: setup ## what the linter has to say
 	@$(PYTHON) -m ruff check .
+	@$(PYTHON) -m mypy
 	@.venv/bin/djade --check --target-version 5.2 $$(find templates -name '*.html')
 
 clean: ## remove what can be made again: .venv, caches (never var/, which holds your data)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields
+from functools import partial
 from typing import Any
 
 from brokerapp.errors import DefinitionRefused
@@ -62,7 +63,8 @@ def virtual_destination_from_json(data: Mapping[str, Any]) -> VirtualDestination
     kind = data.get("kind")
     if kind not in KINDS:
         raise DefinitionRefused(f"{kind!r} is not one of {', '.join(KINDS)}")
-    return _build(KINDS[kind], {name: value for name, value in data.items() if name != "kind"})
+    found: VirtualDestination = _build(KINDS[kind], {name: value for name, value in data.items() if name != "kind"})
+    return found
 
 
 def virtual_destination_to_json(definition: VirtualDestination) -> dict[str, Any]:
@@ -92,11 +94,15 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _build(cls: type, data: Mapping[str, Any]) -> Any:
+def _build(cls: type[Any], data: Mapping[str, Any]) -> Any:
     known = {each.name for each in fields(cls)}
     if unknown := sorted(set(data) - known):
         raise DefinitionRefused(f"{cls.__name__} has no {', '.join(unknown)}")
     return cls(**{name: _READERS.get(name, _same)(value) for name, value in data.items()})
+
+
+def _build_optional(cls: type[Any], data: Mapping[str, Any] | None) -> Any:
+    return None if data is None else _build(cls, data)
 
 
 def _same(value: Any) -> Any:
@@ -107,12 +113,12 @@ def _pairs(value: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(each) for each in value)
 
 
-_READERS = {
+_READERS: dict[str, Callable[[Any], Any]] = {
     "destination": Destination.parse,
     "legs": lambda value: tuple(_build(ForwardTarget, each) for each in value),
     "policies": lambda value: tuple(_build(RedeliveryPolicy, each) for each in value),
     **{
-        name: lambda value, record=record: None if value is None else _build(record, value)
+        name: partial(_build_optional, record)
         for name, record in {
             "dead_letter": DeadLetterStrategy,
             "recovery": RecoveryPolicy,

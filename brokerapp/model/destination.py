@@ -71,6 +71,8 @@ class Destination:
     is_queue: bool  #: it keeps what arrives until it is consumed, as also what a full name names; else a topic
     is_temporary: bool
     address: str | None  #: of a fully qualified queue name, what stands before the `::`; None: it is none
+    _native: str
+    _hash: int
     options: Mapping[str, str]  #: written behind the name (`orders?consumer.priority=1`); no part of its identity
 
     def __init__(self, kind: DestinationKind, name: str, options: Mapping[str, str] = NO_OPTIONS) -> None:

@@ -43,7 +43,8 @@ def unescape(text: str, escapes: Mapping[str, str] = ESCAPES) -> str:
         return text
     if escapes is ESCAPES and "\\\\" not in text:  # no pair begins within another one
         return text.replace("\\c", ":").replace("\\n", "\n").replace("\\r", "\r")
-    parts, position = [], 0
+    parts: list[str] = []
+    position = 0
     while (found := text.find("\\", position)) >= 0:
         pair = text[found : found + 2]
         parts += (text[position:found], escapes.get(pair, pair))
@@ -161,7 +162,7 @@ class RoutedCopy:
 class BodySizes(NamedTuple):
     """Bodies of messages that go the same way, looked at once for all places they come to."""
 
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody asks of sizes
     bytes: int
     least: int
     greatest: int

@@ -54,7 +54,7 @@ class RegexPattern:
 
         def expand(match: Any) -> str:
             nonlocal room
-            expanded = match.expand(self._template)
+            expanded: str = match.expand(self._template)
             room -= len(expanded)
             if room < 0:
                 raise _TooLongError

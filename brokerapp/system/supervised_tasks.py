@@ -21,7 +21,7 @@ class SupervisedTasks:
 
     def __init__(self, give_up: Callable[[Exception], None]) -> None:
         self._give_up = give_up
-        self._running: list[asyncio.Task] = []
+        self._running: list[asyncio.Task[None]] = []
 
     def begin(self, name: str, work: Callable[[], Awaitable[None]], *, vital: bool = False) -> None:
         """Do this until the end, again where it ended with an error; a fault in what is `vital` ends the node."""

@@ -84,7 +84,9 @@ class Transaction:
     limit: int = MAX_TRANSACTION_ACTIONS  #: of messages and acks in it
     failed: str = ""  #: why it can only be rolled back: what was refused in it
     _named: dict[str, list[tuple[Subscription, str]]] = field(default_factory=dict, repr=False)
-    _named_of: list | None = field(default=None, repr=False)  # the list that is named so, up to `_named_upto`
+    _named_of: list[tuple[Subscription, str, LogEntry]] | None = field(
+        default=None, repr=False
+    )  # the list that is named so, up to `_named_upto`
     _named_upto: int = 0
 
     def settled_as(self, ack_id: str) -> Sequence[tuple[Subscription, str]]:

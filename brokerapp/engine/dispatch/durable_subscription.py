@@ -63,7 +63,9 @@ class DurableSubscription:
 
     def _check_may_drop(self, wanted: SubscriptionIdentity, access: AuthorizationMap | None) -> None:
         """Who wants something else under a name drops what it keeps: only who could consume that may."""
-        for topic in self.subscription.topics if access is not None else ():
+        if access is None:
+            return
+        for topic in self.subscription.topics:
             may = access.may_some if topic.is_pattern else access.may
             if not may(_reader(wanted), "read", topic):
                 raise AccessDenied(f"the {self.subscription} keeps {topic}, which this user may not read")

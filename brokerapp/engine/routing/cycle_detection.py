@@ -26,7 +26,8 @@ def find_cycle(definitions: Definitions) -> list[Destination] | None:
     ways = _ForwardGraph(definitions)
     finished: set[ForwardNode] = set()
     for start in ways.starts:
-        path, branches = [start], [ways.after(start)]
+        path: list[ForwardNode] = [start]
+        branches = [ways.after(start)]
         while path:
             following = next(branches[-1], None)
             if following is None:
@@ -58,7 +59,7 @@ class _ForwardGraph:
         }
         self._virtual_topics: DestinationTrie[VirtualTopic] = DestinationTrie()
         self._mirrors = [each for each in every if isinstance(each, MirroredQueue)]
-        self.starts = [each for each in every if isinstance(each, CompositeDestination)]
+        self.starts: list[ForwardNode] = [each for each in every if isinstance(each, CompositeDestination)]
         for each in every:
             if isinstance(each, CompositeDestination):
                 self._composites[each.destination.kind].add(each.destination.name, each)
@@ -83,8 +84,8 @@ class _ForwardGraph:
             for each in self._mirrors:
                 yield from self._reached(Destination.topic(f"{each.prefix}{destination.name}{each.postfix}"))
         else:
-            for each in self._virtual_topics.find(destination.name):
-                yield from self._reached(Destination.queue(f"{each.prefix}{destination.name}{each.postfix}"))
+            for topic in self._virtual_topics.find(destination.name):
+                yield from self._reached(Destination.queue(f"{topic.prefix}{destination.name}{topic.postfix}"))
 
     def _reached(self, destination: Destination) -> Iterator[ForwardNode]:
         """The composites it is, or may be; and itself where it can be more than a composite."""

@@ -80,9 +80,9 @@ def _collect(node: _TrieNode[V], elements: list[str], at: int, found: dict[int, 
             _collect(child, elements, at + 1, found)
         return
     for key in (element, ANY_ELEMENT):
-        child = node.children.get(key)
-        if child is not None:
-            _collect(child, elements, at + 1, found)
+        named = node.children.get(key)
+        if named is not None:
+            _collect(named, elements, at + 1, found)
 
 
 def _below(node: _TrieNode[V]) -> Iterator[_TrieNode[V]]:

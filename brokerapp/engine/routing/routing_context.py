@@ -75,8 +75,8 @@ class RoutingContext:
         topology = RoutingTable(definitions, interest, bindings=bindings, compiling=compiling)
         for name in self.queues:
             topology.queues.add(name, name)
-        for each in self.kept:
-            topology.add_feed(_CompiledFeed(each, compiling))
+        for log in self.kept:
+            topology.add_feed(_CompiledFeed(log, compiling))
         return topology
 
     def with_queues(self, names: Iterable[str]) -> RoutingContext:

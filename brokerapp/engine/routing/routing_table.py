@@ -73,8 +73,8 @@ class RoutingTable:
         self._redelivery: dict[DestinationKind, DestinationTrie[RedeliveryPolicy]] = {
             kind: DestinationTrie() for kind in DestinationKind
         }
-        for each in definitions.redelivery.policies:
-            self._redelivery[each.destination.kind].add(each.destination.name, each)
+        for policy in definitions.redelivery.policies:
+            self._redelivery[policy.destination.kind].add(policy.destination.name, policy)
         for entry in definitions.policies:
             self._policies[entry.destination.kind].add(entry.destination.name, entry)
 

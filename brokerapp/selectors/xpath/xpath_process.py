@@ -36,7 +36,7 @@ class XPathProcess:
     def __init__(self) -> None:
         self._turn = threading.Lock()
         self._asked_by = 0
-        self._process: subprocess.Popen | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
         self._loaded: MessageBody | None = None  # what the process has parsed
 
