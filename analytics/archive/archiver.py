@@ -50,11 +50,11 @@ class Archiver:
         self._commit = archive.recover()
         atomic_files.make_folder(archive.folder)
         self._rollups, self._forgotten = RollupStore(archive.folder), time.time()
-        missed = archive.after(self._rollups.place)  # what was archived but not counted
+        missed = archive.events_after(self._rollups.place)  # what was archived but not counted
         self._rollups.add(map(count_events, missed), position_of(self._commit.offset))
 
     def close(self) -> None:
-        """Give back what is open."""
+        """Close the rollup database."""
         self._rollups.close()
 
     def flush(self) -> bool:
@@ -110,7 +110,7 @@ class Archiver:
 
 
 def _events(id: str, batch: bytes) -> pa.Table:
-    """The events of one batch. One that cannot be read has none: it must not stop those behind it."""
+    """Return the events of one batch. One that cannot be read has none: it must not stop those behind it."""
     try:
         return to_archive_schema(decode(batch), position_of(id))
     except (pa.ArrowException, ValueError) as error:
@@ -136,7 +136,7 @@ def run(archiver: Archiver, housekeeping: Housekeeping, stopping: Event) -> None
 
 
 def fault_injector(text: str) -> Callable[[str], None]:
-    """What to do at each step: nothing, or end at the one named as this text says."""
+    """Return a callback that kills this process at the step that the text names; for tests."""
     step, _, times = text.partition(":")
     left = int(times or 1)
 

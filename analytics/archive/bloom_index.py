@@ -45,7 +45,7 @@ class IndexKey(NamedTuple):
 
 
 def numbers_of(texts: pa.StringArray, name: str = "") -> np.ndarray:
-    """The numbers of keys, 64 bits each: of texts, none of them empty, of one name."""
+    """Return the numbers of keys, 64 bits each: of texts, none of them empty, of one name."""
     parts = [_numbers_of(texts[start : start + AT_ONCE], name) for start in range(0, len(texts), AT_ONCE)]
     return np.concatenate(parts) if parts else np.empty(0, np.uint64)
 
@@ -78,7 +78,7 @@ _VERSIONS = {NAME: _number, FIRST_NAME: _first_number}
 
 
 def keys_of(events: pa.Table, properties: Iterable[str]) -> np.ndarray:
-    """The numbers of these events' keys, each once."""
+    """Return the numbers of these events' keys, each once."""
     found = [numbers_of(_different(events["msg_id"]))]
     sent = events.filter(pc.equal(events["kind"].cast(pa.string()), KINDS[ENQUEUE]))["ps"] if properties else None
     for name in properties:
@@ -88,7 +88,7 @@ def keys_of(events: pa.Table, properties: Iterable[str]) -> np.ndarray:
 
 
 def _different(texts: pa.ChunkedArray) -> pa.StringArray:
-    """The different texts of a column but for none and the empty one."""
+    """Return the different texts of a column but for none and the empty one."""
     different = pc.unique(texts)
     return different.filter(pc.greater(pc.binary_length(different), 0))
 

@@ -77,7 +77,7 @@ class BrokerArchive:
 
     @staticmethod
     def archives_in(root: Path) -> list[BrokerArchive]:
-        """The archives of all brokers in a folder."""
+        """Return the archives of all brokers in a folder."""
         return [BrokerArchive(root, unquote(each.name.removeprefix("broker="))) for each in root.glob("broker=*")]
 
     @property
@@ -146,8 +146,8 @@ class BrokerArchive:
             bloom_index.add((self.folder / path).parent, Path(path).name, keys)
         return commit
 
-    def after(self, place: int) -> Iterator[pa.Table]:
-        """The archived events that came after a place of the stream, roughly in its order."""
+    def events_after(self, place: int) -> Iterator[pa.Table]:
+        """Return the archived events that came after a place of the stream, roughly in its order."""
         hours = manifest.hours_of(self.folder)
         files = [each for hour in hours for each in manifest.inspect(hour).files if each.last > place]
         for file in sorted(files, key=attrgetter("last")):
@@ -157,7 +157,7 @@ class BrokerArchive:
                 yield events.filter(pc.greater(events["entry"], place))
 
     def is_published(self, commit: ArchiveCommit) -> bool:
-        """Whether all that it appended has its final name."""
+        """Return whether all that it appended has its final name."""
         return not any(self._staged(path).exists() for path in commit.files)
 
     @property
@@ -193,7 +193,7 @@ class BrokerArchive:
 
 
 def _by_hour(events: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    """The events by hour folder."""
+    """Return the events by hour folder."""
     if not events.num_rows:
         return
     hours = events["ts"].cast(pa.int64()).to_numpy() // HOUR_US

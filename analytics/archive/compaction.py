@@ -146,6 +146,6 @@ def forget_replaced(work: Path, now: float) -> None:
 
 
 def replaced_file(path: Path, work: Path) -> Path | None:
-    """Where a file of an hour is now that was replaced by another, if it is still there."""
+    """Return the current path of a file that compaction replaced, if it still exists."""
     folder = f"{path.parent.parent.name}.{path.parent.name}"
     return next(iter((work / "replaced").glob(f"{folder}.*/{path.name}")), None)

@@ -32,7 +32,7 @@ _NAME = re.compile(r"part-(\d+-\d+)(?:_(\d+))?\.parquet")
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """One file."""
+    """A data file of the archive."""
 
     path: Path
     last: int  #: place of the last stream entry in it
@@ -40,23 +40,23 @@ class DataFile:
 
     @property
     def folder(self) -> Path:
-        """Of its hour."""
+        """Return the folder of its hour."""
         return self.path.parent
 
 
 def hour_folders(broker: Path) -> list[Path]:
-    """The folders of a broker's hours, oldest first."""
+    """Return the folders of a broker's hours, oldest first."""
     return sorted(broker.glob("day=*/hour=*"), key=lambda each: each.parts[-2:])
 
 
 def start_us(hour: Path) -> int:
-    """When the hour of a folder begins, microseconds since the epoch."""
+    """Return the start of a folder's hour, in microseconds since the epoch."""
     text = f"{hour.parent.name.removeprefix('day=')} {hour.name.removeprefix('hour=')}"
     return int(datetime.strptime(text, "%Y-%m-%d %H").replace(tzinfo=UTC).timestamp()) * 1_000_000
 
 
 def data_files(hour: Path) -> list[DataFile]:
-    """The files of an hour, in the order of what they hold."""
+    """Return the files of an hour, in the order of what they hold."""
     return sorted(_files(hour), key=lambda each: (each.last, each.path.name))
 
 
@@ -67,7 +67,7 @@ def _files(hour: Path) -> Iterator[DataFile]:
 
 
 def position_in(name: str) -> int | None:
-    """The place of the last stream entry in a file of this name; None when no data file has such a name."""
+    """Return the place of the last stream entry in a file of this name; None when no data file has such a name."""
     found = _NAME.fullmatch(name)
     return position_of(found[1]) if found else None
 
@@ -80,7 +80,7 @@ def to_archive_schema(events: pa.Table, last: int) -> pa.Table:
 
 
 def between(events: pa.Table, *spans: tuple[int, int]) -> pa.Table:
-    """Those that happened in one of these stretches of time: from its first moment on, before its second."""
+    """Filter the events of these time ranges; the end of each is exclusive."""
     ts = events["ts"].cast(pa.int64())
     return events.filter(
         reduce(pc.or_, (pc.and_(pc.greater_equal(ts, since), pc.less(ts, until)) for since, until in spans))

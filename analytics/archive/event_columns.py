@@ -26,12 +26,12 @@ class EventColumn:
 
     @property
     def type_in_words(self) -> str:
-        """As docs/data.md has it."""
+        """Return the type as docs/data.md names it."""
         return _TYPES[self.type][0] + (", or null" if self.is_optional else "")
 
     @property
     def duckdb(self) -> str:
-        """The type that DuckDB gives it."""
+        """Return the type that DuckDB gives it."""
         return _TYPES[self.type][1]
 
 

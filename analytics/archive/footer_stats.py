@@ -33,13 +33,13 @@ class FooterStats:
     version: int  #: of the events, see brokerapp/tracing/schema.py
 
     def is_within(self, window: TimeWindow) -> bool:
-        """Whether all of them happened in the window."""
+        """Return whether all of them happened in the window."""
         known = self.first_us is not None and self.last_us is not None
         return known and window.since_us <= self.first_us and self.last_us < window.until_us
 
 
 def read_footer(path: Path) -> FooterStats:
-    """What the footer of a data file says, read once unless the file changes. Raises one of GONE."""
+    """Read the footer of a data file, once unless the file changes. Raises one of GONE."""
     found = path.stat()
     return _footer_of(path, found.st_size, found.st_mtime_ns)
 
@@ -70,7 +70,7 @@ def rows_within(archive: Path, window: TimeWindow) -> int | None:
 
 
 def oldest_version(archive: Path, window: TimeWindow) -> int | None:
-    """The lowest version of the files of the window's hours, of all brokers; None when there is none.
+    """Return the lowest version of the files of the window's hours, of all brokers; None when there is none.
 
     Of more files than are looked into, that of the first.
     """
@@ -83,7 +83,7 @@ def _version(path: Path) -> Iterator[int]:
 
 
 def recording_start_us(archive: Path) -> int | None:
-    """When the first event was recorded of which the archive has any, of all brokers; microseconds since the epoch."""
+    """Return the time of the first archived event of all brokers, in microseconds since the epoch."""
     first = (hours[0] for broker in archive.glob("broker=*") if (hours := hour_folders(broker)))
     return min((at for hour in first for path in hour.glob("*.parquet") for at in _earliest(path)), default=None)
 

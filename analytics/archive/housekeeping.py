@@ -20,14 +20,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ArchiveLimits:
-    """Of an archive; 0: none."""
+    """Limits on the age and the size of an archive; 0: none."""
 
     days: float = 0
     bytes: int = 0
 
 
 class Housekeeping:
-    """Of one broker's archive."""
+    """Checks, compacts and cleans the archive of one broker."""
 
     def __init__(
         self, archive: BrokerArchive, bounds: ArchiveLimits, indexed: Sequence[str], at: Callable[[str], None]

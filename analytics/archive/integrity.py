@@ -102,7 +102,7 @@ class Integrity:
 
 
 def set_aside(broker: Path) -> list[SetAside]:
-    """What the archiver found damaged, missing or foreign in a broker's folder, as it noted it last."""
+    """Read which files the archiver found damaged, missing or foreign in a broker's folder."""
     try:
         return [SetAside(**each) for each in json.loads((broker / NAME).read_bytes())]
     except (FileNotFoundError, ValueError, TypeError):

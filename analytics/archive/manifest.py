@@ -92,13 +92,13 @@ class HourInspection:
 
 
 def path_of(hour: Path) -> Path:
-    """Where the manifest of an hour's folder is."""
+    """Return the path of the manifest of an hour's folder."""
     name = f"{hour.parent.name.removeprefix('day=')}T{hour.name.removeprefix('hour=')}.jsonl"
     return hour.parent.parent / FOLDER / name
 
 
 def hours_of(broker: Path) -> list[Path]:
-    """The folders of a broker's hours, oldest first, also those that a manifest knows and that are missing."""
+    """Return the folders of a broker's hours, oldest first, also those that a manifest knows and that are missing."""
     listed = (each.stem.partition("T") for each in (broker / FOLDER).glob("*T*.jsonl"))
     named = {broker / f"day={day}" / f"hour={hour}" for day, _, hour in listed}
     return sorted({*hour_folders(broker), *named}, key=lambda each: each.parts[-2:])
@@ -164,7 +164,7 @@ def entry_of(path: Path, name: str = "", replaces: tuple[str, ...] = ()) -> Mani
 
 
 def crc32_of(path: Path) -> int:
-    """The checksum of a file's bytes."""
+    """Return the checksum of a file's bytes."""
     crc = 0
     with path.open("rb") as file:
         while block := file.read(_BLOCK):
@@ -199,7 +199,7 @@ def inspect(hour: Path, committed: Collection[str] = (), seam: int | None = None
 
 
 def _listed(hour: Path) -> tuple[dict[str, DataFile], list[str]]:
-    """The data files in a folder by name, and names of Parquet files that are none."""
+    """Return the data files in a folder by name, and names of Parquet files that are none."""
     try:
         present = {each.path.name: each for each in data_files(hour)}
     except FileNotFoundError:
@@ -250,7 +250,7 @@ def _compared(
 
 
 def _unlisted(hour: Path, name: str) -> SetAside:
-    """A file that no manifest lists: an unreadable one of an earlier version, or one that somebody put there."""
+    """Return a file that no manifest lists: an unreadable one of an earlier version, or one that somebody put there."""
     try:
         read_footer(hour / name)
     except (*GONE, ValueError) as error:
@@ -264,7 +264,7 @@ def _absence(hour: Path, name: str) -> tuple[str, str]:
 
 
 def aside_folder(hour: Path) -> Path:
-    """Where damaged and foreign files of an hour are moved: beside the archive, where no reader looks."""
+    """Return the folder for damaged and foreign files of an hour, outside the archive."""
     broker = hour.parent.parent
     work = broker.parent.with_name(f"{broker.parent.name}.work") / broker.name
     return work / ASIDE / f"{hour.parent.name}.{hour.name}"
@@ -279,7 +279,7 @@ def expected_of(entries: dict[str, ManifestEntry], present: Collection[str]) -> 
 
 
 def _difference(path: Path, entry: ManifestEntry) -> tuple[str, str] | None:
-    """What differs from the entry, without reading what seems unchanged."""
+    """Return how a file differs from its entry; files that seem unchanged are not read."""
     try:
         found = path.stat()
     except FileNotFoundError:
@@ -298,7 +298,7 @@ _damaged: set[tuple[str, int, int, int]] = set()
 
 @lru_cache(16_384)
 def _matches(path: str, size: int, mtime_ns: int, crc32: int) -> bool:
-    """Whether a file's content has this checksum; computed once for each size and time of modification."""
+    """Return whether a file's content has this checksum; computed once for each size and time of modification."""
     try:
         return crc32_of(Path(path)) == crc32
     except OSError:  # the disk cannot read it
@@ -316,7 +316,7 @@ def verify(hour: Path) -> bool:
 
 
 def _content(path: Path, entry: ManifestEntry) -> tuple[bool, int, int]:
-    """Whether the content is what was written, or the file is gone; its size and time of modification."""
+    """Return whether the content is what was written, or the file is gone; its size and time of modification."""
     try:
         found = path.stat()
     except FileNotFoundError:

@@ -28,7 +28,7 @@ def read_lock(root: Path) -> Iterator[None]:
 
 @contextmanager
 def exclusive_lock(broker: Path) -> Iterator[bool]:
-    """Whether nobody reads from this broker's folder; then nobody begins to as long as this lasts."""
+    """Return whether nobody reads from this broker's folder; then nobody begins to as long as this lasts."""
     atomic_files.make_folder(broker)
     with (broker / NAME).open("a") as lock:
         try:

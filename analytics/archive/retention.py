@@ -14,7 +14,7 @@ _DAY_US = 24 * HOUR_US
 
 @dataclass(frozen=True, slots=True)
 class ArchiveHour:
-    """What an hour takes."""
+    """The folder, start and size of one hour in the archive."""
 
     folder: Path
     start_us: int
@@ -22,7 +22,7 @@ class ArchiveHour:
 
 
 def expired_hours(hours: list[ArchiveHour], now_us: int, days: float, limit: int) -> list[ArchiveHour]:
-    """Those of the hours, which are in order, that go: older than so many days, or beyond a limit in bytes; 0: none.
+    """Return the hours to remove: older than `days`, or beyond a limit in bytes; 0: no limit.
 
     The hour that is being written stays.
     """
@@ -39,7 +39,7 @@ def expired_hours(hours: list[ArchiveHour], now_us: int, days: float, limit: int
 
 
 def hours_of(broker: Path) -> list[ArchiveHour]:
-    """The hours of a broker, oldest first; one of which only the manifest is left takes nothing."""
+    """Return the hours of a broker, oldest first; one of which only the manifest is left takes nothing."""
     return [ArchiveHour(each, start_us(each), _size(each)) for each in manifest.hours_of(broker)]
 
 

@@ -9,11 +9,11 @@ _IN_A_MILLISECOND = 1 << 20
 
 
 def position_of(id: str) -> int:
-    """The id of an entry as an integer: what the column `entry` of the archive holds."""
+    """Return the id of an entry as an integer: what the column `entry` of the archive holds."""
     milliseconds, _, number = id.partition("-")
     return int(milliseconds) * _IN_A_MILLISECOND + int(number or 0)
 
 
 def id_of(place: int) -> str:
-    """The inverse of place_of."""
+    """Return the entry id for an integer that position_of made."""
     return "{}-{}".format(*divmod(place, _IN_A_MILLISECOND))

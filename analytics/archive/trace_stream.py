@@ -61,7 +61,7 @@ class TraceStream:
         return StreamPage(entries[:limit], missed)
 
     def _look(self, after: str, limit: int) -> tuple[dict | None, list]:
-        """What the stream says of itself, None when there is none, and its entries from `after` on."""
+        """Read the stream's information (None without a stream) and its entries from `after` on."""
         try:
             # One transaction: an entry trimmed between the two would look lost.
             pipe = self._redis.pipeline(transaction=True)

@@ -53,7 +53,7 @@ def run(question: RunQuestion, collect: Collect) -> JobResult:
 
 
 def _named(found: dict[Key, DepthSeries], before: int) -> dict[str, tuple[str, DepthSeries]]:
-    """The courses from the window on: by what a chart calls them, with where they were. Topics keep nothing."""
+    """Return the courses from the window on: by what a chart calls them, with where they were. Topics keep nothing."""
     several = len({broker for broker, _ in found}) > 1
     return {
         short_name(name) + (f" ({broker})" if several else ""): (

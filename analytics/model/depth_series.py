@@ -31,7 +31,7 @@ class DepthSeries:
 
     @property
     def message_bytes(self) -> float:
-        """Of a message that came, on average; 0 when none did."""
+        """Return the average size of enqueued messages; 0 without any."""
         return self.bytes_came / sum(self.came) if self.bytes_came else 0.0
 
 
@@ -72,7 +72,7 @@ def build_series(
     notes: Iterable[tuple[Hashable, int, int, int]],
     flows: Iterable[tuple[Hashable, int, int, int, int, int]],
 ) -> dict[Hashable, DepthSeries]:
-    """The course of each log over so many slots.
+    """Return the course of each log over so many slots.
 
     `notes`: log, number of the slot, moment, depth. `flows`: log, number of the slot, part of it, came, went, bytes.
     A log that nobody noted began with nothing, or with the least that keeps its depth from falling below nothing.
@@ -113,7 +113,7 @@ def _series_of(log: _Log, slots: int, parts: int) -> DepthSeries:
 
 
 def forecast(course: DepthSeries, seconds: float, last_slots: int, limit: int) -> DepthForecast:
-    """Where it goes from here at the rates of the last slots, which took so long; `limit` in messages, 0 for none."""
+    """Forecast a depth at the rates of the last slots; `limit` in messages, 0 for none."""
     came, went = (sum(each[-last_slots:]) / seconds for each in (course.came, course.went))
     depth, growth = course.depths[-1], came - went
     drained = depth / -growth if depth and growth < 0 and course.consumers != 0 else None

@@ -22,7 +22,7 @@ class RouteEdge:
 
 
 def edges_of(definitions: Definitions) -> list[RouteEdge]:
-    """The legs of all composites."""
+    """Return the legs of all composites."""
     return [
         RouteEdge(each.id, each.destination, leg.destination, leg.selector)
         for each in definitions.virtual_destinations
@@ -64,13 +64,13 @@ def unmatched(definitions: Definitions, sent_to: Iterable[str]) -> list[tuple[st
 
 
 def policy_of(definitions: Definitions, destination: Destination) -> PolicyEntry | None:
-    """The most specific policy entry for a destination."""
+    """Return the most specific policy entry for a destination."""
     found = [each for each in definitions.policies if _reaches(destination, each.destination)]
     return max(found, key=lambda each: specificity(each.destination.name), default=None)
 
 
 def keeps_dead_letters(definitions: Definitions | None) -> Callable[[str], bool]:
-    """What says of a destination, in native form, whether failed messages are kept there.
+    """Return a predicate: whether a destination, in native form, is a dead-letter queue.
 
     They are recorded as sent to where they were sent to at first, though no definition copied them.
     """

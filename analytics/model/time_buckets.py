@@ -62,7 +62,7 @@ def series(
 
 
 def slot_name(seconds: int) -> str:
-    """How long a slot is, in words: `minute`, `15 minutes`, `hour`, `6 hours`, `day`."""
+    """Name the length of a slot: `minute`, `15 minutes`, `hour`, `6 hours`, `day`."""
     for length, name in ((86400, "day"), (3600, "hour"), (MINUTE, "minute")):
         if seconds % length == 0:
             count = seconds // length
@@ -71,6 +71,6 @@ def slot_name(seconds: int) -> str:
 
 
 def greatest(series: Mapping[str, list[float]], count: int) -> dict[str, list[float]]:
-    """The series with the greatest sums, the greatest first."""
+    """Return the series with the greatest sums, the greatest first."""
     ordered = sorted(series, key=lambda name: (-sum(series[name]), name))
     return {name: series[name] for name in ordered[:count]}

@@ -56,7 +56,7 @@ class Completeness:
         }
 
     def _sentence(self, missing: int | None) -> str:
-        """What a reader has to know; "" when nothing is missing."""
+        """Describe the missing files and batches; "" when none are missing."""
         found = []
         if self.aside:
             count, named = len(self.aside), [f"{path} ({each.reason})" for path, each in sorted(self.aside.items())]
@@ -71,7 +71,7 @@ class Completeness:
         return " ".join(found)
 
     def _share(self, missing: int | None) -> str:
-        """What part of the recorded events is missing, by the files that have any of the time range."""
+        """Describe the share of missing events, by the files of the time range."""
         read = [each for each in self.rows.values() if each is not None]
         if missing is None or len(read) < len(self.rows) or not missing:
             return "" if missing == 0 else ", with an unknown number of events"
@@ -80,7 +80,7 @@ class Completeness:
 
 
 def _touches(file: SetAside, windows: Sequence[TimeWindow]) -> bool:
-    """Whether any of its events may lie in one of the time ranges."""
+    """Return whether any of its events may lie in one of the time ranges."""
     if file.first_us is None or file.last_us is None:
         return True
     return any(each.since_us <= file.last_us and file.first_us < each.until_us for each in windows)

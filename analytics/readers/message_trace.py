@@ -54,7 +54,7 @@ class TraceEvent:
 
 @dataclass(slots=True)
 class TraceSearchResult:
-    """What a look found."""
+    """Events that were found, and whether all were searched."""
 
     events: list[TraceEvent] = field(default_factory=list)  #: in the order in which they happened
     complete: bool = True  #: whether everything recorded was looked at, as far as it can tell of these messages
@@ -71,7 +71,7 @@ class TraceReader:
         self._archive, self._redis_url, self._broker = BrokerArchive(archive, broker), redis_url, broker
 
     def of(self, ids: Sequence[str], patience: float = PATIENCE) -> TraceSearchResult:
-        """All events of these messages."""
+        """Return all events of these messages."""
         wanted = pa.array(ids, pa.string())
         sought = set(ids)
 
@@ -85,7 +85,7 @@ class TraceReader:
         return self._look(filtered, [IndexKey(each) for each in ids], patience, is_all)
 
     def find(self, text: str, names: Iterable[str], patience: float = PATIENCE) -> TraceSearchResult:
-        """What was sent with this id, or with this value of one of these properties: newest first, not all of many."""
+        """Find sent messages by id or property value, the newest first, at most MAX_FOUND."""
         names = list(names)
 
         def filtered(events: pa.Table) -> pa.Table:
@@ -118,12 +118,12 @@ class TraceReader:
         return found
 
     def _hours(self) -> list[Path]:
-        """The folders of the hours, newest first."""
+        """Return the folders of the hours, newest first."""
         folders = sorted(self._archive.folder.glob("day=*/hour=*"), key=lambda each: each.parts[-2:], reverse=True)
         return folders[:MAX_HOURS]
 
     def _tail(self, wanted: Wanted, found: TraceSearchResult, deadline: float) -> bool:
-        """What is not archived yet; whether all of it was looked at."""
+        """Add events that are not archived yet; return whether all were searched."""
         commit = self._archive.commit
         stream = TraceStream(self._redis_url, self._broker)
         offset, ordinal = commit.offset, commit.ordinal

@@ -26,7 +26,7 @@ _LOOKS = 50
 
 @dataclass(frozen=True, slots=True)
 class ArchiveView:
-    """Of one broker."""
+    """The recorded events of one broker at one moment: files and unarchived entries."""
 
     seam: int  #: place of the last entry whose events are in the files
     files: list[DataFile]  #: in the order of what they hold, hour by hour
@@ -58,7 +58,7 @@ def read_snapshot(archive: BrokerArchive, stream: TraceStream, spans: Spans | No
 
 
 def archived_files(archive: BrokerArchive, spans: Spans | None = None) -> ArchiveView:
-    """The same without what is not archived."""
+    """Return the archived files that may hold events of these time ranges."""
     commit = archive.commit
     seam = position_of(commit.offset if archive.is_published(commit) else commit.previous)
     return _view(archive, commit, seam, spans)
@@ -93,7 +93,7 @@ def _touches(hour_us: int, spans: Spans) -> bool:
 
 
 def _read(stream: TraceStream, offset: str, ordinal: int) -> tuple[list[tuple[int, bytes]], int]:
-    """What the stream holds after an entry, and how many it lost; not what it is given from now on."""
+    """Read the entries of the stream after one, up to its current end, and count lost ones."""
     end, tail, lost = position_of(stream.last() or START), [], 0
     while True:
         page = stream.read(offset, ordinal)
@@ -109,7 +109,7 @@ def _read(stream: TraceStream, offset: str, ordinal: int) -> tuple[list[tuple[in
 
 
 def events_of(batches: list[tuple[int, bytes]]) -> pa.Table:
-    """The events of these entries, as files have them; none of an entry that cannot be read."""
+    """Return the events of these entries, as files have them; none of an entry that cannot be read."""
     return pa.concat_tables([ARCHIVED.empty_table(), *_tables(batches)])
 
 

@@ -66,7 +66,7 @@ def end_of(source: TraceSource) -> int:
 
 
 def partitions_of(source: TraceSource, after: int, upto: int) -> list[TracePartition]:
-    """The stretch after a place and up to another, in parts."""
+    """Return the stretch after a place and up to another, in parts."""
     archive = _archive(source)
     seam = archived_files(archive, []).seam
     cut = []
@@ -81,7 +81,7 @@ def partitions_of(source: TraceSource, after: int, upto: int) -> list[TraceParti
 
 
 def read(source: TraceSource, part: TracePartition) -> Iterator[pa.Table]:
-    """The events of a part, as files have them."""
+    """Return the events of a part, as files have them."""
     pieces = _of_hour(source, part) if part.hour else _tail(source, part)
     for events in pieces:
         wanted = between(events, (source.since_us, source.until_us))
@@ -97,7 +97,7 @@ def _of_hour(source: TraceSource, part: TracePartition) -> Iterator[pa.Table]:
 
 
 def _sound_files(archive: BrokerArchive, hour: Path, after: int) -> list[DataFile]:
-    """The files of an hour. Raises DataLoss when one that follows a place is missing or damaged."""
+    """Return the files of an hour. Raises DataLoss when one that follows a place is missing or damaged."""
     found = inspect(hour, {Path(each).name for each in archive.commit.files})
     for each in found.aside:
         if each.reason != FOREIGN and (position_in(each.file) or 0) > after:
@@ -123,7 +123,7 @@ def _row_groups(parquet: pq.ParquetFile, last: int, after: int, upto: int) -> It
 
 
 def _places(parquet: pq.ParquetFile, last: int) -> Iterator[tuple[int, int]]:
-    """The first and the last place of each row group."""
+    """Return the first and the last place of each row group."""
     names = parquet.schema_arrow.names
     column = _leaf(parquet, "entry") if "entry" in names else None
     for number in range(parquet.num_row_groups):
@@ -142,7 +142,7 @@ def _within(events: pa.Table, after: int, upto: int) -> pa.Table:
 
 
 def _tail(source: TraceSource, part: TracePartition) -> Iterator[pa.Table]:
-    """What was not archived when the parts were cut; by now it may be."""
+    """Read the events that were not archived when the partitions were made."""
     tail: list[tuple[int, bytes]] = []
 
     def files() -> list[DataFile]:

@@ -26,7 +26,7 @@ _DPI = 100
 
 
 def png(figure: Mapping[str, Any], zone: str = "UTC") -> bytes | None:
-    """The chart as a PNG, times by the clock of the zone; None for a sort of chart that this does not draw."""
+    """Return the chart as a PNG, times by the clock of the zone; None for a sort of chart that this does not draw."""
     traces = [trace for trace in figure["data"] if trace.get("visible", True) is True]
     draw = next((drawn for fits, drawn in _CHART_TYPES if traces and all(map(fits, traces))), None)
     if draw is None:

@@ -73,7 +73,7 @@ def bars(
 
 
 def largest_series(series: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
-    """The greatest series by their sums, and the rest as one; as many as there are colours."""
+    """Return the greatest series by their sums, and the rest as one; as many as there are colours."""
     ordered = sorted(series, key=lambda name: (-sum(series[name]), name))
     shown = {name: list(series[name]) for name in ordered[:MAX_SERIES]}
     if rest := [series[name] for name in ordered[MAX_SERIES:]]:
@@ -120,12 +120,12 @@ def assign_colours(figures: Sequence[dict[str, Any]]) -> None:
 
 
 def _styled_part(trace: dict[str, Any]) -> dict[str, Any]:
-    """What has the colour of a series: its line, or its bars."""
+    """Return the part of a trace that has its colour: line or bars."""
     return trace.setdefault("marker" if trace["type"] == "bar" else "line", {})
 
 
 def _hover(values: Sequence[float | None], unit: str, axis: str, at: str) -> dict[str, Any]:
-    """What a pointer on a mark reads: the value with its unit, when or where it is, whose it is."""
+    """Return the tooltip of a trace: value with unit, position and name."""
     if unit != MILLISECONDS:
         return {"hovertemplate": _hover_template(f"%{{{axis}:,}} {unit}", at)}
     words = [None if each is None else format_duration(each * 1000) for each in values]

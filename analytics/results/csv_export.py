@@ -17,7 +17,7 @@ BATCH = 5000
 
 
 def csv_lines(path: Path) -> Iterator[str]:
-    """A stored table as CSV, in pieces: a header line, then a line a row."""
+    """Return a stored table as CSV, in pieces: a header line, then a line a row."""
     with pq.ParquetFile(path) as stored:
         yield _lines([stored.schema_arrow.names])
         for batch in stored.iter_batches(BATCH):
@@ -26,7 +26,7 @@ def csv_lines(path: Path) -> Iterator[str]:
 
 
 def rows(path: Path, columns: list[str], most: int) -> Iterator[tuple[Any, ...]]:
-    """The first rows of a stored table, as the values of these columns."""
+    """Return the first rows of a stored table, as the values of these columns."""
     left = most
     with pq.ParquetFile(path) as stored:
         for batch in stored.iter_batches(BATCH, columns=columns):

@@ -50,7 +50,7 @@ class ResultTable:
     rows: pa.Table
 
     def to_json(self) -> dict[str, Any]:
-        """The table as a page shows it."""
+        """Return the table as a page shows it."""
         shown = self.rows.select([column.name for column in self.columns]).slice(0, SHOWN_ROWS)
         columns = [[to_plain(value) for value in column.to_pylist()] for column in shown.columns]
         return {
@@ -76,7 +76,7 @@ class HeadlineFigure:
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """What a job found."""
+    """The result of a job: sentence, headline figures, charts, tables and notes."""
 
     sentence: str
     rows_read: int
@@ -88,12 +88,12 @@ class JobResult:
 
 
 def result_path(run_id: str) -> str:
-    """Where a run's result lies under the folder of results."""
+    """Return the path of a run's result, relative to the folder of results."""
     return f"{run_id}/{RESULT}"
 
 
 def load_result(root: Path, run_id: str) -> dict[str, Any] | None:
-    """The result of a run; None when there is none yet."""
+    """Return the result of a run; None when there is none yet."""
     try:
         return json.loads((root / result_path(run_id)).read_bytes())
     except FileNotFoundError:

@@ -56,14 +56,14 @@ def _round_moments(first: datetime, last: datetime, zone: ZoneInfo, step: timede
 
 
 def zone_label(first: datetime, last: datetime, zone: str = "UTC") -> str:
-    """What an axis says of its clock: CET; the zone's name where that changes in the range, or has no abbreviation."""
+    """Return the label for a time zone: its abbreviation, or its name where that changes."""
     names = {each.astimezone(ZoneInfo(zone)).tzname() for each in (first, last)}
     [name] = names if len(names) == 1 else [zone]
     return name if name[:1].isalpha() else zone
 
 
 def hover_format(times: Sequence[str]) -> str:
-    """How a moment of a chart reads beside the pointer: with seconds where its slots are shorter than a minute."""
+    """Return the time format of tooltips: with seconds for slots shorter than a minute."""
     return f"{_DATE}, {_SECONDS if any(map(_has_seconds, times)) else _CLOCK}"
 
 
@@ -72,7 +72,7 @@ def _has_seconds(text: str) -> bool:
 
 
 def range_of(figure: dict[str, Any]) -> tuple[datetime, datetime] | None:
-    """The first and the last moment of a chart over time; None of another one."""
+    """Return the first and the last moment of a chart over time; None of another one."""
     if figure.get("layout", {}).get("xaxis", {}).get("type") != "date":
         return None
     ends = [parse_moment(each) for trace in figure["data"] for each in (*list(trace["x"])[:1], *list(trace["x"])[-1:])]
@@ -80,13 +80,13 @@ def range_of(figure: dict[str, Any]) -> tuple[datetime, datetime] | None:
 
 
 def parse_moment(text: str) -> datetime:
-    """A moment of a chart; in UTC unless it says otherwise."""
+    """Return a moment of a chart; in UTC unless it says otherwise."""
     found = datetime.fromisoformat(text)
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def for_page(figures: Iterable[dict[str, Any]], zone: str) -> dict[str, Any]:
-    """What the script of a page needs to draw the time axes of charts by the clock of this zone."""
+    """Return the data for the page's script that draws time axes in a time zone."""
     ranges = [found for figure in figures if (found := range_of(figure))]
     label = zone_label(min(first for first, _ in ranges), max(last for _, last in ranges), zone) if ranges else zone
     return {"steps": [list(each) for each in STEPS], "most": [MOST, MOST_NARROW], "zone": zone, "label": label}

@@ -42,7 +42,7 @@ class CounterCell:
     latency: Histogram = field(default_factory=dict)  #: of acks, see histogram.bucket_of
 
     def __getitem__(self, name: str) -> int:
-        """One of NUMBERS."""
+        """Return the count of this name."""
         return self.numbers[_PLACE[name]]
 
     def add(self, other: CounterCell) -> None:
@@ -54,7 +54,7 @@ class CounterCell:
 
 @dataclass(frozen=True, slots=True)
 class DepthNote:
-    """Where a log stood."""
+    """The depth of a log at one time."""
 
     ts_us: int
     destination: str
@@ -64,7 +64,7 @@ class DepthNote:
 
 @dataclass(frozen=True, slots=True)
 class EventCounts:
-    """What is in some events."""
+    """Counts of events, and recorded depths."""
 
     cells: Mapping[tuple[str, str, int], CounterCell]  #: by destination, consumer ("": none) and minute since the epoch
     depths: list[DepthNote]  #: in the order of the events
@@ -119,7 +119,7 @@ def _add_numbers(cells: dict[tuple[str, str, int], CounterCell], events: pa.Tabl
 
 
 def _codes(column: pa.ChunkedArray) -> tuple[list[str], np.ndarray]:
-    """The different texts of a column ("" for none), and for each value its place among them."""
+    """Return the different texts of a column ("" for none), and for each value its place among them."""
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     column = column.unify_dictionaries().combine_chunks()
@@ -155,7 +155,7 @@ def pack_histogram(latency: Histogram) -> bytes | None:
 
 
 def unpack_histogram(data: bytes | None) -> Histogram:
-    """The inverse of packed."""
+    """Read what pack_histogram returns."""
     return dict(_BUCKET.iter_unpack(data or b""))
 
 

@@ -27,7 +27,7 @@ PERCENTILES = {"p50_us": 0.50, "p95_us": 0.95, "p99_us": 0.99}
 
 
 def buckets_of(us: np.ndarray) -> np.ndarray:
-    """The bucket of each duration."""
+    """Return the bucket of each duration."""
     size = np.floor(np.log2(np.maximum(np.abs(us), 1)) * STEPS).astype(np.int64)
     return np.where(us < 0, -1 - size, size)
 
@@ -52,7 +52,7 @@ class NegativeDurations:
 
 
 def negative_durations(histogram: Iterable[tuple[int, int]]) -> NegativeDurations:
-    """Those of a histogram, pairs of bucket and count."""
+    """Count the negative durations of a histogram, pairs of bucket and count."""
     below = [each for each in histogram if each[0] < 0]
     most = max((-1 - bucket for bucket, _ in below), default=None)
     return NegativeDurations(sum(count for _, count in below), 0.0 if most is None else 2 ** ((most + 0.5) / STEPS))
@@ -61,7 +61,7 @@ def negative_durations(histogram: Iterable[tuple[int, int]]) -> NegativeDuration
 def percentiles(
     rows: pa.Table, by: Sequence[str], parts: Mapping[str, float] = PERCENTILES, count: str = "messages"
 ) -> pa.Table:
-    """A row for each value of `by` of rows with a bucket and a count: the sum of counts, and the percentiles.
+    """Return a row for each value of `by` of rows with a bucket and a count: the sum of counts, and the percentiles.
 
     A percentile is null where all durations are below zero.
     """

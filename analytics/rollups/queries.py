@@ -34,14 +34,14 @@ class RollupPoint:
 
 @dataclass(frozen=True, slots=True)
 class DepthsAt:
-    """Where all depths stood."""
+    """The depths of all destinations at one time."""
 
     noted: int  #: seconds since the epoch: the minute in which depths were noted last, before the moment asked for
     of: dict[str, int]  #: by destination, in native form; only what held anything
 
 
 def width_for(start: int, end: int, now: float) -> int:
-    """How finely a window can be told of: seconds of a cell."""
+    """Return the width of cells, in seconds, that suits a time range."""
     if now - start <= 2 * DAY - HOUR and (end - start) / MINUTE <= MOST_POINTS:
         return MINUTE
     return HOUR if (end - start) / HOUR <= MOST_POINTS else DAY
@@ -82,12 +82,12 @@ class RollupQueries:
         )
 
     def consumers(self, destination: str) -> list[str]:
-        """Who is known to have consumed from a destination."""
+        """Return the known consumers of a destination."""
         rows = self._ask("SELECT consumer FROM name WHERE destination = ? AND consumer <> ''", (destination,))
         return sorted(consumer for (consumer,) in rows)
 
     def depths_before(self, start: int, destinations: Sequence[str]) -> dict[str, int]:
-        """Where depths stood when a window began, of those that were noted within the hour before."""
+        """Return the depths at the start of a time range, from the hour before."""
         minute = start // MINUTE
         rows = self._ask(
             "SELECT destination, depth.depth FROM depth JOIN name ON name.id = depth.name AND name.consumer = '' "
@@ -97,7 +97,7 @@ class RollupQueries:
         return dict(rows)
 
     def depths_at(self, moment: int) -> DepthsAt | None:
-        """Where all depths stood at this moment; None when none were noted before."""
+        """Return all depths at a moment; None without earlier records."""
         rows = self._ask("SELECT max(minute) FROM depth WHERE minute <= ?", (moment // MINUTE,))
         if not rows or rows[0][0] is None:
             return None
@@ -119,5 +119,5 @@ class RollupQueries:
 
 
 def _starts(start: int, end: int, width: int) -> str:
-    """When the cells of this width begin that do so between these moments, as JSON."""
+    """Return the starts of cells between two moments, as JSON."""
     return json.dumps(list(range(start // width * width, end, width)))

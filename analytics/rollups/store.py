@@ -84,7 +84,7 @@ class RollupStore:
             self._consumers[destination] = self._consumers.get(destination, 0) + bool(consumer)
 
     def close(self) -> None:
-        """Give back the file."""
+        """Close the database file."""
         self._db.close()
 
     @property
@@ -120,7 +120,7 @@ class RollupStore:
         return cells
 
     def _name(self, destination: str = "", consumer: str = "") -> int:
-        """The number of a place; that of others when there are too many."""
+        """Return the number of a place; that of others when there are too many."""
         if destination.startswith("temp-"):
             destination, consumer = TEMPORARY, ""
         found = self._names.get((destination, consumer))
@@ -159,7 +159,7 @@ class RollupStore:
         return [destination for (destination,) in found]
 
     def _unheard_of(self, since: int) -> list[str]:
-        """Those of them that were not noted since then, in seconds since the epoch."""
+        """Return destinations with messages and without a recorded depth since a time in seconds."""
         return self._standing("name NOT IN (SELECT name FROM depth WHERE minute >= ?)", since // MINUTE)
 
     def _note(self, seconds: int, changed: dict[str, int]) -> None:
@@ -190,7 +190,7 @@ class RollupStore:
 
 
 def open_database(path: Path) -> sqlite3.Connection:
-    """The file, for its writer."""
+    """Open the database file for writing."""
     db = sqlite3.connect(path, timeout=30)
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = FULL")

@@ -58,19 +58,19 @@ class SluiceSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What `format` is given."""
+        """Return the name for `spark.read.format`."""
         return "sluice"
 
     def schema(self) -> StructType:
-        """The columns."""
+        """Return the schema of recorded events."""
         return EVENTS
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """For `spark.read`."""
+        """Return the reader for `spark.read`."""
         return TraceReaderBatch(source_of(self.options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """For `spark.readStream`."""
+        """Return the reader for `spark.readStream`."""
         return TraceReaderStream(
             source_of(self.options),
             self.options.get("startingOffsets", "earliest"),
@@ -79,7 +79,7 @@ class SluiceSource(DataSource):
 
 
 def source_of(options: dict[str, str]) -> TraceSource:
-    """What the options say; raises RequestRefused."""
+    """Read the source from options. Raises RequestRefused."""
     if unknown := [name for name in options if name.lower() not in OPTIONS]:
         raise RequestRefused(f"the data source sluice has no option {unknown[0]!r}: it has {', '.join(OPTIONS)}")
     environment = Environment.read()
@@ -123,7 +123,7 @@ class _BaseReader:
     _source: TraceSource
 
     def read(self, partition: ArchivePartition) -> Iterator[pa.RecordBatch]:
-        """The events of a part."""
+        """Return the events of a part."""
         for events in stream_ranges.read(self._source, partition.part):
             yield from with_path(events, self._source.broker).combine_chunks().to_batches()
 
@@ -148,7 +148,7 @@ class TraceReaderBatch(_BaseReader, DataSourceReader):
             self._source = replace(self._source, until_us=min(self._source.until_us, us + 1))
 
     def partitions(self) -> list[ArchivePartition]:
-        """An hour a task, and one for what is not archived."""
+        """Return an hour a task, and one for what is not archived."""
         return [
             ArchivePartition(part)
             for part in stream_ranges.partitions_of(self._source, 0, stream_ranges.end_of(self._source))
@@ -163,13 +163,13 @@ class TraceReaderStream(_BaseReader, DataSourceStreamReader, SupportsTriggerAvai
         self._target: int | None = None
 
     def initialOffset(self) -> dict:
-        """Where a new query begins."""
+        """Return the offset at which a new query starts."""
         if self._start == "latest":
             return _offset(stream_ranges.end_of(self._source))
         return _offset(0) if self._start == "earliest" else _offset(position_of(self._start))
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """`maxEventsPerTrigger`."""
+        """Return the limit given by `maxEventsPerTrigger`."""
         return ReadMaxRows(self._most) if self._most else ReadAllAvailable()
 
     def latestOffset(self, start: dict, limit: ReadLimit) -> dict:
@@ -191,7 +191,7 @@ class TraceReaderStream(_BaseReader, DataSourceStreamReader, SupportsTriggerAvai
         self._target = stream_ranges.end_of(self._source)
 
     def partitions(self, start: dict, end: dict) -> list[ArchivePartition]:
-        """The parts of a batch. Raises DataLoss."""
+        """Return the parts of a batch. Raises DataLoss."""
         after, upto = position_of(start["entry"]), position_of(end["entry"])
         stream_ranges.require_available(self._source, after)
         return (

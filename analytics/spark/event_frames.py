@@ -59,7 +59,7 @@ def read_events(
 
 
 def _footers(paths: Sequence[Path]) -> list[FooterStats] | None:
-    """Of all these files; None when they are too many, or one is gone: Spark will say so."""
+    """Read the footers of these files; None when there are too many, or one is missing."""
     if len(paths) > MAX_FILES:
         return None
     try:

@@ -57,7 +57,7 @@ def class_path() -> str:
 
 
 def java_home() -> Path:
-    """The Java to run on: JAVA_HOME, the one on PATH or the newest installed; raises ConfigurationRefused."""
+    """Return the Java to run on: JAVA_HOME, the one on PATH or the newest installed; raises ConfigurationRefused."""
     named = [Path(os.environ["JAVA_HOME"])] if os.environ.get("JAVA_HOME") else []
     on_path = [Path(found).resolve().parent.parent] if (found := shutil.which("java")) else []
     installed = sorted(Path("/usr/lib/jvm").glob("*/"), reverse=True)

@@ -67,7 +67,7 @@ class RunExecution:
         self._completeness = Completeness()
 
     def run(self) -> dict[str, Any]:
-        """The stored result."""
+        """Return the stored result."""
         started = time.monotonic()
         self._unarchived = self._reachable_stream()
         window, fresh_until_us = self._window()
@@ -163,7 +163,7 @@ class RunExecution:
             session.removeProgressHandler(self._progress)
             if not over:  # a time limit, say: the server must not go on for nobody
                 _interrupt(session, self._run_id)
-            self._runs.ended(self._run_id)
+            self._runs.clear_session(self._run_id)
         return findings
 
     def _question(self, session: SparkSession, window: TimeWindow) -> RunQuestion:
@@ -213,7 +213,7 @@ def interrupt_run(run_id: str, environment: Environment, session_id: str | None 
         return False
     finally:
         if session_id == last:
-            runs.ended(run_id)
+            runs.clear_session(run_id)
 
 
 def _interrupt(session: SparkSession, run_id: str) -> None:

@@ -28,7 +28,7 @@ class RunRegistry:
         self._write(run_id, "session", session_id)
 
     def session_of(self, run_id: str) -> str | None:
-        """The Spark session that carries out the run, if one does."""
+        """Return the Spark session that carries out the run, if one does."""
         try:
             return self._path(run_id, "session").read_text()
         except FileNotFoundError:
@@ -44,10 +44,10 @@ class RunRegistry:
         self._write(run_id, "cancelled", "")
 
     def is_cancelled(self, run_id: str) -> bool:
-        """Whether nobody wants the run any more."""
+        """Return whether nobody wants the run any more."""
         return self._path(run_id, "cancelled").exists()
 
-    def ended(self, run_id: str) -> None:
+    def clear_session(self, run_id: str) -> None:
         """The session has nothing to do with the run any more."""
         self._path(run_id, "session").unlink(missing_ok=True)
 

@@ -99,7 +99,7 @@ def ran_out_of_memory(environment: Environment, since: float) -> bool:
 
 
 def running_server(environment: Environment) -> int | None:
-    """The process id of the server of this installation on this machine, if it runs."""
+    """Return the process id of the server of this installation on this machine, if it runs."""
     try:
         pid, started = (environment.spark / PROCESS).read_text().split()
         return int(pid) if _started(int(pid)) == started else None

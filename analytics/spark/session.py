@@ -80,7 +80,7 @@ def fetch(frame: DataFrame) -> pa.Table:
 
 
 def is_alive(session: SparkSession) -> bool:
-    """Whether the server still knows the session: one small round trip."""
+    """Return whether the server still knows the session: one small round trip."""
     try:
         session.range(1).schema  # noqa: B018 - asking is the point
     except Exception:  # whatever the client's libraries raise, the session is of no use
@@ -89,7 +89,7 @@ def is_alive(session: SparkSession) -> bool:
 
 
 def local(folder: Path) -> SparkSession:
-    """A classic session in this process, for tests: one core, tuned for a quick start and small data."""
+    """Return a classic session in this process, for tests: one core, tuned for a quick start and small data."""
     options = {
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "1",

@@ -114,7 +114,7 @@ def garbage_share(lines: Sequence[str], now: datetime, seconds: float) -> float:
 
 
 def server_responds(environment: Environment) -> bool:
-    """Whether the server answers in time. One that is not there does not keep anybody waiting."""
+    """Return whether the server answers in time. One that is not there does not keep anybody waiting."""
     builder = DefaultChannelBuilder(url_of(environment))
     request = base_pb2.AnalyzePlanRequest(session_id=_SESSION, client_type="sluice-watchdog")
     request.user_context.user_id = "sluice"

@@ -33,7 +33,7 @@ def size_of(*kinds: str) -> Column:
 
 
 def of_kinds(column: str, *kinds: str) -> Column:
-    """The sum of a column over rows of these kinds."""
+    """Return the sum of a column over rows of these kinds."""
     return F.sum(F.when(F.col("kind").isin(*kinds), F.col(column)).otherwise(0))
 
 
@@ -43,7 +43,7 @@ def last(*kinds: str) -> Column:
 
 
 def slot(seconds: int) -> Column:
-    """The beginning of the slot an event falls in (slots.py)."""
+    """Return the beginning of the slot an event falls in (slots.py)."""
     at = F.unix_seconds("ts")
     return F.timestamp_seconds(at - F.pmod(at, F.lit(seconds)))
 

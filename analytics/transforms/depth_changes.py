@@ -13,12 +13,12 @@ from brokerapp.tracing.schema import ALL, START
 
 
 def leaves() -> Column:
-    """Whether an event took a copy away from where it waited."""
+    """Return whether an event took a copy away from where it waited."""
     return F.col("kind").isin(*REMOVALS) & ~never_stored()
 
 
 def never_stored() -> Column:
-    """Whether an event dropped a copy that never came to wait."""
+    """Return whether an event dropped a copy that never came to wait."""
     return (F.col("kind") == "drop") & F.coalesce(F.col("reason").isin(*NEVER_STORED), F.lit(False))
 
 

@@ -13,7 +13,7 @@ _ELEMENT = r"[^.]*"
 
 
 def of_destination(events: DataFrame, text: str, column: str = "destination") -> DataFrame:
-    """The events whose column names a destination that matches; all of them for "".
+    """Return the events whose column names a destination that matches; all of them for "".
 
     A name without its kind stands for queues, topics and subscriptions alike.
     """
@@ -21,7 +21,7 @@ def of_destination(events: DataFrame, text: str, column: str = "destination") ->
 
 
 def of_consumer(events: DataFrame, consumer: str) -> DataFrame:
-    """The events that happened with this consumer; all of them for ""."""
+    """Return the events that happened with this consumer; all of them for ""."""
     return events.where(F.col("consumer") == consumer) if consumer else events
 
 

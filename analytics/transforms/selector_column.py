@@ -69,7 +69,7 @@ _NONE: Mapping[str, Column] = MappingProxyType({})
 
 
 def to_column(tree: SelectorNode, ps: str = "ps", pn: str = "pn", known: Mapping[str, Column] = _NONE) -> Column:
-    """The selector as a nullable boolean over the map columns named `ps` and `pn`. Raises NotRecorded.
+    """Return the selector as a nullable boolean over the map columns named `ps` and `pn`. Raises NotRecorded.
 
     `known` are headers that are not in the maps: the text of each.
     """
@@ -106,7 +106,7 @@ class _Compiler:
         return self.truth(node)
 
     def truth(self, node: SelectorNode) -> Column:
-        """A literal or property as a condition."""
+        """Return a literal or property as a condition."""
         value = self.value(node)
         match type_of(node):
             case ValueType.TEXT:
@@ -153,7 +153,7 @@ class _Compiler:
     # -- values
 
     def value(self, node: SelectorNode) -> Column:
-        """The operand: text, double or boolean as its type is; NULL when unknown."""
+        """Return the operand: text, double or boolean as its type is; NULL when unknown."""
         match node:
             case Literal(None):
                 return _unknown("string")
@@ -194,7 +194,7 @@ class _Compiler:
         return _number(self.known[header]) if header in self.known else self.pn[header]
 
     def number(self, node: SelectorNode) -> Column:
-        """The operand as a double; NULL for text that is no number, and for truth."""
+        """Return the operand as a double; NULL for text that is no number, and for truth."""
         match node:
             case PropertyRef(name) if identifier_for(name).form is IdentifierType.TEXT:
                 return self.number_of(identifier_for(name).headers[0])
@@ -244,7 +244,7 @@ class _Compiler:
 
 
 def _balanced(connect: Callable[[Column, Column], Column], columns: list[Column]) -> Column:
-    """All columns connected, as a tree of little depth: Spark's planner recurses."""
+    """Return all columns connected, as a tree of little depth: Spark's planner recurses."""
     while len(columns) > 1:
         columns = [reduce(connect, columns[i : i + 2]) for i in range(0, len(columns), 2)]
     return columns[0]
@@ -285,7 +285,7 @@ def _not_infinite(column: Column) -> Column:
 
 
 def _native(text: Column) -> Column:
-    """A destination header in native form, as brokerapp.model.destination has it."""
+    """Return a destination header in native form, as brokerapp.model.destination has it."""
     form = r"(?s)\A(?:/(queue|topic)/|(queue|topic)://)?(.*)\z"
     kind = F.concat(F.regexp_extract(text, form, 1), F.regexp_extract(text, form, 2))
     name = F.regexp_replace(F.regexp_extract(text, form, 3), F.lit(r"\A\s+|\s+\z"), F.lit(""))
@@ -298,7 +298,7 @@ def _native(text: Column) -> Column:
 
 
 def _like_pattern(node: Like) -> Column:
-    """The pattern as Spark wants it: a backslash before each %, _ and backslash that is meant literally."""
+    """Return the pattern as Spark wants it: a backslash before each %, _ and backslash that is meant literally."""
     parts = (
         each.value if isinstance(each, Wildcard) else re.sub(r"([%_\\])", r"\\\1", each)
         for each in pattern_elements(node.pattern, node.escape)
@@ -307,11 +307,11 @@ def _like_pattern(node: Like) -> Column:
 
 
 def _java_replacement(text: str) -> str:
-    """A replacement in which only `$1` to `$9` mean something to Java."""
+    """Return a replacement in which only `$1` to `$9` mean something to Java."""
     return re.sub(r"\$(?![0-9])", r"\\$", text.replace("\\", "\\\\"))
 
 
 def _split(text: Column, pattern: str) -> Column:
-    """The parts of a text, empty ones at the end left out."""
+    """Return the parts of a text, empty ones at the end left out."""
     whole = F.regexp_replace(text, F.lit(rf"(?:{pattern})+\z"), F.lit(""))
     return F.when((whole == "") & (text != ""), F.array().cast("array<string>")).otherwise(F.split(whole, pattern, -1))

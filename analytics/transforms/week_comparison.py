@@ -12,7 +12,7 @@ WEEK_US = 7 * 86400 * 1_000_000
 
 
 def windows_of(window: TimeWindow, weeks: int) -> list[TimeWindow]:
-    """The window and the same hours of so many weeks before it."""
+    """Return the window and the same hours of so many weeks before it."""
     back = [week * WEEK_US for week in range(weeks + 1)]
     return [TimeWindow(window.since_us - each, window.until_us - each) for each in back]
 

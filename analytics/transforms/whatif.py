@@ -90,7 +90,7 @@ def sent_at(events: DataFrame, destinations: Sequence[str], moments: Sequence[in
 
 
 def is_recorded(condition: SelectorCondition) -> bool:
-    """Whether what a selector asks for is recorded of messages."""
+    """Return whether what a selector asks for is recorded of messages."""
     try:
         _answer(condition)
     except NotRecorded:
@@ -138,7 +138,7 @@ def _digit(condition: SelectorCondition) -> Column:
 
 
 def _answer(condition: SelectorCondition) -> Column:
-    """The selector over the columns of a recorded message."""
+    """Return the selector over the columns of a recorded message."""
     known = {name: column() for name, column in _COLUMNS.items()}
     known |= {name: F.lit(text) for name, text in condition.headers.items()}
     return to_column(condition.selector.tree, known=known)

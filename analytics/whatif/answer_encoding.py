@@ -29,7 +29,7 @@ class AnswerEncoding:
 
     @property
     def destinations(self) -> tuple[str, ...]:
-        """All that ask anything."""
+        """Return all that ask anything."""
         return tuple(each for destinations, _ in self.groups for each in destinations)
 
     @property
@@ -39,7 +39,7 @@ class AnswerEncoding:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The columns that hold the answers: as many as the destination with the most conditions needs."""
+        """Return the columns that hold the answers: as many as the destination with the most conditions needs."""
         most = max((len(conditions) for _, conditions in self.groups), default=0)
         return tuple(f"answers_{number}" for number in range(-(-most // PER_WORD)))
 
@@ -48,7 +48,7 @@ class AnswerEncoding:
         return next((conditions for destinations, conditions in self.groups if destination in destinations), ())
 
     def encode_answers(self, destination: str, headers: Mapping[str, str]) -> tuple[int, ...]:
-        """The answers of the broker's own selectors for a message with these headers, sent there."""
+        """Return the answers of the broker's own selectors for a message with these headers, sent there."""
         words = [0] * len(self.words)
         for number, each in enumerate(self.conditions_of(destination)):
             answer = each.selector.evaluate({**headers, **each.headers})

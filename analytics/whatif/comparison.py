@@ -36,12 +36,12 @@ class ComparedTarget:
 
     @property
     def keeps(self) -> bool:
-        """Whether messages wait there."""
+        """Return whether messages wait there."""
         return Destination.parse(self.name).is_queue
 
     @property
     def state(self) -> str:
-        """Whether only one of the two brings it anything."""
+        """Return whether only one of the two brings it anything."""
         in_force, draft = self.in_force.messages.any(), self.draft.messages.any()
         return "new" if draft and not in_force else "lost" if in_force and not draft else ""
 
@@ -70,7 +70,7 @@ class WhatIfComparison:
 
     @cached_property
     def targets(self) -> list[ComparedTarget]:
-        """All targets, those that differ most first."""
+        """Return all targets, those that differ most first."""
         in_force, draft = self.in_force.targets(self.sharing), self.draft.targets(self.sharing)
         found = [self._target(name, in_force, draft) for name in dict.fromkeys((*in_force, *draft))]
         return sorted(found, key=lambda each: (-abs(each.difference), -int(each.in_force.messages.sum()), each.name))
@@ -126,7 +126,7 @@ class WhatIfComparison:
 
 
 def series_by_name(table: pa.Table, column: str, buckets: TimeBuckets) -> dict[str, np.ndarray]:
-    """The values of a column by destination, a number for each bucket."""
+    """Return the values of a column by destination, a number for each bucket."""
     found: dict[str, np.ndarray] = {}
     places = buckets.place(table["bucket"].to_numpy())
     rows: Iterable = zip(table["destination"].to_pylist(), places, table[column].to_pylist(), strict=True)

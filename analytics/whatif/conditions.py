@@ -40,7 +40,7 @@ class SelectorCondition:
 
     @property
     def selector(self) -> Selector:
-        """The selector, compiled."""
+        """Return the selector, compiled."""
         return compile_selector(self.text, self.strict)
 
     @property
@@ -61,7 +61,7 @@ class SelectorOracle:
     otherwise: Answer = None
     asked: dict[SelectorCondition, None] = field(default_factory=dict)
 
-    def told(self, answers: Answers, otherwise: Answer = None) -> None:
+    def set_answers(self, answers: Answers, otherwise: Answer = None) -> None:
         """Answer so from now on."""
         self.answers, self.otherwise, self.asked = answers, otherwise, {}
 
@@ -104,12 +104,12 @@ class ScriptedRouting:
     topology: RoutingTable
     oracle: SelectorOracle
 
-    def way(self, destination: Destination, answers: Answers) -> tuple[Route, list[RouteHop], str]:
+    def route(self, destination: Destination, answers: Answers) -> tuple[Route, list[RouteHop], str]:
         """The way of a message of which the selectors say this, see `examine`. Raises TooEntangled for a new condition.
 
         Nobody's turn changes by it, and nothing is remembered.
         """
-        self.oracle.told(answers)
+        self.oracle.set_answers(answers)
         found = trace_route({}, destination, self.topology)
         if unforeseen := next((each for each in self.oracle.asked if each not in answers), None):
             raise TooManyConditions(
@@ -118,7 +118,7 @@ class ScriptedRouting:
         return found
 
     def conditions(self, destination: Destination) -> tuple[SelectorCondition, ...]:
-        """All that may be asked of a message sent there.
+        """Return all that may be asked of a message sent there.
 
         A walk on which every selector says yes sees all ways but those that open where none of a composite's filters
         does (sendWhenNotMatched): those are walked with these filters saying no. What opens behind one of these places
@@ -133,7 +133,7 @@ class ScriptedRouting:
         while first or (others and budget):
             budget -= not first
             refusing = (first or others).popleft()
-            self.oracle.told(dict.fromkeys(refusing, False), otherwise=True)
+            self.oracle.set_answers(dict.fromkeys(refusing, False), otherwise=True)
             _, hops, problem = trace_route({}, destination, self.topology)
             if problem:
                 raise TooManyConditions(problem)

@@ -183,12 +183,12 @@ class WhatIfTally:
 
     @property
     def lost(self) -> list[int]:
-        """The classes whose messages reach nothing, the largest first."""
+        """Return the classes whose messages reach nothing, the largest first."""
         return self._classes(lambda way: way.is_lost(self.unheard) and not way.problem)
 
     @property
     def refused(self) -> list[int]:
-        """The classes whose messages the broker would refuse."""
+        """Return the classes whose messages the broker would refuse."""
         return self._classes(lambda way: bool(way.problem))
 
     def count(self, classes: Sequence[int]) -> int:

@@ -22,7 +22,7 @@ class TargetUse:
 
     @property
     def is_own(self) -> bool:
-        """Whether it is about what stays where it is."""
+        """Return whether it is about what stays where it is."""
         return self.at == self.target
 
     @staticmethod
@@ -47,8 +47,8 @@ class PredictedRoute:
 
 
 def predict_route(routing: ScriptedRouting, destination: Destination, answers: Answers) -> PredictedRoute:
-    """The way of messages to a destination of which the selectors say this. Raises TooEntangled."""
-    route, hops, problem = routing.way(destination, answers)
+    """Return the way of messages to a destination of which the selectors say this. Raises TooEntangled."""
+    route, hops, problem = routing.route(destination, answers)
     if problem:  # the broker refuses it whole
         return PredictedRoute((), (), (), is_stored=False, problem=problem)
     bindings = routing.topology.bindings

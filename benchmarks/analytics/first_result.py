@@ -79,7 +79,7 @@ def _count(archive: Path) -> None:
     """Make the rollups as the archiver does when events come: else it would, beside the first analysis."""
     for each in BrokerArchive.archives_in(archive):
         with closing(RollupStore(each.folder)) as rollups:
-            rollups.add(map(count_events, each.after(0)), position_of(each.commit.offset))
+            rollups.add(map(count_events, each.events_after(0)), position_of(each.commit.offset))
 
 
 def _cpu_seconds(running: psutil.Process) -> float:

@@ -37,7 +37,7 @@ def invalidate() -> None:
 
 
 def is_visible(firing: AlertFiring, sees: Callable[[Destination], bool]) -> bool:
-    """Whether somebody who sees these destinations may know of it; of a subscription: one of its topics."""
+    """Return whether somebody who sees these destinations may know of it; of a subscription: one of its topics."""
     if sees is everything or "://" not in firing.subject:
         return True
     about = firing.topics or [firing.subject]
@@ -45,7 +45,7 @@ def is_visible(firing: AlertFiring, sees: Callable[[Destination], bool]) -> bool
 
 
 def cells(user: AnyUser) -> dict[str, Any]:
-    """The live cells of the overview."""
+    """Return the live cells of the overview."""
     sees = visible(user)
     found = [each for each in firing_now() if is_visible(each, sees)]
     return {

@@ -34,7 +34,7 @@ def replay(
     step: int,
 ) -> list[AlertEpisode]:
     """When a rule would have fired over a past of what it is about, kept in steps of so many seconds; newest first."""
-    if rule.meaning.of_broker:
+    if rule.description.of_broker:
         read = OF_BROKER[rule.metric]
         found = list(_episodes(rule, BROKER, ((each.at, read(each)) for each in looked)))
     else:

@@ -35,11 +35,11 @@ def replay_rule(rule: AlertCondition) -> AlertReplay:
     """What the rule would have done. Raises BrokerError."""
     door = gateway()
     looked = charts_history.read_broker_points(door, COARSE)
-    if not rule.meaning.has_history:
-        return AlertReplay([], 0, 0, 0, len(looked), f"No history of the {rule.meaning.said}.")
-    if rule.meaning.is_per_part and rule.threshold >= 1:
-        return AlertReplay([], 0, 0, 0, len(looked), f"The history has only the total {rule.meaning.said}.")
-    if rule.meaning.of_broker:
+    if not rule.description.has_history:
+        return AlertReplay([], 0, 0, 0, len(looked), f"No history of the {rule.description.phrase}.")
+    if rule.description.is_per_part and rule.threshold >= 1:
+        return AlertReplay([], 0, 0, 0, len(looked), f"The history has only the total {rule.description.phrase}.")
+    if rule.description.of_broker:
         told = [each for each in looked if OF_BROKER[rule.metric](each) is not None]
         episodes = replay(rule, {}, told, COARSE.step)
         return AlertReplay(episodes[:MAX_SHOWN], len(episodes), 0, 0, len(told))
@@ -65,7 +65,7 @@ def _concerned(rule: AlertCondition, door: Gateway) -> list[Destination]:
     """What it is about and has a history, what moved last first."""
     moved = door.run(door.admin.rings.last_points())
     known = list(map(Destination.parse, sorted(moved, key=moved.__getitem__, reverse=True)))
-    if rule.meaning.of_subscriptions:
+    if rule.description.of_subscriptions:
         logs = [each for each in known if each.kind is DestinationKind.SUBSCRIPTION]
         named = door.run(door.admin.peers.named(logs))
         return [each for each in logs if each in named and rule.covers_subscription(named[each])]

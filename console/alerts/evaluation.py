@@ -59,7 +59,7 @@ def evaluate(picture: BrokerSnapshot, now: float) -> None:
 
 
 def rule_of(row: AlertRule) -> AlertCondition:
-    """The rule that a row describes."""
+    """Return the rule that a row describes."""
     return AlertCondition(AlertMetric(row.metric), row.threshold, row.pattern, row.below, row.hold)
 
 
@@ -135,7 +135,7 @@ def first_times(queues: list[Destination]) -> dict[Destination, int]:
 
 
 def recent_points(queues: list[Destination]) -> dict[Destination, list[DestinationPoint]]:
-    """The last minutes of each."""
+    """Return the last minutes of each."""
     if not queues:
         return {}
     kept = gateway().run(gateway().admin.rings.read(FINE, list(map(str, queues)), LATELY))

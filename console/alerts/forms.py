@@ -56,7 +56,7 @@ class RuleForm(forms.ModelForm):
         return ", ".join(addresses)
 
     def clean_webhook(self) -> str:
-        """A web address that something may be sent to."""
+        """Return a web address that something may be sent to."""
         url = self.cleaned_data["webhook"].strip()
         if url:
             try:
@@ -82,7 +82,7 @@ class RuleForm(forms.ModelForm):
         return said
 
     def rule(self) -> AlertCondition | None:
-        """The rule alone, to try it; None while it makes no sense."""
+        """Return the rule alone, to try it; None while it makes no sense."""
         self.is_valid()
         if any(name in self.errors for name in _OF_RULE):
             return None

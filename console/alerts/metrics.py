@@ -62,23 +62,23 @@ class MetricDescription:
     has_history: bool = True  #: whether the history holds it, so that a rule can be tried on the past
 
     @property
-    def said(self) -> str:
+    def phrase(self) -> str:
         """What it is called within a sentence."""
         return self.noun or self.label.lower()
 
     @property
     def of_broker(self) -> bool:
-        """Whether it is of the whole broker, so that a pattern means nothing."""
+        """Return whether it is of the whole broker, so that a pattern means nothing."""
         return self.group == WHOLE
 
     @property
     def is_per_part(self) -> bool:
-        """Whether it fires for each part of the broker by itself, as a fact."""
+        """Return whether it fires for each part of the broker by itself, as a fact."""
         return bool(self.fact)
 
     @property
     def of_subscriptions(self) -> bool:
-        """Whether it is of named subscriptions; its pattern is that of their topics."""
+        """Return whether it is of named subscriptions; its pattern is that of their topics."""
         return self.group == SUBSCRIPTIONS
 
 

@@ -47,7 +47,7 @@ class NotificationItem:
 
 
 def cells(user: AnyUser, setting: UserSetting | None = None) -> dict[str, Any]:
-    """The live cells of the bell. It counts what fires, what waits, and what ended since its user last looked.
+    """Return the live cells of the bell. It counts what fires, what waits, and what ended since its user last looked.
 
     When they did is in their `setting`, for who has read it already.
     """

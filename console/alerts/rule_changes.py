@@ -25,7 +25,7 @@ SILENCES = {"1": "1 hour", "8": "8 hours", "24": "1 day", "168": "1 week"}
 
 
 def visible_rules(request: HttpRequest) -> list[AlertRule]:
-    """The rules that the user may know of, by name: those about some of what they see."""
+    """Return the rules that the user may know of, by name: those about some of what they see."""
     knows = pattern_filter(request.user)
     return [row for row in AlertRule.objects.all() if any(map(knows, rule_of(row).places))]
 
@@ -40,7 +40,7 @@ def get_editable_rule(request: HttpRequest, rule_id: int) -> AlertRule:
 
 
 def may_change(request: HttpRequest, rule: AlertCondition) -> bool:
-    """Whether the user may have alerts on all that the rule is about."""
+    """Return whether the user may have alerts on all that the rule is about."""
     return all(has_permission(request.user, Verb.ALERT, place) for place in rule.places)
 
 
@@ -87,7 +87,7 @@ def send_test(request: HttpRequest, row: AlertRule) -> list[TestDeliveryResult]:
 
 
 def _audit_fields(row: AlertRule) -> dict[str, Any]:
-    """A rule in the audit trail; its secret stays one."""
+    """Return a rule in the audit trail; its secret stays one."""
     told = {
         "mail": row.mail,
         "webhook": row.webhook and webhook.without_secrets(row.webhook),

@@ -32,7 +32,7 @@ class AlertCondition:
     hold: int = 0  #: seconds it must be broken until it fires
 
     @property
-    def meaning(self) -> MetricDescription:
+    def description(self) -> MetricDescription:
         """What its metric is."""
         return DESCRIPTIONS[self.metric]
 
@@ -40,38 +40,38 @@ class AlertCondition:
     def is_about(self) -> Callable[[Destination], bool]:
         """A predicate that says whether a destination is one of its."""
         scope = Scope.parse(self.pattern)
-        kinds = [each for each in self.meaning.kinds if scope.kind in (None, each)]
+        kinds = [each for each in self.description.kinds if scope.kind in (None, each)]
         return lambda destination: destination.kind in kinds and matches(scope.pattern, destination.name)
 
     def covers_subscription(self, subscription: SubscriptionIdentity) -> bool:
-        """Whether a durable subscription is one of its: of a topic that the pattern names, or some of it."""
+        """Return whether a durable subscription is one of its: of a topic that the pattern names, or some of it."""
         pattern = Scope.parse(self.pattern).pattern
         return subscription.durable and any(overlap(pattern, each.physical.name) for each in subscription.topics)
 
     @property
     def places(self) -> tuple[Destination, ...]:
         """The patterns it is about; of the whole broker: everything."""
-        return (Scope(ANY_REST) if self.meaning.of_broker else Scope.parse(self.pattern)).destinations
+        return (Scope(ANY_REST) if self.description.of_broker else Scope.parse(self.pattern)).destinations
 
     def is_broken(self, value: float) -> bool:
-        """Whether this number is one to be told of."""
+        """Return whether this number is one to be told of."""
         return value < self.threshold if self.below else value > self.threshold
 
     @property
     def _which(self) -> str:
-        if self.meaning.of_subscriptions:
+        if self.description.of_subscriptions:
             every = "durable subscription"
             return f"any {every}" if self.pattern == ANY_REST else f"any {every} to {self.pattern}"
-        every = "queue" if self.meaning.kinds == (DestinationKind.QUEUE,) else "queue or topic"
+        every = "queue" if self.description.kinds == (DestinationKind.QUEUE,) else "queue or topic"
         return f"any {every}" if self.pattern == ANY_REST else self.pattern
 
     def __str__(self) -> str:
         """Describe the condition: `depth of orders.> above 100 messages for 5 min`."""
-        meaning = self.meaning
-        of = "" if meaning.of_broker else f" of {self._which}"
+        description = self.description
+        of = "" if description.of_broker else f" of {self._which}"
         sense = "below" if self.below else "above"
         held = f" for {number_format.format_duration(self.hold)}" if self.hold else ""
-        return f"{meaning.said}{of} {sense} {amount(self.metric, self.threshold)}{held}"
+        return f"{description.phrase}{of} {sense} {amount(self.metric, self.threshold)}{held}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class RuleEvaluation:
 
 def evaluate_rule(rule: AlertCondition, readings: MetricReadings) -> RuleEvaluation:
     """Destinations in native form, or parts of the broker, as they are to a rule now."""
-    numbers = of_broker(rule.metric, readings.picture) if rule.meaning.of_broker else _numbers(rule, readings)
+    numbers = of_broker(rule.metric, readings.picture) if rule.description.of_broker else _numbers(rule, readings)
     unseen = frozenset[str]()
     if rule.metric in COUNTED_LATELY and not readings.watched:  # there may have been more: only what is enough is known
         unseen = frozenset(subject for subject, value in numbers.items() if rule.is_broken(value) == rule.below)
@@ -109,10 +109,10 @@ def _numbers(rule: AlertCondition, readings: MetricReadings) -> dict[str, float]
 def subjects_of(
     rule: AlertCondition, picture: BrokerSnapshot, named: Mapping[Destination, SubscriptionIdentity] | None = None
 ) -> list[DestinationStats]:
-    """The destinations, or the logs of `named` subscriptions, that a rule is about."""
-    if rule.meaning.of_broker:
+    """Return the destinations, or the logs of `named` subscriptions, that a rule is about."""
+    if rule.description.of_broker:
         return []
-    if rule.meaning.of_subscriptions:
+    if rule.description.of_subscriptions:
         logs = [log for log, each in (named or {}).items() if rule.covers_subscription(each)]
         return [picture.subscriptions[log] for log in logs if log in picture.subscriptions]
     is_about = rule.is_about
@@ -121,12 +121,12 @@ def subjects_of(
 
 def sentence(rule: AlertCondition, subject: str, value: float) -> str:
     """Format the alert text: `orders: depth is 1,204 messages, above 1,000`."""
-    if rule.meaning.fact:
-        return f"{subject} {rule.meaning.fact}"
+    if rule.description.fact:
+        return f"{subject} {rule.description.fact}"
     sense, limit = "below" if rule.below else "above", amount(rule.metric, rule.threshold)
-    if rule.meaning.unit in COUNTED:
+    if rule.description.unit in COUNTED:
         limit = limit.partition(" ")[0]
-    return f"{short_name(subject)}: {rule.meaning.said} is {amount(rule.metric, value)}, {sense} {limit}"
+    return f"{short_name(subject)}: {rule.description.phrase} is {amount(rule.metric, value)}, {sense} {limit}"
 
 
 @dataclass(frozen=True, slots=True)

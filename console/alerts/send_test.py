@@ -33,7 +33,7 @@ class TestDeliveryResult:
 
     @property
     def sent(self) -> bool:
-        """Whether it was taken: by the mail server, or by the program behind the webhook."""
+        """Return whether it was taken: by the mail server, or by the program behind the webhook."""
         return not self.reason
 
     @property

@@ -38,7 +38,7 @@ class Plot:
 
     @property
     def words(self) -> str:
-        """The chart in a sentence or two."""
+        """Return the chart in a sentence or two."""
         return describe_chart(self.figure)
 
 
@@ -103,7 +103,7 @@ def _unit(figure: Mapping[str, Any], axis: str) -> str:
 
 
 def _values(trace: Mapping[str, Any]) -> list[float]:
-    """The numbers of a trace: along x for lying bars, else along y."""
+    """Return the numbers of a trace: along x for lying bars, else along y."""
     found = trace.get("x" if trace.get("orientation") == "h" else "y") or ()
     return [each for each in found if isinstance(each, int | float)]
 

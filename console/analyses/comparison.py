@@ -85,7 +85,7 @@ def comparable_columns(table: Mapping[str, Any]) -> tuple[list[Mapping[str, str]
 def compare(
     table: Mapping[str, Any], before: Iterable[tuple[Any, ...]], after: Iterable[tuple[Any, ...]]
 ) -> ResultComparison | None:
-    """A table with its rows before and after: the values of its keys, then those of its numbers."""
+    """Return a table with its rows before and after: the values of its keys, then those of its numbers."""
     if (columns := comparable_columns(table)) is None:
         return None
     keys, numbers = columns

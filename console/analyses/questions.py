@@ -25,7 +25,7 @@ MAX_CHECKED = 1_000
 
 
 def catalogue() -> list[AnalysisDefinition]:
-    """All analyses that can be asked by themselves."""
+    """Return all analyses that can be asked by themselves."""
     return [each for each in ANALYSES.values() if each.group]
 
 
@@ -44,7 +44,7 @@ def choice_for(analysis: AnalysisDefinition, seconds: float) -> str:
 
 
 def with_routing(request: Mapping[str, Any]) -> dict[str, Any]:
-    """The request with the definitions in force now, where the analysis asks for them and the broker answers."""
+    """Return the request with the definitions in force now, where the analysis asks for them and the broker answers."""
     analysis = ANALYSES.get(request["kind"])
     if analysis is None or not analysis.reads_routing:
         return dict(request)
@@ -65,7 +65,7 @@ def scope_of(kind: str, parameters: Mapping[str, Any]) -> tuple[Destination, ...
 
 
 def is_readable(run: AnalysisRun, sees: Sees) -> bool:
-    """Whether somebody may know of a run: they see all that it is about."""
+    """Return whether somebody may know of a run: they see all that it is about."""
     return sees is everything or all(map(sees, scope_of(run.kind, run.request)))
 
 
@@ -77,14 +77,14 @@ def readable_runs(found: QuerySet[AnalysisRun], sees: Sees) -> QuerySet[Analysis
 
 
 def previous_run(run: AnalysisRun, sees: Sees) -> AnalysisRun | None:
-    """The latest finished run of the same question before this one, or else of the same analysis."""
+    """Return the latest finished run of the same question before this one, or else of the same analysis."""
     done = AnalysisRun.objects.filter(kind=run.kind, state=AnalysisRun.State.DONE, created__lt=run.created)
     done = readable_runs(done, sees)
     return done.filter(request=run.request).first() or done.first()
 
 
 def get_run_or_404(request: HttpRequest, run_id: str) -> AnalysisRun:
-    """The run, for somebody who sees all that it is about. Raises Http404, PermissionDenied."""
+    """Return the run, for somebody who sees all that it is about. Raises Http404, PermissionDenied."""
     run = get_object_or_404(AnalysisRun, id=run_id)
     for place in scope_of(run.kind, run.request):
         require(request, Verb.SEE, place)
@@ -92,7 +92,7 @@ def get_run_or_404(request: HttpRequest, run_id: str) -> AnalysisRun:
 
 
 def rerun_query(run: AnalysisRun) -> str:
-    """The query by which forms ask the question of a run again; "" where no form does."""
+    """Return the query by which forms ask the question of a run again; "" where no form does."""
     analysis = ANALYSES.get(run.kind)
     if analysis is None or not analysis.group:
         return ""
@@ -101,7 +101,7 @@ def rerun_query(run: AnalysisRun) -> str:
 
 
 def describe_parameters(kind: str, parameters: Mapping[str, Any]) -> str:
-    """The parameters as a person would say them: `last hour`. Definitions that are judged are no words."""
+    """Return the parameters as a person would say them: `last hour`. Definitions that are judged are no words."""
     parameters = {name: value for name, value in parameters.items() if isinstance(value, str)}
     if kind not in ANALYSES:
         return ", ".join(parameters.values())

@@ -65,7 +65,7 @@ class ResultPage:
 
 
 def result_pages(result: Mapping[str, Any], folder: Path, query: Mapping[str, str]) -> list[ResultPage]:
-    """The tables of a result, at the pages and in the orders of the URL's query."""
+    """Return the tables of a result, at the pages and in the orders of the URL's query."""
     return [_page(result, table, number, folder, query) for number, table in enumerate(result["tables"])]
 
 
@@ -125,7 +125,7 @@ def _cell(value: Any, column: Mapping[str, str], window: Mapping[str, int]) -> R
 
 
 def link_to(about: str, name: str, window: Mapping[str, int]) -> str:
-    """The live page of what a text names, at the same window; "" where there is none."""
+    """Return the live page of what a text names, at the same window; "" where there is none."""
     match about:
         case "destination":
             return _destination(name, window)
@@ -142,7 +142,7 @@ def _destination(name: str, window: Mapping[str, int]) -> str:
 
 
 def destination_url(name: str) -> str:
-    """The live page of a destination in native form; "" where there is none."""
+    """Return the live page of a destination in native form; "" where there is none."""
     try:
         found = Destination.parse(name)
     except InvalidDestination:
@@ -153,6 +153,6 @@ def destination_url(name: str) -> str:
 
 
 def window_query(window: Mapping[str, int]) -> str:
-    """The query by which pages show the window of a result."""
+    """Return the query by which pages show the window of a result."""
     since, until = window["since_us"] // 1_000_000, -(-window["until_us"] // 1_000_000)
     return "?" + urlencode({"from": since, "to": until})

@@ -47,7 +47,7 @@ class RunQuery:
 
     @staticmethod
     def read(data: QueryDict) -> RunQuery:
-        """The query a browser asks with."""
+        """Return the query a browser asks with."""
         said = {each.name: data.get(each.name, "").strip() or each.default for each in fields(RunQuery)}
         query = RunQuery(**said)
         return replace(
@@ -57,7 +57,7 @@ class RunQuery:
         )
 
     def url(self, **changes: str) -> str:
-        """The query string with changes; a page is kept only when it is named."""
+        """Return the query string with changes; a page is kept only when it is named."""
         changed = replace(self, **{"page": "1", **changes})
         pairs = [(each.name, getattr(changed, each.name)) for each in fields(changed)]
         usual = {each.name: each.default for each in fields(RunQuery)}
@@ -65,11 +65,11 @@ class RunQuery:
 
     @property
     def narrowed(self) -> bool:
-        """Whether something is left out."""
+        """Return whether a filter is set."""
         return bool(self.show or self.kind or self.q)
 
     def runs(self) -> QuerySet[AnalysisRun]:
-        """All that it finds, in order."""
+        """Return all that it finds, in order."""
         found = AnalysisRun.objects.filter(CHIPS[self.show][1])
         if self.kind:
             found = found.filter(kind=self.kind)
@@ -84,7 +84,7 @@ class RunQuery:
         return found.order_by(order, "-created")
 
     def shown(self, sees: Sees = everything) -> Page:
-        """The page asked for, of what somebody may know of."""
+        """Return the page asked for, of what somebody may know of."""
         return Paginator(readable_runs(self.runs(), sees), PAGE_SIZE).get_page(self.page)
 
     @property

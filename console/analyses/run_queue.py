@@ -17,7 +17,7 @@ from console.analyses.models import AnalysisRun
 
 
 def choose_next(open_runs: Iterable[AnalysisRun], in_all: int, of_one: int) -> list[AnalysisRun]:
-    """Those of the runs that are not over, the oldest first, whose turn it is. Pure."""
+    """Choose the runs to start next, the oldest first. Pure."""
     open_runs = list(open_runs)
     busy = Counter(run.person for run in open_runs if run.sent)
     chosen = []
@@ -44,7 +44,7 @@ def waiting_ids() -> list[str]:
 
 
 def queue_position(run_id: str, line: list[str]) -> str:
-    """Where a run waits, in words."""
+    """Describe the position of a queued run."""
     if run_id not in line:
         return "Waiting for a worker"
     number = line.index(run_id) + 1

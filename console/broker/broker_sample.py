@@ -17,7 +17,7 @@ _DOWN = (BridgeConnectionState.WAITING, BridgeConnectionState.GAVE_UP, BridgeCon
 
 
 def broker_point(picture: BrokerSnapshot, at: int, points: Mapping[Destination, DestinationPoint]) -> BrokerPoint:
-    """The broker at the end of a step in which these moved."""
+    """Return the broker at the end of a step in which these moved."""
     of_queues = [point for destination, point in points.items() if destination.kind is DestinationKind.QUEUE]
     nodes, stores = picture.nodes, [node.store for node in picture.nodes]
 
@@ -47,7 +47,7 @@ def broker_point(picture: BrokerSnapshot, at: int, points: Mapping[Destination, 
 
 
 def watched_disk(node: NodeStatus) -> DiskSpace | None:
-    """The disk of a node's store; None where the node does not watch it."""
+    """Return the disk of a node's store; None where the node does not watch it."""
     disk = DiskSpace.from_json(node.store.get("disk", {}))
     return disk if disk.total else None
 
@@ -58,7 +58,7 @@ def _share_used(disk: DiskSpace) -> int:
 
 
 def _fullest(rooms: Iterable[tuple[Mapping[str, Any], str, str]]) -> int:
-    """The greatest share in thousandths: of what is used, by its name, in a limit, by its name."""
+    """Return the greatest share in thousandths: of what is used, by its name, in a limit, by its name."""
     return max((1000 * room.get(used, 0) // room[limit] for room, used, limit in rooms if room.get(limit)), default=0)
 
 
@@ -75,5 +75,5 @@ def _links(nodes: Iterable[NodeStatus]) -> Iterator[tuple[str, int]]:
 
 
 def unreachable_brokers(picture: BrokerSnapshot) -> list[str]:
-    """The other brokers of the cluster that cannot be reached."""
+    """Return the other brokers of the cluster that cannot be reached."""
     return [each.name for each in picture.cluster.missing] if picture.cluster else []

@@ -59,7 +59,7 @@ class Gateway:
         return BrokerAdmin(redis_url, broker)
 
     def run(self, call: Coroutine[Any, Any, Any], patience: float = PATIENCE) -> Any:
-        """The result of the coroutine, run on the gateway's loop."""
+        """Return the result of the coroutine, run on the gateway's loop."""
         return asyncio.run_coroutine_threadsafe(self._timed(call, patience), self.loop).result()
 
     @staticmethod
@@ -86,7 +86,7 @@ class Gateway:
     # -- the verbs of BrokerAdmin, without waiting words
 
     def nodes(self) -> list[NodeStatus]:
-        """The live nodes."""
+        """Return the live nodes of the broker."""
         return self.run(self.admin.nodes())
 
     def browse(
@@ -98,15 +98,15 @@ class Gateway:
     def browse_back(
         self, destination: Destination, before: int, limit: int, selector: str | None, scan: int = SCAN
     ) -> BrowsePage:
-        """The last messages with seq < before; see BrokerAdmin.browse_back."""
+        """Return the last messages with seq < before; see BrokerAdmin.browse_back."""
         return self.run(self.admin.browse_back(destination, before, limit, selector, scan, LOOK))
 
     def count(self, destination: Destination, selector: str | None, seen: BrowsePage | None = None) -> MatchCount:
-        """How many messages match; see BrokerAdmin.count. Of a page `seen`, from the first on, it goes on."""
+        """Count matching messages; see BrokerAdmin.count. Continues after a page `seen`."""
         return self._counted(self.admin.count, 0, destination, selector, seen)
 
     def count_back(self, destination: Destination, selector: str | None, seen: BrowsePage | None = None) -> MatchCount:
-        """The same from the end back; `seen` is the page of the newest."""
+        """Return the same from the end back; `seen` is the page of the newest."""
         return self._counted(self.admin.count_back, END_OF_LOG, destination, selector, seen)
 
     def _counted(
@@ -121,15 +121,15 @@ class Gateway:
         return rest.after(len(seen.messages), seen.scanned)
 
     def place_at(self, queue: Destination, time_ms: int) -> int:
-        """Where messages of a moment begin; see BrokerAdmin.place_at."""
+        """Find the first message at a time; see BrokerAdmin.place_at."""
         return self.run(self.admin.place_at(queue, time_ms))
 
     def last(self, queue: Destination) -> int:
-        """The number of a queue's newest message, or 0."""
+        """Return the number of a queue's newest message, or 0."""
         return self.run(self.admin.last(queue))
 
     def depth(self, queue: Destination) -> int:
-        """Messages in a queue."""
+        """Return the number of messages in a queue."""
         return self.run(self.admin.depth(queue))
 
     def step(
@@ -153,11 +153,11 @@ class Gateway:
         return self.run(self.admin.send(message, count, actor), LONG_PATIENCE)
 
     def routes(self, messages: Sequence[tuple[Destination, dict[str, str]]]) -> list[dict[str, Any]]:
-        """Where messages would come now; see BrokerAdmin.routes."""
+        """Preview the routes of messages; see BrokerAdmin.routes."""
         return self.run(self.admin.routes(messages))
 
     def groups(self, queue: Destination) -> list[list[str]]:
-        """The message groups of a queue; see BrokerAdmin.groups."""
+        """Return the message groups of a queue; see BrokerAdmin.groups."""
         return self.run(self.admin.groups(queue))
 
     def forget_groups(self, queue: Destination, group: str | None) -> int:
@@ -169,7 +169,7 @@ class Gateway:
         return self.run(self.admin.waiting(skip=skip, limit=limit))
 
     def waiting_as(self, job: str) -> ScheduledMessage | None:
-        """The message that waits as this job, or None."""
+        """Return the message that waits as this job, or None."""
         return self.run(self.admin.waiting_as(job))
 
     def forget_waiting(self, job: str) -> None:
@@ -177,7 +177,7 @@ class Gateway:
         self.run(self.admin.forget_waiting(job))
 
     def message(self, destination: Destination, seq: int) -> BrowsePage:
-        """The one message at seq, or none."""
+        """Return the one message at seq, or none."""
         return self.run(self.admin.message(destination, seq))
 
     def purge(self, destination: Destination) -> int:
@@ -189,7 +189,7 @@ class Gateway:
         self.run(self.admin.pause(queue, paused))
 
     def selectors_of(self, queue: Destination) -> dict[str, int]:
-        """What is remembered of a queue's former consumers; see BrokerAdmin.selectors."""
+        """Return remembered selectors of a queue's consumers; see BrokerAdmin.selectors."""
         return self.run(self.admin.selectors_of(queue))
 
     def forget_selectors(self, queue: Destination, selector: str) -> bool:
@@ -205,7 +205,7 @@ class Gateway:
         return self.run(self.admin.delete(destination), LONG_PATIENCE)
 
     def definitions(self, version: int | None = None) -> Definitions:
-        """The definitions in force, or as they stood at `version`."""
+        """Return the definitions in force, or as they stood at `version`."""
         return self.run(self.admin.definitions(version))
 
     @staticmethod
@@ -216,11 +216,11 @@ class Gateway:
     def explain(
         self, destination: Destination, headers: Mapping[str, str], body: str, definitions: Definitions | None = None
     ) -> dict[str, Any]:
-        """Where a message would go and why; see BrokerAdmin.explain."""
+        """Explain the route of a message; see BrokerAdmin.explain."""
         return self.run(self.admin.explain(destination, headers, body, definitions))
 
     def circumstances(self, definitions: Definitions | None = None) -> RoutingContext:
-        """What ways depend on beside definitions; see BrokerAdmin.circumstances."""
+        """Return the routing context; see BrokerAdmin.circumstances."""
         return self.run(self.admin.circumstances(definitions))
 
     def define(self, definitions: Definitions, author: str, comment: str) -> Definitions:

@@ -37,17 +37,17 @@ class BrokerMirror:
         self._tasks = door.run(self._start())
 
     def current(self) -> BrokerSnapshot:
-        """The picture; right after the start of the process, waits a moment for the first one."""
+        """Return the picture; right after the start of the process, waits a moment for the first one."""
         self._first_answer.wait(timeout=2 * TICK)
         return self.picture
 
-    def find(self, destination: Destination) -> BrokerSnapshot:
+    def refresh_destination(self, destination: Destination) -> BrokerSnapshot:
         """The picture after the broker was asked for one destination, which may be newer than what its nodes have
         published. Raises BrokerError."""
-        self._door.run(self._find(destination))
+        self._door.run(self._refresh_destination(destination))
         return self.picture
 
-    def settle(self, condition: Callable[[BrokerSnapshot], bool], patience: float = 2.5) -> None:
+    def wait_until(self, condition: Callable[[BrokerSnapshot], bool], patience: float = 2.5) -> None:
         """Wait a moment until the picture shows what was just done: nodes tell their numbers once a second."""
         deadline = time.monotonic() + patience
         while not condition(self.picture) and time.monotonic() < deadline:
@@ -59,7 +59,7 @@ class BrokerMirror:
         return lambda: self._listeners.discard(listener)
 
     def close(self) -> None:
-        """Stop following."""
+        """Stop following the broker."""
         for task in self._tasks:
             self._door.loop.call_soon_threadsafe(task.cancel)
 
@@ -94,7 +94,7 @@ class BrokerMirror:
         version, everything, _ = await self._door.admin.stats()
         self._show(initial_snapshot(time.time(), version, everything, self.picture))
 
-    async def _find(self, destination: Destination) -> None:
+    async def _refresh_destination(self, destination: Destination) -> None:
         """Add it as it is now; again when a snapshot came meanwhile, as that may say that it was deleted."""
         version = -1
         while destination not in self.picture.stats and version != self.picture.version:

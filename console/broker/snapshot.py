@@ -36,7 +36,7 @@ class CounterSample(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """Messages a second."""
+    """Rates in messages per second."""
 
     enqueue: float = 0.0
     dequeue: float = 0.0
@@ -92,12 +92,12 @@ class BrokerSnapshot:
 
     @property
     def cluster(self) -> ClusterStatus | None:
-        """The cluster of the broker, in brief; None: it is in none, or no node says."""
+        """Return the cluster of the broker, in brief; None: it is in none, or no node says."""
         told = next((each.cluster for each in self.nodes if each.cluster), None)
         return ClusterStatus.from_json(told) if told else None
 
     def of_kind(self, kind: DestinationKind) -> list[DestinationStats]:
-        """All queues, or all topics."""
+        """Return all queues, or all topics."""
         return [stats for destination, stats in self.stats.items() if destination.kind is kind]
 
     def rates(self, destination: Destination) -> Rates:
@@ -109,7 +109,7 @@ class BrokerSnapshot:
 def apply_changes(
     old: BrokerSnapshot, now: float, version: int, changed: Iterable[DestinationStats], deleted: Iterable[Destination]
 ) -> BrokerSnapshot:
-    """The picture after the broker reported these changes."""
+    """Return the picture after the broker reported these changes."""
     stats, tracks, subscriptions = dict(old.stats), dict(old.tracks), dict(old.subscriptions)
     for each in changed:
         if each.destination.kind is DestinationKind.SUBSCRIPTION:
@@ -128,7 +128,7 @@ def apply_changes(
 def initial_snapshot(
     now: float, version: int, everything: Iterable[DestinationStats], old: BrokerSnapshot
 ) -> BrokerSnapshot:
-    """The picture after a complete reading: numbers anew, the past kept."""
+    """Return the picture after a complete reading: numbers anew, the past kept."""
     everything = list(everything)
     stats = {each.destination: each for each in everything if each.destination.kind in NAMED_KINDS}
     subscriptions = {
@@ -139,7 +139,7 @@ def initial_snapshot(
 
 
 def apply_tick(old: BrokerSnapshot, now: float, nodes: Iterable[NodeStatus], routing: int = 0) -> BrokerSnapshot:
-    """The picture a second later: totals summed, standstill noticed, the past moved on."""
+    """Return the picture a second later: totals summed, standstill noticed, the past moved on."""
     tracks = {each: track for each, track in old.tracks.items() if now - track[-1].at < WINDOW}
     moved = _summed(replace(old, at=now, tracks=tracks, nodes=tuple(nodes), routing=routing, trouble=""))
     totals = moved.totals
@@ -171,7 +171,7 @@ def visible_snapshot(picture: BrokerSnapshot, sees: Sees) -> BrokerSnapshot:
 
 
 def mark_stale(old: BrokerSnapshot, trouble: str) -> BrokerSnapshot:
-    """The same numbers, now stale, and why."""
+    """Return the same numbers, now stale, and why."""
     return replace(old, trouble=trouble)
 
 

@@ -20,7 +20,7 @@ def get_stats(destination: Destination) -> tuple[BrokerSnapshot, DestinationStat
     """
     picture = mirror().current()
     if destination not in picture.stats:
-        picture = mirror().find(destination)
+        picture = mirror().refresh_destination(destination)
     if destination not in picture.stats:
         raise Http404(f"{str(destination.kind).capitalize()} {destination.name} not found. It may have been deleted.")
     return picture, picture.stats[destination]
@@ -33,7 +33,7 @@ def create(request: HttpRequest, kind: DestinationKind, name: str) -> tuple[Dest
     with trail.recording(request, "create", destination) as change:
         is_new = gateway().create(destination)
         change.after = {"new": is_new}
-    mirror().find(destination)
+    mirror().refresh_destination(destination)
     return destination, is_new
 
 
@@ -44,7 +44,7 @@ def delete(request: HttpRequest, destination: Destination) -> int:
     with trail.recording(request, "delete", destination, before={"QueueSize": stats.QueueSize}) as change:
         count = gateway().delete(destination)
         change.after = {"removed": count}
-    mirror().settle(lambda picture: destination not in picture.stats)
+    mirror().wait_until(lambda picture: destination not in picture.stats)
     return count
 
 
@@ -64,7 +64,7 @@ def pause(request: HttpRequest, queue: Destination, paused: bool) -> None:
     get_stats(queue)
     with trail.recording(request, "pause" if paused else "resume", queue):
         gateway().pause(queue, paused)
-    mirror().settle(lambda picture: queue in picture.stats and picture.stats[queue].Paused == paused)
+    mirror().wait_until(lambda picture: queue in picture.stats and picture.stats[queue].Paused == paused)
 
 
 def delete_selector(request: HttpRequest, queue: Destination, selector: str) -> bool:

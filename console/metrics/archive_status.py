@@ -28,12 +28,12 @@ class ArchiveStatus:
 
     @property
     def is_late(self) -> bool:
-        """Whether much is not archived yet: the store keeps only the newest batches meanwhile."""
+        """Return whether much is not archived yet: the store keeps only the newest batches meanwhile."""
         return self.as_of is not None and time.time() - self.as_of.timestamp() > LATE_SECONDS
 
 
 def archive_status() -> ArchiveStatus:
-    """As it stands now."""
+    """Read the status of the archive."""
     archive = BrokerArchive(settings.SLUICE.archive, settings.SLUICE.broker_name)
     commit, fresh_until_us = archive.commit, archive.fresh_until_us
     as_of = None if fresh_until_us is None else datetime.fromtimestamp(fresh_until_us / 1e6, UTC)

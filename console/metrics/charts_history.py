@@ -48,7 +48,7 @@ class ChartWindow:
 
     @staticmethod
     def read(query: Mapping[str, str], now: float) -> ChartWindow:
-        """The window in a URL; what makes no sense there falls back to the default."""
+        """Return the window in a URL; what makes no sense there falls back to the default."""
         start, end = (_moment(query.get(name, "")) for name in ("from", "to"))
         oldest = int(now) - KEPT[HOUR]
         if start is not None and end is not None and oldest <= start and start + SHORTEST <= end <= now + FINE.step:
@@ -60,21 +60,21 @@ class ChartWindow:
 
     @property
     def is_rolled_up(self) -> bool:
-        """Whether it reaches further back than the store's history, so that rollups tell of it."""
+        """Return whether it reaches further back than the store's history, so that rollups tell of it."""
         return self.resolution not in (FINE, COARSE)
 
     def rolled_up(self, now: float) -> ChartWindow:
-        """The same time as rollups tell of it: of what has no history in the store any more."""
+        """Return the same time as rollups tell of it: of what has no history in the store any more."""
         return replace(self, resolution=_rollups(self.start, self.end, now))
 
     @property
     def is_live(self) -> bool:
-        """Whether it moves on with time."""
+        """Return whether the range ends now."""
         return bool(self.name)
 
     @property
     def seconds(self) -> int:
-        """How long it is."""
+        """Return the length in seconds."""
         return self.end - self.start
 
     @property
@@ -86,12 +86,12 @@ class ChartWindow:
 
     @property
     def carried(self) -> str:
-        """The same beside other parameters: what somebody looks at goes along from page to page."""
+        """Return the same beside other parameters: what somebody looks at goes along from page to page."""
         return self.query.removeprefix("?")
 
     @property
     def start_text(self) -> str:
-        """When it begins, as the pages of messages want it: to the second, whatever their zone."""
+        """Return the start as pages of messages read it, in UTC."""
         return f"{datetime.fromtimestamp(self.start, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
@@ -115,7 +115,7 @@ Mark = list[float | None]  #: milliseconds, pending, messages a second in and ou
 
 
 def broker_marks(kept: Iterable[BrokerPoint], window: ChartWindow) -> list[Mark]:
-    """The broker's points as a chart's. A step without a point is a gap, which the chart leaves open."""
+    """Return the broker's points as a chart's. A step without a point is a gap, which the chart leaves open."""
     step = window.resolution.step
     return [
         [each.at * 1000, each.pending, round(each.arrived / step, 2), round(each.left / step, 2)]
@@ -127,7 +127,7 @@ def broker_marks(kept: Iterable[BrokerPoint], window: ChartWindow) -> list[Mark]
 def destination_marks(
     kept: Sequence[DestinationPoint], looked: Sequence[BrokerPoint], window: ChartWindow, pending: int | None
 ) -> list[Mark]:
-    """A destination's points as a chart's: it stood still where it has none, as long as somebody looked.
+    """Return a destination's points as a chart's: it stood still where it has none, as long as somebody looked.
 
     `pending`: what it holds now; None when it is gone.
     """
@@ -147,7 +147,7 @@ def destination_marks(
 
 
 def _level_before(first: DestinationPoint | None, before: DestinationPoint | None, pending: int | None) -> int:
-    """What was pending before the first point of a window."""
+    """Return the depth before the first point of a time range."""
     if before is not None:
         return before.pending
     if first is not None:
@@ -163,7 +163,7 @@ SPARK_SECONDS, SPARK_PLACES = 3600, 50
 def spark(
     kept: Sequence[DestinationPoint], looked: Sequence[BrokerPoint], now: float, kind: DestinationKind, level: float
 ) -> str:
-    """The last hour as an SVG path's line: the depth of a queue, what came to a topic. `level`: it is now.
+    """Return the last hour as an SVG path's line: the depth of a queue, what came to a topic. `level`: it is now.
 
     A place in which nobody looked is a gap, as in a chart: the broker stood, or nothing was recorded yet.
     """
@@ -227,11 +227,11 @@ def _arrivals(kept: Sequence[DestinationPoint], now: float) -> list[float]:
 def read_points(
     door: Gateway, resolution: Resolution, destinations: Sequence[Destination]
 ) -> list[list[DestinationPoint]]:
-    """What is kept of these destinations."""
+    """Read the history of these destinations."""
     found = door.run(door.admin.rings.read(resolution, [str(each) for each in destinations])) if destinations else []
     return [unpack_destination_points(each) for each in found]
 
 
 def read_broker_points(door: Gateway, resolution: Resolution) -> list[BrokerPoint]:
-    """What is kept of the broker."""
+    """Read the history of the broker."""
     return unpack_broker_points(door.run(door.admin.rings.read(resolution, [BROKER_RING]))[0])

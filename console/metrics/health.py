@@ -52,7 +52,7 @@ _last: tuple[BrokerSnapshot, list[HealthFinding]] = (BrokerSnapshot(), [])
 
 
 def findings(picture: BrokerSnapshot, sees: Sees = everything) -> list[HealthFinding]:
-    """All that deserves a look of what somebody sees, the most harmful first: what affects the most messages.
+    """Find the issues of visible queues, those with the most affected messages first.
 
     It is looked for once a picture, however many tabs show it: with thousands of queues it takes a while.
     """
@@ -65,7 +65,7 @@ def findings(picture: BrokerSnapshot, sees: Sees = everything) -> list[HealthFin
 
 
 def findings_of(stats: DestinationStats, picture: BrokerSnapshot) -> list[HealthFinding]:
-    """What deserves a look about one queue."""
+    """Find the issues of one queue."""
     return list(_of(stats, picture))
 
 
@@ -97,7 +97,7 @@ def _of(stats: DestinationStats, picture: BrokerSnapshot) -> Iterator[HealthFind
 
 
 def _growth(stats: DestinationStats, picture: BrokerSnapshot) -> str:
-    """How a queue grows, in words; "" when it does not."""
+    """Describe the growth of a queue; "" if it does not grow."""
     # A queue that a look has not is not one that was empty then: the numbers of a node that starts come after it.
     oldest = next((each for each in picture.depths if stats.destination in each.of), None)
     if oldest is not None and picture.at - oldest.at >= MIN_SPAN:
@@ -113,7 +113,7 @@ def _growth(stats: DestinationStats, picture: BrokerSnapshot) -> str:
 
 
 def low_disk(picture: BrokerSnapshot) -> DiskSpace | None:
-    """The disk of a store that accepts no messages for want of space; None: each does."""
+    """Return the disk of a store that accepts no messages for want of space; None: each does."""
     disks = [disk for disk in map(watched_disk, picture.nodes) if disk is not None]
     return next((disk for disk in disks if disk.is_low), None)
 
@@ -127,7 +127,7 @@ class HealthSummary:
 
 
 def summarize(picture: BrokerSnapshot, found: list[HealthFinding]) -> HealthSummary:
-    """The sentence that a person who just came in should read."""
+    """Summarize the health of the broker in one sentence."""
     if (wrong := _of_nodes(picture)) is not None:
         return wrong
     totals, cluster = picture.totals, picture.cluster
@@ -159,7 +159,7 @@ def summarize(picture: BrokerSnapshot, found: list[HealthFinding]) -> HealthSumm
 
 
 def _of_nodes(picture: BrokerSnapshot) -> HealthSummary | None:
-    """What is wrong with the broker itself, whatever its queues hold; None: nothing."""
+    """Return the problem of the broker itself; None without any."""
     if picture.trouble:
         return HealthSummary("lost", f"The broker is not responding. {picture.trouble}")
     if not picture.nodes:

@@ -27,7 +27,7 @@ PARTS = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
 
 
 def rollups() -> RollupQueries:
-    """What the archiver counted of this broker."""
+    """Return the rollups of this broker."""
     return RollupQueries(BrokerArchive(settings.SLUICE.archive, settings.SLUICE.broker_name).folder)
 
 
@@ -41,7 +41,7 @@ def marks(
 
 
 def summed_marks(past: RollupQueries, window: ChartWindow, destinations: Sequence[Destination]) -> list[Mark]:
-    """The points of these, of the first MOST_TOGETHER of them, summed."""
+    """Return the points of these, of the first MOST_TOGETHER of them, summed."""
     return _marks(past, window, [str(each) for each in destinations[:MOST_TOGETHER]])
 
 
@@ -125,7 +125,7 @@ class PastDepth:
 
     @property
     def change(self) -> str:
-        """How many more wait now, with a sign."""
+        """Return the change of the depth since then, with a sign."""
         return format_signed((self.now or 0) - self.depth)
 
 

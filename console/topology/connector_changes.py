@@ -89,7 +89,7 @@ def _is_so(connector: ConnectorStats, action: str) -> bool:
 
 def _wait_for_mirror(is_so: Any) -> None:
     """Wait briefly until the mirror shows the change."""
-    mirror().settle(lambda picture: is_so(_all_of([node.network for node in picture.nodes if node.network])))
+    mirror().wait_until(lambda picture: is_so(_all_of([node.network for node in picture.nodes if node.network])))
 
 
 def _all_of(networks: Iterable[Mapping[str, Any]]) -> NetworkStats:

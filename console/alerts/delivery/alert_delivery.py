@@ -120,7 +120,7 @@ def attempt(delivery: AlertDelivery) -> str:
 
 
 def _claim(delivery_id: int) -> AlertDelivery | None:
-    """The delivery, for this worker alone; None when it is over, or somebody else attempts it in this moment."""
+    """Return the delivery, for this worker alone; None when it is over, or somebody else attempts it in this moment."""
     delivery = AlertDelivery.objects.select_related("firing__rule").filter(pk=delivery_id).first()
     now = timezone.now()
     # Whoever asks puts it off by LOST seconds: what is due later than that is another worker's.

@@ -109,7 +109,7 @@ def _addresses(parts: SplitResult) -> list[str]:
 
 
 def _allowed(parts: SplitResult) -> list[str]:
-    """The addresses of a host, resolved once. Raises RequestRefused when one of them is not allowed."""
+    """Return the addresses of a host, resolved once. Raises RequestRefused when one of them is not allowed."""
     addresses = _addresses(parts)
     for address in addresses:
         _check(address, _port(parts))
@@ -133,7 +133,7 @@ def _exchange(
 
 
 def _connected(addresses: Sequence[str], port: int, deadline: float) -> socket.socket:
-    """A connection to the first of these addresses that answers; nothing is sent to this console itself."""
+    """Return a connection to the first of these addresses that answers; nothing is sent to this console itself."""
     failed = OSError("no address")
     for address in addresses:
         try:

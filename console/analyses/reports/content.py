@@ -54,7 +54,7 @@ class ReportSection:
 
 
 def sections_of(edition: Edition) -> list[ReportSection]:
-    """The parts of an edition, in the order of its report."""
+    """Return the parts of an edition, in the order of its report."""
     return [
         ReportSection(
             run,

@@ -27,7 +27,7 @@ LOST = 300
 
 
 def is_readable_by(user: object, report: Report) -> bool:
-    """Whether somebody may read it: they see all that it is about."""
+    """Return whether somebody may read it: they see all that it is about."""
     return all(has_permission(user, Verb.SEE, place) for place in scope_of_report(report))
 
 

@@ -81,7 +81,7 @@ def start_edition_now(report: Report, asked_by: str) -> Edition:
 
 
 def _ends(parameters: Mapping[str, Any], moment: datetime) -> dict[str, int]:
-    """The window that ends at the moment, whenever a worker gets to it."""
+    """Return the window that ends at the moment, whenever a worker gets to it."""
     window = AnalysisRequest("", parameters["window"]).window_at(int(moment.timestamp() * 1_000_000))
     return {"since_us": window.since_us, "until_us": window.until_us}
 

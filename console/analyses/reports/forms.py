@@ -77,7 +77,7 @@ class TimingForm(forms.Form):
 
     @staticmethod
     def said_by(report: Report) -> dict[str, Any]:
-        """The fields of a report's schedule."""
+        """Return the fields of a report's schedule."""
         rhythm = ReportFrequency.of(report.cron) if report.cron else None
         fields: dict[str, Any] = {"cron": report.cron, "zone": report.zone}
         if rhythm is None:

@@ -56,7 +56,7 @@ def subject(edition: Edition) -> str:
 
 
 def preview(edition: Edition) -> str:
-    """The mail as HTML that holds its pictures."""
+    """Return the mail as HTML that holds its pictures."""
     parts = sections_of(edition)
     return _page(edition, parts, _pictures(edition, parts), preview=True)
 
@@ -72,7 +72,7 @@ def _page(edition: Edition, parts: list[ReportSection], drawn: list[MailChart | 
 
 
 def text(edition: Edition) -> str:
-    """The mail for readers without HTML."""
+    """Return the mail for readers without HTML."""
     with timezone.override(edition.report.zone):
         return _render("mail.txt", edition, [(part, None, None) for part in sections_of(edition)])
 
@@ -92,7 +92,7 @@ def _render(template: str, edition: Edition, parts: list, preview: bool = False)
 
 
 def _picture(part: ReportSection, number: int, zone: str) -> MailChart | None:
-    """The first of its charts that can be drawn, by the clock of this zone."""
+    """Return the first of its charts that can be drawn, by the clock of this zone."""
     from analytics.results import (
         chart_images,  # takes a second to load and much memory: only who draws needs it
     )
@@ -104,7 +104,7 @@ def _picture(part: ReportSection, number: int, zone: str) -> MailChart | None:
 
 
 def _table(part: ReportSection) -> dict[str, Any] | None:
-    """The first rows and columns of its first table."""
+    """Return the first rows and columns of its first table."""
     tables = (part.result or {}).get("tables", ())
     if not tables or not tables[0]["rows"]:
         return None
@@ -146,7 +146,7 @@ class EditionMail(EmailMessage):
         self.files = list(files(edition)) if edition.report.attach else []
 
     def message(self) -> WireMessage:
-        """What goes over the wire."""
+        """Build the MIME message."""
         made = _WireMessage()
         made["Subject"], made["From"], made["To"] = self.subject, self.from_email, ", ".join(self.to)
         made["Date"], made["Message-ID"] = formatdate(localtime=True), make_msgid("report")

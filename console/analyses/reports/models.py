@@ -35,7 +35,7 @@ class Report(models.Model):
 
     @property
     def timing(self) -> ReportSchedule | None:
-        """When it is due; None for a report without a schedule."""
+        """Return the schedule; None for reports on demand."""
         return ReportSchedule(self.cron, self.zone) if self.cron else None
 
 
@@ -51,7 +51,7 @@ class Edition(models.Model):
         SKIPPED = "skipped"  #: the one before was still running
 
     class Mail(models.TextChoices):
-        """What became of its mail."""
+        """The state of the email of an edition."""
 
         NONE = ""  #: nobody is sent it
         DUE = "due"

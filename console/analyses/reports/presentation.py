@@ -17,7 +17,7 @@ ROWS = 10
 
 
 def audit_fields(report: Report) -> dict[str, Any]:
-    """A report in the audit trail."""
+    """Return a report's fields for the audit log."""
     return {
         "questions": report.questions, "schedule": str(report.timing or "none"), "on": report.is_on,
         "missed": report.missed, "roles": report.roles, "addresses": report.addresses, "keep days": report.keep_days,
@@ -25,7 +25,7 @@ def audit_fields(report: Report) -> dict[str, Any]:
 
 
 def row_of(report: Report) -> dict[str, Any]:
-    """A report in the list."""
+    """Return a report's row for the list."""
     good = editions.last_successful(report)
     sentences = [part.sentence for part in sections_of(good)] if good else []
     return {

@@ -66,7 +66,7 @@ class ReportSchedule:
             yield each.astimezone(UTC)
 
     def next(self, moment: datetime, count: int = 3) -> list[datetime]:
-        """The next moments, in its own time zone."""
+        """Return the next moments, in its own time zone."""
         return [each.astimezone(ZoneInfo(self.zone)) for each in islice(self.after(moment), count)]
 
     def __str__(self) -> str:
@@ -84,7 +84,7 @@ class ReportSchedule:
 
 @cache
 def zones() -> frozenset[str]:
-    """The names of time zones."""
+    """Return the names of time zones."""
     return frozenset(available_timezones())
 
 
@@ -98,7 +98,7 @@ class SchedulePlan:
 
 
 def plan(timing: ReportSchedule, due: datetime, now: datetime, policy: MissedRunPolicy) -> SchedulePlan:
-    """What to do about a report that is due since `due`, the first moment nobody has acted on yet."""
+    """Plan the runs of a report that is due since `due`, the first unhandled time."""
     moments = timing.after(due - _SECOND)
     passed = list(islice(takewhile(lambda moment: moment <= now, moments), MAX_COUNTED))
     punctual = [moment for moment in passed if now - moment <= PUNCTUAL]
@@ -133,7 +133,7 @@ class ReportFrequency:
 
     @property
     def cron(self) -> str:
-        """The crontab line; raises RequestRefused."""
+        """Return the crontab line; raises RequestRefused."""
         if (clock := _CLOCK.fullmatch(self.time)) is None:
             raise RequestRefused(f"{self.time[:20]!r} is not a time of day: expected hours and minutes, such as 07:00")
         if self.kind == WEEKLY and not (self.days and all(0 <= day <= 6 for day in self.days)):

@@ -44,7 +44,7 @@ State = Edition.State
 @require_GET
 @permission_required(Verb.SEE)
 def reports(request: HttpRequest) -> HttpResponse:
-    """The reports one may read, by name; `q` narrows them."""
+    """Return the reports one may read, by name; `q` narrows them."""
     asked = request.GET.get("q", "").strip()
     found = [report for report in Report.objects.filter(name__icontains=asked) if is_readable_by(request.user, report)]
     page = Paginator(found, PAGE_SIZE).get_page(request.GET.get("page"))
@@ -53,7 +53,7 @@ def reports(request: HttpRequest) -> HttpResponse:
 
 
 def _existing(request: HttpRequest, report_id: int) -> Report:
-    """The report, for somebody who may read it: who may not does not learn that there is one."""
+    """Return the report, for somebody who may read it: who may not does not learn that there is one."""
     report = get_object_or_404(Report, pk=report_id)
     if not is_readable_by(request.user, report):
         raise Http404("Report not found.")
@@ -140,7 +140,7 @@ def _initial(form: ReportForm) -> dict[str, Any]:
 
 
 def _timing(form: TimingForm) -> dict[str, Any]:
-    """When a report with this schedule would run, or why there is none."""
+    """Return the next runs of a schedule, or its error, for the form."""
     try:
         timing = form.timing()
     except RequestRefused as error:
@@ -151,7 +151,7 @@ def _timing(form: TimingForm) -> dict[str, Any]:
 @require_GET
 @permission_required(Verb.SCHEDULE)
 def timing(request: HttpRequest) -> HttpResponse:
-    """What the schedule in the form means: words, crontab line, the next moments."""
+    """Show the schedule of the form: description, crontab expression and next runs."""
     return render(request, "analyses/reports/schedule.html", _timing(TimingForm(request.GET)))
 
 
@@ -200,6 +200,6 @@ def _url(report: Report) -> str:
 @permission_required(Verb.SEE)
 @csp_replace(MAIL_POLICY)
 def preview(request: HttpRequest, report_id: int, edition_id: int) -> HttpResponse:
-    """The mail of an edition, as mail clients show it."""
+    """Return the mail of an edition, as mail clients show it."""
     found = _existing(request, report_id)
     return HttpResponse(mail.preview(get_object_or_404(found.editions, pk=edition_id)))

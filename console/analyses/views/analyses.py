@@ -42,7 +42,7 @@ LATEST = 6
 @require_GET
 @permission_required(Verb.SEE)
 def analyses(request: HttpRequest) -> HttpResponse:
-    """The catalogue, and the latest runs."""
+    """Return the catalogue, and the latest runs."""
     return _page(request)
 
 
@@ -61,7 +61,7 @@ def _page(request: HttpRequest, error: str = "") -> HttpResponse:
 @require_GET
 @permission_required(Verb.ANALYSE)
 def ask(request: HttpRequest, kind: str) -> HttpResponse:
-    """The form of one question."""
+    """Return the form of one question."""
     if kind not in ANALYSES or not ANALYSES[kind].group:
         raise Http404(f"Analysis {kind} not found.")
     given, now = request.GET.dict(), time.time()
@@ -109,7 +109,7 @@ def start(request: HttpRequest) -> HttpResponse:
 @permission_required(Verb.SEE)
 @csp_update({"style-src": PLOTLY_STYLES, "img-src": "blob:"})
 def run(request: HttpRequest, run_id: str) -> HttpResponse:
-    """One run: how it goes, why it failed, or what it found."""
+    """Show a run: its progress, error or result."""
     found = get_run_or_404(request, run_id)
     result = run_service.result_of(found) if found.state == AnalysisRun.State.DONE else None
     context = {
@@ -122,7 +122,7 @@ def run(request: HttpRequest, run_id: str) -> HttpResponse:
 
 
 def _shown(result: dict, run: AnalysisRun, query: Mapping[str, str]) -> dict:
-    """The result file as the page needs it; times as datetimes."""
+    """Return the result file as the page needs it; times as datetimes."""
     window = result["window"]
     return {
         "result": result,
@@ -146,7 +146,7 @@ def _time(us: int | None) -> datetime | None:
 @require_POST
 @permission_required(Verb.ANALYSE)
 def cancel(request: HttpRequest, run_id: str) -> HttpResponse:
-    """Stop a run."""
+    """Cancel a run and return to its page."""
     found = get_run_or_404(request, run_id)
     if found.is_final:
         messages.warning(request, "The run has already finished.")

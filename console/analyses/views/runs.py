@@ -112,7 +112,7 @@ def _file(run: AnalysisRun, name: str) -> Path:
 @require_GET
 @permission_required(Verb.SEE)
 def download(request: HttpRequest, run_id: str, table: str, format: str) -> HttpResponse:
-    """A table of a result in full."""
+    """Return a table of a result in full."""
     run = get_run_or_404(request, run_id)
     result = run_service.result_of(run)
     stored = f"{table}.parquet"

@@ -50,7 +50,7 @@ class LiveChannel:
 
     @staticmethod
     def parse(text: str, rows: tuple[str, ...] = ()) -> LiveChannel | None:
-        """The topic a client names; None when there is none such."""
+        """Return the topic a client names; None when there is none such."""
         name, _, argument = text.partition(":")
         topic = LiveChannel(name, argument, rows)
         try:
@@ -68,12 +68,12 @@ class LiveChannel:
 
     @property
     def kind(self) -> DestinationKind:
-        """Of a list: what is listed."""
+        """Return the kind of destination that a list shows."""
         return DestinationKind.QUEUE if self.argument.startswith("queues") else DestinationKind.TOPIC
 
     @property
     def destinations(self) -> list[Destination]:
-        """Of a list: what its rows stand for."""
+        """Return the destinations of a list's rows."""
         return [Destination(self.kind, name) for name in self.rows]
 
 
@@ -114,7 +114,7 @@ def overview_cells(picture: BrokerSnapshot, topic: LiveChannel, sees: Sees = eve
 
 
 def list_cells(picture: BrokerSnapshot, topic: LiveChannel, sees: Sees = everything) -> Cells:
-    """The cells of the rows shown, by row, and how many destinations of the kind there are."""
+    """Return the cells of the rows shown, by row, and how many destinations of the kind there are."""
     rows: dict[str, dict[str, Any]] = {}
     for destination in topic.destinations:
         stats = picture.stats.get(destination)
@@ -126,7 +126,7 @@ def list_cells(picture: BrokerSnapshot, topic: LiveChannel, sees: Sees = everyth
 
 
 def destination_cells(picture: BrokerSnapshot, topic: LiveChannel, sees: Sees = everything) -> Cells:
-    """All numbers of one destination, its consumers and a point of its chart."""
+    """Return all numbers of one destination, its consumers and a point of its chart."""
     destination = Destination(DestinationKind(topic.name), topic.argument)
     stats = picture.stats.get(destination)
     if stats is None or not sees(destination):
@@ -142,19 +142,19 @@ def numbers_of(picture: BrokerSnapshot, stats: DestinationStats) -> Cells:
 
 
 def mark_of(picture: BrokerSnapshot, stats: DestinationStats) -> ChartPoint:
-    """Where a destination stands now, as a point of its chart."""
+    """Return the current depth and rates of a destination as a chart point."""
     rates = picture.rates(stats.destination)
     out = rates.dequeue if stats.destination.kind is DestinationKind.QUEUE else rates.dispatch
     return ChartPoint(picture.at, stats.QueueSize, rates.enqueue, out)
 
 
 def chart_mark(mark: ChartPoint) -> list[float]:
-    """A point as charts read it: milliseconds, pending, in, out."""
+    """Return a point as charts read it: milliseconds, pending, in, out."""
     return [round(mark.at * 1000), mark.pending, round(mark.enqueue, 2), round(mark.dequeue, 2)]
 
 
 def connections_cells(picture: BrokerSnapshot, topic: LiveChannel, knows: Knows = everything) -> Cells:
-    """The numbers of the connections shown, by id, and how many there are."""
+    """Return the numbers of the connections shown, by id, and how many there are."""
     by_id = {each.stats.id: each.stats for each in connection_rows(picture) if knows(each.stats.id)}
     rows = {id: _connection_cells(by_id[id]) if id in by_id else {"gone": True} for id in topic.rows}
     return {"count": len(by_id), "rows": rows}
@@ -168,7 +168,7 @@ def _connection_cells(stats: ConnectionStats) -> Cells:
 
 
 def subscribers_cells(picture: BrokerSnapshot, topic: LiveChannel, knows: Knows = everything) -> Cells:
-    """The numbers of the named subscriptions shown, by the names of their logs, and how many there are."""
+    """Return the numbers of the named subscriptions shown, by the names of their logs, and how many there are."""
     known = {each.name: stats for each, stats in picture.subscriptions.items() if knows(each.name)}
     rows = {}
     for name in topic.rows:
@@ -228,17 +228,17 @@ def job_cells(user: AnyUser, topic: LiveChannel) -> Cells:
 
 
 def alert_cells(user: AnyUser, topic: LiveChannel) -> Cells:
-    """What fires, of what the user sees."""
+    """Return the cells of firing alerts that the user may see."""
     return active_alerts.cells(user)
 
 
 def bell_cells(user: AnyUser, topic: LiveChannel) -> Cells:
-    """What fires, waits and ended, for the user."""
+    """Return the cells of the user's notifications."""
     return notifications.cells(user)
 
 
 def cluster_cells(user: AnyUser, topic: LiveChannel) -> Cells:
-    """The cluster, of which a node is asked."""
+    """Return the cluster, of which a node is asked."""
     context = cluster_context(cluster_now(), visible(user) is everything)
     return {"cluster_html": render_to_string("topology/cluster.html", context)}
 

@@ -21,7 +21,7 @@ def delta(before: Cells, now: Cells) -> Cells:
 
 
 def merge_delta(before: Cells, changed: Cells) -> Cells:
-    """What a tab knows after it got a delta."""
+    """Merge a delta into the cells that a tab knows."""
     after = dict(before)
     for name, value in changed.items():
         old = after.get(name)

@@ -65,7 +65,7 @@ def _is_shown_to(user: Any, query: bytes) -> bool:
 
 
 class LiveConsumer(AsyncJsonWebsocketConsumer):
-    """One browser tab."""
+    """Serves one browser tab over a WebSocket."""
 
     channel_layer_alias = None  # see notices.py
 
@@ -96,13 +96,13 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         self._pump = asyncio.create_task(self._send_frames())
 
     async def disconnect(self, code: int) -> None:
-        """The tab is gone."""
+        """Stop sending frames to the closed tab."""
         if self._pump:
             self._pump.cancel()
             self._stop_listening()
 
     async def receive_json(self, content: Any, **kwargs: Any) -> None:
-        """What the tab asks for."""
+        """Handle a request of the tab."""
         match content:
             case {"type": "subscribe", "topic": str(text), **rest}:
                 await self._subscribe(text, rest.get("rows", []))
@@ -213,17 +213,17 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
             return await database_sync_to_async(FROM_DATABASE[topic.name])(self.scope["user"], topic)
 
     async def _is_let_stay(self) -> bool:
-        """Whether the user may still be here, by the rights that are in force now."""
+        """Return whether the user may still be here, by the rights that are in force now."""
         return not await self._must_recheck() or await self._recheck()
 
     async def _must_recheck(self) -> bool:
-        """Whether anybody's rights changed, or a session may have ended by itself."""
+        """Return whether anybody's rights changed, or a session may have ended by itself."""
         version = await database_sync_to_async(permission_version)()
         changed, self._version = version != self._version, version
         return changed or time.monotonic() - self._checked >= RECHECK
 
     async def _recheck(self) -> bool:
-        """Whether the user may still be here; forgets topics that are no longer theirs."""
+        """Return whether the user may still be here; forgets topics that are no longer theirs."""
         self._checked = time.monotonic()
         user = await database_sync_to_async(effective_user)(self.scope["user"], self.scope["session"])
         if user is None or impersonated_name(user) != impersonated_name(self.scope["user"]):

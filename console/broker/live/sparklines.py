@@ -25,7 +25,7 @@ class SparklineCache:
         self._lines: dict[Destination, str] = {}
 
     async def of(self, picture: BrokerSnapshot, destinations: Sequence[Destination]) -> dict[Destination, str]:
-        """The line of each destination of these that exists."""
+        """Return the line of each destination of these that exists."""
         now = time.time()
         if now // FINE.step != self._step or len(self._lines) > MAX_REMEMBERED:
             self._step, self._lines = now // FINE.step, {}
@@ -51,12 +51,12 @@ _sparks: SparklineCache | None = None
 
 
 def read_sparklines(picture: BrokerSnapshot, destinations: Sequence[Destination]) -> dict[Destination, str]:
-    """The lines, for a page."""
+    """Read sparklines for a page."""
     return gateway().run(_of_process().of(picture, destinations))
 
 
 async def read_sparklines_async(picture: BrokerSnapshot, destinations: Sequence[Destination]) -> dict[Destination, str]:
-    """The lines, for a socket."""
+    """Read sparklines for a socket."""
     asked = asyncio.run_coroutine_threadsafe(_of_process().of(picture, destinations), gateway().loop)
     return await asyncio.wrap_future(asked)
 

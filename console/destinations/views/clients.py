@@ -115,7 +115,7 @@ def delete_subscription(request: HttpRequest, log: str) -> HttpResponse:
             ) as change:
                 count = gateway().delete(kept)
                 change.after = {"removed": count}
-            mirror().settle(lambda picture: kept not in picture.subscriptions)
+            mirror().wait_until(lambda picture: kept not in picture.subscriptions)
             messages.success(request, f"Subscription {log} deleted ({pluralize_count(count, 'message')}).")
             return redirect("subscribers")
         error = f"{request.POST.get('name', '')!r} does not match {subscriber.name!r}."

@@ -162,10 +162,10 @@ def _wait_until_listed(action: str, selected: list[Destination]) -> None:
     """Wait until the snapshot shows the result, for a moment at most."""
     last = selected[-1]
     if action == "delete":
-        mirror().settle(lambda picture: last not in picture.stats)
+        mirror().wait_until(lambda picture: last not in picture.stats)
     elif action in ("pause", "resume"):
         wanted = action == "pause"
-        mirror().settle(lambda picture: last not in picture.stats or picture.stats[last].Paused == wanted)
+        mirror().wait_until(lambda picture: last not in picture.stats or picture.stats[last].Paused == wanted)
 
 
 def _list_url(kind: str) -> str:

@@ -33,7 +33,7 @@ GAP = 2.5
 def chart_of(
     request: HttpRequest, window: charts_history.ChartWindow, destination: Destination | None = None
 ) -> dict[str, Any]:
-    """The chart of the broker, or of one destination; empty while the store does not answer."""
+    """Return the chart of the broker, or of one destination; empty while the store does not answer."""
     sees = visible(request.user)
     picture = visible_snapshot(mirror().current(), sees)
     if destination is not None and destination not in picture.stats and not _is_kept(window, destination):
@@ -51,7 +51,7 @@ def chart_of(
 
 
 def _is_kept(window: charts_history.ChartWindow, destination: Destination) -> bool:
-    """Whether the store's history tells of it: of what is gone, the archive may be all there is."""
+    """Return whether the store's history tells of it: of what is gone, the archive may be all there is."""
     try:
         return window.is_rolled_up or bool(charts_history.read_points(gateway(), window.resolution, [destination])[0])
     except BrokerError:
@@ -78,7 +78,7 @@ def _chart(
 
 
 def _may_show(about: str, sees: Callable[[Destination], bool]) -> bool:
-    """Whether an event is of the whole broker, or of a destination that somebody sees."""
+    """Return whether an event is of the whole broker, or of a destination that somebody sees."""
     try:
         return "://" not in about or sees(Destination.parse(about))
     except InvalidDestination:
@@ -153,7 +153,7 @@ def _url(destination: Destination | None) -> str:
 
 
 def summary(marks: list[charts_history.Mark], window: charts_history.ChartWindow) -> str:
-    """The chart in a sentence, for who cannot see it. Pure."""
+    """Return the chart in a sentence, for who cannot see it. Pure."""
     if not marks:
         return "No data in this time range."
     depths = [mark[1] for mark in marks]
@@ -167,5 +167,5 @@ def summary(marks: list[charts_history.Mark], window: charts_history.ChartWindow
 
 
 def window_of(request: HttpRequest) -> charts_history.ChartWindow:
-    """The window in a page's URL."""
+    """Return the window in a page's URL."""
     return charts_history.ChartWindow.read(request.GET, time.time())

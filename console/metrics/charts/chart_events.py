@@ -25,7 +25,7 @@ _SHOWN = ("purge", "delete", "pause", "resume")
 
 @dataclass(frozen=True, slots=True)
 class ChartEvent:
-    """One flag."""
+    """An event that a chart marks."""
 
     at: float  #: seconds since the epoch
     kind: str  #: node, routing, change or alert
@@ -35,12 +35,12 @@ class ChartEvent:
 
     @property
     def flag(self) -> list:
-        """As a chart reads it."""
+        """Return the event as chart.js reads it."""
         return [round(self.at * 1000), self.kind, self.text, self.url]
 
 
 def starts_of_nodes(kept: Iterable[BrokerPoint]) -> list[ChartEvent]:
-    """When a node started, as the history shows it. Pure."""
+    """Find starts of nodes in the history. Pure."""
     return [
         ChartEvent(after.started, "node", "Node started")
         for before, after in pairwise(kept)
@@ -51,7 +51,7 @@ def starts_of_nodes(kept: Iterable[BrokerPoint]) -> list[ChartEvent]:
 def events_of(
     window: ChartWindow, kept: Iterable[BrokerPoint], destination: Destination | None = None
 ) -> list[ChartEvent]:
-    """What happened in a window, in order of time: to the broker, or to one destination."""
+    """Return the events of a time range, of the broker or of one destination, in order."""
     found = [*starts_of_nodes(kept), *_definitions(), *_changes(window, destination), *_alerts(window, destination)]
     return sorted((each for each in found if window.start <= each.at <= window.end + 60), key=lambda each: each.at)
 

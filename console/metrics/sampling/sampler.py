@@ -71,7 +71,7 @@ class MetricsSampler:
     async def _run(self) -> None:
         while True:
             try:
-                await self.round(time.time())
+                await self.tick(time.time())
             except BrokerError as error:
                 self.on_duty = False
                 logger.debug("no watch: %s", error)
@@ -79,8 +79,8 @@ class MetricsSampler:
                 logger.exception("a round of the watch failed")
             await asyncio.sleep(FINE.step - time.time() % FINE.step)
 
-    async def round(self, now: float) -> None:
-        """One round, if the watch is ours."""
+    async def tick(self, now: float) -> None:
+        """Record a sample and evaluate alert rules, if this process holds the lease."""
         was_on_duty = self.on_duty
         self.on_duty = await self._door.admin.lease(LEASE, self.holder, LEASE_MS)
         if not self.on_duty:

@@ -13,12 +13,12 @@ from console.metrics.charts.chart_data import chart_of, window_of
 @require_GET
 @permission_required(Verb.SEE)
 def chart(request: HttpRequest) -> JsonResponse:
-    """The chart of the broker."""
+    """Return the chart of the broker."""
     return JsonResponse(chart_of(request, window_of(request)))
 
 
 @require_GET
 @permission_required(Verb.SEE, destination_from_url)
 def destination_chart(request: HttpRequest, kind: str, name: str) -> JsonResponse:
-    """The chart of one destination."""
+    """Return the chart of one destination."""
     return JsonResponse(chart_of(request, window_of(request), Destination(DestinationKind(kind), name)))

@@ -28,14 +28,14 @@ _STEPS = (("−1 d", -1440), ("−1 h", -60), ("−1 min", -1), ("+1 min", 1), (
 
 @dataclass(frozen=True, slots=True)
 class DepthsMoment:
-    """What the URL asks for."""
+    """The time that a URL asks for."""
 
     at: datetime
     wrong: str = ""  #: why it was not that
 
     @staticmethod
     def read(text: str, now: datetime, zone: str = "") -> DepthsMoment:
-        """An hour ago without a text. A text that is no moment that can be told of says why."""
+        """Return an hour ago without a text. A text that is no moment that can be told of says why."""
         hour_ago = (now - timedelta(hours=1)).replace(second=0, microsecond=0)
         if not text:
             return DepthsMoment(hour_ago)
@@ -67,7 +67,7 @@ def _text(moment: datetime) -> str:
 @require_GET
 @permission_required(Verb.SEE)
 def depths(request: HttpRequest) -> HttpResponse:
-    """The depths at the moment `at`, beside those of now."""
+    """Return the depths at the moment `at`, beside those of now."""
     now = datetime.now(UTC)
     moment = DepthsMoment.read(request.GET.get("at", ""), now, request.GET.get("zone", ""))
     found = rollup_history.rollups().depths_at(int(moment.at.timestamp()))

@@ -21,7 +21,7 @@ from console.metrics.charts_history import WINDOWS
 @require_GET
 @permission_required(Verb.SEE)
 def overview(request: HttpRequest) -> HttpResponse:
-    """The first page."""
+    """Show the overview page."""
     picture, window = mirror().current(), window_of(request)
     cells = overview_cells(picture, LiveChannel("overview"), visible(request.user))
     return render(

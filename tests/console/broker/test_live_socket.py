@@ -255,7 +255,7 @@ def test_the_mirror_notices_a_deleted_queue(console, seen, admin):
     console.send("/queue/short.lived", "1")
     seen("short.lived", 1)
     admin.post("/queues/short.lived/delete", {"name": "short.lived"})
-    mirror().settle(lambda picture: Destination.queue("short.lived") not in picture.stats)
+    mirror().wait_until(lambda picture: Destination.queue("short.lived") not in picture.stats)
     assert Destination.queue("short.lived") not in mirror().picture.stats
 
 

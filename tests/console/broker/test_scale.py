@@ -282,7 +282,7 @@ def test_a_step_of_the_history_with_all_queues_moving_is_bounded(crowd):
     gateway().loop.call_soon_threadsafe(watch._task.cancel)
     until(watch._task.done, "its own rounds to end")
     start = time.time() // 60 * 60 + 600
-    gateway().run(watch.round(start))
+    gateway().run(watch.tick(start))
     picture, _ = moving(QUEUES)
 
     class Still:
@@ -293,7 +293,7 @@ def test_a_step_of_the_history_with_all_queues_moving_is_bounded(crowd):
 
     watch._mirror = Still()
     started = time.process_time()
-    gateway().run(watch.round(start + 10))
+    gateway().run(watch.tick(start + 10))
     took = time.process_time() - started
     moved = gateway().run(gateway().admin.rings.last_points())
     assert len(moved) == MAX_DESTINATIONS

@@ -187,7 +187,7 @@ def holds(watch: MetricsSampler, name: str, depth: int) -> None:
 
 
 def round_of(watch: MetricsSampler, now: float) -> None:
-    watch._door.run(watch.round(now))
+    watch._door.run(watch.tick(now))
 
 
 def test_one_of_two_processes_keeps_the_history_and_the_other_takes_over(watches, console, seen):

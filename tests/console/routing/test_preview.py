@@ -26,7 +26,7 @@ def defined(console):
     gateway().define(Definitions(current.version, (VirtualTopic("VirtualTopic.>"), SPLIT)), "test", "start over")
     console.follows(gateway().definitions().version)
     console.send("/queue/Consumer.A.VirtualTopic.Eu", "<order total='5'/>", region="us", amount="7")
-    mirror().settle(lambda picture: Q("Consumer.A.VirtualTopic.Eu") in picture.stats)
+    mirror().wait_until(lambda picture: Q("Consumer.A.VirtualTopic.Eu") in picture.stats)
     return console
 
 
