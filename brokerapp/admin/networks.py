@@ -29,7 +29,7 @@ class NetworkAdmin:
 
     async def connectors(self) -> list[NetworkConnector]:
         """Those in force, with their passwords, also when no node runs."""
-        return (await self._registry.found())[0]
+        return (await self._registry.load())[0]
 
     async def stats(self) -> NetworkStats:
         """The connectors and their bridges, and the bridges of other brokers to this one, as they are now."""

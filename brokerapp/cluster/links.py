@@ -60,8 +60,8 @@ class ClusterLinks:
             await link.open(self._login())
             if link.remote != peer.name:
                 raise BridgeConnectionLost(f"it is {link.remote or 'no Sluice'}, and not {peer.name}")
-            link.receipt = peer.confirmed
-            link.refused = lambda frame: _on_error(peer, frame)
+            link.on_receipt = peer.confirmed
+            link.on_error = lambda frame: _on_error(peer, frame)
             self._cluster.peer_came(peer, link)
             linked = True
             raise BridgeConnectionLost(await link.lost)

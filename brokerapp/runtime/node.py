@@ -114,7 +114,7 @@ class Node:
         self.broker.placement.is_sure = lambda: self.membership.is_sure
         self._listeners = Listeners(self.broker, self._authenticate, self._dispatch_loop.request)
         registry = NetworkConnectorStore(self._store.connectors)
-        await registry.begin(config.network, impose=config.replaces_definitions, first=alone)
+        await registry.initialize(config.network, impose=config.replaces_definitions, first=alone)
         trust = ClientContexts(config.tls)
         self.network = ConnectorManager(self._listeners.internal_connector, (), trust, at_once=config.network_at_once)
         self._seat = ConnectorLeader(self.broker.placement, self.network, registry)

@@ -52,12 +52,12 @@ def ours(store, activemq) -> Iterator[RunningNode]:
 
 
 def bridged(node: RunningNode) -> bool:
-    return bool(node.look(lambda: node.node.network.all[0].bridges))
+    return bool(node.look(lambda: node.node.network.connections[0].bridges))
 
 
 def destinations_of(node: RunningNode, way: int) -> list[str]:
     """What the bridge from ours (0) or to it (1) consumes."""
-    return node.look(lambda: [str(each) for each in node.node.network.all[0].bridges[way].destinations])
+    return node.look(lambda: [str(each) for each in node.node.network.connections[0].bridges[way].destinations])
 
 
 def wait_for_demand(node: RunningNode, way: int, destination: str) -> None:
@@ -96,7 +96,7 @@ BOTH_WAYS = pytest.mark.parametrize(("here", "there"), [(0, 1), (1, 0)], ids=["t
 
 
 def test_the_bridge_knows_the_name_of_an_activemq_that_came_later(ours):
-    assert ours.look(lambda: ours.node.network.all[0].remote) == THEIRS
+    assert ours.look(lambda: ours.node.network.connections[0].remote) == THEIRS
 
 
 @BOTH_WAYS
@@ -262,7 +262,7 @@ def test_an_activemq_without_advisories_gets_what_is_included_statically(store, 
     node = RunningNode(replace(default_config("static", 0), network_connectors=(connector,)), store.url)
     try:
         until(lambda: bridged(node), "the bridge")
-        assert node.look(lambda: node.node.network.all[0].remote) == f"127.0.0.1:{silent.port}"
+        assert node.look(lambda: node.node.network.connections[0].remote) == f"127.0.0.1:{silent.port}"
         for sender, consumer in ((node.port, silent.port), (silent.port, node.port)):
             client, other = StompClient(sender), StompClient(consumer)
             client.send("/queue/always", "crosses", persistent="true")
@@ -312,7 +312,7 @@ def test_what_an_activemq_refuses_stays_where_it_is_while_all_else_crosses(store
     clients = []
     try:
         theirs.start()
-        until(lambda: ours.look(lambda: ours.node.network.all[0].bridges), "the bridge")
+        until(lambda: ours.look(lambda: ours.node.network.connections[0].bridges), "the bridge")
         there = StompClient(theirs.port, login="u", passcode="p")
         here = StompClient(ours.port)
         clients += [there, here]

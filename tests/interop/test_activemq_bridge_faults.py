@@ -52,7 +52,7 @@ def ours(tmp_path_factory, proxy) -> Iterator[RunningNode]:
 
 
 def wait_for_bridge(node: RunningNode) -> None:
-    until(lambda: node.look(lambda: bool(node.node.network.all[0].bridges)), "the bridge")
+    until(lambda: node.look(lambda: bool(node.node.network.connections[0].bridges)), "the bridge")
 
 
 def send(port: int, queue: Destination, *bodies: str) -> None:
@@ -123,7 +123,10 @@ def test_an_activemq_that_is_killed_while_messages_cross_gets_each_once(ours, ac
     sent = [str(number) for number in range(300)]
     sending = threading.Thread(target=send, args=(ours.port, OUT, *sent))
     sending.start()
-    until(lambda: ours.look(lambda: ours.node.network.all[0].bridges[0].numbers.forwarded) > 50, "some that crossed")
+    until(
+        lambda: ours.look(lambda: ours.node.network.connections[0].bridges[0].counters.forwarded) > 50,
+        "some that crossed",
+    )
     activemq.kill()
     activemq.start()
     sending.join()

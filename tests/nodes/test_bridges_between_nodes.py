@@ -51,26 +51,28 @@ def connected(node: OneNode | None) -> int:
     return (
         0
         if node is None
-        else node.look(lambda: [w.state for w in node.node.network.all].count(BridgeConnectionState.CONNECTED))
+        else node.look(lambda: [w.state for w in node.node.network.connections].count(BridgeConnectionState.CONNECTED))
     )
 
 
 def serving(near: SeveralNodes, far: SeveralNodes) -> str | None:
     """The node that the bridge leads to."""
     here = keeper(near)
-    ports = here.look(lambda: [each.connected_to.port for each in here.node.network.all if each.connected_to])
+    ports = here.look(lambda: [each.connected_to.port for each in here.node.network.connections if each.connected_to])
     return next((name for name, node in far.nodes.items() if [node.port] == ports), None)
 
 
 def forwarded(node: OneNode) -> int:
     """How many messages its bridges passed on."""
-    return node.look(lambda: sum(one.numbers.forwarded for way in node.node.network.all for one in way.bridges))
+    return node.look(
+        lambda: sum(one.counters.forwarded for way in node.node.network.connections for one in way.bridges)
+    )
 
 
 def consumed(node: OneNode) -> list[str]:
     """What its bridges consume."""
     return node.look(
-        lambda: [str(each) for way in node.node.network.all for one in way.bridges for each in one.destinations]
+        lambda: [str(each) for way in node.node.network.connections for one in way.bridges for each in one.destinations]
     )
 
 

@@ -36,11 +36,11 @@ def other(redis_url):
 
 def connectors_at(node: OneNode) -> dict[str, bool]:
     """Which it has, and whether they are to have bridges."""
-    return node.look(lambda: {each.definition.name: each.running for each in node.node.network})
+    return node.look(lambda: {each.definition.name: each.is_running for each in node.node.network})
 
 
 def is_connected(node: OneNode, name: str) -> bool:
-    return node.look(lambda: [each.state for each in node.node.network.find(name).ways]) == [
+    return node.look(lambda: [each.state for each in node.node.network.find(name).connections]) == [
         BridgeConnectionState.CONNECTED
     ]
 

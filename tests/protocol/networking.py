@@ -41,12 +41,12 @@ def to(*ports: int, name: str = "bridge", agent: str = "static", **options: str)
 
 def bridges_of(node: RunningNode) -> list[Bridge]:
     """All that work now, of all its connectors."""
-    return node.look(lambda: [bridge for one in node.node.network.all for bridge in one.bridges])
+    return node.look(lambda: [bridge for one in node.node.network.connections for bridge in one.bridges])
 
 
 def bridged(node: RunningNode) -> bool:
     """Whether its first connector has its bridges."""
-    return bool(node.look(lambda: node.node.network.all[0].bridges))
+    return bool(node.look(lambda: node.node.network.connections[0].bridges))
 
 
 @contextmanager

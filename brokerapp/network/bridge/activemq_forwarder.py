@@ -37,7 +37,7 @@ _BROWSER, _CONSUMER = "records-browser", "records"
 class _ForwardRecord:
     """What one transaction passed on."""
 
-    open: set[str]  #: ids that the source may still give again
+    unforgotten_ids: set[str]  #: ids that the source may still give again
     ack: str = ""  #: by which it can be taken away, once ActiveMQ has given it
 
 
@@ -53,10 +53,10 @@ class _ForwardTransaction:
 class TransactionalForwarder:
     """Passes on in transactions, one at a time."""
 
-    answers_all = True
+    confirms_all = True
 
     def __init__(self, target: BridgeLink, prefix: str, broker: str, connector: str) -> None:
-        self.done: Callable[[Sequence[str], str | None], None] = ignore_done
+        self.on_done: Callable[[Sequence[str], str | None], None] = ignore_done
         self._target, self._prefix = target, prefix
         self._queue = f"/queue/{RECORD_QUEUE_PREFIX}{quote(broker, safe='')}.{quote(connector, safe='')}"
         self._unsent: deque[ForwardedMessage] = deque()
@@ -77,7 +77,7 @@ class TransactionalForwarder:
             else:
                 self._read_record(frame)
 
-        self._target.refused = lambda frame: ended.done() or ended.set_result(frame.headers.get("message", "refused"))
+        self._target.on_error = lambda frame: ended.done() or ended.set_result(frame.headers.get("message", "refused"))
         self._target.subscribe(_BROWSER, self._queue, browsed, {"ack": "auto", "browser": "true"})
         await asyncio.wait({ended, self._target.lost}, timeout=CONNECT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         if not ended.done() or ended.result():
@@ -148,16 +148,16 @@ class TransactionalForwarder:
         """Remove records that nobody needs any more, and the oldest when they are too many."""
         surplus = len(self._records) - MAX_RECORDS
         for number, (name, record) in enumerate(list(self._records.items())):
-            if record.ack and (not record.open or number < surplus):
+            if record.ack and (not record.unforgotten_ids or number < surplus):
                 self._target.send("ACK", {"id": record.ack, **within})
                 del self._records[name]
 
-    def confirmed(self, receipt: str) -> None:
+    def on_receipt(self, receipt: str) -> None:
         """Of a SEND: ActiveMQ took it. Of a COMMIT: all in it is done with. Of an ACK at the source: that is stored."""
         if receipt in self._pending_acks:
             name, ids = self._pending_acks.pop(receipt)
             if (record := self._records.get(name)) is not None:
-                record.open.difference_update(ids)
+                record.unforgotten_ids.difference_update(ids)
         elif self._transaction is not None and receipt in self._transaction.unanswered:
             self._on_answer(self._transaction, receipt)
         elif self._transaction is not None and receipt == self._transaction.name:
@@ -172,9 +172,9 @@ class TransactionalForwarder:
             return
         receipt = f"forgotten-{next(self._numbers)}"
         self._pending_acks[receipt] = record, ids
-        self.done(acks, self._prefix + receipt)
+        self.on_done(acks, self._prefix + receipt)
 
-    def refused(self, receipt: str) -> str | None:
+    def on_refused(self, receipt: str) -> str | None:
         """One message of the transaction, which is committed without it, or the transaction."""
         if self._transaction is None or receipt not in self._transaction.unanswered:
             return None

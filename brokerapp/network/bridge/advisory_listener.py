@@ -62,7 +62,7 @@ class AdvisoryListener:
             topics = [_CONSUMERS + ">"]
             if terms.use_virtual_dest_subs:
                 topics.append(_VIRTUAL_CONSUMERS + ">")
-        if self._target.dialect.knows_rivals:
+        if self._target.dialect.is_sluice:
             said = [each.removeprefix(_CONSUMERS) for each in topics if each.startswith(_CONSUMERS)]
             topics += [_BRIDGE_CONSUMERS + each for each in said]
         return topics
@@ -78,13 +78,15 @@ class AdvisoryListener:
             return
         self._advisory_count += 1
         if "ConsumerInfo" in document:
-            self._on_demand_change(self._demand.started(self._target.dialect.consumer(document["ConsumerInfo"])))
+            self._on_demand_change(
+                self._demand.on_consumer_started(self._target.dialect.consumer_info(document["ConsumerInfo"]))
+            )
         elif "BridgeConsumerInfo" in document:
-            self._on_demand_change(self._demand.is_for(document["BridgeConsumerInfo"]))
+            self._on_demand_change(self._demand.on_origins_changed(document["BridgeConsumerInfo"]))
         elif "RemoveInfo" in document:
-            self._on_demand_change(self._demand.stopped(document["RemoveInfo"]))
+            self._on_demand_change(self._demand.on_consumer_stopped(document["RemoveInfo"]))
         elif "RemoveSubscriptionInfo" in document:
-            self._on_demand_change(self._demand.forgotten(document["RemoveSubscriptionInfo"]))
+            self._on_demand_change(self._demand.on_subscription_removed(document["RemoveSubscriptionInfo"]))
 
     def _on_all_consumers(self, said: Mapping[str, Any]) -> None:
         """All consumers and durable subscriptions there are known now.
@@ -94,6 +96,6 @@ class AdvisoryListener:
         if self._advisory_count < said.get("told", 0):
             logger.warning("%s: %s told of more consumers than were heard of", self._name, self._target.remote)
         elif self._terms.forced_durable:
-            self._target.later(FORCED_DURABLE_GRACE_SECONDS, self._on_complete)
+            self._target.call_later(FORCED_DURABLE_GRACE_SECONDS, self._on_complete)
         else:
             self._on_complete()

@@ -57,7 +57,7 @@ def _describe_message(id: str) -> str:
 
 
 def _describe_refusal(aside: MessageInTransit) -> str:
-    return f"{_REFUSED} ({_describe_message(aside.message.id)}): {aside.refused}"
+    return f"{_REFUSED} ({_describe_message(aside.message.id)}): {aside.refusal}"
 
 
 class Bridge:
@@ -76,13 +76,13 @@ class Bridge:
     ) -> None:
         self.name, self.terms, self.here, self.there = name, terms, here, there
         self._source, self._target, self._outbox = source, target, outbox
-        outbox.done = self._on_forwarded
+        outbox.on_done = self._on_forwarded
         self.demand = Demand(terms, here, there)
-        self.numbers = numbers
+        self.counters = numbers
         self._prefix = id_prefix_of(name)
         self._sequence = itertools.count()
         self._unconfirmed: dict[str, MessageInTransit] = {}  # by ack id: what the target has not answered yet
-        self._refused_messages = RefusedMessages(self._forward, source.later, terms.prefetch_size)
+        self._refused_messages = RefusedMessages(self._forward, source.call_later, terms.prefetch_size)
         self._advisory_listener = AdvisoryListener(
             name, target, self._prefix, terms, self.demand, self._apply_demand_change, self._on_demand_complete
         )
@@ -93,7 +93,7 @@ class Bridge:
 
     def start(self) -> None:
         """Consume what is wanted anyway, and hear of who consumes at the target."""
-        self._apply_demand_change(self.demand.static())
+        self._apply_demand_change(self.demand.start_static())
         if not self.terms.static_bridge:
             self._advisory_listener.start()
 
@@ -101,11 +101,11 @@ class Bridge:
         """All consumers and durable subscriptions there are known now: of those that were there before some may be
         gone, and others are not bridged any more. What is kept for them is not needed.
         """
-        self.consumers.keep(self.demand.durable)
+        self.consumers.keep_durables(self.demand.durable_topics)
 
-    def leave(self) -> None:
+    def remove(self) -> None:
         """For good: nothing is to be kept for it any more."""
-        self.consumers.leave(list(self.demand.wanted.values()))
+        self.consumers.remove_all(list(self.demand.subscriptions.values()))
 
     def _apply_demand_change(self, change: DemandChange) -> None:
         """What comes begins before it takes over from what goes."""
@@ -115,7 +115,7 @@ class Bridge:
             self.consumers.end(each)
             self._refused_messages.end(self._prefix + each.id)
         self._unsubscribe_idle()
-        if self._source.dialect.knows_rivals:
+        if self._source.dialect.is_sluice:
             for each in change.other:
                 self.consumers.begin(each)
 
@@ -130,20 +130,20 @@ class Bridge:
             return  # it goes back when that is unsubscribed
         path = self._source.dialect.path_of(headers)
         if self.consumers.is_durable(headers["subscription"]) and not self._may_cross(path):
-            self.numbers.dropped_by_ttl += self.there not in path
+            self.counters.dropped_by_ttl += self.there not in path
             self._source.ack([ack])
             return
         if self._is_excluded(headers):
             self._source.ack([ack])
             return
-        own = self._source.dialect.received(headers)
+        own = self._source.dialect.message_headers(headers)
         own = {name: value for name, value in own.items() if name not in _DELIVERY_HEADERS}
         goes_to = self._target_destination(headers)
         if held := queues_held_for(self.terms, parse_path(headers.get(BOUND_QUEUES_HEADER, "")), path):
             own[BOUND_QUEUES_HEADER] = format_path(held)
-        passed_on = self._target.dialect.sending({"destination": goes_to, **own}, (*path, self.here))
+        passed_on = self._target.dialect.send_headers({"destination": goes_to, **own}, (*path, self.here))
         body = frame.body
-        if self.terms.use_compression and self._target.dialect.knows_rivals:
+        if self.terms.use_compression and self._target.dialect.is_sluice:
             passed_on, body = compress(passed_on, body)
         sure = headers.get("persistent") == "true" or self.terms.always_sync_send
         id = f"{headers['destination']} {headers['message-id']}"
@@ -151,12 +151,12 @@ class Bridge:
         passing = MessageInTransit(
             next(self._sequence), headers["subscription"], headers["destination"],
             ForwardedMessage(ack, id, passed_on, body, sure), len(frame.body),
-            told=frame if self.terms.advisory_for_failed_forward else None,
-            answered=sure or self._outbox.answers_all,
+            original=frame if self.terms.advisory_for_failed_forward else None,
+            is_confirmed_by_target=sure or self._outbox.confirms_all,
         )  # fmt: skip
-        if too_long := self._target.limits.exceeded_by(sent, body, len(frame.body)):
+        if too_long := self._target.frame_limits.exceeded_by(sent, body, len(frame.body)):
             self._reject_too_long(passing, too_long, is_dead=CAUSE in headers)
-        elif not self._refused_messages.takes(passing):
+        elif not self._refused_messages.handle(passing):
             self._forward(passing)
 
     def _forward(self, passing: MessageInTransit) -> None:
@@ -171,17 +171,17 @@ class Bridge:
         self._record_refusal(passing, why)
         wanted = self._subscription_of(passing.subscription)
         if wanted is not None and wanted.destination.is_queue and is_dead:
-            self._hold_or_suspend(wanted, passing, holds=self._refused_messages.keep(passing))
+            self._hold_or_suspend(wanted, passing, holds=self._refused_messages.hold_permanently(passing))
         else:
             self._reject(passing.ack, passing.message.id, why)
 
     def _record_refusal(self, passing: MessageInTransit, why: str) -> None:
-        was_refused, passing.refused = bool(passing.refused), why
+        was_refused, passing.refusal = bool(passing.refusal), why
         if was_refused:
             return  # all that it was tried again tells nothing new
-        self.numbers.refused += 1
-        if passing.told is not None:
-            self.on_message_refused(passing.told, why)
+        self.counters.refused += 1
+        if passing.original is not None:
+            self.on_message_refused(passing.original, why)
 
     def _reject(self, ack: str, id: str, why: str) -> None:
         """A message has nowhere to go at the target."""
@@ -194,7 +194,7 @@ class Bridge:
 
     def _subscription_of(self, subscription: str) -> DemandSubscription | None:
         """For whom a subscription is; None: for nobody any more."""
-        return self.demand.wanted.get(subscription.removeprefix(self._prefix))
+        return self.demand.subscriptions.get(subscription.removeprefix(self._prefix))
 
     def _target_destination(self, headers: Mapping[str, str]) -> str:
         """Where a message belongs at the target: a queue of an address is to be called by its full name there."""
@@ -221,16 +221,16 @@ class Bridge:
     def _on_forwarded(self, acks: Sequence[str], receipt: str | None) -> None:
         """The target has what the source knows by these; the receipt is wanted when the source has forgotten it."""
         for each in acks:
-            self.numbers.forwarded += 1
+            self.counters.forwarded += 1
             if (sent := self._unconfirmed.pop(each, None)) is not None:
-                self.numbers.forwarded_bytes += sent.size
+                self.counters.forwarded_bytes += sent.size
                 if (wanted := self._subscription_of(sent.subscription)) is not None:
                     wanted.forwarded += 1
-                self._refused_messages.taken(sent)
+                self._refused_messages.on_accepted(sent)
         self._source.ack(acks, receipt)
         self._unsubscribe_idle()
 
-    def confirmed(self, receipt: str) -> bool:
+    def on_receipt(self, receipt: str) -> bool:
         """What this receipt is for was done; whether it was this bridge that asked for it."""
         if not receipt.startswith(self._prefix):
             return False
@@ -238,10 +238,10 @@ class Bridge:
         if self.consumers.is_subscription_receipt(name):
             self.consumers.on_subscribed(name)
         else:
-            self._outbox.confirmed(name)
+            self._outbox.on_receipt(name)
         return True
 
-    def refused(self, frame: Frame) -> bool:
+    def on_error(self, frame: Frame) -> bool:
         """A broker does not do what this is about; whether it was this bridge that asked for it.
 
         A subscription that the source refuses is tried again. What was for a temporary destination of the target that
@@ -257,7 +257,7 @@ class Bridge:
         if self.consumers.is_subscription_receipt(name):
             self._on_subscription_refused(name, reason)
             return True
-        ack = self._outbox.refused(name)
+        ack = self._outbox.on_refused(name)
         if ack is None:
             self._target.close(f"{self.there} does not take messages: {reason}")
             return True
@@ -275,61 +275,65 @@ class Bridge:
         if wanted.destination.is_temporary:
             self._reject(sent.ack, sent.message.id, reason)
         else:
-            self._hold_or_suspend(wanted, sent, holds=self._refused_messages.refused(sent, self._unconfirmed.values()))
+            self._hold_or_suspend(
+                wanted, sent, holds=self._refused_messages.on_refused(sent, self._unconfirmed.values())
+            )
 
     def _hold_or_suspend(self, wanted: DemandSubscription, refused: MessageInTransit, *, holds: bool) -> None:
         """A message waits here, or more than may: then all of its destination does."""
-        id, why = refused.message.id, refused.refused
+        id, why = refused.message.id, refused.refusal
         if not holds:
             self._refused_messages.end(refused.subscription)
             self._suspend_subscription(wanted, id, why)
             self._unsubscribe_idle()
-        elif refused.tries == 1:
+        elif refused.attempts == 1:
             self._complain(f"{self.there} does not take {_describe_message(id)}, which waits here, for now: {why}")
 
     def _on_subscription_refused(self, receipt: str, reason: str) -> None:
         """The source refuses a subscription."""
-        wanted = self.consumers.refused(receipt, self.demand.wanted, f"{self.here} refuses it, for now: {reason}")
+        wanted = self.consumers.on_refused(
+            receipt, self.demand.subscriptions, f"{self.here} refuses it, for now: {reason}"
+        )
         if wanted is not None:
             self._complain(f"{self.here} gives nothing of {wanted.destination}, for now: {reason}")
 
     def _suspend_subscription(self, wanted: DemandSubscription, id: str, reason: str) -> None:
-        if wanted.id not in self.consumers.aside:
+        if wanted.id not in self.consumers.suspended:
             message = _describe_message(id)
             self._complain(f"{self.there} does not take {message}: {wanted.destination} stays here, for now: {reason}")
-        self.consumers.set_aside(wanted, f"{_REFUSED} ({_describe_message(id)}): {reason}")
+        self.consumers.suspend(wanted, f"{_REFUSED} ({_describe_message(id)}): {reason}")
 
-    def kept_back(self, wanted: DemandSubscription) -> str:
+    def held_back(self, wanted: DemandSubscription) -> str:
         """What of all that is wanted does not cross for now, and why; ""."""
-        if said := self.consumers.aside.get(wanted.id):
+        if said := self.consumers.suspended.get(wanted.id):
             return said
-        held = list(self._refused_messages.aside(self._prefix + wanted.id))
+        held = list(self._refused_messages.held(self._prefix + wanted.id))
         if not held:
             return ""
         return _describe_refusal(held[0]) + (f", and {len(held) - 1} more" if len(held) > 1 else "")
 
-    def stays(self, wanted: DemandSubscription, destination: Destination) -> str:
+    def block_reason(self, wanted: DemandSubscription, destination: Destination) -> str:
         """Why nothing of a destination that is wanted crosses for now; ""."""
         of_all = self._refused_messages.first_refused(self._prefix + wanted.id, destination.stomp)
-        return self.consumers.aside.get(wanted.id) or (_describe_refusal(of_all) if of_all is not None else "")
+        return self.consumers.suspended.get(wanted.id) or (_describe_refusal(of_all) if of_all is not None else "")
 
-    def refusal(self, message_id: str) -> str:
+    def refusal_reason(self, message_id: str) -> str:
         """Why a message does not cross that the target refuses by itself; ""."""
         return next(
             (
                 _describe_refusal(each)
-                for each in self._refused_messages.aside()
+                for each in self._refused_messages.held()
                 if each.message.id.endswith(f" {message_id}")
             ),
             "",
         )
 
     @property
-    def under_way(self) -> int:
+    def unconfirmed_count(self) -> int:
         """Messages passed on that the target has not confirmed yet."""
         return len(self._unconfirmed)
 
     @property
     def destinations(self) -> list[Destination]:
         """What it consumes at the source."""
-        return [each.destination for each in self.demand.wanted.values()]
+        return [each.destination for each in self.demand.subscriptions.values()]

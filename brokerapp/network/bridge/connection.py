@@ -39,7 +39,7 @@ class ConnectionCounters:
 
     outbound: BridgeCounters = field(default_factory=BridgeCounters)
     inbound: BridgeCounters = field(default_factory=BridgeCounters)
-    here: BridgeFilterCounts = field(
+    filtered: BridgeFilterCounts = field(
         default_factory=BridgeFilterCounts
     )  #: what this broker did not let cross, or had already
 
@@ -67,17 +67,17 @@ class BridgeConnection:
         self.last_error, self.last_error_ms = "", 0
         self.attempts = 0  #: that failed, in a row
         self.next_attempt_ms = 0
-        self.connections = 0
+        self.connection_count = 0
         self.bridges: list[Bridge] = []
-        self.own: StompConnection | None = None  #: the connection to its own broker
+        self.local_connection: StompConnection | None = None  #: the connection to its own broker
         self.counts = ConnectionCounters()
-        self.tried = asyncio.Event()  #: set when the first attempt has ended, one way or the other
+        self.first_attempt_done = asyncio.Event()  #: set when the first attempt has ended, one way or the other
         self._connected_at: float | None = None  # in the loop's time, of the last attempt
         self._task: asyncio.Task | None = None
         self._broker_names: dict[BrokerAddress, str] = {}  # that brokers had which do not tell them by themselves
 
     @property
-    def running(self) -> bool:
+    def is_running(self) -> bool:
         """Whether it is to have its bridges."""
         return self._task is not None and not self._task.done()
 
@@ -88,21 +88,21 @@ class BridgeConnection:
 
     def start(self) -> None:
         """Have the bridges whenever they can be had."""
-        if not self.running:
+        if not self.is_running:
             self.attempts, self.last_error = 0, ""
             self._task = asyncio.create_task(self._keep_connected(), name=f"network {self.terms.name}")
 
     async def stop(self, *, for_good: bool = False) -> None:
         """Take the bridges down; what they held goes back. Nothing is kept for them then if it is for good."""
         for each in self.bridges if for_good else ():
-            each.leave()
+            each.remove()
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
         self.state, self.next_attempt_ms = BridgeConnectionState.STOPPED, 0
-        self.tried.set()
+        self.first_attempt_done.set()
 
     async def _keep_connected(self) -> None:
         terms, loop = self.terms, asyncio.get_running_loop()
@@ -116,7 +116,7 @@ class BridgeConnection:
             except Exception as error:
                 logger.exception("network connector %s failed", terms.name)
                 self._record_failure(address, f"a fault of the broker's own: {error}")
-            self.tried.set()
+            self.first_attempt_done.set()
             lasted_ms = 0 if self._connected_at is None else (loop.time() - self._connected_at) * 1000
             self.attempts = 1 if lasted_ms >= terms.reconnecting.min_connect_time else self.attempts + 1
             if 0 < terms.reconnecting.max_attempts <= self.attempts:
@@ -144,8 +144,8 @@ class BridgeConnection:
                 self._start_bridges(local, remote, await self._make_forwarder(remote))
                 self.connected_to, self.connected_ms, self.state = address, now_ms(), BridgeConnectionState.CONNECTED
                 self.next_attempt_ms, self._connected_at = 0, asyncio.get_running_loop().time()
-                self.connections += 1
-                self.tried.set()
+                self.connection_count += 1
+                self.first_attempt_done.set()
                 self._on_change(self, True)
                 logger.info("network connector %s: bridge to %s (%s)", self.terms.name, self.remote, address)
                 await asyncio.wait({local.lost, remote.lost}, return_when=asyncio.FIRST_COMPLETED)
@@ -159,7 +159,7 @@ class BridgeConnection:
             remote.close()
 
     def _on_disconnected(self) -> None:
-        self.bridges, self.own = [], None
+        self.bridges, self.local_connection = [], None
         if self.connected_to is not None:
             self.connected_to = None
             self._on_change(self, False)
@@ -195,8 +195,8 @@ class BridgeConnection:
         """The link to its own broker."""
         name = self.terms.name
         link = BridgeLink(name)
-        self.own = loopback.connect(link, self._endpoint)
-        self.own.client.bridge, self.own.client.tally = self.remote, self.counts.here
+        self.local_connection = loopback.connect(link, self._endpoint)
+        self.local_connection.client.bridge, self.local_connection.client.tally = self.remote, self.counts.filtered
         await link.open(self._hello_headers(inbound_client_id(name, self.remote, self.broker)))
         return link
 
@@ -214,7 +214,7 @@ class BridgeConnection:
 
     def _on_error(self, frame: Frame) -> None:
         """A broker did not do what it was asked: what is no message's, a subscription's say, somebody must hear of."""
-        if not any(each.refused(frame) for each in self.bridges):
+        if not any(each.on_error(frame) for each in self.bridges):
             why = frame.headers.get("message", "an ERROR without a message")
             self._record_failure(self.connected_to or self.addresses[0], f"refused: {why}")
 
@@ -233,10 +233,10 @@ class BridgeConnection:
             bridges.append(Bridge(INBOUND, remote, local, self.remote, self.broker, terms, back, counts.inbound))
         self.bridges = bridges
         for link in (remote, local):
-            link.receipt = lambda id: any(each.confirmed(id) for each in bridges) or None
-            link.refused = self._on_error
-        remote.drained = lambda free: local.hold(not free)
-        local.drained = lambda free: remote.hold(not free)
+            link.on_receipt = lambda id: any(each.on_receipt(id) for each in bridges) or None
+            link.on_error = self._on_error
+        remote.on_writable_changed = lambda free: local.pause_reading(not free)
+        local.on_writable_changed = lambda free: remote.pause_reading(not free)
         for each in bridges:
             each.on_message_refused, each.on_complaint = self._on_message_refused, self._record_complaint
             each.start()

@@ -92,18 +92,18 @@ class Demand:
 
     def __init__(self, terms: ConnectorOptions, here: str, there: str) -> None:
         self._terms, self._here, self._there = terms, here, there
-        self.wanted: dict[str, DemandSubscription] = {}  #: by id
+        self.subscriptions: dict[str, DemandSubscription] = {}  #: by id
         self._last_id = 0
         self._inactive_topics: set[str] = (
             set()
         )  # topics with durable subscriptions that count when somebody consumes them
 
     @property
-    def durable(self) -> set[str]:
+    def durable_topics(self) -> set[str]:
         """The topics that are kept for the other broker while the bridge is away."""
-        return {each.destination.name for each in self.wanted.values() if each.durable} | self._inactive_topics
+        return {each.destination.name for each in self.subscriptions.values() if each.durable} | self._inactive_topics
 
-    def static(self) -> DemandChange:
+    def start_static(self) -> DemandChange:
         """What is wanted without anybody consuming."""
         return DemandChange(tuple([
             self._add_subscription(each, None, 0, (self._there,), self._is_forced(each), static=True)
@@ -111,7 +111,7 @@ class Demand:
             if not (self._terms.exclude_static and is_listed(each, self._terms.excluded))
         ]))  # fmt: skip
 
-    def started(self, info: Document) -> DemandChange:
+    def on_consumer_started(self, info: Document) -> DemandChange:
         """A consumer began there, or a durable subscription is there that nobody consumes (`active` is false)."""
         if info.get("browser") or not self._is_near(path := self._path_to(info)):
             return NO_CHANGE
@@ -121,12 +121,12 @@ class Demand:
             return NO_CHANGE
         return DemandChange.merge([self._add_consumer(target, info, path) for target in targets])
 
-    def is_for(self, info: Document) -> DemandChange:
+    def on_origins_changed(self, info: Document) -> DemandChange:
         """The consumer of another bridge is there for others than before: nearer ones, or some that are too far."""
         who, path = _origin_key(info), self._path_to(info)
-        known = [each for each in self.wanted.values() if who in each.consumers]
+        known = [each for each in self.subscriptions.values() if who in each.consumers]
         if not known:
-            return self.started(info)
+            return self.on_consumer_started(info)
         if not self._is_near(path):
             return self._remove_consumer(who)
         for each in known:
@@ -178,19 +178,19 @@ class Demand:
         if selector == wanted.selector and (priority == wanted.priority or not wanted.destination.is_queue):
             wanted.path, wanted.priority = path, priority
             return DemandChange(other=(wanted,))
-        del self.wanted[wanted.id]
+        del self.subscriptions[wanted.id]
         new = self._add_subscription(wanted.destination, selector, priority, path)
         new.consumers, new.forwarded = wanted.consumers, wanted.forwarded
         return DemandChange((new,), (wanted,))
 
-    def stopped(self, removed: Document) -> DemandChange:
+    def on_consumer_stopped(self, removed: Document) -> DemandChange:
         """A consumer ended there. A durable subscription stays without it."""
         id = removed.get("objectId", {})
         if id.get("@class") != "ConsumerId":
             return NO_CHANGE
         return self._remove_consumer(_consumer(id))
 
-    def forgotten(self, removed: Document) -> DemandChange:
+    def on_subscription_removed(self, removed: Document) -> DemandChange:
         """A durable subscription was deleted there."""
         nameless = {**removed, "clientId": ""}  # as some brokers tell of its consumers
         change = self._remove_consumer(_subscription(removed))
@@ -198,7 +198,7 @@ class Demand:
 
     def _remove_consumer(self, who: str) -> DemandChange:
         changes = []
-        for each in list(self.wanted.values()):
+        for each in list(self.subscriptions.values()):
             if who in each.consumers:
                 del each.consumers[who]
                 changes.append(self._on_consumer_removed(each))
@@ -207,10 +207,10 @@ class Demand:
     def _on_consumer_removed(self, wanted: DemandSubscription) -> DemandChange:
         """Some of its consumers are gone. With a pattern's last one it is as wide as what the others want."""
         if not wanted.consumers and not wanted.static:
-            return DemandChange(end=(self.wanted.pop(wanted.id),))
+            return DemandChange(end=(self.subscriptions.pop(wanted.id),))
         if wanted.static or any(each.target == wanted.destination for each in wanted.consumers.values()):
             return self._update_subscription(wanted)
-        del self.wanted[wanted.id]
+        del self.subscriptions[wanted.id]
         others = sorted(wanted.consumers.items(), key=lambda each: not each[1].target.is_pattern)
         served = [self._serve(who, behind, wanted.durable) for who, behind in others]
         return DemandChange.merge([*served, DemandChange(end=(wanted,))])
@@ -221,7 +221,7 @@ class Demand:
     ) -> DemandSubscription:  # fmt: skip
         self._last_id += 1
         wanted = DemandSubscription(str(self._last_id), target, selector, priority, path, durable, static=static)
-        self.wanted[wanted.id] = wanted
+        self.subscriptions[wanted.id] = wanted
         return wanted
 
     def _find_shared(self, target: Destination, path: Path, durable: bool) -> DemandSubscription | None:
@@ -231,7 +231,7 @@ class Demand:
             return None
         if target.is_queue and farther and not terms.conduit_network_queue_subscriptions:
             return None
-        for each in self.wanted.values():
+        for each in self.subscriptions.values():
             if each.durable is durable and each.destination.kind is target.kind:
                 if target.is_queue and len(each.path) > 1 and not terms.conduit_network_queue_subscriptions:
                     continue

@@ -23,16 +23,16 @@ class ForwardedMessage:
 class Forwarder(Protocol):
     """Passes on in order. `done` is called with what the source may forget, and the receipt that is wanted of that."""
 
-    done: Callable[[Sequence[str], str | None], None]
-    answers_all: bool  #: whether it hears of each message if it is taken, also of one that need not be confirmed
+    on_done: Callable[[Sequence[str], str | None], None]
+    confirms_all: bool  #: whether it hears of each message if it is taken, also of one that need not be confirmed
 
     def send(self, message: ForwardedMessage) -> None:
         """Pass it on, soon."""
 
-    def confirmed(self, receipt: str) -> None:
+    def on_receipt(self, receipt: str) -> None:
         """A receipt of this outbox came, from the target or the source."""
 
-    def refused(self, receipt: str) -> str | None:
+    def on_refused(self, receipt: str) -> str | None:
         """The target refused this: of which message it was the SEND; None when it was more than one message's."""
 
 
@@ -43,24 +43,24 @@ def ignore_done(_acks: Sequence[str], _receipt: str | None) -> None:
 class ReceiptForwarder:
     """Each message with a receipt of its own, to a target that knows by its id what it got before."""
 
-    answers_all = False
+    confirms_all = False
 
     def __init__(self, target: BridgeLink, prefix: str) -> None:
-        self.done: Callable[[Sequence[str], str | None], None] = ignore_done
+        self.on_done: Callable[[Sequence[str], str | None], None] = ignore_done
         self._target, self._prefix = target, prefix
 
     def send(self, message: ForwardedMessage) -> None:
         """At once."""
         if not message.needs_receipt:
             self._target.send("SEND", message.headers, message.body)
-            self.done([message.ack], None)
+            self.on_done([message.ack], None)
             return
         self._target.send("SEND", {**message.headers, "receipt": self._prefix + message.ack}, message.body)
 
-    def confirmed(self, receipt: str) -> None:
+    def on_receipt(self, receipt: str) -> None:
         """The target has that message."""
-        self.done([receipt], None)
+        self.on_done([receipt], None)
 
-    def refused(self, receipt: str) -> str | None:
+    def on_refused(self, receipt: str) -> str | None:
         """Receipts are named after messages."""
         return receipt

@@ -31,15 +31,15 @@ CallLater = Callable[[float, Callable[[], None]], None]
 class MessageInTransit:
     """A message that the source gave to the bridge, until the target has confirmed it."""
 
-    number: int  #: by which it comes after those that were given before
+    sequence: int  #: by which it comes after those that were given before
     subscription: str
     destination: str
     message: ForwardedMessage
     size: int  #: bytes of its body
-    told: Frame | None  #: as it came, where somebody wants to hear of it if it is refused
-    answered: bool  #: the target says whether it takes it
-    refused: str = ""  #: why it did not, the last time
-    tries: int = 0  #: times that it was refused alone
+    original: Frame | None  #: as it came, where somebody wants to hear of it if it is refused
+    is_confirmed_by_target: bool  #: the target says whether it takes it
+    refusal: str = ""  #: why it did not, the last time
+    attempts: int = 0  #: times that it was refused alone
 
     @property
     def ack(self) -> str:
@@ -53,7 +53,7 @@ class DestinationRefusal:
     def __init__(
         self, send: Callable[[MessageInTransit], None], later: CallLater, under_way: Iterable[str] = ()
     ) -> None:
-        self.aside: dict[str, MessageInTransit] = {}  #: refused alone, by ack
+        self.held: dict[str, MessageInTransit] = {}  #: refused alone, by ack
         self._retrying: set[str] = set()  # acks of those that are on their way again
         self._scheduled: set[str] = set()  # acks of those that are tried again after a while, see `_set_aside`
         self._send, self._later = send, later
@@ -66,18 +66,18 @@ class DestinationRefusal:
     @property
     def refuses_all(self) -> bool:
         """Whether nothing that was sent has been taken since something was refused alone."""
-        return not self._is_open and bool(self.aside)
+        return not self._is_open and bool(self.held)
 
     @property
     def is_over(self) -> bool:
         """Whether all crosses again."""
-        return self._is_open and not self.aside
+        return self._is_open and not self.held
 
     def end(self) -> None:
         """What it holds is the source's again."""
         self._is_ended = True
 
-    def given(self, passing: MessageInTransit) -> None:
+    def on_message(self, passing: MessageInTransit) -> None:
         """The source gives this one, too."""
         if self._is_open:
             self._forward(passing)
@@ -85,9 +85,9 @@ class DestinationRefusal:
             self._waiting.append(passing)
             self.try_single()
 
-    def taken(self, passing: MessageInTransit) -> None:
+    def on_accepted(self, passing: MessageInTransit) -> None:
         """The target has this one, as it answered."""
-        was_alone, was_aside = passing is self._single, self.aside.pop(passing.ack, None) is not None
+        was_alone, was_aside = passing is self._single, self.held.pop(passing.ack, None) is not None
         self._on_answer(passing)
         if not self._is_open and (was_alone or was_aside):
             self._reopen(refused=was_aside)
@@ -96,17 +96,17 @@ class DestinationRefusal:
     def _reopen(self, *, refused: bool) -> None:
         """The target takes what is sent to this destination; it was `refused` until now, whatever was sent."""
         self._is_open = True
-        for each in sorted(self.aside.values(), key=_sequence_of) if refused else ():
+        for each in sorted(self.held.values(), key=_sequence_of) if refused else ():
             self._retry(each)
         waiting, self._waiting = self._waiting, []
         for each in waiting:
             self._forward(each)
 
-    def refused(self, passing: MessageInTransit) -> None:
+    def on_refused(self, passing: MessageInTransit) -> None:
         """The target does not take this one; see `try_next`."""
         was_alone = passing is self._single
         self._on_answer(passing)
-        if was_alone or passing.ack in self.aside:
+        if was_alone or passing.ack in self.held:
             self._hold(passing)
         else:
             bisect.insort(self._waiting, passing, key=_sequence_of)
@@ -122,7 +122,7 @@ class DestinationRefusal:
             self._single = None
 
     def _forward(self, passing: MessageInTransit) -> None:
-        if passing.answered:
+        if passing.is_confirmed_by_target:
             self._unconfirmed.add(passing.ack)
         self._send(passing)
 
@@ -135,15 +135,15 @@ class DestinationRefusal:
         blocked = self._is_ended or self._is_open or self._is_pausing or self._unconfirmed
         while self._waiting and self._single is None and not blocked:
             passing = self._waiting.pop(0)
-            if passing.answered:
+            if passing.is_confirmed_by_target:
                 self._single = passing
             self._send(passing)
 
     def _hold(self, passing: MessageInTransit) -> None:
         """It is tried again later, once, however often it was tried meanwhile because others were taken."""
-        self.aside[passing.ack] = passing
-        pause = min(RETRY_SECONDS * 2**passing.tries, LONGEST_RETRY_SECONDS)
-        passing.tries += 1
+        self.held[passing.ack] = passing
+        pause = min(RETRY_SECONDS * 2**passing.attempts, LONGEST_RETRY_SECONDS)
+        passing.attempts += 1
         if passing.ack not in self._scheduled:
             self._scheduled.add(passing.ack)
             self._later(pause, lambda: self._on_retry_due(passing))
@@ -153,13 +153,13 @@ class DestinationRefusal:
         self._retry(passing)
 
     def _retry(self, passing: MessageInTransit) -> None:
-        if not self._is_ended and passing.ack in self.aside and passing.ack not in self._retrying:
+        if not self._is_ended and passing.ack in self.held and passing.ack not in self._retrying:
             self._retrying.add(passing.ack)
             self._send(passing)
 
 
 def _sequence_of(passing: MessageInTransit) -> int:
-    return passing.number
+    return passing.sequence
 
 
 class RefusedMessages:
@@ -170,44 +170,48 @@ class RefusedMessages:
         self._by_destination: dict[tuple[str, str], DestinationRefusal] = {}  # by subscription and destination
         self._never_accepted: list[MessageInTransit] = []  # what the target never takes
 
-    def takes(self, passing: MessageInTransit) -> bool:
+    def handle(self, passing: MessageInTransit) -> bool:
         """Whether there is one of its destination, which passes it on when it may."""
         trial = self._by_destination.get((passing.subscription, passing.destination)) if self._by_destination else None
         if trial is not None:
-            trial.given(passing)
+            trial.on_message(passing)
         return trial is not None
 
-    def taken(self, passing: MessageInTransit) -> None:
+    def on_accepted(self, passing: MessageInTransit) -> None:
         """The target has this one, or is not asked for an answer: that says nothing of what it takes."""
         key = passing.subscription, passing.destination
-        trial = self._by_destination.get(key) if self._by_destination and passing.answered else None
+        trial = self._by_destination.get(key) if self._by_destination and passing.is_confirmed_by_target else None
         if trial is not None:
-            trial.taken(passing)
+            trial.on_accepted(passing)
             if trial.is_over:
                 del self._by_destination[key]
 
-    def refused(self, passing: MessageInTransit, under_way: Iterable[MessageInTransit]) -> bool:
+    def on_refused(self, passing: MessageInTransit, under_way: Iterable[MessageInTransit]) -> bool:
         """The target does not take this one, while others are on their way; whether it is to be held here.
 
         Else too many are: all of its subscription is to go back to the source, see `end`.
         """
         key = passing.subscription, passing.destination
         if key not in self._by_destination:
-            beside = [each.ack for each in under_way if (each.subscription, each.destination) == key and each.answered]
+            beside = [
+                each.ack
+                for each in under_way
+                if (each.subscription, each.destination) == key and each.is_confirmed_by_target
+            ]
             self._by_destination[key] = DestinationRefusal(self._send, self._later, beside)
-        self._by_destination[key].refused(passing)
+        self._by_destination[key].on_refused(passing)
         if holds := self._is_within_limits(passing.subscription):
             self._by_destination[key].try_single()
         return holds
 
-    def keep(self, passing: MessageInTransit) -> bool:
+    def hold_permanently(self, passing: MessageInTransit) -> bool:
         """The target never takes this one: it is held here without a try; whether there is room for it."""
         self._never_accepted.append(passing)
-        passing.tries = 1
+        passing.attempts = 1
         return self._is_within_limits(passing.subscription)
 
     def _is_within_limits(self, subscription: str) -> bool:
-        here, all_ = list(self.aside(subscription)), list(self.aside())
+        here, all_ = list(self.held(subscription)), list(self.held())
         is_few = len(here) <= self._max_held and len(all_) <= MAX_HELD_IN_TOTAL
         return is_few and sum(each.size for each in all_) <= MAX_HELD_BYTES
 
@@ -220,11 +224,11 @@ class RefusedMessages:
     def first_refused(self, subscription: str, destination: str) -> MessageInTransit | None:
         """A message of a destination of which none is taken."""
         trial = self._by_destination.get((subscription, destination))
-        return next(iter(trial.aside.values())) if trial is not None and trial.refuses_all else None
+        return next(iter(trial.held.values())) if trial is not None and trial.refuses_all else None
 
-    def aside(self, subscription: str | None = None) -> Iterator[MessageInTransit]:
+    def held(self, subscription: str | None = None) -> Iterator[MessageInTransit]:
         """What was set aside, of one subscription or of all."""
-        refused = (each for trial in self._by_destination.values() for each in trial.aside.values())
+        refused = (each for trial in self._by_destination.values() for each in trial.held.values())
         for each in (*self._never_accepted, *refused):
             if subscription in (None, each.subscription):
                 yield each

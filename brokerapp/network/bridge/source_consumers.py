@@ -38,13 +38,13 @@ class SourceConsumers:
         self._durables: set[str] = set()  # subscriptions
         self._ending: dict[str, DemandSubscription] = {}  # subscriptions that are over when all theirs is confirmed
         self._refused: set[str] = set()  # the ids of those that the source refused when they were tried last
-        self.aside: dict[str, str] = {}  #: by the id of a Wanted: why none of it crosses for now
+        self.suspended: dict[str, str] = {}  #: by the id of a Wanted: why none of it crosses for now
 
     # -- subscriptions
 
     def begin(self, wanted: DemandSubscription) -> None:
         """Consume it, or say for whom that is from now on."""
-        if wanted.id in self.aside:
+        if wanted.id in self.suspended:
             return
         headers = {
             "ack": "client-individual",
@@ -53,7 +53,9 @@ class SourceConsumers:
             "activemq.priority": str(wanted.priority),
             CONSUMERS_HEADER: format_path(sorted(wanted.origins)),
             SUPPRESS_HEADER: str(self._suppresses_duplicates(wanted)).lower(),
-            **self._source.dialect.subscribing(self._there, self._terms.message_ttl, wanted.path, wanted.selector),
+            **self._source.dialect.subscribe_headers(
+                self._there, self._terms.message_ttl, wanted.path, wanted.selector
+            ),
         }
         if not wanted.static and (names := exclusions_within(self._terms, wanted.destination)):
             headers[EXCEPT_HEADER] = format_path(names)
@@ -70,16 +72,16 @@ class SourceConsumers:
 
     def end(self, wanted: DemandSubscription) -> None:
         """Pass on nothing more for it. It is unsubscribed when what is on its way is confirmed: else that came back."""
-        if self.aside.pop(wanted.id, None) is not None and self._prefix + wanted.id not in self._ending:
+        if self.suspended.pop(wanted.id, None) is not None and self._prefix + wanted.id not in self._ending:
             self._refused.discard(wanted.id)
             self._delete_durable(wanted)  # it is unsubscribed
             return
         self._ending[self._prefix + wanted.id] = wanted
 
-    def set_aside(self, wanted: DemandSubscription, why: str) -> None:
+    def suspend(self, wanted: DemandSubscription, why: str) -> None:
         """The target takes none of it: it stays at the source, and is tried again some time later."""
-        if wanted.id not in self.aside:
-            self.aside[wanted.id] = why
+        if wanted.id not in self.suspended:
+            self.suspended[wanted.id] = why
             self._ending[self._prefix + wanted.id] = wanted
             self._retry_later(wanted, SUSPENDED_SECONDS)
 
@@ -91,29 +93,29 @@ class SourceConsumers:
         """The source gives what it has to the subscription of this receipt."""
         self._refused.discard(receipt.removeprefix(_SUBSCRIBED))
 
-    def refused(self, receipt: str, wanted: Mapping[str, DemandSubscription], why: str) -> DemandSubscription | None:
+    def on_refused(self, receipt: str, wanted: Mapping[str, DemandSubscription], why: str) -> DemandSubscription | None:
         """The source refuses the subscription of this receipt: it is tried again some time later.
 
         Which of these that are wanted it is; None: it is wanted no more.
         """
         found = wanted.get(receipt.removeprefix(_SUBSCRIBED))
-        if found is None or found.id in self.aside:
+        if found is None or found.id in self.suspended:
             return None
-        self.aside[found.id] = why
+        self.suspended[found.id] = why
         self._retry_later(found, SUSPENDED_SECONDS if found.id in self._refused else REFUSED_SECONDS)
         self._refused.add(found.id)
         return found
 
     def _retry_later(self, wanted: DemandSubscription, seconds: float) -> None:
-        self._source.later(seconds, lambda: self._retry(wanted))
+        self._source.call_later(seconds, lambda: self._retry(wanted))
 
     def _retry(self, wanted: DemandSubscription) -> None:
-        if wanted.id not in self.aside:
+        if wanted.id not in self.suspended:
             return
         if self._prefix + wanted.id in self._ending:  # some of it is still under way
             self._retry_later(wanted, SUSPENDED_SECONDS)
             return
-        del self.aside[wanted.id]
+        del self.suspended[wanted.id]
         self.begin(wanted)
 
     def is_ending(self, subscription: str) -> bool:
@@ -133,7 +135,7 @@ class SourceConsumers:
             wanted = self._ending.pop(id)
             self._source.unsubscribe(id)
             self._durables.discard(id)
-            if wanted.id not in self.aside:
+            if wanted.id not in self.suspended:
                 self._delete_durable(wanted)
 
     # -- durable subscriptions
@@ -145,15 +147,15 @@ class SourceConsumers:
         if wanted.durable:
             self._source.send("UNSUBSCRIBE", {"id": "-", "activemq.subscriptionName": self._durable_name(wanted)})
 
-    def keep(self, topics: Collection[str]) -> None:
+    def keep_durables(self, topics: Collection[str]) -> None:
         """Of what is kept for bridges of this connector only these topics are needed."""
-        if self._source.dialect.knows_rivals and len(topics) <= MAX_DURABLE_NAMES:
+        if self._source.dialect.is_sluice and len(topics) <= MAX_DURABLE_NAMES:
             names = [durable_name(self._here, topic) for topic in sorted(topics)]
             self._source.send("UNSUBSCRIBE", {"id": "-", KEEP_HEADER: format_path(names)})
 
-    def leave(self, wanted: Collection[DemandSubscription]) -> None:
+    def remove_all(self, wanted: Collection[DemandSubscription]) -> None:
         """For good: of these subscriptions, which are all, nothing is to be kept any more."""
         for each in wanted:
-            if each.durable and each.id not in self.aside:
+            if each.durable and each.id not in self.suspended:
                 self._source.unsubscribe(self._prefix + each.id)
-        self.keep(())
+        self.keep_durables(())

@@ -35,7 +35,7 @@ class NetworkRequests:
             "network_remove": self.remove,
             "network_start": self.start,
             "network_stop": self.stop,
-            "network_why": BridgeDiagnosis(self._connections).why,
+            "network_why": BridgeDiagnosis(self._connections).diagnose,
         }
 
     async def network(self) -> dict[str, Any]:
@@ -69,7 +69,7 @@ class NetworkRequests:
     async def start(self, name: str) -> None:
         """Let a connector have its bridges. Raises RequestRefused."""
         async with self._seat.lock:
-            await self._connections.resume(name)
+            await self._connections.start_connector(name)
             await self._keep(name)
 
     async def stop(self, name: str) -> None:
@@ -81,7 +81,7 @@ class NetworkRequests:
     async def _keep(self, changed: str) -> None:
         connections = self._connections
         try:
-            await self._registry.keep([each.definition for each in connections], connections.overridden_states, changed)
+            await self._registry.save([each.definition for each in connections], connections.overridden_states, changed)
         except StoreUnavailable:
             logger.error("the change of the network connectors could not be stored: a restart undoes it")
             raise

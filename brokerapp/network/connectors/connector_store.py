@@ -27,7 +27,7 @@ class NetworkConnectorStore:
     def __init__(self, store: ConnectorStore) -> None:
         self._store = store
 
-    async def begin(self, configured: Sequence[NetworkConnector], *, impose: bool, first: bool) -> None:
+    async def initialize(self, configured: Sequence[NetworkConnector], *, impose: bool, first: bool) -> None:
         """A node begins: its connectors come into a store that has none, or if it is to `impose` what a file says anew.
 
         With the `first` node of a broker what operators started and stopped is forgotten.
@@ -43,7 +43,7 @@ class NetworkConnectorStore:
 
         await self._change(begun)
 
-    async def found(self) -> tuple[list[NetworkConnector], dict[str, bool]]:
+    async def load(self) -> tuple[list[NetworkConnector], dict[str, bool]]:
         """The connectors in force, and of those that an operator started or stopped which, by name.
 
         One that another version of this program stored, and this one would refuse, is reported and left out.
@@ -56,7 +56,7 @@ class NetworkConnectorStore:
                 found.append(NetworkConnector.from_json(each))
         return found, stored.get("running", {})
 
-    async def keep(self, connectors: Sequence[NetworkConnector], running: Mapping[str, bool], changed: str) -> None:
+    async def save(self, connectors: Sequence[NetworkConnector], running: Mapping[str, bool], changed: str) -> None:
         """These are in force from now on, also after a restart; the one of the name `changed` is another, or gone.
 
         What was left out stays in the store until it is changed.
@@ -72,11 +72,11 @@ class NetworkConnectorStore:
 
         await self._change(changed_to)
 
-    async def gone(self) -> list[str]:
+    async def removed_names(self) -> list[str]:
         """The names of those that a file has no more, of which something may be left."""
         return (await self._read()).get("gone", [])
 
-    async def forget_gone(self, names: Collection[str]) -> None:
+    async def clear_removed(self, names: Collection[str]) -> None:
         """Nothing is left of these."""
         await self._change(lambda stored: {**stored, "gone": [n for n in stored.get("gone", ()) if n not in names]})
 

@@ -30,15 +30,15 @@ class RunningConnector:
     """One network connector as it runs."""
 
     definition: NetworkConnector
-    terms: ConnectorOptions
-    running: bool  #: it is to have its bridges
-    ways: list[BridgeConnection] = field(default_factory=list)
+    options: ConnectorOptions
+    is_running: bool  #: it is to have its bridges
+    connections: list[BridgeConnection] = field(default_factory=list)
     discovery: Discovery | None = None  #: of the brokers it leads to
     announced: dict[str, str] = field(default_factory=dict)  #: URI -> broker, of those that are there now
 
     def leads_to(self, uri: str) -> bool:
         """Whether one of its ways does."""
-        return any(address_of(uri) in way.addresses for way in self.ways)
+        return any(address_of(uri) in way.addresses for way in self.connections)
 
 
 class ConnectorManager:
@@ -71,15 +71,15 @@ class ConnectorManager:
         return iter(self._connectors.values())
 
     @property
-    def all(self) -> list[BridgeConnection]:
+    def connections(self) -> list[BridgeConnection]:
         """The ways of all connectors."""
-        return [way for each in self for way in each.ways]
+        return [way for each in self for way in each.connections]
 
     def _make(self, definition: NetworkConnector) -> RunningConnector:
         terms, _ = options_of(definition)
         connector = RunningConnector(definition, terms, terms.auto_start)
         groups = (terms.addresses,) if terms.in_turn else [(each,) for each in terms.addresses]
-        connector.ways = [
+        connector.connections = [
             BridgeConnection(self._endpoint, terms, each, self._on_connection_change, self._make_tls) for each in groups
         ]
         return connector
@@ -96,7 +96,7 @@ class ConnectorManager:
                 raise ConfigurationRefused(f"discoveryUri {uri}: nothing can be announced there: {error}") from error
             self._announcements.append(discovery)
 
-    async def become(self, definitions: Sequence[NetworkConnector], running: Mapping[str, bool]) -> None:
+    async def replace_all(self, definitions: Sequence[NetworkConnector], running: Mapping[str, bool]) -> None:
         """Have these connectors and no others; `running` says of some whether they are to have their bridges."""
         begins, names = not self._connectors, {each.name for each in definitions}
         if not definitions:
@@ -111,14 +111,16 @@ class ConnectorManager:
                 await self.put(each)
                 continue
             connector = self._connectors[each.name] = self._make(each)
-            connector.running = running.get(each.name, connector.running)
+            connector.is_running = running.get(each.name, connector.is_running)
         if begins and definitions:
             self.start()
 
     @property
     def overridden_states(self) -> dict[str, bool]:
         """Whether they are to have their bridges, of those where that is not as their definition says."""
-        return {each.definition.name: each.running for each in self if each.running is not each.terms.auto_start}
+        return {
+            each.definition.name: each.is_running for each in self if each.is_running is not each.options.auto_start
+        }
 
     def start(self) -> None:
         """Build the bridges of those connectors that start by themselves."""
@@ -126,14 +128,14 @@ class ConnectorManager:
 
     async def _start(self) -> None:
         for each in list(self):  # operators make and remove some meanwhile
-            if each.running and self._connectors.get(each.definition.name) is each:
+            if each.is_running and self._connectors.get(each.definition.name) is each:
                 await self._start_one(each)
 
     async def _start_one(self, connector: RunningConnector) -> None:
         await self._start_connections(connector)
         if not self._starts_concurrently:
-            for way in connector.ways:
-                await way.tried.wait()
+            for way in connector.connections:
+                await way.first_attempt_done.wait()
 
     async def stop(self) -> None:
         """Take all bridges down; what they held goes back."""
@@ -154,27 +156,27 @@ class ConnectorManager:
                 logger.exception("the network connectors could not all be started")
 
     async def _start_connections(self, connector: RunningConnector) -> None:
-        for way in connector.ways:
+        for way in connector.connections:
             way.start()
-        if connector.terms.group is not None and connector.discovery is None:
+        if connector.options.group is not None and connector.discovery is None:
             connector.discovery = Discovery(
-                connector.terms.group, self.broker.name,
+                connector.options.group, self.broker.name,
                 found=partial(self._on_broker_found, connector), lost=partial(self._on_broker_lost, connector),
             )  # fmt: skip
             try:
                 await connector.discovery.start()
             except OSError as error:
                 connector.discovery = None
-                logger.error("network connector %s finds nobody: %s", connector.terms.name, error)
+                logger.error("network connector %s finds nobody: %s", connector.options.name, error)
 
     async def _stop_connections(self, connector: RunningConnector, *, for_good: bool = False) -> None:
         discovery, connector.discovery = connector.discovery, None
         if discovery is not None:
             await discovery.stop()
-        for each in connector.ways:
+        for each in connector.connections:
             await each.stop(for_good=for_good)
-        if connector.terms.group is not None:  # who is there then is found then
-            connector.ways.clear()
+        if connector.options.group is not None:  # who is there then is found then
+            connector.connections.clear()
             connector.announced.clear()
 
     def _on_broker_found(self, connector: RunningConnector, uri: str, broker: str) -> None:
@@ -182,10 +184,10 @@ class ConnectorManager:
         address = address_of(uri)
         if address is None or len(connector.announced) >= MAX_FOUND:
             return
-        if connector.terms.login is not None and connector.terms.login[1] and not address.tls:
+        if connector.options.login is not None and connector.options.login[1] and not address.tls:
             logger.warning(
                 "network connector %s: %s announces %s: a password is told nobody who was found without TLS",
-                connector.terms.name, broker, address,
+                connector.options.name, broker, address,
             )  # fmt: skip
             return
         others = [each for each, name in connector.announced.items() if name == broker]
@@ -194,17 +196,19 @@ class ConnectorManager:
             self._add_connection(connector, address)
 
     def _add_connection(self, connector: RunningConnector, address: BrokerAddress) -> None:
-        logger.info("network connector %s: found %s", connector.terms.name, address)
-        way = BridgeConnection(self._endpoint, connector.terms, (address,), self._on_connection_change, self._make_tls)
-        connector.ways.append(way)
+        logger.info("network connector %s: found %s", connector.options.name, address)
+        way = BridgeConnection(
+            self._endpoint, connector.options, (address,), self._on_connection_change, self._make_tls
+        )
+        connector.connections.append(way)
         way.start()
 
     def _on_broker_lost(self, connector: RunningConnector, uri: str) -> None:
         """It announces itself no more."""
         address, broker = address_of(uri), connector.announced.pop(uri, None)
-        for way in [way for way in connector.ways if address in way.addresses]:
-            connector.ways.remove(way)
-            task = asyncio.create_task(way.stop(), name=f"end of {connector.terms.name}")
+        for way in [way for way in connector.connections if address in way.addresses]:
+            connector.connections.remove(way)
+            task = asyncio.create_task(way.stop(), name=f"end of {connector.options.name}")
             self._stopping.add(task)
             task.add_done_callback(self._stopping.discard)
         others = [each for each, name in connector.announced.items() if name == broker]
@@ -220,16 +224,16 @@ class ConnectorManager:
         except KeyError:
             raise RequestRefused(f"there is no network connector {name!r}") from None
 
-    async def resume(self, name: str) -> None:
+    async def start_connector(self, name: str) -> None:
         """Let a connector have its bridges again."""
         connector = self.find(name)
-        connector.running = True
+        connector.is_running = True
         await self._start_connections(connector)
 
     async def stop_connector(self, name: str) -> None:
         """Take the bridges of a connector down until it is resumed."""
         connector = self.find(name)
-        connector.running = False
+        connector.is_running = False
         await self._stop_connections(connector)
 
     async def put(self, definition: NetworkConnector) -> None:
@@ -240,11 +244,11 @@ class ConnectorManager:
         former = self._connectors.get(definition.name)
         connector = self._make(definition)
         if former is not None:
-            connector.running = former.running
+            connector.is_running = former.is_running
             await self._stop_connections(former)
         self._connectors[definition.name] = connector
-        if connector.running:
-            await self.resume(definition.name)
+        if connector.is_running:
+            await self.start_connector(definition.name)
 
     async def remove(self, name: str) -> None:
         """Have no such connector any more. What was kept for its bridges goes, as far as this broker has it.
@@ -252,9 +256,9 @@ class ConnectorManager:
         The durable subscriptions that a duplex one left at a broker that is away stay there.
         """
         await self._remove(name, for_good=True)
-        self.forget((name,))
+        self.remove_durables((name,))
 
-    def forget(self, names: Iterable[str]) -> None:
+    def remove_durables(self, names: Iterable[str]) -> None:
         """Nothing is to be kept any more for the bridges of connectors that had these names."""
         clients = {each.subscription.client_id for each in self.broker.durables}
         for client in clients:
@@ -264,7 +268,7 @@ class ConnectorManager:
     async def _remove(self, name: str, *, for_good: bool = False) -> None:
         """Have no such connector here. Unless it is `for_good` another node may have it."""
         connector = self.find(name)
-        connector.running = False
+        connector.is_running = False
         await self._stop_connections(connector, for_good=for_good)
         del self._connectors[name]
 

@@ -33,7 +33,7 @@ class BridgeDiagnosis:
     def _broker(self) -> Broker:
         return self._connections.broker
 
-    async def why(self, destination: str, seq: int | None = None) -> list[dict[str, Any]]:
+    async def diagnose(self, destination: str, seq: int | None = None) -> list[dict[str, Any]]:
         """Of each way: connector, remote, crosses, and the reason where it does not.
 
         Of all messages of a destination, or of the one with this number in a queue. Raises RequestRefused.
@@ -42,10 +42,12 @@ class BridgeDiagnosis:
         entry = await self._read_entry(target, seq) if seq is not None else None
         found = []
         for connector in self._connections:
-            for way in connector.ways:
+            for way in connector.connections:
                 said = block_reason(self._collect_facts(way, target, entry))
                 remote = way.remote or str(way.addresses[0])
-                found.append({"connector": connector.terms.name, "remote": remote, "crosses": not said, "reason": said})
+                found.append(
+                    {"connector": connector.options.name, "remote": remote, "crosses": not said, "reason": said}
+                )
         return found
 
     async def _read_entry(self, queue: Destination, seq: int) -> LogEntry:
@@ -73,16 +75,16 @@ class BridgeDiagnosis:
             return facts
         return DiagnosisFacts(
             way.terms, target, way.state, way.last_error, wanted, _refusal_of_message(way, entry) or refused,
-            paused=log.silent,
-            verdict=None if entry is None else _decide(log, serving[0], entry),
+            is_paused=log.silent,
+            decision=None if entry is None else _decide(log, serving[0], entry),
             is_unacked=entry is not None and _is_unacked(log, entry),
-            is_full=all(not each.credit for each in serving),
+            has_no_credit=all(not each.credit for each in serving),
             preferred_count=sum(each.ready and each.priority > serving[0].priority for each in log.consumers),
         )  # fmt: skip
 
 
 def _matching_demand(way: BridgeConnection, target: Destination) -> list[DemandSubscription]:
-    demand = [wanted for each in way.bridges if each.name == OUTBOUND for wanted in each.demand.wanted.values()]
+    demand = [wanted for each in way.bridges if each.name == OUTBOUND for wanted in each.demand.subscriptions.values()]
     return [
         each
         for each in demand
@@ -94,7 +96,9 @@ def _matching_demand(way: BridgeConnection, target: Destination) -> list[DemandS
 
 def _refusal_of_all(way: BridgeConnection, wanted: Sequence[DemandSubscription], target: Destination) -> str:
     """What a broker says that refuses all of these; "": some cross."""
-    reasons = [bridge.stays(each, target) for bridge in way.bridges if bridge.name == OUTBOUND for each in wanted]
+    reasons = [
+        bridge.block_reason(each, target) for bridge in way.bridges if bridge.name == OUTBOUND for each in wanted
+    ]
     return reasons[0] if reasons and all(reasons) else ""
 
 
@@ -103,12 +107,12 @@ def _refusal_of_message(way: BridgeConnection, entry: LogEntry | None) -> str:
     if entry is None:
         return ""
     return next(
-        (said for each in way.bridges if each.name == OUTBOUND and (said := each.refusal(entry.message.id))), ""
+        (said for each in way.bridges if each.name == OUTBOUND and (said := each.refusal_reason(entry.message.id))), ""
     )
 
 
 def _subscriptions(way: BridgeConnection) -> list[Subscription]:
-    return list(way.own.client.subscriptions.values()) if way.own is not None else []
+    return list(way.local_connection.client.subscriptions.values()) if way.local_connection is not None else []
 
 
 def _covers(subscription: Subscription, target: Destination) -> bool:

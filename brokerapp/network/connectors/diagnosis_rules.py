@@ -21,13 +21,13 @@ class DiagnosisFacts:
     destination: Destination
     state: BridgeConnectionState
     last_error: str
-    wanted: Sequence[DemandSubscription] = ()  #: what the bridge consumes that takes the destination in
-    refused: str = ""  #: what either broker says that refuses it, for now
-    rests: bool = False  #: it stands aside for another bridge that leads to the same consumers
-    paused: bool = False  #: the queue gives out nothing
-    verdict: BridgeDecision | None = None  #: of one message, if one is asked about
+    demand: Sequence[DemandSubscription] = ()  #: what the bridge consumes that takes the destination in
+    refusal: str = ""  #: what either broker says that refuses it, for now
+    is_suppressed: bool = False  #: it stands aside for another bridge that leads to the same consumers
+    is_paused: bool = False  #: the queue gives out nothing
+    decision: BridgeDecision | None = None  #: of one message, if one is asked about
     is_unacked: bool = False  #: that message is with a consumer already
-    is_full: bool = False  #: the bridge holds as many as it may
+    has_no_credit: bool = False  #: the bridge holds as many as it may
     preferred_count: int = 0  #: consumers here with a higher priority, which could take messages now
 
 
@@ -45,10 +45,14 @@ def _connection_reason(facts: DiagnosisFacts) -> str:
 
 
 def _demand_reason(facts: DiagnosisFacts) -> str:
-    if facts.refused:
-        return facts.refused
-    if facts.wanted:
-        return "another bridge serves the same consumers (suppressDuplicateQueueSubscriptions)" if facts.rests else ""
+    if facts.refusal:
+        return facts.refusal
+    if facts.demand:
+        return (
+            "another bridge serves the same consumers (suppressDuplicateQueueSubscriptions)"
+            if facts.is_suppressed
+            else ""
+        )
     if said := exclusion_reason(facts.terms, facts.destination):
         return said
     if facts.terms.static_bridge:
@@ -63,12 +67,12 @@ def _bridges(count: int) -> str:
 def _queue_reason(facts: DiagnosisFacts) -> str:
     if facts.is_unacked:
         return "a consumer holds it"
-    if facts.paused:
+    if facts.is_paused:
         return "the queue is paused"
-    if facts.verdict is not None and facts.verdict is not BridgeDecision.CROSSES:
-        return str(facts.verdict)
+    if facts.decision is not None and facts.decision is not BridgeDecision.CROSSES:
+        return str(facts.decision)
     if facts.preferred_count:
         return f"{facts.preferred_count} consumers here come first (decreaseNetworkConsumerPriority)"
-    if facts.is_full:
+    if facts.has_no_credit:
         return f"the bridge holds {facts.terms.prefetch_size} messages that are not confirmed yet (prefetchSize)"
     return ""

@@ -36,12 +36,12 @@ class ConnectorLeader:
     async def settle(self) -> None:
         """Have the connectors of the store, or none, as it is this node's turn or not. Raises StoreUnavailable."""
         async with self.lock:
-            wanted = await self._registry.found() if self.is_here else ([], {})
+            wanted = await self._registry.load() if self.is_here else ([], {})
             if not self._has_left:
-                await self.connections.become(*wanted)
-                if self.is_here and (gone := await self._registry.gone()):
-                    self.connections.forget(gone)
-                    await self._registry.forget_gone(gone)
+                await self.connections.replace_all(*wanted)
+                if self.is_here and (gone := await self._registry.removed_names()):
+                    self.connections.remove_durables(gone)
+                    await self._registry.clear_removed(gone)
 
     async def run(self) -> None:
         """Settle whenever something changed, until cancelled. Raises StoreUnavailable."""

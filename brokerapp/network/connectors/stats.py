@@ -30,9 +30,14 @@ def _connector_stats(connector: RunningConnector, virtual: Sequence[VirtualDesti
     definition = connector.definition
     idle = [f"{name} {why}" for name, why in unsupported_options(definition)]
     return ConnectorStats(
-        definition.name, definition.uri, connector.running, connector.terms.duplex, definition.to_json(),
-        [_connection_stats(each) for each in connector.ways], [*duplicate_warnings(connector.terms, virtual), *idle],
-    )  # fmt: skip
+        definition.name,
+        definition.uri,
+        connector.is_running,
+        connector.options.duplex,
+        definition.to_json(),
+        [_connection_stats(each) for each in connector.connections],
+        [*duplicate_warnings(connector.options, virtual), *idle],
+    )
 
 
 def _connection_stats(way: BridgeConnection) -> BridgeConnectionStats:
@@ -46,7 +51,7 @@ def _connection_stats(way: BridgeConnection) -> BridgeConnectionStats:
         last_error_ms=way.last_error_ms,
         attempts=way.attempts,
         next_attempt_ms=way.next_attempt_ms,
-        connections=way.connections,
+        connections=way.connection_count,
         bridges=[_bridge_stats(way, each) for each in way.directions],
     )
 
@@ -62,19 +67,19 @@ def _bridge_stats(way: BridgeConnection, direction: str) -> BridgeStats:
         target=way.remote if goes_out else way.broker,
         forwarded=counts.forwarded,
         forwarded_bytes=counts.forwarded_bytes,
-        dropped_by_ttl=counts.dropped_by_ttl + (way.counts.here.too_far if goes_out else 0),
-        duplicates=0 if goes_out else way.counts.here.repeated,
+        dropped_by_ttl=counts.dropped_by_ttl + (way.counts.filtered.too_far if goes_out else 0),
+        duplicates=0 if goes_out else way.counts.filtered.repeated,
         refused=counts.refused,
-        under_way=bridge.under_way if bridge is not None else 0,
+        under_way=bridge.unconfirmed_count if bridge is not None else 0,
         queued=_queued_count(way) if goes_out else 0,
-        demand=len(bridge.demand.wanted) if bridge is not None else 0,
+        demand=len(bridge.demand.subscriptions) if bridge is not None else 0,
     )
 
 
 def _queued_count(way: BridgeConnection) -> int:
-    if way.own is None:
+    if way.local_connection is None:
         return 0
-    logs = {log.name: log for each in way.own.client.subscriptions.values() for log in each.logs}
+    logs = {log.name: log for each in way.local_connection.client.subscriptions.values() for log in each.logs}
     return sum(log.depth for log in logs.values())
 
 
@@ -82,7 +87,7 @@ def demand_of(connector: RunningConnector) -> list[dict[str, Any]]:
     """What its bridges consume, by way and direction."""
     return [
         {"remote": way.remote, "direction": bridge.name, "demand": [asdict(each) for each in _demand_stats(bridge)]}
-        for way in connector.ways
+        for way in connector.connections
         for bridge in way.bridges
     ]
 
@@ -91,7 +96,7 @@ def _demand_stats(bridge: Bridge) -> list[DemandStats]:
     return [
         DemandStats(
             str(each.destination), each.selector or "", each.priority, each.durable, each.static, list(each.path),
-            sorted(islice(each.consumers, MAX_CONSUMERS)), each.forwarded, bridge.kept_back(each),
+            sorted(islice(each.consumers, MAX_CONSUMERS)), each.forwarded, bridge.held_back(each),
         )
-        for each in islice(bridge.demand.wanted.values(), MAX_DEMAND)
+        for each in islice(bridge.demand.subscriptions.values(), MAX_DEMAND)
     ]  # fmt: skip

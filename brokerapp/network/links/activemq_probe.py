@@ -45,7 +45,7 @@ async def read_broker_name(link: BridgeLink) -> str | None:
         if _NAME_ASKED in refused:
             heard(None)
 
-    link.refused = refuse
+    link.on_error = refuse
     asked = {_NAME_ASKED: _CONNECTIONS, _ECHO_ASKED: _ECHO}
     listening = {_NAME_ASKED: lambda frame: heard(frame.headers.get(_NAME)), _ECHO_ASKED: lambda _frame: heard(None)}
     for id, destination in asked.items():

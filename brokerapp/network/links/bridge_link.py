@@ -83,11 +83,11 @@ class BridgeLink(asyncio.Protocol):
         self.name, self._connect_timeout = name, patience or CONNECT_SECONDS
         self.remote = ""  #: the name of the broker there, as it says itself
         self.dialect: RemoteDialect = SLUICE  #: what it speaks
-        self.limits = FrameLimits()  #: of what it takes
-        self.messages: dict[str, Callable[[Frame], None]] = {}  #: subscription -> who is told
-        self.receipt: Callable[[str], None] = lambda _id: None
-        self.refused: Callable[[Frame], None] = lambda _frame: None
-        self.drained: Callable[[bool], None] = lambda _free: None  #: whether it takes more for now
+        self.frame_limits = FrameLimits()  #: of what it takes
+        self.on_message_by_subscription: dict[str, Callable[[Frame], None]] = {}  #: subscription -> who is told
+        self.on_receipt: Callable[[str], None] = lambda _id: None
+        self.on_error: Callable[[Frame], None] = lambda _frame: None
+        self.on_writable_changed: Callable[[bool], None] = lambda _free: None  #: whether it takes more for now
         loop = asyncio.get_running_loop()
         self.lost: asyncio.Future[str] = loop.create_future()  #: done when the connection is over: why
         self._connected: asyncio.Future[Frame] = loop.create_future()
@@ -128,7 +128,7 @@ class BridgeLink(asyncio.Protocol):
         self.dialect = dialect
         self.remote = answer.headers.get(BRIDGE_HEADER, "")
         try:
-            self.limits = read_limits(answer.headers.get(LIMITS_HEADER, "0,0"))
+            self.frame_limits = read_limits(answer.headers.get(LIMITS_HEADER, "0,0"))
         except ValueError as error:
             raise BridgeConnectionLost(f"its answer to CONNECT is wrong: {LIMITS_HEADER}: {error}") from error
         if answer.headers.get("heart-beat", "0,0") != "0,0":
@@ -148,12 +148,12 @@ class BridgeLink(asyncio.Protocol):
 
     def subscribe(self, id: str, destination: str, told: Callable[[Frame], None], headers: Mapping[str, str]) -> None:
         """Consume; `told` is called with each MESSAGE."""
-        self.messages[id] = told
+        self.on_message_by_subscription[id] = told
         self.send("SUBSCRIBE", {"id": id, "destination": destination, **headers})
 
     def unsubscribe(self, id: str, headers: Mapping[str, str] | None = None) -> None:
         """Consume no longer."""
-        self.messages.pop(id, None)
+        self.on_message_by_subscription.pop(id, None)
         self.send("UNSUBSCRIBE", {"id": id, **(headers or {})})
 
     def ack(self, ids: Sequence[str], receipt: str | None = None) -> None:
@@ -178,7 +178,7 @@ class BridgeLink(asyncio.Protocol):
         self._transport.write(b"\n")
         self._heartbeat_timer = self._loop.call_later(HEARTBEAT_MS / 1000, self._on_heartbeat)
 
-    def later(self, seconds: float, call: Callable[[], None]) -> None:
+    def call_later(self, seconds: float, call: Callable[[], None]) -> None:
         """Do this then, if the connection lasts so long."""
         self._loop.call_later(seconds, lambda: self.lost.done() or call())
 
@@ -189,7 +189,7 @@ class BridgeLink(asyncio.Protocol):
             self._transport.close()
             self._set_lost(why)
 
-    def hold(self, held: bool) -> None:
+    def pause_reading(self, held: bool) -> None:
         """Read nothing more from it for now, or do: it is not silent while nobody listens."""
         if self._transport.is_closing():
             return
@@ -213,7 +213,7 @@ class BridgeLink(asyncio.Protocol):
             return
         if self._parser.is_idle and (receipts := _RECEIPTS.match(data)) is not None:
             for each in _RECEIPT_ID.findall(receipts[0].decode()):
-                self.receipt(unescape(each))
+                self.on_receipt(unescape(each))
             data = data[receipts.end() :]
         try:
             for frame in self._parser.feed(data):
@@ -226,21 +226,21 @@ class BridgeLink(asyncio.Protocol):
         assert isinstance(frame, Frame)  # servers write no runs of SENDs or ACKs
         match frame.command:
             case "MESSAGE":
-                told = self.messages.get(frame.headers.get("subscription", ""))
+                told = self.on_message_by_subscription.get(frame.headers.get("subscription", ""))
                 if told is not None:
                     told(frame)
             case "RECEIPT":
-                self.receipt(frame.headers.get("receipt-id", ""))
+                self.on_receipt(frame.headers.get("receipt-id", ""))
             case "CONNECTED" | "ERROR" if not self._connected.done():
                 self._connected.set_result(frame)
             case "ERROR":
-                self.refused(frame)
+                self.on_error(frame)
 
     def pause_writing(self) -> None:
-        self.drained(False)
+        self.on_writable_changed(False)
 
     def resume_writing(self) -> None:
-        self.drained(True)
+        self.on_writable_changed(True)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._set_lost(str(exc) if exc else "it closed the connection")

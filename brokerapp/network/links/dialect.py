@@ -49,31 +49,31 @@ class RemoteDialect(Protocol):
     """What differs between the brokers that a bridge may end at."""
 
     @property
-    def knows_rivals(self) -> bool:
+    def is_sluice(self) -> bool:
         """Whether it cares for whom a subscription is: who subscribes again tells it who that is now."""
 
-    def subscribing(self, to: str, message_ttl: int, path: Path, selector: str | None) -> dict[str, str]:
+    def subscribe_headers(self, to: str, message_ttl: int, path: Path, selector: str | None) -> dict[str, str]:
         """Headers of a SUBSCRIBE by which a bridge gets what may cross to broker `to`, for demand of this path."""
 
     def path_of(self, headers: Headers) -> Path:
         """The brokers that the message of a MESSAGE crossed."""
 
-    def sending(self, headers: dict[str, str], path: Path) -> dict[str, str]:
+    def send_headers(self, headers: dict[str, str], path: Path) -> dict[str, str]:
         """Headers of the SEND that passes a message on, which has crossed this path."""
 
-    def received(self, headers: Headers) -> dict[str, str]:
+    def message_headers(self, headers: Headers) -> dict[str, str]:
         """What of a MESSAGE's headers is the message's own, whatever broker is told of it."""
 
-    def consumer(self, info: Mapping[str, Any]) -> Mapping[str, Any]:
+    def consumer_info(self, info: Mapping[str, Any]) -> Mapping[str, Any]:
         """What an advisory tells of a consumer, with the path of its demand."""
 
 
 class SluiceDialect:
     """A broker of our own."""
 
-    knows_rivals = True
+    is_sluice = True
 
-    def subscribing(self, to: str, message_ttl: int, path: Path, selector: str | None) -> dict[str, str]:
+    def subscribe_headers(self, to: str, message_ttl: int, path: Path, selector: str | None) -> dict[str, str]:
         """It knows what may cross."""
         headers = {TO_HEADER: to, TTL_HEADER: str(message_ttl), PATH_HEADER: format_path(path)}
         return headers | {"selector": selector} if selector else headers
@@ -82,15 +82,15 @@ class SluiceDialect:
         """It says so."""
         return parse_path(headers.get(PATH_HEADER, ""))
 
-    def received(self, headers: Headers) -> dict[str, str]:
+    def message_headers(self, headers: Headers) -> dict[str, str]:
         """All but what is about the path, and about copies, which is said for each bridge anew."""
         return {name: value for name, value in headers.items() if name not in (PATH_HEADER, BOUND_QUEUES_HEADER)}
 
-    def sending(self, headers: dict[str, str], path: Path) -> dict[str, str]:
+    def send_headers(self, headers: dict[str, str], path: Path) -> dict[str, str]:
         """It keeps the path, and the message-id."""
         return {**headers, PATH_HEADER: format_path(path)}
 
-    def consumer(self, info: Mapping[str, Any]) -> Mapping[str, Any]:
+    def consumer_info(self, info: Mapping[str, Any]) -> Mapping[str, Any]:
         """It says all there is to say."""
         return info
 
@@ -98,9 +98,9 @@ class SluiceDialect:
 class ActiveMQDialect:
     """ActiveMQ Classic, at its STOMP connector."""
 
-    knows_rivals = False
+    is_sluice = False
 
-    def subscribing(self, to: str, message_ttl: int, path: Path, selector: str | None) -> dict[str, str]:
+    def subscribe_headers(self, to: str, message_ttl: int, path: Path, selector: str | None) -> dict[str, str]:
         """By a selector. Map and object messages are asked for as JSON: their bodies were empty otherwise."""
         crossing = crossing_selector(to, message_ttl)
         wanted = _strip_prefixes(selector)
@@ -110,7 +110,7 @@ class ActiveMQDialect:
         """The property's."""
         return parse_path(headers.get(PATH_PROPERTY, ""))
 
-    def received(self, headers: Headers) -> dict[str, str]:
+    def message_headers(self, headers: Headers) -> dict[str, str]:
         """All but the path, what delayed it there, and the wish for JSON, which comes back with each text.
 
         Its flag is left out: it flags all that a bridge held when a link broke, and what crossed is known by its id.
@@ -120,7 +120,7 @@ class ActiveMQDialect:
             del own["transformation"]
         return own
 
-    def sending(self, headers: dict[str, str], path: Path) -> dict[str, str]:
+    def send_headers(self, headers: dict[str, str], path: Path) -> dict[str, str]:
         """It gives a message-id of its own. At a property that it cannot read it would end the connection, and at each
         that follows, as the message comes again: such a one means nothing there, and is left out.
         """
@@ -132,7 +132,7 @@ class ActiveMQDialect:
                 del sent[name]
         return sent
 
-    def consumer(self, info: Mapping[str, Any]) -> Mapping[str, Any]:
+    def consumer_info(self, info: Mapping[str, Any]) -> Mapping[str, Any]:
         """That of a bridge stands for consumers of the broker it leads to, which its selector names."""
         found = _NOT_OF.search(info.get("selector") or "")
         if found is None:

@@ -20,23 +20,23 @@ class LoopbackTransport(asyncio.Transport):
         super().__init__()
         self._protocol: Any = protocol
         self._loop = asyncio.get_running_loop()
-        self._waiting: deque[bytes] = deque()  # for this end's protocol
+        self._chunks: deque[bytes] = deque()  # for this end's protocol
         self._size = 0  # bytes of it
         self._paused = self._closing = self._scheduled = False
         self._over = False  # the other end is closed: when what it wrote is received this one is, too
         self._high = HIGH_WATER
-        self.other: LoopbackTransport | None = None
+        self.peer: LoopbackTransport | None = None
 
     def write(self, data: bytes) -> None:  # type: ignore[override]
-        if self._closing or self._over or self.other is None:
+        if self._closing or self._over or self.peer is None:
             return
-        self.other._take(bytes(data))
+        self.peer._receive(bytes(data))
 
-    def _take(self, data: bytes) -> None:
-        self._waiting.append(data)
+    def _receive(self, data: bytes) -> None:
+        self._chunks.append(data)
         before, self._size = self._size, self._size + len(data)
-        if before <= self._high < self._size and self.other is not None:
-            self.other._protocol.pause_writing()
+        if before <= self._high < self._size and self.peer is not None:
+            self.peer._protocol.pause_writing()
         self._schedule()
 
     def _schedule(self) -> None:
@@ -46,13 +46,13 @@ class LoopbackTransport(asyncio.Transport):
 
     def _deliver(self) -> None:
         self._scheduled = False
-        while self._waiting and not self._paused:
-            data = self._waiting.popleft()
+        while self._chunks and not self._paused:
+            data = self._chunks.popleft()
             before, self._size = self._size, self._size - len(data)
             self._protocol.data_received(data)
-            if self._size <= self._high // 2 < before and self.other is not None:
-                self.other._protocol.resume_writing()
-        if not self._waiting and self._over:
+            if self._size <= self._high // 2 < before and self.peer is not None:
+                self.peer._protocol.resume_writing()
+        if not self._chunks and self._over:
             self._end()
 
     def pause_reading(self) -> None:
@@ -60,7 +60,7 @@ class LoopbackTransport(asyncio.Transport):
 
     def resume_reading(self) -> None:
         self._paused = False
-        if self._waiting or self._over:
+        if self._chunks or self._over:
             self._schedule()
 
     def close(self) -> None:
@@ -70,17 +70,17 @@ class LoopbackTransport(asyncio.Transport):
             self._loop.call_soon(self._end)
 
     def abort(self) -> None:
-        self._waiting.clear()
+        self._chunks.clear()
         self.close()
 
     def _end(self) -> None:
-        if self.other is None:
+        if self.peer is None:
             return
-        other, self.other = self.other, None
+        other, self.peer = self.peer, None
         self._closing = True
         self._protocol.connection_lost(None)
         other._over = True
-        other._schedule() if other._waiting else self._loop.call_soon(other._end)
+        other._schedule() if other._chunks else self._loop.call_soon(other._end)
 
     def is_closing(self) -> bool:
         return self._closing
@@ -92,7 +92,7 @@ class LoopbackTransport(asyncio.Transport):
         self._high = HIGH_WATER if high is None else high
 
     def get_write_buffer_size(self) -> int:
-        return self.other._size if self.other is not None else 0
+        return self.peer._size if self.peer is not None else 0
 
     def can_write_eof(self) -> bool:
         return False
@@ -102,7 +102,7 @@ def connect(protocol: asyncio.BaseProtocol, endpoint: ConnectorState) -> StompCo
     """Connect this client to the endpoint's broker as a part of the broker, which may do everything."""
     server = StompConnection(endpoint)
     near, far = LoopbackTransport(protocol), LoopbackTransport(server)
-    near.other, far.other = far, near
+    near.peer, far.peer = far, near
     server.connection_made(far)
     server.client.is_internal = True
     protocol.connection_made(near)

@@ -69,7 +69,7 @@ class Discovery(asyncio.DatagramProtocol):
     # -- asyncio's side
 
     def datagram_received(self, data: bytes, addr: Any) -> None:
-        heard = self.group.heard(data[:MAX_BYTES])
+        heard = self.group.parse(data[:MAX_BYTES])
         if heard is None or heard.broker == self._broker:
             return
         if not heard.alive:

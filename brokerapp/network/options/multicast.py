@@ -39,7 +39,7 @@ class DiscoveryGroup:
         """What a broker says of itself."""
         return f"{self.name}.{_PROTOCOL}.{'alive' if alive else 'dead'}.%{quote(broker, safe='')}%{uri}".encode()
 
-    def heard(self, datagram: bytes) -> Announcement | None:
+    def parse(self, datagram: bytes) -> Announcement | None:
         """What another broker of the group said; None for anything else."""
         try:
             said, broker, uri = datagram.decode().split("%", 1)[0], *_parse_announcement(datagram.decode())

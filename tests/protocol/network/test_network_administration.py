@@ -115,7 +115,7 @@ def test_a_connector_is_made_changed_stopped_and_removed_while_the_broker_runs(s
         told = connector_of(a)
         assert told.definition["options"] == {"userName": "u", "password": None}
         a.ask(lambda admin: admin.networks.put(told.definition))  # as a form gives it back
-        assert a.look(lambda: next(iter(a.node.network)).terms.password) == "secret"
+        assert a.look(lambda: next(iter(a.node.network)).options.password) == "secret"
         a.ask(lambda admin: admin.networks.stop("new"))
         assert [(each.state, each.bridges[0].demand) for each in connector_of(a).ways] == [
             (BridgeConnectionState.STOPPED, 0)

@@ -152,14 +152,16 @@ def test_an_answer_that_meets_a_temporary_queue_which_is_gone_ends_no_bridge(pai
     asking.subscribe("/temp-queue/answers")
     asking.send(f"/queue/{name}", "question", persistent="true", **{"reply-to": "/temp-queue/answers"})
     [request] = answering.take()
-    back = a.look(lambda: a.node.network.all[0].bridges[1])
+    back = a.look(lambda: a.node.network.connections[0].bridges[1])
     a.look(lambda: setattr(back, "_on_advisory", lambda _: None))  # it does not hear that they are gone
-    for id in [each for each in a.look(lambda: dict(back._target.messages)) if each.endswith("demand")]:
-        a.look(lambda id=id: back._target.messages.update({id: lambda _: None}))
-    refused = back.numbers.refused
+    for id in [
+        each for each in a.look(lambda: dict(back._target.on_message_by_subscription)) if each.endswith("demand")
+    ]:
+        a.look(lambda id=id: back._target.on_message_by_subscription.update({id: lambda _: None}))
+    refused = back.counters.refused
     asking.leave()
     answering.send(request.headers["reply-to"], "too late", persistent="true")
-    until(lambda: back.numbers.refused == refused + 1, "the refusal")
+    until(lambda: back.counters.refused == refused + 1, "the refusal")
     dead = connect(port=b.port)
     dead.subscribe("/queue/ActiveMQ.DLQ")
     assert dead.bodies() == ["too late"]
@@ -342,7 +344,7 @@ def test_no_subscription_is_left_of_clients_that_came_and_went_in_any_order(pair
         for each in order:
             clients[each].leave()
         until(lambda: not left(), "the end of all demand")
-    assert a.look(lambda: sum(len(each.consumers._ending) for each in a.node.network.all[0].bridges)) == 0
+    assert a.look(lambda: sum(len(each.consumers._ending) for each in a.node.network.connections[0].bridges)) == 0
 
 
 @pytest.mark.scenario("NB-24")

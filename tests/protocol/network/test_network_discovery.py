@@ -40,7 +40,7 @@ def test_brokers_of_a_group_find_each_other_as_they_come_and_go(store, connect, 
         assert consumer.bodies() == ["found"]
         c.stop()
         nodes.remove(c)
-        until(lambda: leads_to(a) == {b.name} and len(a.node.network.all) == 1, "the end of the way to c")
+        until(lambda: leads_to(a) == {b.name} and len(a.node.network.connections) == 1, "the end of the way to c")
     finally:
         for node in nodes:
             node.stop()

@@ -91,7 +91,7 @@ def test_what_a_connector_excludes_from_now_on_is_not_kept_any_more(store, b, co
 def test_with_a_connector_goes_what_was_kept_for_it(store, b, connect, name, connected):
     connectors = (to(b.port, duplex="true"), to(b.port, name="bridge_of_another"))
     with running(store, *connectors) as a:
-        until(lambda: all(a.look(lambda: [way.bridges for way in a.node.network.all])), "the bridges")
+        until(lambda: all(a.look(lambda: [way.bridges for way in a.node.network.connections])), "the bridges")
         for node in (a, b):
             durable(connect, node, f"{name}.{node.name}").leave()
         until(lambda: len(keeping(a, name)) == 2 and kept(b, name) == {f"{name}.{a.name}"}, "what is kept at both")
@@ -109,7 +109,7 @@ def test_with_a_connector_goes_what_was_kept_for_it(store, b, connect, name, con
 def test_with_a_connector_that_a_file_has_no_more_goes_what_was_kept_for_it(store, b, connect, name):
     stays, goes = to(b.port, name="bridge_of_another"), to(b.port)
     with running(store, stays, goes) as a:
-        until(lambda: all(a.look(lambda: [way.bridges for way in a.node.network.all])), "the bridges")
+        until(lambda: all(a.look(lambda: [way.bridges for way in a.node.network.connections])), "the bridges")
         durable(connect, b, name).leave()
         until(lambda: len(keeping(a, name)) == 2, "what is kept for both")
         a.restart(network_connectors=(stays,))

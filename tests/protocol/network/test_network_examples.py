@@ -185,7 +185,9 @@ def test_two_duplex_connectors_with_names_of_their_own_lead_to_one_broker(store,
         for number, topic in enumerate(topics, 1)
     ]
     with running(store, *connectors) as a:
-        until(lambda: a.look(lambda: [len(way.bridges) for way in a.node.network.all]) == [2, 2], "four bridges")
+        until(
+            lambda: a.look(lambda: [len(way.bridges) for way in a.node.network.connections]) == [2, 2], "four bridges"
+        )
         for here, there in ((a, b), (b, a)):
             consumer, sender = connect(port=there.port), connect(port=here.port)
             for topic in topics:

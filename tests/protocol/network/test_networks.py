@@ -101,7 +101,7 @@ def test_a_bridge_is_built_anew_when_the_other_broker_comes_back(store, connect,
     a = start(store, to(b.port))
     try:
         until(lambda: bridged(a), "the bridge")
-        a.look(lambda: a.node.network.all[0].bridges[0]._target.close())
+        a.look(lambda: a.node.network.connections[0].bridges[0]._target.close())
         until(lambda: not bridged(a), "the end of the bridge")
         until(lambda: bridged(a), "a new bridge")
         consumer = connect(port=b.port)
@@ -142,7 +142,7 @@ def test_compressed_on_its_way_a_body_arrives_as_it_was(store, connect, name):
         sent = []
 
         def overhear() -> None:
-            outbox = a.node.network.all[0].bridges[0]._outbox
+            outbox = a.node.network.connections[0].bridges[0]._outbox
             send, outbox.send = outbox.send, lambda message: (sent.append(message), send(message))
 
         a.look(overhear)
@@ -244,7 +244,7 @@ def test_two_connectors_share_the_work_and_a_slave_is_found_without_its_master(s
         consumer.subscribe(queue.stomp, id="q")
         consumer.subscribe(topic.stomp, id="t")
         wait_for_demand(a, str(queue), str(topic))
-        known = a.look(lambda: [list(map(str, one.bridges[0].destinations)) for one in a.node.network.all])
+        known = a.look(lambda: [list(map(str, one.bridges[0].destinations)) for one in a.node.network.connections])
         assert known == [[str(queue)], [str(topic)]]
         sender = connect(port=a.port)
         sender.send(queue.stomp, "to the queue", persistent="true")
@@ -276,7 +276,7 @@ def test_a_client_cannot_pose_as_a_bridge_that_serves_the_consumers_of_another(p
     [wanted] = [
         each
         for bridge in bridges_of(pair[0])
-        for each in pair[0].look(lambda bridge=bridge: list(bridge.demand.wanted.values()))
+        for each in pair[0].look(lambda bridge=bridge: list(bridge.demand.subscriptions.values()))
         if each.destination == Destination.queue(name)
     ]
     said = {"sluice-to": "far", "sluice-consumers": format_path(wanted.origins), "sluice-suppress": "true"}

@@ -26,7 +26,7 @@ class Target:
         self.open: list[tuple[str, bytes]] = []
         self.outbox: TransactionalForwarder
         self.refused_acks: list[str | None] = []
-        self.refused: Callable[[Frame], object]
+        self.on_error: Callable[[Frame], object]
 
     def subscribe(self, id: str, destination: str, given: Callable[[Frame], None], headers: dict[str, str]) -> None:
         records = [body for where, body in self.kept if where == destination]
@@ -42,14 +42,14 @@ class Target:
         receipt = headers.get("receipt", "").removeprefix("out:")
         if command == "SEND":
             if headers["destination"] in self.refusing:
-                self._answer(lambda: self.refused_acks.append(self.outbox.refused(receipt)))
+                self._answer(lambda: self.refused_acks.append(self.outbox.on_refused(receipt)))
                 return
             self.open.append((headers["destination"], body))
         elif command == "COMMIT":
             self.kept += self.open
             self.open.clear()
         if receipt:
-            self._answer(lambda: self.outbox.confirmed(receipt))
+            self._answer(lambda: self.outbox.on_receipt(receipt))
 
     @staticmethod
     def _answer(answer: Callable[[], object]) -> None:
@@ -62,7 +62,7 @@ class Bridged:
     def __init__(self, target: Target) -> None:
         self.target, self.forgotten = target, []
         self.outbox = target.outbox = TransactionalForwarder(target, "out:", "here", "bridge")
-        self.outbox.done = lambda acks, _receipt: self.forgotten.extend(acks)
+        self.outbox.on_done = lambda acks, _receipt: self.forgotten.extend(acks)
 
     async def passes(self, **to: str) -> None:
         """Pass on a message for each: its id, and where it goes."""

@@ -28,7 +28,7 @@ class Ends:
         self.followed, self.times_known, self.due = [], 0, []
         target = SimpleNamespace(
             dialect=dialect, remote="there", subscribe=self._subscribe,
-            later=lambda seconds, call: self.due.append((seconds, call)),
+            call_later=lambda seconds, call: self.due.append((seconds, call)),
         )  # fmt: skip
         connector = NetworkConnector(
             "near", "static:(tcp://127.0.0.1:1)", dynamically_included=included, options=tuple(options.items())

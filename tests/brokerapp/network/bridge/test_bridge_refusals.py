@@ -23,16 +23,16 @@ class Ends:
         source = SimpleNamespace(
             dialect=SLUICE, subscribe=lambda id, *_: setattr(self, "subscription", id),
             unsubscribe=self.unsubscribed.append, ack=lambda acks, _receipt: self.acked.extend(acks),
-            send=self._told, later=lambda _seconds, call: self.due.append(call),
+            send=self._told, call_later=lambda _seconds, call: self.due.append(call),
         )  # fmt: skip
-        target = SimpleNamespace(dialect=dialect, send=lambda *_: None, limits=FrameLimits(body=9))
+        target = SimpleNamespace(dialect=dialect, send=lambda *_: None, frame_limits=FrameLimits(body=9))
         terms, _ = options_of(NetworkConnector("near", "static:(tcp://127.0.0.1:1)"))
         self.numbers = BridgeCounters()
         self.bridge = Bridge(
             "out", source, target, "here", "there", terms, ReceiptForwarder(target, "out:"), self.numbers
         )
         self.bridge.on_complaint = self.said.append
-        self.bridge.demand.wanted["1"] = wanted
+        self.bridge.demand.subscriptions["1"] = wanted
         self.bridge._apply_demand_change(DemandChange(begin=(wanted,)))
 
     def _told(self, command, headers):
@@ -46,11 +46,11 @@ class Ends:
 
     def taken(self, *acks):
         for ack in acks:
-            assert self.bridge.confirmed(f"out:{ack}")
+            assert self.bridge.on_receipt(f"out:{ack}")
 
     def refused(self, ack, **headers):
         said = {"receipt-id": f"out:{ack}", "message": "it is odd", "code": "refused", **headers}
-        assert self.bridge.refused(Frame("ERROR", said, b""))
+        assert self.bridge.on_error(Frame("ERROR", said, b""))
 
     def wait(self):
         """Until all is due that is to be done."""
@@ -60,15 +60,15 @@ class Ends:
 
     @property
     def kept_back(self):
-        return self.bridge.kept_back(self.bridge.demand.wanted["1"])
+        return self.bridge.held_back(self.bridge.demand.subscriptions["1"])
 
     @property
     def stays(self):
-        return self.bridge.stays(self.bridge.demand.wanted["1"], Destination.queue("q"))
+        return self.bridge.block_reason(self.bridge.demand.subscriptions["1"], Destination.queue("q"))
 
     @property
     def is_aside(self):
-        return bool(self.bridge.consumers.aside)
+        return bool(self.bridge.consumers.suspended)
 
 
 def ends(destination="/queue/q", dialect=SLUICE, *, durable=False):
@@ -101,8 +101,8 @@ def test_whatever_is_refused_stays_and_is_never_rejected_while_all_else_crosses(
     [said] = found.said
     assert said.startswith("there does not take message 1 of /queue/q, which waits here, for now: ")
     assert found.kept_back.startswith("the other broker refuses it, for now (message 1 of /queue/q): ")
-    assert found.bridge.refusal("1") == found.kept_back
-    assert (found.bridge.refusal("4"), found.stays) == ("", "")
+    assert found.bridge.refusal_reason("1") == found.kept_back
+    assert (found.bridge.refusal_reason("4"), found.stays) == ("", "")
 
 
 def test_where_too_many_are_refused_alone_all_of_the_destination_stays_and_is_tried_again(monkeypatch):
@@ -139,7 +139,7 @@ def test_what_waits_is_the_sources_again_when_nobody_wants_it_any_more():
     found = ends()
     found.given("1", "2")
     found.refused("1")
-    found.bridge._apply_demand_change(DemandChange(end=(found.bridge.demand.wanted.pop("1"),)))
+    found.bridge._apply_demand_change(DemandChange(end=(found.bridge.demand.subscriptions.pop("1"),)))
     assert found.unsubscribed == []
     found.refused("2")
     found.wait()

@@ -32,23 +32,23 @@ def gone(number):
 
 
 def begun(of, *consumers):
-    return [str(each.destination) for info in consumers for each in of.started(info).begin]
+    return [str(each.destination) for info in consumers for each in of.on_consumer_started(info).begin]
 
 
 def test_all_consumers_of_a_destination_are_one_until_the_last_is_gone():
     found = demand()
     assert begun(found, consumer(1), consumer(2)) == ["queue://q"]
-    assert found.stopped(gone(1)).end == ()
-    assert [str(each.destination) for each in found.stopped(gone(2)).end] == ["queue://q"]
+    assert found.on_consumer_stopped(gone(1)).end == ()
+    assert [str(each.destination) for each in found.on_consumer_stopped(gone(2)).end] == ["queue://q"]
     assert begun(found, consumer(3)) == ["queue://q"]
 
 
 def test_without_conduit_each_has_one_with_its_selector_and_priority():
     found = demand(conduit_subscriptions=False)
-    [first] = found.started(consumer(1, selector="a = 1", priority=7)).begin
-    [second] = found.started(consumer(2)).begin
+    [first] = found.on_consumer_started(consumer(1, selector="a = 1", priority=7)).begin
+    [second] = found.on_consumer_started(consumer(2)).begin
     assert (first.selector, first.priority, second.selector) == ("a = 1", 7, None)
-    assert found.stopped(gone(1)).end == (first,)
+    assert found.on_consumer_stopped(gone(1)).end == (first,)
 
 
 def test_a_narrower_consumer_joins_a_wider_one():
@@ -59,16 +59,16 @@ def test_a_narrower_consumer_joins_a_wider_one():
 @pytest.mark.parametrize("selectors", [False, True])
 def test_when_a_wider_consumer_goes_only_what_the_others_want_crosses(selectors):
     found = demand(conduit_selectors=selectors)
-    [wide] = found.started(consumer(1, "topic://T.>")).begin
+    [wide] = found.on_consumer_started(consumer(1, "topic://T.>")).begin
     for number, name in enumerate(("T.a", "T.b.*", "T.b.c", "T.a"), start=2):
-        found.started(consumer(number, f"topic://{name}", selector="x = 1"))
-    change = found.stopped(gone(1))
+        found.on_consumer_started(consumer(number, f"topic://{name}", selector="x = 1"))
+    change = found.on_consumer_stopped(gone(1))
     assert wide in change.end
     kept = [each for each in change.begin if each not in change.end]
     assert {str(each.destination): len(each.consumers) for each in kept} == {"topic://T.a": 2, "topic://T.b.*": 2}
     assert {each.selector for each in kept} == {"x = 1" if selectors else None}
-    assert set(found.wanted) == {each.id for each in kept}
-    assert found.stopped(gone(3)).end[0].destination.name == "T.b.*"
+    assert set(found.subscriptions) == {each.id for each in kept}
+    assert found.on_consumer_stopped(gone(3)).end[0].destination.name == "T.b.*"
 
 
 @pytest.mark.scenario("NB-36")
@@ -87,7 +87,7 @@ def test_when_a_wider_consumer_goes_only_what_the_others_want_crosses(selectors)
     ],
 )
 def test_what_is_no_demand(changes, info):
-    assert demand(**changes).started(info) == NO_CHANGE
+    assert demand(**changes).on_consumer_started(info) == NO_CHANGE
 
 
 @pytest.mark.scenario("NB-07")
@@ -97,7 +97,7 @@ def test_what_is_no_demand(changes, info):
 )
 def test_the_farther_a_consumer_the_lower_its_priority(path, priority):
     found = demand(decrease_network_consumer_priority=True, consumer_ttl=-1)
-    [wanted] = found.started(consumer(1, path=path, priority=3)).begin
+    [wanted] = found.on_consumer_started(consumer(1, path=path, priority=3)).begin
     assert (wanted.priority, wanted.path) == (priority, ("B", *path))
 
 
@@ -105,64 +105,67 @@ def test_the_farther_a_consumer_the_lower_its_priority(path, priority):
 def test_what_is_included_statically_is_wanted_without_consumers_and_stays_excluded_or_not():
     listed = Destination.queue("always")
     found = demand(statically_included=(listed,), excluded=(listed,))
-    assert [each.destination for each in found.static().begin] == [listed]
-    assert found.started(consumer(1, "queue://always")) == NO_CHANGE
-    assert found.stopped(gone(1)) == NO_CHANGE
-    assert demand(statically_included=(listed,), excluded=(listed,), exclude_static=True).static() == NO_CHANGE
+    assert [each.destination for each in found.start_static().begin] == [listed]
+    assert found.on_consumer_started(consumer(1, "queue://always")) == NO_CHANGE
+    assert found.on_consumer_stopped(gone(1)) == NO_CHANGE
+    assert demand(statically_included=(listed,), excluded=(listed,), exclude_static=True).start_static() == NO_CHANGE
 
 
 @pytest.mark.scenario("NB-44")
 def test_a_durable_subscription_is_wanted_until_it_is_deleted():
     found = demand()
-    [wanted] = found.started(consumer(1, "topic://t", subscriptionName="s", clientId="x")).begin
+    [wanted] = found.on_consumer_started(consumer(1, "topic://t", subscriptionName="s", clientId="x")).begin
     assert wanted.durable
-    assert found.stopped(gone(1)) == NO_CHANGE
-    assert found.started(consumer(2, "topic://t", subscriptionName="s", clientId="x")) == NO_CHANGE
-    assert found.started(consumer(3, "topic://t", subscriptionName="s", clientId="y")) == NO_CHANGE
-    assert found.forgotten({"clientId": "x", "subscriptionName": "s"}) == NO_CHANGE
-    assert found.forgotten({"clientId": "y", "subscriptionName": "s"}).end == (wanted,)
+    assert found.on_consumer_stopped(gone(1)) == NO_CHANGE
+    assert found.on_consumer_started(consumer(2, "topic://t", subscriptionName="s", clientId="x")) == NO_CHANGE
+    assert found.on_consumer_started(consumer(3, "topic://t", subscriptionName="s", clientId="y")) == NO_CHANGE
+    assert found.on_subscription_removed({"clientId": "x", "subscriptionName": "s"}) == NO_CHANGE
+    assert found.on_subscription_removed({"clientId": "y", "subscriptionName": "s"}).end == (wanted,)
 
 
 def test_a_durable_subscription_of_a_broker_that_names_no_clients_is_known_again():
     found = demand()
-    [wanted] = found.started(consumer(1, "topic://t", subscriptionName="s")).begin
-    assert found.forgotten({"clientId": "x", "subscriptionName": "s"}).end == (wanted,)
+    [wanted] = found.on_consumer_started(consumer(1, "topic://t", subscriptionName="s")).begin
+    assert found.on_subscription_removed({"clientId": "x", "subscriptionName": "s"}).end == (wanted,)
 
 
 @pytest.mark.parametrize(("dynamic_only", "wanted"), [(False, ["topic://t"]), (True, [])])
 def test_a_durable_subscription_nobody_consumes_is_wanted_unless_only_what_is_dynamic_is(dynamic_only, wanted):
     found = demand(dynamic_only=dynamic_only)
     assert begun(found, consumer(1, "topic://t", subscriptionName="s", active=False)) == wanted
-    [again] = (*found.wanted.values(), *found.started(consumer(2, "topic://t", subscriptionName="s")).begin)
+    [again] = (
+        *found.subscriptions.values(),
+        *found.on_consumer_started(consumer(2, "topic://t", subscriptionName="s")).begin,
+    )
     assert again.durable
 
 
 @pytest.mark.scenario("NB-35")
 def test_one_for_all_takes_what_any_of_their_selectors_takes_if_it_is_to():
     found = demand(conduit_selectors=True)
-    [first] = found.started(consumer(1, selector="a = 1")).begin
+    [first] = found.on_consumer_started(consumer(1, selector="a = 1")).begin
     assert first.selector == "a = 1"
-    change = found.started(consumer(2, selector="b = 2"))
+    change = found.on_consumer_started(consumer(2, selector="b = 2"))
     assert (change.end, [each.selector for each in change.begin]) == ((first,), ["(a = 1) OR (b = 2)"])
-    assert found.started(consumer(3, selector="b = 2")) == DemandChange(other=(*change.begin,))
-    assert [each.selector for each in found.started(consumer(4)).begin] == [None]
-    assert [each.selector for each in found.stopped(gone(4)).begin] == ["(a = 1) OR (b = 2)"]
-    assert found.stopped(gone(2)).begin == ()
-    assert [each.selector for each in found.stopped(gone(3)).begin] == ["a = 1"]
-    assert len(found.stopped(gone(1)).end) == 1
-    assert found.wanted == {}
+    assert found.on_consumer_started(consumer(3, selector="b = 2")) == DemandChange(other=(*change.begin,))
+    assert [each.selector for each in found.on_consumer_started(consumer(4)).begin] == [None]
+    assert [each.selector for each in found.on_consumer_stopped(gone(4)).begin] == ["(a = 1) OR (b = 2)"]
+    assert found.on_consumer_stopped(gone(2)).begin == ()
+    assert [each.selector for each in found.on_consumer_stopped(gone(3)).begin] == ["a = 1"]
+    assert len(found.on_consumer_stopped(gone(1)).end) == 1
+    assert found.subscriptions == {}
 
 
 def test_without_that_one_for_all_takes_everything():
-    [wanted] = demand().started(consumer(1, selector="a = 1")).begin
+    [wanted] = demand().on_consumer_started(consumer(1, selector="a = 1")).begin
     assert wanted.selector is None
 
 
 def test_a_subscription_names_the_consumer_it_is_for_also_where_bridges_lie_between():
     found = demand(consumer_ttl=2)
     behind = {"ConsumerId": [{"connectionId": "far", "sessionId": -1, "value": 7}]}
-    [near] = found.started(consumer(1)).begin
-    [far] = found.started(consumer(2, path=("C",), networkConsumerPath=behind)).begin
+    [near] = found.on_consumer_started(consumer(1)).begin
+    [far] = found.on_consumer_started(consumer(2, path=("C",), networkConsumerPath=behind)).begin
     assert (near.origins, far.origins) == ({"c:-1:1"}, {"far:-1:7"})
 
 
@@ -170,38 +173,40 @@ def test_a_subscription_names_the_consumer_it_is_for_also_where_bridges_lie_betw
 def test_one_for_several_is_as_near_as_the_nearest_of_them(durable):
     found = demand(consumer_ttl=-1, decrease_network_consumer_priority=True)
     other = {**durable, "clientId": "y"} if durable else {}
-    [wanted] = found.started(consumer(1, "topic://t", ("C", "D"), **durable)).begin
-    assert found.started(consumer(2, "topic://t", ("C",), **other)).other == (wanted,)
+    [wanted] = found.on_consumer_started(consumer(1, "topic://t", ("C", "D"), **durable)).begin
+    assert found.on_consumer_started(consumer(2, "topic://t", ("C",), **other)).other == (wanted,)
     assert (wanted.path, wanted.priority) == (("B", "C"), -8)
-    assert found.is_for(consumer(1, "topic://t", **durable)).other == (wanted,)
+    assert found.on_origins_changed(consumer(1, "topic://t", **durable)).other == (wanted,)
     assert (wanted.path, wanted.priority) == (("B",), -5)
-    assert found.is_for(consumer(1, "topic://t", ("C", "D", "E"), **durable)).other == (wanted,)
+    assert found.on_origins_changed(consumer(1, "topic://t", ("C", "D", "E"), **durable)).other == (wanted,)
     assert wanted.path == ("B", "C")
 
 
 def test_one_of_a_queue_changes_its_place_by_a_new_subscription():
     found = demand(consumer_ttl=-1, decrease_network_consumer_priority=True)
-    [far] = found.started(consumer(1, path=("C", "D"))).begin
-    change = found.is_for(consumer(1, path=("C",)))
+    [far] = found.on_consumer_started(consumer(1, path=("C", "D"))).begin
+    change = found.on_origins_changed(consumer(1, path=("C",)))
     assert change.end == (far,)
     assert [(each.path, each.priority) for each in change.begin] == [(("B", "C"), -8)]
-    assert set(found.wanted) == {each.id for each in change.begin}
+    assert set(found.subscriptions) == {each.id for each in change.begin}
 
 
 def test_the_consumer_of_a_bridge_counts_as_soon_as_it_is_near_and_no_more_when_it_is_not():
     found = demand(consumer_ttl=2)
     far, near = consumer(1, path=("C", "D")), consumer(1, path=("C",))
-    assert found.started(far) == found.is_for(far) == NO_CHANGE
-    [wanted] = found.is_for(near).begin
-    assert found.is_for(consumer(1, path=("A",))).end == (wanted,)
-    assert found.wanted == {}
+    assert found.on_consumer_started(far) == found.on_origins_changed(far) == NO_CHANGE
+    [wanted] = found.on_origins_changed(near).begin
+    assert found.on_origins_changed(consumer(1, path=("A",))).end == (wanted,)
+    assert found.subscriptions == {}
 
 
 def test_of_the_consumer_of_a_bridge_it_is_known_whom_it_is_for_now():
     found = demand(consumer_ttl=2)
     behind = [{"connectionId": "far", "sessionId": -1, "value": number} for number in (7, 8)]
-    [wanted] = found.started(consumer(1, path=("C",), networkConsumerPath={"ConsumerId": behind[:1]})).begin
-    assert found.is_for(consumer(1, path=("C",), networkConsumerPath={"ConsumerId": behind})).other == (wanted,)
+    [wanted] = found.on_consumer_started(consumer(1, path=("C",), networkConsumerPath={"ConsumerId": behind[:1]})).begin
+    assert found.on_origins_changed(consumer(1, path=("C",), networkConsumerPath={"ConsumerId": behind})).other == (
+        wanted,
+    )
     assert wanted.origins == {"far:-1:7", "far:-1:8"}
 
 
@@ -219,11 +224,11 @@ def test_a_second_way_to_a_consumer_adds_no_subscription_and_either_may_go(first
     found, origin = demand(consumer_ttl=3), {"networkConsumerPath": {"ConsumerId": {"connectionId": "far"}}}
     short, long = consumer(1, "topic://t", ("C",), **origin), consumer(2, "topic://t", ("D", "C"), **origin)
     assert begun(found, short, long) == ["topic://t"]
-    [wanted] = found.wanted.values()
+    [wanted] = found.subscriptions.values()
     assert (wanted.path, wanted.origins) == (("B", "C"), frozenset({"far::"}))
-    assert found.stopped(gone(first)).end == ()
+    assert found.on_consumer_stopped(gone(first)).end == ()
     assert wanted.path == (("B", "D", "C") if first == 1 else ("B", "C"))
-    assert found.stopped(gone(3 - first)).end == (wanted,)
+    assert found.on_consumer_stopped(gone(3 - first)).end == (wanted,)
 
 
 @pytest.mark.scenario("NB-57")
@@ -232,9 +237,9 @@ def test_a_plain_consumer_and_a_durable_one_of_a_topic_have_one_each_whichever_g
     found, named = demand(), {"clientId": "c", "subscriptionName": "s"}
     assert begun(found, consumer(1, "topic://t"), consumer(2, "topic://t", **named)) == ["topic://t", "topic://t"]
     for each in order:
-        [over] = (found.forgotten(named) if each == "durable" else found.stopped(gone(1))).end
+        [over] = (found.on_subscription_removed(named) if each == "durable" else found.on_consumer_stopped(gone(1))).end
         assert over.durable is (each == "durable")
-    assert found.wanted == {}
+    assert found.subscriptions == {}
     assert begun(found, consumer(3, "topic://t", **named)) == ["topic://t"]  # again
 
 
@@ -247,35 +252,35 @@ def test_consumers_of_other_bridges_on_a_queue_are_not_merged():
 
 def test_a_subscription_for_several_is_told_of_all_of_them():
     found = demand()
-    [wanted] = found.started(consumer(1)).begin
-    assert found.started(consumer(2)).other == (wanted,)
+    [wanted] = found.on_consumer_started(consumer(1)).begin
+    assert found.on_consumer_started(consumer(2)).other == (wanted,)
     assert wanted.origins == {"c:-1:1", "c:-1:2"}
-    assert found.stopped(gone(1)).other == (wanted,)
+    assert found.on_consumer_stopped(gone(1)).other == (wanted,)
     assert wanted.origins == {"c:-1:2"}
     for number in range(3, MAX_ORIGINS + 4):
-        found.started(consumer(number))
+        found.on_consumer_started(consumer(number))
     assert wanted.origins == frozenset()
 
 
 def test_where_that_is_forced_any_consumer_of_a_topic_is_served_as_a_durable_one_while_it_is_there():
     found = demand(forced_durable=(Destination.topic("f.>"), Destination.queue("f.>")))
-    [forced] = found.started(consumer(1, "topic://f.a")).begin
+    [forced] = found.on_consumer_started(consumer(1, "topic://f.a")).begin
     assert forced.durable
-    assert not found.started(consumer(2, "topic://plain")).begin[0].durable
-    assert not found.started(consumer(3, "queue://f.a")).begin[0].durable
-    assert found.durable == {"f.a"}
-    assert found.started(consumer(4, "topic://f.a", subscriptionName="s", clientId="x")) == NO_CHANGE
-    assert found.stopped(gone(1)) == NO_CHANGE
-    assert found.forgotten({"clientId": "x", "subscriptionName": "s"}).end == (forced,)
+    assert not found.on_consumer_started(consumer(2, "topic://plain")).begin[0].durable
+    assert not found.on_consumer_started(consumer(3, "queue://f.a")).begin[0].durable
+    assert found.durable_topics == {"f.a"}
+    assert found.on_consumer_started(consumer(4, "topic://f.a", subscriptionName="s", clientId="x")) == NO_CHANGE
+    assert found.on_consumer_stopped(gone(1)) == NO_CHANGE
+    assert found.on_subscription_removed({"clientId": "x", "subscriptionName": "s"}).end == (forced,)
 
 
 def test_what_is_kept_for_durable_subscribers_that_are_away_is_known_whether_it_is_consumed_or_not():
     asleep = consumer(1, "topic://t", subscriptionName="s", active=False)
-    assert demand(dynamic_only=True, excluded=(Destination.topic("t"),)).durable == set()
+    assert demand(dynamic_only=True, excluded=(Destination.topic("t"),)).durable_topics == set()
     for only in (False, True):
         found = demand(dynamic_only=only)
-        found.started(asleep)
-        assert found.durable == {"t"}
+        found.on_consumer_started(asleep)
+        assert found.durable_topics == {"t"}
 
 
 Q, T = Destination.queue, Destination.topic
@@ -299,7 +304,7 @@ Q, T = Destination.queue, Destination.topic
 def test_for_a_consumer_of_a_pattern_crosses_what_of_it_is_included_and_not_excluded(included, excluded, wanted):
     found = demand(dynamically_included=included, excluded=excluded)
     assert begun(found, consumer(1, "queue://orders.>")) == wanted
-    assert [str(each.destination) for each in found.stopped(gone(1)).end] == wanted
+    assert [str(each.destination) for each in found.on_consumer_stopped(gone(1)).end] == wanted
 
 
 def test_the_consumer_of_a_pattern_that_a_narrower_one_does_not_cover_is_served_in_full():

@@ -22,26 +22,26 @@ class Way:
         self.trials = RefusedMessages(self._send, lambda seconds, call: self.due.append((seconds, call)), prefetch)
 
     def _send(self, passing):
-        self.sent.append(passing.number)
-        if passing.answered:
-            self.open[passing.number] = passing
+        self.sent.append(passing.sequence)
+        if passing.is_confirmed_by_target:
+            self.open[passing.sequence] = passing
         else:
-            self.trials.taken(passing)  # at once
+            self.trials.on_accepted(passing)  # at once
 
     def give(self, *numbers, destination="/queue/q", answered=True, size=1):
         for number in numbers:
             message = ForwardedMessage(str(number), f"{destination} {number}", {}, b"", needs_receipt=answered)
             passing = MessageInTransit(number, "out:1", destination, message, size, None, answered)
-            if not self.trials.takes(passing):
+            if not self.trials.handle(passing):
                 self._send(passing)
 
     def take(self, *numbers):
         for number in numbers:
-            self.trials.taken(self.open.pop(number))
+            self.trials.on_accepted(self.open.pop(number))
 
     def refuse(self, *numbers):
         """Whether what is refused is held."""
-        return [self.trials.refused(self.open.pop(number), self.open.values()) for number in numbers]
+        return [self.trials.on_refused(self.open.pop(number), self.open.values()) for number in numbers]
 
     def wait(self):
         """Until all is due that is to be done; how long the longest was."""
@@ -57,7 +57,7 @@ class Way:
 
     @property
     def aside(self):
-        return [each.number for each in self.trials.aside()]
+        return [each.sequence for each in self.trials.held()]
 
 
 @pytest.fixture
@@ -176,9 +176,15 @@ def test_what_nothing_is_answered_to_may_go_on_when_what_it_waited_for_is_taken(
 
 def test_what_is_never_taken_is_not_tried_whatever_else_is_taken(way):
     never = MessageInTransit(
-        1, "out:1", "/queue/q", ForwardedMessage("1", "/queue/q 1", {}, b"", needs_receipt=True), 1, None, answered=True
+        1,
+        "out:1",
+        "/queue/q",
+        ForwardedMessage("1", "/queue/q 1", {}, b"", needs_receipt=True),
+        1,
+        None,
+        is_confirmed_by_target=True,
     )
-    assert way.trials.keep(never)
+    assert way.trials.hold_permanently(never)
     way.give(2, 3)
     way.refuse(2)
     way.wait()

@@ -20,7 +20,7 @@ def source():
     said = SimpleNamespace(dialect=SLUICE, begun=[], ended=[], due=[], send=lambda *_: None)
     said.subscribe = lambda id, *_: said.begun.append(id)
     said.unsubscribe = said.ended.append
-    said.later = lambda _seconds, call: said.due.append(call)
+    said.call_later = lambda _seconds, call: said.due.append(call)
     return said
 
 
@@ -32,24 +32,24 @@ def intake(source):
 
 def test_what_was_set_aside_is_tried_again_also_when_some_of_it_was_under_way_for_long(source, intake):
     intake.begin(TOPIC)
-    intake.set_aside(TOPIC, "no right to write")
+    intake.suspend(TOPIC, "no right to write")
     source.due.pop()()
     assert source.begun == ["out:1"]  # it waits for what is under way
     intake.unsubscribe_idle(lambda: ())
     source.due.pop()()
-    assert (source.begun, source.ended, intake.aside) == (["out:1", "out:1"], ["out:1"], {})
+    assert (source.begun, source.ended, intake.suspended) == (["out:1", "out:1"], ["out:1"], {})
 
 
 def test_a_subscription_that_the_source_refuses_is_tried_again_unless_nobody_wants_it_any_more(source, intake):
     wanted = {TOPIC.id: TOPIC}
     intake.begin(TOPIC)
     assert intake.is_subscription_receipt("begun:1")
-    assert intake.refused("begun:1", wanted, "it has a consumer already") is TOPIC
-    assert intake.aside == {"1": "it has a consumer already"}
+    assert intake.on_refused("begun:1", wanted, "it has a consumer already") is TOPIC
+    assert intake.suspended == {"1": "it has a consumer already"}
     source.due.pop()()
-    assert (source.begun, source.ended, intake.aside) == (["out:1", "out:1"], [], {})
-    assert intake.refused("begun:1", {}, "it has a consumer already") is None
-    intake.refused("begun:1", wanted, "it has a consumer already")
+    assert (source.begun, source.ended, intake.suspended) == (["out:1", "out:1"], [], {})
+    assert intake.on_refused("begun:1", {}, "it has a consumer already") is None
+    intake.on_refused("begun:1", wanted, "it has a consumer already")
     intake.end(TOPIC)
     source.due.pop()()
     assert source.begun == ["out:1", "out:1"]

@@ -32,14 +32,14 @@ def connector(name):
 async def test_what_a_node_imposes_stays_when_another_one_writes_at_that_moment():
     store = Store()
     one, other = NetworkConnectorStore(store), NetworkConnectorStore(store)
-    await one.begin([connector("old"), connector("older")], impose=True, first=True)
-    await one.begin([connector("old")], impose=True, first=False)
-    assert await one.gone() == ["older"]
-    store.meanwhile = lambda: other.begin([connector("new")], impose=True, first=False)
-    await one.forget_gone(["older"])
-    assert [each.name for each in (await one.found())[0]] == ["new"]
-    assert await one.gone() == ["old"]  # that one is still to be done
-    store.meanwhile = lambda: other.forget_gone(["old"])
-    await one.keep([connector("new")], {"new": False}, "new")
+    await one.initialize([connector("old"), connector("older")], impose=True, first=True)
+    await one.initialize([connector("old")], impose=True, first=False)
+    assert await one.removed_names() == ["older"]
+    store.meanwhile = lambda: other.initialize([connector("new")], impose=True, first=False)
+    await one.clear_removed(["older"])
+    assert [each.name for each in (await one.load())[0]] == ["new"]
+    assert await one.removed_names() == ["old"]  # that one is still to be done
+    store.meanwhile = lambda: other.clear_removed(["old"])
+    await one.save([connector("new")], {"new": False}, "new")
     kept = json.loads(store.text)
     assert (kept["running"], kept["gone"]) == ({"new": False}, [])

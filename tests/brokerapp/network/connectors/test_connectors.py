@@ -34,7 +34,7 @@ def test_connectors_that_are_made_and_removed_while_others_start_hinder_none(nob
         await connections.remove("gone")
         await connections.put(NetworkConnector("new", nobody))
         await asyncio.wait_for(connections._start_task, 10)
-        running = {each.definition.name: each.ways[0].running for each in (*connections, gone)}
+        running = {each.definition.name: each.connections[0].is_running for each in (*connections, gone)}
         await connections.stop()
         return running
 
@@ -47,16 +47,16 @@ def test_a_slow_network_holds_up_the_next_one_unless_all_start_at_once(nobody, m
         connections = ConnectorManager(
             ENDPOINT, [NetworkConnector(each, nobody) for each in ("slow", "next")], believed, at_once=at_once
         )
-        slow, following = connections.all
+        slow, following = connections.connections
         answered = asyncio.Event()
         monkeypatch.setattr(slow, "_serve", lambda _address: answered.wait())
         connections.start()
         for _ in range(5):
             await asyncio.sleep(0)
-        before = following.running
+        before = following.is_running
         answered.set()
         await asyncio.wait_for(connections._start_task, 10)
-        after = following.running
+        after = following.is_running
         await connections.stop()
         return before, after
 
@@ -69,9 +69,9 @@ def test_a_fault_while_connectors_start_is_told_and_does_not_keep_the_others_fro
         monkeypatch.setattr(connections, "_start_one", None)
         connections.start()
         await asyncio.sleep(0)
-        await connections.resume("first")
+        await connections.start_connector("first")
         await connections.stop()
-        return connections.all[0].state
+        return connections.connections[0].state
 
     assert asyncio.run(stop()) is BridgeConnectionState.STOPPED
     assert "could not all be started" in caplog.text
@@ -81,11 +81,11 @@ def test_a_connector_that_gave_up_tries_again_when_it_is_started(nobody):
     async def start_again():
         once = f"static:({nobody})?maxReconnectAttempts=1"
         connections = ConnectorManager(ENDPOINT, [NetworkConnector("once", once)], believed)
-        [way] = connections.all
+        [way] = connections.connections
         states = []
         for _ in range(2):
-            await connections.resume("once")
-            states.append(way.running)
+            await connections.start_connector("once")
+            states.append(way.is_running)
             await asyncio.wait_for(way._task, 10)
             states.append(way.state)
         return states
@@ -97,11 +97,11 @@ def test_brokers_that_were_found_are_looked_for_anew_after_a_stop(nobody):
     async def stop():
         uri = "multicast://default?networkInterface=lo&group=found"
         connections = ConnectorManager(ENDPOINT, [NetworkConnector("near", uri)], believed)
-        await connections.resume("near")
+        await connections.start_connector("near")
         connections._on_broker_found(connections.find("near"), nobody, "there")
-        found = len(connections.all)
+        found = len(connections.connections)
         await connections.stop_connector("near")
-        return found, connections.all
+        return found, connections.connections
 
     assert asyncio.run(stop()) == (1, [])
 
@@ -112,8 +112,8 @@ def test_who_accepts_and_never_answers_is_given_up_as_its_address_says_and_tried
         address = f"static:(tcp://127.0.0.1:{server.sockets[0].getsockname()[1]}?connectionTimeout=50)"
         quick = "initialReconnectDelay=1&minConnectTime=20&maxReconnectAttempts=3"
         connections = ConnectorManager(ENDPOINT, [NetworkConnector("deaf", f"{address}?{quick}")], believed)
-        await connections.resume("deaf")
-        [way] = connections.all
+        await connections.start_connector("deaf")
+        [way] = connections.connections
         await asyncio.wait_for(way._task, 10)
         server.close()
         return way.attempts, way.state, way.last_error
@@ -148,7 +148,7 @@ def test_a_broker_that_announces_two_addresses_is_led_to_by_one_at_a_time(nobody
             lambda: connections._on_broker_lost(connector, other),
         ):
             change()
-            led_to.append([str(way.addresses[0]) for way in connections.all])
+            led_to.append([str(way.addresses[0]) for way in connections.connections])
         await asyncio.gather(*connections._stopping)
         assert led_to == [[nobody], [nobody], [other], []]
 
@@ -165,7 +165,7 @@ def test_a_password_is_told_nobody_who_only_announces_itself_without_tls(uri, wa
         near = NetworkConnector("near", "multicast://default?networkInterface=lo", options=secret)
         connections = ConnectorManager(ENDPOINT, [near], believed)
         connections._on_broker_found(connections.find("near"), uri, "whoever")
-        found = len(connections.all)
+        found = len(connections.connections)
         await connections.stop()
         return found
 

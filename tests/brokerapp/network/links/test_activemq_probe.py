@@ -24,7 +24,7 @@ class Answering:
     def __init__(self, *answers: tuple[str, Frame]) -> None:
         self.name, self._answers = "old", answers
         loop = asyncio.get_running_loop()
-        self.lost, self.refused, self._told = loop.create_future(), None, {}
+        self.lost, self.on_error, self._told = loop.create_future(), None, {}
         self.unsubscribed: set[str] = set()
 
     def subscribe(self, id, destination, told, headers) -> None:
@@ -35,7 +35,7 @@ class Answering:
 
     def _answer(self) -> None:
         for id, frame in self._answers:
-            (self._told[id] if frame.command == "MESSAGE" else self.refused)(frame)
+            (self._told[id] if frame.command == "MESSAGE" else self.on_error)(frame)
 
     def unsubscribe(self, id) -> None:
         self.unsubscribed.add(id)

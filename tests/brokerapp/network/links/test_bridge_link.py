@@ -22,7 +22,7 @@ class Wire:
 
 def silent_for_long(link, *, held):
     """Whether it takes the other end for dead when it heard nothing for long."""
-    link.hold(held)
+    link.pause_reading(held)
     link._last_read_at -= 2 * SILENT_SECONDS
     link._on_heartbeat()
     return link.lost.done()
@@ -33,7 +33,7 @@ def test_who_is_not_read_from_is_not_silent():
         link = BridgeLink("bridge")
         link.connection_made(Wire())
         held = silent_for_long(link, held=True)
-        link.hold(False)
+        link.pause_reading(False)
         link._on_heartbeat()
         return held, link.lost.done(), silent_for_long(link, held=False)
 

@@ -23,7 +23,7 @@ def test_a_broker_is_known_by_its_answer_to_connect(answer, dialect):
 
 
 def crosses(to: str, ttl: int, path: tuple[str, ...]) -> bool:
-    headers = ACTIVEMQ.sending({}, path) if path else {}
+    headers = ACTIVEMQ.send_headers({}, path) if path else {}
     return compile_selector(crossing_selector(to, ttl)).matches(headers)
 
 
@@ -42,25 +42,25 @@ def test_what_crossed_as_many_bridges_as_it_may_stays(ttl):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_consumer_of_a_bridge_is_known_by_its_selector(name):
-    asked = ACTIVEMQ.subscribing(name, 1, (name,), "colour = 'red'")["selector"]
+    asked = ACTIVEMQ.subscribe_headers(name, 1, (name,), "colour = 'red'")["selector"]
     told = {"destination": {"string": "q"}, "selector": f"convert_string_expressions:{asked}"}
-    assert ACTIVEMQ.consumer(told)["brokerPath"] == {"BrokerId": [{"value": name}]}
+    assert ACTIVEMQ.consumer_info(told)["brokerPath"] == {"BrokerId": [{"value": name}]}
     other = {"selector": "convert_string_expressions:colour = 'red'"}
-    assert ACTIVEMQ.consumer(other) is other
+    assert ACTIVEMQ.consumer_info(other) is other
 
 
 def test_a_selector_of_activemq_is_sent_back_without_what_activemq_put_before_it():
-    asked = ACTIVEMQ.subscribing("a", 1, ("a",), "convert_string_expressions:size > 5")["selector"]
+    asked = ACTIVEMQ.subscribe_headers("a", 1, ("a",), "convert_string_expressions:size > 5")["selector"]
     assert asked == f"(size > 5) AND ({crossing_selector('a', 1)})"
 
 
 def test_an_activemq_gets_the_path_as_a_property_and_gives_ids_itself():
-    sent = ACTIVEMQ.sending({"destination": "/queue/q", "message-id": "1"}, ("a", "b c"))
+    sent = ACTIVEMQ.send_headers({"destination": "/queue/q", "message-id": "1"}, ("a", "b c"))
     assert sent == {"destination": "/queue/q", "sluice_path": ",a,b%20c,"}
     assert ACTIVEMQ.path_of(sent) == ("a", "b c")
-    assert ACTIVEMQ.received(sent | {"transformation": "jms-json"}) == {"destination": "/queue/q"}
-    assert ACTIVEMQ.received({"AMQ_SCHEDULED_DELAY": "1000", "colour": "red"}) == {"colour": "red"}
-    assert ACTIVEMQ.received({"transformation": "jms-map-json"}) == {"transformation": "jms-map-json"}
+    assert ACTIVEMQ.message_headers(sent | {"transformation": "jms-json"}) == {"destination": "/queue/q"}
+    assert ACTIVEMQ.message_headers({"AMQ_SCHEDULED_DELAY": "1000", "colour": "red"}) == {"colour": "red"}
+    assert ACTIVEMQ.message_headers({"transformation": "jms-map-json"}) == {"transformation": "jms-map-json"}
 
 
 @pytest.mark.parametrize(
@@ -76,4 +76,4 @@ def test_an_activemq_gets_the_path_as_a_property_and_gives_ids_itself():
     ],
 )
 def test_an_activemq_is_sent_no_property_at_which_it_would_end_the_connection(name, readable, odd):
-    assert [each for each in (*readable, *odd) if name in ACTIVEMQ.sending({name: each}, ("a",))] == readable
+    assert [each for each in (*readable, *odd) if name in ACTIVEMQ.send_headers({name: each}, ("a",))] == readable

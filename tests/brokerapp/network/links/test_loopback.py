@@ -20,7 +20,7 @@ class Heard(asyncio.Protocol):
 
 def pair():
     near, far = LoopbackTransport(Heard()), LoopbackTransport(Heard())
-    near.other, far.other = far, near
+    near.peer, far.peer = far, near
     return near, far
 
 

@@ -10,7 +10,7 @@ from brokerapp.network.options.multicast import Announcement, DiscoveryGroup, pa
 @pytest.mark.parametrize("alive", [True, False])
 def test_an_announcement_is_read_as_it_was_meant(broker, alive):
     uri = "stomp://10.0.0.1:61613"
-    assert DiscoveryGroup().heard(DiscoveryGroup().announcement(broker, uri, alive=alive)) == Announcement(
+    assert DiscoveryGroup().parse(DiscoveryGroup().announcement(broker, uri, alive=alive)) == Announcement(
         broker, uri, alive
     )
 
@@ -28,7 +28,7 @@ def test_an_announcement_is_read_as_it_was_meant(broker, alive):
     ],
 )
 def test_what_is_none_of_the_group_is_not_heard(datagram):
-    assert DiscoveryGroup().heard(datagram) is None
+    assert DiscoveryGroup().parse(datagram) is None
 
 
 @pytest.mark.parametrize(
