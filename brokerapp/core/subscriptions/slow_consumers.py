@@ -63,10 +63,10 @@ class SlowConsumers:
         watch = subscription.watch
         if watch is None:
             watch = subscription.watch = SlowConsumerState(now_ms, now_ms)
-        if watch.look(subscription, strategy, now_ms):
+        if watch.update(subscription, strategy, now_ms):
             for destination in subscription.destinations:
                 self._advisories.slow_consumer(subscription, destination)
-        if strategy is not None and watch.is_over(strategy, now_ms):
+        if strategy is not None and watch.should_abort(strategy, now_ms):
             self._abort(subscription, strategy)
 
     def _abort(self, subscription: Subscription, strategy: SlowConsumerStrategy) -> None:

@@ -25,12 +25,12 @@ class BridgeRateFilter:
     """That of one log. `later` is asked to offer everything again at a time (ms since the epoch)."""
 
     def __init__(
-        self, log: str, consumers: Sequence[Subscription], now_ms: Callable[[], int], later: Callable[[int], None]
+        self, log: str, consumers: Sequence[Subscription], now_ms: Callable[[], int], retry_at: Callable[[int], None]
     ) -> None:
-        self._log, self._consumers, self._now_ms, self._retry_at = log, consumers, now_ms, later
+        self._log, self._consumers, self._now_ms, self._retry_at = log, consumers, now_ms, retry_at
         self._retry_ms = 0  # when everything is offered again
 
-    def lets(
+    def admit(
         self, crossing: BridgeEligibility, entry: LogEntry, asks: SelectorTest, rules: NetworkBridgeFilter | None
     ) -> bool:
         """Let it cross, or not now. What crosses counts."""

@@ -93,8 +93,8 @@ class DispatchWindow:
             self.loaded = entry.seq
             self.ready.append(entry)
             self.ready_bytes += entry.size
-            if self.lookahead.taken:
-                self.lookahead.loaded(entry.seq)
+            if self.lookahead.in_flight_seqs:
+                self.lookahead.advance_to(entry.seq)
             self._note_group(entry)
 
     def _insert_by_priority(self, entry: LogEntry) -> None:
@@ -105,7 +105,7 @@ class DispatchWindow:
                 consumer.tested[self.name] = place - 1
         if place > self.loaded and (self.unloaded_count or self.paging or not self.consumers):
             self.unloaded_count += 1
-            self.lookahead.arrived(place)
+            self.lookahead.note_inserted(place)
             return
         self.loaded = max(self.loaded, place)
         if self.ready and place < self.place(self.ready[-1]):
@@ -124,14 +124,14 @@ class DispatchWindow:
             self.ready_bytes -= self.ready.pop().size
             self.unloaded_count += 1
         self.loaded = self.place(self.ready[-1])
-        self.lookahead.forget()
+        self.lookahead.discard_page()
         self.window += 1
 
     def append_batch(self, entries: Sequence[LogEntry]) -> None:
         """Messages were stored, one after the other."""
         size = sum([entry.size for entry in entries])
         fits = len(self.ready) + len(entries) <= WINDOW_SIZE and self.ready_bytes + size <= WINDOW_BYTES
-        plain = not (self.rules.prioritized or self.lookahead.taken or entries[0].message.has_group)
+        plain = not (self.rules.prioritized or self.lookahead.in_flight_seqs or entries[0].message.has_group)
         if self.unloaded_count or not self.consumers or not fits or not plain:
             for entry in entries:
                 self.offer(entry)
@@ -144,14 +144,14 @@ class DispatchWindow:
 
     def note_appended(self, count: int = 1, upto: int = UNKNOWN_SEQ) -> None:
         """Messages were stored, with numbers up to this one, and are read when they are wanted."""
-        if upto <= self.horizon.begun:
+        if upto <= self.horizon.counted_up_to:
             return
         self.depth += count
         if upto <= self.loaded and not self.rules.prioritized:  # another node's, read before it told of them
             return
         self.unloaded_count += count
-        self.horizon.came(count, upto, reading=self.paging)
-        self.lookahead.at_end = False
+        self.horizon.note_arrivals(count, upto, reading=self.paging)
+        self.lookahead.reaches_end = False
         if self.rules.prioritized:  # who knows where they belong
             self._reload()
 
@@ -178,10 +178,10 @@ class DispatchWindow:
             self.unloaded_count -= 1
         if found:
             self.loaded = self.place(found[-1])
-            self.lookahead.loaded(self.loaded)
+            self.lookahead.advance_to(self.loaded)
             self._set_unloaded(max(self.unloaded_count, self._least_unread))
         else:
-            self.unloaded_count = self.horizon.fresh
+            self.unloaded_count = self.horizon.arrived_while_reading
             self.end_is_unknown = self.end_is_unknown and self.unloaded_count > 0
         self._on_read(found)
 
@@ -189,8 +189,8 @@ class DispatchWindow:
     def _least_unread(self) -> int:
         """How many are known to be behind the page that was read, at least."""
         if self.rules.prioritized:  # its places tell nothing of that
-            return self.horizon.fresh
-        return self.horizon.behind(self.loaded)
+            return self.horizon.arrived_while_reading
+        return self.horizon.unread_after(self.loaded)
 
     def _on_read(self, found: Iterable[LogEntry]) -> None:
         self.horizon.note_seqs(entry.seq for entry in found)
@@ -205,9 +205,9 @@ class DispatchWindow:
             return
         found = list(entries)
         kept = [entry for entry in self._without_in_flight(found) if self.place(entry) > self.loaded]
-        self.lookahead.put(kept, after, self.place(found[-1]) if found else None)
-        if self.horizon.fresh:
-            self.lookahead.at_end = False
+        self.lookahead.set_page(kept, after, self.place(found[-1]) if found else None)
+        if self.horizon.arrived_while_reading:
+            self.lookahead.reaches_end = False
         self._on_read(found)
 
     def _without_in_flight(self, entries: list[LogEntry]) -> list[LogEntry]:
@@ -234,7 +234,7 @@ class DispatchWindow:
             entry.first_of_group = False
             self.returned[entry.seq] = entry.deliveries
         self.in_flight -= len(back)
-        self.lookahead.came_back(back)
+        self.lookahead.unmark_in_flight(back)
         if self.place(back[-1]) > self.loaded:
             back = self._keep_loaded(back)
         self.ready_bytes += sum(entry.size for entry in back)
@@ -248,7 +248,7 @@ class DispatchWindow:
     def _keep_loaded(self, back: list[LogEntry]) -> list[LogEntry]:
         """Those of the window; those past it are not loaded, as before they were given out."""
         inside = [entry for entry in back if self.place(entry) <= self.loaded]
-        self.lookahead.forget()
+        self.lookahead.discard_page()
         self.unloaded_count += len(back) - len(inside)
         return inside
 
@@ -259,9 +259,9 @@ class DispatchWindow:
         if self.returned:
             for entry in entries:
                 self.returned.pop(entry.seq, None)
-        if self.lookahead.taken:
+        if self.lookahead.in_flight_seqs:
             for entry in entries:
-                self.lookahead.settled(entry.seq, self.paging)
+                self.lookahead.remove_settled(entry.seq, self.paging)
         if not self.in_flight:
             self.release_memory()
 
@@ -285,7 +285,7 @@ class DispatchWindow:
         for seq in gone:
             self.returned.pop(seq, None)
         self.horizon.note_seqs(gone)
-        self.lookahead.take_out(gone)
+        self.lookahead.remove(gone)
         return gone
 
     def reserve(self, stored: Collection[OrderedMessage]) -> set[int]:
@@ -293,7 +293,7 @@ class DispatchWindow:
         seized = self.take_out(stored)
         self.depth += len(seized)
         self.in_flight += len(seized)
-        self.lookahead.given([each for each in stored if each.seq in seized])
+        self.lookahead.mark_in_flight([each for each in stored if each.seq in seized])
         if self.paging:  # what is being read for the window may hold them
             self.window += 1
         return seized
@@ -317,7 +317,7 @@ class DispatchWindow:
         self._set_unloaded(self.depth - self.in_flight)
         self.loaded = 0
         self.window += 1
-        self.lookahead.forget()
+        self.lookahead.discard_page()
         self.reset_offers()
 
     def begin(self, depth: int, suspect: int, returned: Mapping[int, int], held: Collection[int], last: int) -> None:
@@ -325,11 +325,11 @@ class DispatchWindow:
         consumers hold are known.
         """
         self.release_ownership()
-        self.horizon.begun = last
+        self.horizon.counted_up_to = last
         self.depth, self.in_flight = depth, len(held)
         self.maybe_delivered_up_to = suspect
         self.returned.update(returned)
-        self.lookahead.taken.update(held)
+        self.lookahead.in_flight_seqs.update(held)
         self.unloaded_count = max(0, depth - len(held))
         self.recheck_store()
 
@@ -349,8 +349,8 @@ class DispatchWindow:
         """There may be more in the store than is known."""
         self.end_is_unknown = True
         self.unloaded_count += 1
-        self.horizon.came(1, UNKNOWN_SEQ, reading=self.paging)
-        self.lookahead.at_end = False
+        self.horizon.note_arrivals(1, UNKNOWN_SEQ, reading=self.paging)
+        self.lookahead.reaches_end = False
 
     def release_memory(self) -> None:
         """Without consumers and messages in flight nothing needs to be in memory."""

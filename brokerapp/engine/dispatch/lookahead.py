@@ -39,13 +39,13 @@ class Lookahead:
         "_order_key",
         "_settled_while_reading",
         "after",
-        "at_end",
-        "taken",
+        "in_flight_seqs",
+        "reaches_end",
         "upto",
     )  # fmt: skip
 
     def __init__(self, prioritized: bool = False) -> None:
-        self.taken: set[int] = set()  #: in flight past the window: to be passed over when it gets there
+        self.in_flight_seqs: set[int] = set()  #: in flight past the window: to be passed over when it gets there
         self._settled_while_reading: list[
             int
         ] = []  # of them, settled while a page is being read that may still hold them
@@ -53,22 +53,22 @@ class Lookahead:
         self._not_in_flight: set[int] = set()  # but for these
         self._order_key: OrderKey = order_key_for(prioritized)
         self._knows_all_in_flight = prioritized  # whether all that are in flight are known
-        self.forget()
+        self.discard_page()
 
-    def forget(self) -> None:
+    def discard_page(self) -> None:
         """Have no page."""
         self._entries: deque[LogEntry] = deque()
         self._bytes = 0
         self.after = self.upto = 0  #: the page holds what is left between these places
-        self.at_end = False  #: nothing is stored behind it
+        self.reaches_end = False  #: nothing is stored behind it
 
     def __bool__(self) -> bool:
         return self.upto > self.after
 
     def reset(self) -> None:
         """Nothing is in flight, and nobody looks."""
-        self.forget()
-        self.taken.clear()
+        self.discard_page()
+        self.in_flight_seqs.clear()
         self._settled_while_reading.clear()
         self._in_flight_up_to = 0
         self._not_in_flight.clear()
@@ -79,36 +79,36 @@ class Lookahead:
             self._not_in_flight = {*waiting, *(seq for seq in self._not_in_flight if seq > loaded)}
             self._in_flight_up_to = max(self._in_flight_up_to, loaded)
         self._order_key, self._knows_all_in_flight = order_key_for(prioritized), prioritized
-        self.forget()
+        self.discard_page()
 
-    def put(self, entries: Iterable[LogEntry], after: int, upto: int | None) -> None:
+    def set_page(self, entries: Iterable[LogEntry], after: int, upto: int | None) -> None:
         """The page behind the place `after`, up to `upto`; None at the end of the log."""
         self._entries = deque(entries)
         self._bytes = sum(entry.size for entry in self._entries)
-        self.after, self.upto, self.at_end = after, after if upto is None else upto, upto is None
+        self.after, self.upto, self.reaches_end = after, after if upto is None else upto, upto is None
 
     def append(self, entry: LogEntry) -> None:
         """A message was stored: it is part of a page at the end of the log while there is room."""
-        if not self.at_end:
+        if not self.reaches_end:
             return
         if len(self._entries) >= MAX_PAGE or self._bytes >= MAX_PAGE_BYTES:
-            self.at_end = False
+            self.reaches_end = False
             return
         self._entries.append(entry)
         self._bytes += entry.size
         self.upto = self._order_key(entry)
 
-    def give(self, choosing: SelectiveDispatch) -> int:
+    def offer_to(self, choosing: SelectiveDispatch) -> int:
         """Offer the page to those who have seen all that is before it; how many messages were taken."""
         given = choosing.offer(self._entries, self.upto, self.after)
         self._bytes -= sum(entry.size for entry in given)
-        self.taken.update(entry.seq for entry in given)
+        self.in_flight_seqs.update(entry.seq for entry in given)
         return len(given)
 
     def next_position(self, hungry: Iterable[Subscription], log: str, loaded: int) -> int | None:
         """The place to read on from for consumers who may be given more; None when all of them have seen all."""
         seen = [max(consumer.tested.get(log, 0), loaded) for consumer in hungry]
-        if not seen or (self.at_end and min(seen) >= self.upto):
+        if not seen or (self.reaches_end and min(seen) >= self.upto):
             return None
         return min(seen)
 
@@ -116,53 +116,53 @@ class Lookahead:
 
     def is_in_flight(self, seq: int) -> bool:
         """Whether a stored message past the window is in flight."""
-        return seq in self.taken or (seq <= self._in_flight_up_to and seq not in self._not_in_flight)
+        return seq in self.in_flight_seqs or (seq <= self._in_flight_up_to and seq not in self._not_in_flight)
 
     def exclude_in_flight(self, entries: Iterable[LogEntry]) -> list[LogEntry]:
         """What the window may hold of messages that were read."""
-        if not (self.taken or self._in_flight_up_to):
+        if not (self.in_flight_seqs or self._in_flight_up_to):
             return list(entries)
         return [entry for entry in entries if not self.is_in_flight(entry.seq)]
 
-    def loaded(self, upto: int) -> None:
+    def advance_to(self, upto: int) -> None:
         """The window reaches to this place: what lies before is its own."""
         while self._entries and self._order_key(self._entries[0]) <= upto:
             self._bytes -= self._entries.popleft().size
         if not self._knows_all_in_flight:
-            self.taken = {seq for seq in self.taken if seq > upto}
+            self.in_flight_seqs = {seq for seq in self.in_flight_seqs if seq > upto}
 
-    def arrived(self, place: int) -> None:
+    def note_inserted(self, place: int) -> None:
         """A message of a prioritized log came to stand at this place in the store, past the window."""
         if self.after < place <= self.upto:
-            self.forget()
-        self.at_end = False
+            self.discard_page()
+        self.reaches_end = False
 
-    def given(self, entries: Iterable[LogEntry]) -> None:
+    def mark_in_flight(self, entries: Iterable[LogEntry]) -> None:
         """These of the window are in flight."""
         if self._knows_all_in_flight:
-            self.taken.update(entry.seq for entry in entries)
+            self.in_flight_seqs.update(entry.seq for entry in entries)
 
-    def came_back(self, entries: Iterable[LogEntry]) -> None:
+    def unmark_in_flight(self, entries: Iterable[LogEntry]) -> None:
         """These are not in flight any more, but wait."""
-        if self.taken:
-            self.taken.difference_update(entry.seq for entry in entries)
+        if self.in_flight_seqs:
+            self.in_flight_seqs.difference_update(entry.seq for entry in entries)
         if self._in_flight_up_to:
             self._not_in_flight.update(entry.seq for entry in entries if entry.seq <= self._in_flight_up_to)
 
     def read(self) -> None:
         """A page was read: what was settled meanwhile cannot come again."""
-        self.taken.difference_update(self._settled_while_reading)
+        self.in_flight_seqs.difference_update(self._settled_while_reading)
         self._settled_while_reading.clear()
 
-    def settled(self, seq: int, reading: bool) -> None:
+    def remove_settled(self, seq: int, reading: bool) -> None:
         """A message in flight is gone."""
         if reading:
             self._settled_while_reading.append(seq)
         else:
-            self.taken.discard(seq)
+            self.in_flight_seqs.discard(seq)
 
-    def take_out(self, gone: set[int]) -> None:
+    def remove(self, gone: set[int]) -> None:
         """These messages are no more."""
-        self.taken -= gone
+        self.in_flight_seqs -= gone
         self._entries = deque(entry for entry in self._entries if entry.seq not in gone)
         self._bytes = sum(entry.size for entry in self._entries)

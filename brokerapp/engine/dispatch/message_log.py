@@ -136,7 +136,7 @@ class MessageLog(MultiWriterWindow):
             consumer.credit -= count
             consumer.delivered += count
             self.in_flight += count
-            self.lookahead.given(entries)
+            self.lookahead.mark_in_flight(entries)
             self.dispatched = max(self.dispatched, max([entry.seq for entry in entries]))
         return given
 
@@ -166,10 +166,10 @@ class MessageLog(MultiWriterWindow):
         )
         while True:
             self.ready_bytes -= sum([entry.size for entry in choosing.offer(self.ready, self.loaded)])
-            self._set_unloaded(self.unloaded_count - self.lookahead.give(choosing))
+            self._set_unloaded(self.unloaded_count - self.lookahead.offer_to(choosing))
             if self.groups is None or not self.groups.released:
                 self.turn = choosing.turn
-                return choosing.given
+                return choosing.assignments
             self.groups.released = False
             self.reset_offers()
 
@@ -249,14 +249,14 @@ class MessageLog(MultiWriterWindow):
         ):  # the window may come there, and is to pass them over
             if not self.paging:
                 self.lookahead.read()
-            self.lookahead.taken.update([entry.seq for entry in entries])
+            self.lookahead.in_flight_seqs.update([entry.seq for entry in entries])
             for entry in entries:
                 if entry.acked_before_commit:  # the next batch removes it
-                    self.lookahead.settled(entry.seq, reading=True)
+                    self.lookahead.remove_settled(entry.seq, reading=True)
         else:
             self.loaded = max(self.loaded, last)
-            if self.lookahead.taken:
-                self.lookahead.loaded(last)
+            if self.lookahead.in_flight_seqs:
+                self.lookahead.advance_to(last)
 
     def never_stored(self, entries: Sequence[LogEntry]) -> None:
         """A limit refused what was given early, in the end. Who has it may keep it: it is as what is not stored."""

@@ -56,12 +56,12 @@ class MultiWriterWindow(DispatchWindow):
     def load(self, entries: Iterable[LogEntry], window: int) -> None:
         found = list(entries)
         if window == self.window:
-            found += self.tail.behind(found[-1].seq if found else self.loaded)
+            found += self.tail.take_after(found[-1].seq if found else self.loaded)
         super().load(found, window)
 
     @property
     def _least_unread(self) -> int:
-        of_others = self.shared and not self.rules.prioritized and self.loaded < self.horizon.known
+        of_others = self.shared and not self.rules.prioritized and self.loaded < self.horizon.highest_seq
         return max(super()._least_unread, int(of_others))
 
     # -- where some of what is at hand may be gone, or the window is another one

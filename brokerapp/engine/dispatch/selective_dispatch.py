@@ -42,11 +42,11 @@ class SelectiveDispatch:
         self._after = 0
 
     @property
-    def given(self) -> list[tuple[Subscription, list[LogEntry]]]:
+    def assignments(self) -> list[tuple[Subscription, list[LogEntry]]]:
         """Who gets which messages."""
         return [(consumer, entries) for consumer, entries in self._assigned.items() if entries]
 
-    def tested(self, consumer: Subscription) -> int:
+    def scanned_up_to(self, consumer: Subscription) -> int:
         """The place up to which nothing is left for a consumer."""
         return consumer.tested.get(self._log, 0)
 
@@ -56,17 +56,17 @@ class SelectiveDispatch:
         They are what is left of the messages from `after` to `upto`, and are for those who have seen all before them.
         """
         self._after, given = after, []
-        able = [consumer for consumer in self._credit if self.tested(consumer) >= after]
+        able = [consumer for consumer in self._credit if self.scanned_up_to(consumer) >= after]
         if able and entries:
-            new = self._take_after(entries, min(map(self.tested, able)))
+            new = self._take_after(entries, min(map(self.scanned_up_to, able)))
             for position, entry in enumerate(new):
                 if not self._credit:
                     entries.extend(new[position:])
                     break
                 (given if self._assign(entry) else entries).append(entry)
         for consumer in self._credit:
-            if self.tested(consumer) >= after:
-                consumer.tested[self._log] = max(upto, self.tested(consumer))
+            if self.scanned_up_to(consumer) >= after:
+                consumer.tested[self._log] = max(upto, self.scanned_up_to(consumer))
         return given
 
     def _take_after(self, entries: deque[LogEntry], place: int) -> list[LogEntry]:
@@ -112,7 +112,7 @@ class SelectiveDispatch:
         return SelectorEvaluation(entry, self._destination, self._bridge_filter, self._policy.bridges)
 
     def _is_wanted(self, consumer: Subscription, entry: LogEntry, wants: SelectorEvaluation) -> bool:
-        if not self._after <= self.tested(consumer) < self._order_key(entry):
+        if not self._after <= self.scanned_up_to(consumer) < self._order_key(entry):
             return False
         return consumer.selector is None or wants(consumer.selector)
 
@@ -123,7 +123,7 @@ class SelectiveDispatch:
         if not self._credit[consumer]:
             del self._credit[consumer]
             rank.remove(consumer)
-            consumer.tested[self._log] = max(self._order_key(entry), self.tested(consumer))
+            consumer.tested[self._log] = max(self._order_key(entry), self.scanned_up_to(consumer))
         elif not self._policy.strict_order:
             rank.remove(consumer)
             rank.append(consumer)
@@ -160,7 +160,7 @@ class SelectorEvaluation:
             found = crossing.verdict(self._entry.message.path, self)
             crossing.tally.too_far += found is BridgeDecision.TOO_FAR
             return found is BridgeDecision.CROSSES
-        return self._bridge_filter.lets(crossing, self._entry, self, self._bridge_policy)
+        return self._bridge_filter.admit(crossing, self._entry, self, self._bridge_policy)
 
 
 def selector_headers(entry: LogEntry, destination: Destination) -> SelectorView:

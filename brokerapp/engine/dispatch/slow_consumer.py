@@ -25,7 +25,7 @@ class SlowConsumerState:
     slow_since_ms: int | None = None
     times: int = 0  #: it became slow
 
-    def look(self, subscription: Subscription, strategy: SlowConsumerStrategy | None, now_ms: int) -> bool:
+    def update(self, subscription: Subscription, strategy: SlowConsumerStrategy | None, now_ms: int) -> bool:
         """Take note of how it does now; whether it became slow."""
         if subscription.acked != self.acked or (not subscription.unacked and _ignores_idle(strategy)):
             self.acked, self.acked_ms = subscription.acked, now_ms
@@ -41,7 +41,7 @@ class SlowConsumerState:
             self.slow_since_ms = None
         return became
 
-    def is_over(self, strategy: SlowConsumerStrategy, now_ms: int) -> bool:
+    def should_abort(self, strategy: SlowConsumerStrategy, now_ms: int) -> bool:
         """Whether it was slow too long, or too often, when this is checked."""
         if now_ms - self.checked_ms < strategy.check_period:
             return False

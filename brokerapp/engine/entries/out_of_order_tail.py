@@ -40,7 +40,7 @@ class OutOfOrderTail:
         if len(self._entries) > self._most or self._bytes > self._most_bytes:
             self.clear()
 
-    def behind(self, number: int) -> list[LogEntry]:
+    def take_after(self, number: int) -> list[LogEntry]:
         """Those that follow all up to this number, which was read: its own no longer."""
         if not self._entries or self._before > number:
             return []

@@ -17,38 +17,41 @@ UNKNOWN_SEQ = UNCOMMITTED
 class ReadHorizon:
     """That of one log."""
 
-    __slots__ = ("begun", "fresh", "known", "upto")
+    __slots__ = ("arrived_up_to", "arrived_while_reading", "counted_up_to", "highest_seq")
 
     def __init__(self) -> None:
-        self.known = 0  #: the highest number that was read, offered or told of: what comes above it is new here
-        self.begun = 0  #: up to this number all was counted when the log was taken: who tells of it is late
-        self.fresh = 0  #: messages that came while a page was being read, which may not hold them
-        self.upto = 0  #: the highest number of those
+        self.highest_seq = 0  #: the highest number that was read, offered or told of: what comes above it is new here
+        self.counted_up_to = 0  #: up to this number all was counted when the log was taken: who tells of it is late
+        self.arrived_while_reading = 0  #: messages that came while a page was being read, which may not hold them
+        self.arrived_up_to = 0  #: the highest number of those
 
     def is_new(self, number: int) -> bool:
         """Whether it can neither have been read nor counted."""
-        return number > self.known and number > self.begun
+        return number > self.highest_seq and number > self.counted_up_to
 
     def note_seq(self, number: int) -> None:
         """This one is known."""
-        if number > self.known:
-            self.known = number
+        if number > self.highest_seq:
+            self.highest_seq = number
 
     def note_seqs(self, numbers: Iterable[int]) -> None:
         """These are."""
         self.note_seq(max(numbers, default=0))
 
-    def came(self, count: int, upto: int, *, reading: bool) -> None:
+    def note_arrivals(self, count: int, upto: int, *, reading: bool) -> None:
         """So many came, with numbers up to this one, perhaps while a page is being read."""
         if upto < UNKNOWN_SEQ:
             self.note_seq(upto)
         if reading:
-            self.fresh, self.upto = self.fresh + count, max(self.upto, upto)
+            self.arrived_while_reading, self.arrived_up_to = (
+                self.arrived_while_reading + count,
+                max(self.arrived_up_to, upto),
+            )
 
-    def behind(self, loaded: int) -> int:
+    def unread_after(self, loaded: int) -> int:
         """How many came meanwhile, at most, that are not in a page which ended at this number."""
-        return self.fresh if self.upto > loaded else 0
+        return self.arrived_while_reading if self.arrived_up_to > loaded else 0
 
     def read(self) -> None:
         """The page is there: what comes from now on is not in it."""
-        self.fresh = self.upto = 0
+        self.arrived_while_reading = self.arrived_up_to = 0

@@ -423,7 +423,7 @@ def test_what_was_given_out_past_the_window_is_not_given_out_again_when_the_wind
     special = PAGE_SIZE + 5
     read_ahead(log, range(log.loaded + 1, 2 * PAGE_SIZE + 1), lambda seq: "red" if seq == special else "blue")
     [(_, given)] = given_out(log)
-    log.lookahead.forget()
+    log.lookahead.discard_page()
     log.consumers.append(consumer("any", prefetch=10 * PAGE_SIZE))
     seen = dispatched(log)
     while log.needs_page:
@@ -605,7 +605,7 @@ def test_nothing_is_kept_of_what_was_given_early_and_is_gone_where_other_nodes_w
         log.consumers[0].credit += 1
         log.stored(entries, (number,), (0,))
     assert (log.depth, log.in_flight) == (0, 0)
-    assert len(log.lookahead.taken) <= 1
+    assert len(log.lookahead.in_flight_seqs) <= 1
 
 
 def test_nothing_is_given_early_where_another_node_may_have_confirmed_what_is_older_and_not_told_of_it_yet():
@@ -648,7 +648,7 @@ def test_what_was_given_early_and_is_gone_is_passed_over_by_what_was_read_before
     log.stored(entries, (2,), (0,))
     log.load([entry(1), entry(2)], log.window)
     assert dispatched(log) == [("c", 1)]
-    assert not log.lookahead.taken
+    assert not log.lookahead.in_flight_seqs
 
 
 # -- all of it at once

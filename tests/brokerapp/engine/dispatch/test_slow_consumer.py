@@ -57,8 +57,8 @@ def over(strategy, consumers, start=0):
     """When, looked at every 100 ms (a consumer as it is then each time), the patience ends; None: never."""
     watch = SlowConsumerState(start, start)
     for step, consumer in enumerate(consumers, start=1):
-        watch.look(consumer, strategy, step * 100)
-        if watch.is_over(strategy, step * 100):
+        watch.update(consumer, strategy, step * 100)
+        if watch.should_abort(strategy, step * 100):
             return step * 100
     return None
 
@@ -98,6 +98,6 @@ def test_who_holds_nothing_is_let_be_unless_the_policy_says_otherwise():
 
 def test_becoming_slow_is_told_once_until_it_is_over():
     watch = SlowConsumerState(0, 0)
-    told = [watch.look(each, None, 0) for each in (subscription(), subscription(), subscription(credit=1))]
+    told = [watch.update(each, None, 0) for each in (subscription(), subscription(), subscription(credit=1))]
     assert told == [True, False, False]
-    assert watch.look(subscription(), None, 0)
+    assert watch.update(subscription(), None, 0)
