@@ -66,18 +66,18 @@ def fill_message(page, site) -> None:
     page.goto(site.url + reverse("send"))
     page.get_by_label("Destination").fill("kept.orders")
     page.get_by_label("Body", exact=True).fill('{"order": 4711}')
-    page.get_by_role("button", name="Property", exact=True).click()
+    page.get_by_role("button", name="Add property", exact=True).click()
     for number in (1, 2, 3):
         page.get_by_label(f"Name of property {number}").fill(f"p{number}")
         page.get_by_label(f"Value of property {number}").fill(str(number))
     page.get_by_label("Persistent").uncheck()
-    page.get_by_text("Later, or again and again").click()
+    page.get_by_text("Schedule", exact=True).click()
     page.get_by_label("Delay").fill("60")
     page.get_by_label("Delay").fill("")
     page.get_by_text("Standard headers").click()
     page.get_by_label("correlation-id").fill("c-4711")
     expire(page)
-    page.get_by_role("button", name="Send", exact=True).click()
+    page.get_by_role("button", name="Send message", exact=True).click()
 
 
 def test_a_form_that_was_sent_with_an_expired_session_is_filled_in_again_after_the_login(page_of, site):
@@ -93,7 +93,7 @@ def test_a_form_that_was_sent_with_an_expired_session_is_filled_in_again_after_t
     expect(page.get_by_label("correlation-id")).to_be_visible()
     expect(page.get_by_label("Delay")).to_be_hidden()
     picture(page, "restored")
-    page.get_by_role("button", name="Send", exact=True).click()
+    page.get_by_role("button", name="Send message", exact=True).click()
     expect(page.locator("#sent-title")).to_contain_text("1 message sent")
     page.goto(site.url + reverse("send"))
     expect(page.get_by_label("Destination")).to_have_value("")
@@ -127,13 +127,13 @@ def test_an_action_of_a_message_leads_back_to_its_form_after_the_login(page_of, 
     address = site.url + reverse("message-action", args=["kept.moved"], query={"action": "move"})
     move = page.get_by_role("button", name="Move 1 message")
     until(lambda: page.goto(address) and move.count(), "the message is stored")
-    page.get_by_label("To", exact=True).fill("kept.target")
+    page.get_by_label("Target", exact=True).fill("kept.target")
     page.get_by_label("Reason").fill("billing is back")
     expire(page)
     move.click()
     sign_in(page, "admin")
     expect(page.get_by_label("Reason")).to_have_value("billing is back")
-    expect(page.get_by_label("To", exact=True)).to_have_value("kept.target")
+    expect(page.get_by_label("Target", exact=True)).to_have_value("kept.target")
 
 
 def test_a_definition_that_is_checked_with_an_expired_session_is_not_lost(page_of, site):
