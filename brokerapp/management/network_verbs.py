@@ -27,7 +27,7 @@ def add_network_verbs(verbs) -> None:
     )
     why.add_argument("destination", help="queue://NAME or topic://NAME")
     why.add_argument("--message", type=int, help="the number of a message of the queue, as browse shows it")
-    put = verbs.add_parser("network-put", help="have a connector, in place of the one of its name")
+    put = verbs.add_parser("network-put", help="create or replace a connector")
     put.add_argument(
         "definition",
         type=_definition,

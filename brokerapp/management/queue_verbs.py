@@ -21,7 +21,7 @@ def add_verbs(verbs) -> None:
     for verb, text, has_target in (
         ("move", "move messages to another destination, where they are routed like what is sent there", True),
         ("copy", "copy messages to another destination", True),
-        ("retry", "move dead letters back to where they failed", False),
+        ("retry", "resubmit dead letters to their original destination", False),
         ("remove", "remove messages", False),
         ("edit", "send messages again with something changed, each in the place of the old one", False),
     ):
@@ -33,10 +33,10 @@ def add_verbs(verbs) -> None:
         parser.add_argument("--limit", type=int, help="at most so many, the oldest first")
         if verb == "edit":
             add_edit_verb(parser)
-    _queue_verb(verbs, "pause", "give out nothing of a queue any more, also after a restart; what comes is kept")
+    _queue_verb(verbs, "pause", "pause delivery from a queue (persists across restarts)")
     _queue_verb(verbs, "resume", "give out messages of a queue again")
     _queue_verb(verbs, "groups", "message groups of a queue, with who owns them")
-    forgetting = _queue_verb(verbs, "forget-groups", "let groups be assigned anew with their next message")
+    forgetting = _queue_verb(verbs, "forget-groups", "reset message group assignments")
     forgetting.add_argument("group", nargs="?", help="only this one")
     verbs.add_parser("selectors", help="selectors remembered of former consumers, with the age of their last use")
     selector = _queue_verb(verbs, "forget-selectors", "remember selectors of former consumers no longer")

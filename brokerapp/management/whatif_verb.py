@@ -31,7 +31,7 @@ PRINTED = 40
 
 def add_whatif_verb(verbs: Any) -> None:
     """Add the verb to brokerctl's."""
-    parser = verbs.add_parser("whatif", help="what an ActiveMQ XML file would have done to recorded traffic")
+    parser = verbs.add_parser("whatif", help="run a what-if analysis of an ActiveMQ XML file")
     parser.add_argument("file", type=Path)
     parser.add_argument("--since", default="24h", help=f"{_MOMENT} (default: %(default)s)")
     parser.add_argument("--until", default="", help="the same (default: now)")

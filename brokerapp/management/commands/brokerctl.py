@@ -44,24 +44,24 @@ COLUMNS = ("QueueSize", "InFlightCount", "ConsumerCount", "EnqueueCount", "Deque
 class Command(BaseCommand):
     """One verb a call. Exit status 0, or 1 with one sentence on standard error."""
 
-    help = "Look at and change destinations, messages, subscriptions and routing of a broker."
+    help = "Manage destinations, messages, subscriptions and routing of a broker."
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         _add_common(parser, {"data": None, "redis": None, "name": None, "json": False})
         verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
         parser.error = partial(_wrong, parser.error, verbs.choices)
-        listing = verbs.add_parser("destinations", help="destinations with their numbers")
+        listing = verbs.add_parser("destinations", help="list destinations with metrics")
         listing.add_argument("--contains", default="", help="only those whose name contains this")
         listing.add_argument("--temporary", action="store_true", help="temporary ones, too")
-        browse = verbs.add_parser("browse", help="show messages of a queue without consuming them")
+        browse = verbs.add_parser("browse", help="browse messages of a queue")
         browse.add_argument("destination", help=DESTINATION)
         browse.add_argument("--after", type=int, default=0, help="only messages with a higher number")
         browse.add_argument("--limit", type=int, default=BROWSE_LIMIT, help="how many (default: %(default)d)")
         browse.add_argument("--selector", help="only those that match, e.g. \"region = 'eu' AND amount > 500\"")
         for verb, text in (
-            ("create", "let a queue or topic exist"),
-            ("purge", "remove all messages not in flight"),
+            ("create", "create a queue or topic"),
+            ("purge", "purge a queue (in-flight messages stay)"),
             ("delete", "remove a queue or topic with all it holds"),
         ):
             verbs.add_parser(verb, help=text).add_argument("destination", help=DESTINATION)
@@ -70,18 +70,18 @@ class Command(BaseCommand):
         waiting = verbs.add_parser("waiting", help="messages that wait until they are due, the next one first")
         waiting.add_argument("--skip", type=int, default=0, help="how many to pass over")
         waiting.add_argument("--limit", type=int, default=BROWSE_LIMIT, help="how many (default: %(default)d)")
-        forgetting = verbs.add_parser("forget-waiting", help="let one of these be delivered no more")
+        forgetting = verbs.add_parser("forget-waiting", help="cancel a scheduled message")
         forgetting.add_argument("job", help="its scheduledJobId")
         verbs.add_parser("subscriptions", help="durable and shared subscriptions of topics, online or not")
-        subscribe = verbs.add_parser("subscribe", help="let a durable subscription exist, from now on")
+        subscribe = verbs.add_parser("subscribe", help="create a durable subscription")
         subscribe.add_argument("client", help="client-id; '' for a shared one of nobody in particular")
         subscribe.add_argument("subscription", help="its name")
         subscribe.add_argument("topic", help="topic://NAME, /topic/NAME or the bare name of a topic, or a pattern")
         subscribe.add_argument("--selector", help="only messages that match")
         subscribe.add_argument("--no-local", action="store_true", help="not what its own client sends")
         subscribe.add_argument("--shared", action="store_true", help="any number of consumers share it")
-        verbs.add_parser("definitions", help="the definitions in force")
-        importing = verbs.add_parser("import", help="put the definitions of an ActiveMQ XML file in force")
+        verbs.add_parser("definitions", help="show active definitions")
+        importing = verbs.add_parser("import", help="import and apply definitions from an ActiveMQ XML file")
         importing.add_argument("file", type=Path)
         importing.add_argument("--dry-run", action="store_true", help="only report what would be taken")
         add_whatif_verb(verbs)

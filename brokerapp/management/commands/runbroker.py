@@ -70,7 +70,7 @@ class Command(BaseCommand):
             "--node-timeout",
             type=float,
             default=NODE_TIMEOUT_MS / 1000,
-            help="seconds without a sign of life after which other nodes take this one for dead",
+            help="failure timeout in seconds before other nodes take over",
         )
         parser.add_argument(
             "--link",
