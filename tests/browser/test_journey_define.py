@@ -38,7 +38,7 @@ def test_an_admin_defines_a_virtual_topic_with_the_keyboard_and_another_one_sees
     tab_to(page, "Virtual topic")
     page.keyboard.press("Enter")
 
-    expect(page.get_by_label("Topics")).to_be_focused()
+    expect(page.get_by_label("Topics", exact=True)).to_be_focused()
     page.keyboard.type("VirtualTopic.Trade.>")
     expect(page.locator("#check")).to_contain_text("covers some of the same topics")
     page.keyboard.press("Control+A")
