@@ -30,7 +30,7 @@ def test_an_admin_defines_a_composite_queue_and_sees_its_targets_fill_live(page_
     expect(page.locator("#check")).to_contain_text("At position")
     page.get_by_label("Target selector").nth(0).fill("region = 'eu'")
     page.get_by_label("Target name").nth(1).fill("orders.all")
-    expect(page.locator("#check")).to_contain_text("It can be saved")
+    expect(page.locator("#check")).to_contain_text("Ready to save")
     expect(page.locator("#check")).to_contain_text('<queue physicalName="orders.all"/>')
     picture(page, "definition")
     page.get_by_role("button", name="Apply now").click()

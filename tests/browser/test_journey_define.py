@@ -43,7 +43,7 @@ def test_an_admin_defines_a_virtual_topic_with_the_keyboard_and_another_one_sees
     expect(page.locator("#check")).to_contain_text("covers some of the same topics")
     page.keyboard.press("Control+A")
     page.keyboard.type("Trade.>")
-    tab_to(page, "Prefix")
+    tab_to(page, "Consumer queue prefix")
     page.keyboard.press("Control+A")
     page.keyboard.type("App.*.")
     expect(page.locator("#match-prefix")).to_contain_text("2 consumer queues match")
