@@ -17,7 +17,7 @@ CANCEL_SECONDS = 1.0
 
 
 class SupervisedTasks:
-    """Those of one node. `give_up` is told why it cannot go on."""
+    """Run the background tasks of one node; call `give_up` with the error that ends the node."""
 
     def __init__(self, give_up: Callable[[Exception], None]) -> None:
         self._give_up = give_up
@@ -46,7 +46,7 @@ class SupervisedTasks:
                 await asyncio.sleep(FAILURE_RETRY_SECONDS)
 
     def cancel(self) -> None:
-        """Ask all to end."""
+        """Cancel all tasks without waiting for them."""
         for task in self._running:
             task.cancel()
 

@@ -54,7 +54,7 @@ class Timers:
         return self._heap[0].due_ms if self._heap else None
 
     def run(self, now_ms: int) -> None:
-        """Do all that is due."""
+        """Call every timer that is due at this time."""
         self._now_ms = now_ms
         while (due := self.next_ms) is not None and due <= now_ms:
             timer = heapq.heappop(self._heap)

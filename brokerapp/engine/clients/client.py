@@ -204,7 +204,7 @@ class Client:
             self.update_reading()
 
     def ended_unit(self, size: int = 0) -> None:
-        """A unit is done."""
+        """Release the quota of a finished write; resume reading when half of it is free."""
         self.pending -= 1
         self.pending_bytes -= size
         self.share.pending_bytes -= size

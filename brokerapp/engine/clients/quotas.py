@@ -50,7 +50,7 @@ class Quotas:
         return self.share.pending_bytes + self.transaction_bytes
 
     def divide(self, clients: int) -> None:
-        """There are so many clients now."""
+        """Set the share of each client when so many are connected."""
         self.share.write_count = _share_of(MAX_ALL_WRITES, clients, WRITE_COUNTS)
         self.share.bytes = _share_of(self.memory, clients, WRITE_BYTES)
 
@@ -78,7 +78,7 @@ class Quotas:
         self.transaction_bytes += size
 
     def end(self, size: int) -> None:
-        """A transaction with so many bytes is over."""
+        """Release what a transaction of so many bytes reserved."""
         self.transactions -= 1
         self.transaction_bytes -= size
 

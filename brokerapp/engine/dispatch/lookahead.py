@@ -56,7 +56,7 @@ class Lookahead:
         self.discard_page()
 
     def discard_page(self) -> None:
-        """Have no page."""
+        """Discard the page that is held past the window."""
         self._entries: deque[LogEntry] = deque()
         self._bytes = 0
         self.after = self.upto = 0  #: the page holds what is left between these places

@@ -16,7 +16,7 @@ OPEN_MARK = "open"
 
 
 def is_open(mark: str) -> bool:
-    """Whether the log had consumers."""
+    """Return whether the mark says that the log had consumers."""
     return mark.startswith(OPEN_MARK)
 
 

@@ -35,5 +35,5 @@ def priority_order(entry: OrderedMessage) -> int:
 
 
 def order_key_for(prioritized: bool) -> OrderKey:
-    """What orders a log."""
+    """Return the sort key of a log's messages: by priority, or by number alone."""
     return priority_order if prioritized else seq_order

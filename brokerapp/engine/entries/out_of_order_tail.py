@@ -22,7 +22,7 @@ class OutOfOrderTail:
         self.clear()
 
     def clear(self) -> None:
-        """Have none."""
+        """Discard all entries that are held."""
         self._entries: list[LogEntry] = []
         self._before = self._bytes = 0
 

@@ -15,7 +15,7 @@ UNKNOWN_SEQ = UNCOMMITTED
 
 
 class ReadHorizon:
-    """That of one log."""
+    """Track up to which number one log is known to reach in the store."""
 
     __slots__ = ("arrived_up_to", "arrived_while_reading", "counted_up_to", "highest_seq")
 

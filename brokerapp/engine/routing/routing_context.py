@@ -47,7 +47,7 @@ class SubscriptionLog:
 
 @dataclass(frozen=True, slots=True)
 class RoutingContext:
-    """Those of one moment."""
+    """The queues, bindings, subscriptions and interest that routing depends on at one moment."""
 
     queues: tuple[str, ...] = ()
     bindings: tuple[Binding, ...] = ()
