@@ -1,4 +1,4 @@
-"""Applying: what the record of a cluster says is done here, one change after the other."""
+"""Applies the changes of a cluster's record at this broker, one after the other."""
 
 from __future__ import annotations
 

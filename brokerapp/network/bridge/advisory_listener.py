@@ -1,4 +1,4 @@
-"""Advised: what a bridge hears of the consumers at its target, by that broker's advisories."""
+"""Follows the consumers at the target of a bridge by that broker's advisories."""
 
 from __future__ import annotations
 

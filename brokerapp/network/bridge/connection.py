@@ -1,4 +1,4 @@
-"""Way: what leads from a network connector to one broker. It has its bridges whenever they can be had."""
+"""Keeps the connection of a network connector to one broker, and its bridges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outbox: how a bridge passes messages on to its target, and when it may acknowledge them at the source."""
+"""Forwards messages to the target of a bridge, and says when the source may forget them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Intake: the subscriptions of a bridge at its source, from where it has what it passes on."""
+"""Keeps the subscriptions of a bridge at its source."""
 
 from __future__ import annotations
 

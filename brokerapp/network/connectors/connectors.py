@@ -1,4 +1,4 @@
-"""Connections: the network connectors of a broker, each with its ways to others, which can be changed while it runs."""
+"""Runs the network connectors of a broker, which can be changed while it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Telling: the connectors of a broker and the bridges of others to it, as operators see them."""
+"""Describes the connectors of a broker, and bridges of others to it, for operators."""
 
 from __future__ import annotations
 

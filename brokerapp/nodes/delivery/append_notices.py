@@ -1,6 +1,6 @@
-"""Deposits: what this node stored in logs that are at home elsewhere, until their homes are told. A part of Homes.
+"""Tells the owners of logs what this node appended to them.
 
-A home that is about to give it out says so (WISHED): then it is told the messages themselves, and need not read them
+A home that is about to give it out says so (WANT_ENTRIES): then it is told the messages themselves, and need not read them
 back. What our own clients consume there is likely to be given to them: it is kept for a while, so that the home need
 only name it.
 """
@@ -39,7 +39,7 @@ class AppendNotice:
 
 
 class AppendNotices:
-    """Those of one node."""
+    """Collects what this node appended to logs owned elsewhere, and tells their owners."""
 
     def __init__(self, ownership: NodeOwnership) -> None:
         self._ownership = ownership

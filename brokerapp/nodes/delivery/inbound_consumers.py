@@ -1,4 +1,4 @@
-"""Guests: consumers on other nodes that are served here, because the logs they consume are at home here.
+"""Serves consumers of other nodes from logs that this node owns.
 
 Each is an ordinary Subscription to its logs; what it is given goes over the link of its node. What each node holds is
 kept by log and number, whichever consumer it was for, until that node says what became of it.
@@ -57,7 +57,7 @@ class InboundSink:
 
 
 class InboundConsumers:
-    """A part of Homes."""
+    """Serves other nodes' consumers of logs that this node owns."""
 
     def __init__(self, broker: LocalBroker, ownership: NodeOwnership) -> None:
         self._broker, self._ownership = broker, ownership

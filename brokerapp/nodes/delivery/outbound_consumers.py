@@ -1,4 +1,4 @@
-"""Abroad: our clients' consumers of logs that are at home on other nodes.
+"""Consumes, for clients of this node, from logs that other nodes own.
 
 The home decides what they get; here they hold it, and what they acknowledge is removed by this node's own commits. The
 account of what they hold, by log and number, is what a new home is told.
@@ -47,7 +47,7 @@ class OutboundAccount:
 
 
 class OutboundConsumers:
-    """A part of Homes."""
+    """Keeps our clients' consumers of logs owned elsewhere, and what they have unacknowledged."""
 
     def __init__(self, broker: LocalBroker, ownership: NodeOwnership) -> None:
         self._broker, self._ownership, self.me = broker, ownership, ownership.me

@@ -1,4 +1,4 @@
-"""Arrivals: what other nodes stored in logs that are at home here. A part of Homes.
+"""Takes notice of what other nodes appended to logs that this node owns.
 
 Who stored it tells of it, perhaps before we have heard that the log exists, from the node that made it, or after it was
 removed.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class RemoteAppends:
-    """Those of one node."""
+    """Adds other nodes' appends to the logs that this node owns."""
 
     def __init__(self, broker: LocalBroker) -> None:
         self._broker = broker

@@ -1,7 +1,7 @@
-"""Past: what topics remember for retroactive consumers, as a node that joins learns it from one that is there.
+"""Copies retained messages of topics to a node that joins.
 
 It is asked for page by page, so that neither node stands still and no link is busy with all of it. What comes from then
-on all nodes hear of each other. A part of Homes.
+on all nodes hear of each other. A part of OwnershipCoordinator.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class RetainedSyncSession:
 
 
 class RetainedSync:
-    """That of one node."""
+    """Exchanges retained messages with other nodes, page by page."""
 
     def __init__(self, broker: LocalBroker, ownership: NodeOwnership) -> None:
         self._broker, self._ownership = broker, ownership

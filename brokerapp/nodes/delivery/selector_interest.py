@@ -1,4 +1,4 @@
-"""Wanted: what the consumers of queues want, on this node and on others, for virtual topics that are selectorAware.
+"""Exchanges the selectors of queues' consumers among nodes, for virtual topics that are selectorAware.
 
 These give a queue only what one of its consumers would take. Each node tells the others of those among its own
 clients; who subscribes waits until all nodes know.
@@ -25,7 +25,7 @@ QueueSelectors = tuple[str, Sequence[str | None]]
 
 
 class SelectorInterest:
-    """A part of Homes."""
+    """Knows the selectors of each queue's consumers on all nodes."""
 
     def __init__(self, broker: LocalBroker, ownership: NodeOwnership) -> None:
         self._broker, self._ownership = broker, ownership

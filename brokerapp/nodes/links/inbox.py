@@ -1,4 +1,4 @@
-"""Hearing: what other nodes say, each word in the epoch in which it was said. A part of Homes.
+"""Handles messages of other nodes in the epoch in which they were sent.
 
 What is said of logs in an epoch to come waits until this node has come to it, with all that the same node says later.
 """
@@ -27,7 +27,7 @@ _IN_ITS_EPOCH = frozenset(
 
 
 class PeerInbox:
-    """`perform` says what is done with each word."""
+    """Handles messages of peers in order, and defers those of an epoch to come."""
 
     def __init__(self, ownership: NodeOwnership, perform: Mapping[PeerMessageType, Callable[..., None]]) -> None:
         self._ownership, self._handlers = ownership, perform

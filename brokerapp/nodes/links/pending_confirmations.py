@@ -1,4 +1,4 @@
-"""Waits: what clients asked that other nodes are asked about first. A part of Homes."""
+"""Keeps requests of clients that wait for answers of other nodes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OnAnswer = Callable[[str | RequestRefused], None]
 
 
 class PendingConfirmations:
-    """Those of one node's clients."""
+    """Keeps requests of this node's clients until other nodes have confirmed them."""
 
     def __init__(self, broker: LocalBroker) -> None:
         self._broker = broker

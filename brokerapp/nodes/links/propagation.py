@@ -1,4 +1,4 @@
-"""Known: what one node begins and all others must know before who asked for it may rely on it.
+"""Makes what one node declares known to all others before clients may rely on it.
 
 That is which logs exist, with what attributes, and to which topics somebody listens. Whoever must be sure waits until
 all other members have said that they know; one that leaves or dies is waited for no longer.
@@ -50,7 +50,7 @@ class PendingPropagation:
 
 
 class Propagation:
-    """A part of Homes."""
+    """Sends declarations to other nodes, and calls back when all have confirmed them."""
 
     def __init__(self, broker: LocalBroker, ownership: NodeOwnership) -> None:
         self._broker, self._ownership = broker, ownership

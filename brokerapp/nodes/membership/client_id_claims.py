@@ -65,7 +65,7 @@ class PendingClaim:
 
 
 class ClientIdClaims:
-    """A part of Homes."""
+    """A part of OwnershipCoordinator."""
 
     def __init__(self, broker: LocalBroker, ownership: NodeOwnership) -> None:
         self._broker, self._ownership = broker, ownership

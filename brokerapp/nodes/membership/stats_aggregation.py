@@ -1,4 +1,4 @@
-"""Shares: what each node counted of a destination. The home of the destination tells of all of it together.
+"""Adds up the counters of a destination over all nodes, at the node that owns it.
 
 Messages of a topic arrive at the nodes of those who send them, and are given out at those of its subscribers; also of a
 queue the nodes of its senders know something that its home does not. Each node tells the home what it counted, once a
@@ -66,7 +66,7 @@ def _has_counts(numbers: DestinationStats) -> bool:
 
 
 class StatsAggregation:
-    """A part of Homes."""
+    """Reports counters to owners, and adds up those of other nodes."""
 
     def __init__(self, broker: LocalBroker, ownership: NodeOwnership) -> None:
         self._broker, self._ownership = broker, ownership

@@ -1,4 +1,4 @@
-"""Homes: which logs this node dispatches from, as the members of the broker come and go. A part of the broker.
+"""Decides which logs this node dispatches from as members of the broker join and leave.
 
 Decision 14 says why a log never has two nodes that dispatch from it. A node that is alone has all logs, and pays
 nothing.

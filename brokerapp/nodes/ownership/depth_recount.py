@@ -1,6 +1,6 @@
-"""Doubts: logs at home here whose depth may be wrong, as messages came or went while nobody could count them.
+"""Recounts logs whose depth may be wrong, as messages came or went while nobody could count them.
 
-The store is asked when nothing moves there any more. A part of Homes.
+The store is asked when nothing moves there any more. A part of OwnershipCoordinator.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class DepthRecount:
-    """Those of one node."""
+    """Recounts queues whose depth may be stale after a lost link."""
 
     def __init__(self, broker: LocalBroker) -> None:
         self._broker = broker

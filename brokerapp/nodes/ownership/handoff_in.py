@@ -1,4 +1,4 @@
-"""Coming: the logs that are to be given out here, until this node has taken them home. A part of Homes.
+"""Takes over logs that this node owns from now on.
 
 A node takes them when all other members have said that they give nothing out any more that left them: then all that is
 held is known, and so is what was given back meanwhile. It reads what the store has, and goes on from there.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class HandoffIn:
-    """Those of one node."""
+    """Takes over logs once all other members have stopped dispatching from them."""
 
     def __init__(self, broker: LocalBroker, ownership: NodeOwnership) -> None:
         self._broker, self._ownership = broker, ownership

@@ -1,4 +1,4 @@
-"""Leaving: the logs that are about to be at home on another node, until that is told to take them. A part of Homes.
+"""Hands logs off to the node that owns them from now on.
 
 A log that leaves is stopped first; what this node has under way of it is waited for; then it is let go, and its new
 home is told who consumes it and what is held. That may take it when the store has, too, what our clients acknowledged
@@ -22,7 +22,7 @@ HANDOFF = "its home moves"
 
 
 class HandoffOut:
-    """Those of one node."""
+    """Suspends logs that leave this node, and tells their next owner to take over."""
 
     def __init__(self, broker: LocalBroker, ownership: NodeOwnership) -> None:
         self._broker, self._ownership = broker, ownership

@@ -1,4 +1,4 @@
-"""Dropping: named subscriptions that go because a client wants it, wherever their logs are at home. A part of Homes.
+"""Removes named subscriptions, wherever their logs are owned.
 
 Whether somebody consumes one is known at its home alone: that lets it go, or says why not. While a log moves, its next
 home is asked.
@@ -23,7 +23,7 @@ RETRY_MS = 50
 
 
 class SubscriptionRemoval:
-    """Those of one node's clients, and those at home here."""
+    """Removes a named subscription unless a client consumes from it."""
 
     def __init__(self, broker: LocalBroker, ownership: NodeOwnership) -> None:
         self._broker, self._ownership = broker, ownership

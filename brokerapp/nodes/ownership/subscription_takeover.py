@@ -1,4 +1,4 @@
-"""Contending: somebody wants a named subscription that consumers at other nodes stand in the way of. A part of Homes.
+"""Lets a client take over a named subscription once no other node consumes from it.
 
 Those nodes alone know whether they consume it still, and are asked. One that stands still or is not reached says so
 when it can, or is a member no more: who came waits so long instead of being told that somebody is there who is gone.
@@ -45,7 +45,7 @@ class ConsumptionQuery:
 
 
 class SubscriptionTakeover:
-    """For what is at home here, and of the consumers of our own clients."""
+    """Asks the nodes that may still consume from a subscription before another client may."""
 
     def __init__(self, broker: LocalBroker, ownership: NodeOwnership) -> None:
         self._broker, self._ownership = broker, ownership
