@@ -1,6 +1,6 @@
 """Tells the owners of logs what this node appended to them.
 
-A home that is about to give it out says so (WANT_ENTRIES): then it is told the messages themselves, and need not read them
+A home that is about to give it out says so (WANT_ENTRIES): then it is told the messages, and need not read them
 back. What our own clients consume there is likely to be given to them: it is kept for a while, so that the home need
 only name it.
 """

@@ -1,6 +1,6 @@
 """Takes deliveries that owners of logs send to consumers of this node.
 
-What this node stored itself comes as its number: it is kept here (append_notices.py), or read from the store when it was
+What this node stored itself comes as its number: it is kept here (append_notices), or read from the store when it was
 forgotten meanwhile. Until that has answered all that the same home gives waits, so that order is kept; nobody has it,
 and it counts as told of a moment later. If its home, or the link with it, is another one by then, it was never said.
 """
