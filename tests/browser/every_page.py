@@ -100,7 +100,7 @@ def made(page: Page, site) -> list[str]:
     page.wait_for_url("**/jobs/*/")
     job = page.url.removeprefix(site.url)
     page.goto(site.url + reverse("new-definition", args=["virtualTopic"]))
-    page.get_by_label("Topics").fill("Axe.>")
+    page.get_by_label("Topics", exact=True).fill("Axe.>")
     page.get_by_role("button", name="Save as draft").click()
     page.wait_for_url("**/routing/drafts/*/")
     return [job, page.url.removeprefix(site.url), reverse("overview"), reverse("queues"), reverse("routing")]

@@ -43,7 +43,7 @@ def test_a_chart_of_a_report_tells_times_by_the_clock_of_the_report_and_says_so(
     expect(page.locator(".part-head")).to_contain_text("14:12 to 15:12 CET")
     assert labels(page)[:2] == ["14:2020 Nov", "14:30"]
     expect(page.locator(".xtitle")).to_have_text("CET")
-    page.get_by_text("As a table").click()
+    page.get_by_text("Show data table").click()
     expect(page.locator(".chart-numbers th").first).to_have_text("Time, Europe/Berlin")
     expect(page.locator(".chart-numbers tr").nth(1)).to_contain_text("2026-11-20 14:12:00")
     picture(page, "chart-of-a-report")

@@ -27,7 +27,7 @@ def test_an_analyst_reads_a_report_asks_again_and_schedules_it(page_of, site, cl
     picture(page, "report")
     judge(page)
     page.evaluate("window.sluiceLive.cut()")  # the line is cut in the middle of it
-    follow(page, "As a table")
+    follow(page, "Show data table")
     expect(page.locator(".chart-numbers tr")).to_have_count(3)
     follow(page, "report.orders")
     page.wait_for_url(re.compile(r"/queues/report\.orders/\?from=\d+&to=\d+$"))

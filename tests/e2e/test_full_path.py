@@ -58,7 +58,7 @@ def story(sluice) -> Story:
 
 def test_one_command_starts_everything_and_says_how_to_log_in(sluice):
     said, kept = sluice.output.read_text(), sluice.folder / "admin-password"
-    assert f"user admin, password {sluice.password} (kept in {kept}" in said
+    assert f"user admin, password {sluice.password} (stored in {kept}" in said
     ours_alone = (kept, sluice.folder / "console.sqlite3")
     assert [stat.S_IMODE(each.stat().st_mode) for each in ours_alone] == [0o600, 0o600]
     assert f"http://127.0.0.1:{sluice.console}/" in said
@@ -150,7 +150,7 @@ def schedule(sluice, story, page) -> None:
     page.goto(f"{site(sluice)}/reports/new")
     page.get_by_label("Name").fill("Morning")
     page.locator('[name="kind"][value="traffic"]').check()
-    page.get_by_label("Time zone").fill("America/New_York")
+    page.get_by_role("combobox", name="Time zone").fill("America/New_York")
     page.get_by_label("and to these addresses").fill("reader@example.org")
     page.get_by_role("button", name="Create report").click()
     page.get_by_text("No edition yet").first.wait_for()

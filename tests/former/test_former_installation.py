@@ -86,9 +86,14 @@ def test_definitions_and_depths_are_kept(installation):
     definitions = installation.ask("/routing")
     assert definitions["version"] == 2
     assert "compositeQueue" in {each["kind"] for each in definitions["definitions"]["virtualDestinations"]}
-    depths = {each["name"]: each["QueueSize"] for each in installation.ask("/destinations?kind=queue")["items"]}
     expected = {"orders": 20, "Consumer.A.VirtualTopic.Sales": 3, "ActiveMQ.DLQ": 1}
-    assert {name: depths.get(name) for name in expected} == expected
+
+    def depths() -> dict[str, int | None]:
+        queues = installation.ask("/destinations?kind=queue")["items"]
+        found = {each["name"]: each["QueueSize"] for each in queues}
+        return {name: found.get(name) for name in expected}
+
+    until(lambda: depths() == expected, "the node reports its depths")
 
 
 def test_messages_are_delivered_with_what_they_carried(installation):

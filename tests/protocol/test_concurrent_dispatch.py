@@ -314,11 +314,11 @@ def test_what_was_acknowledged_before_it_was_stored_counts_as_delivered_until_it
     """Its node may die between the two: then it is there once more, and must be flagged."""
     marks, committer = [], node.node.broker.commits
 
-    def noting(log, mark, note=committer.mark):
+    def noting(log, mark, note=committer.set_recovery_mark):
         marks.append(mark)
         note(log, mark)
 
-    monkeypatch.setattr(committer, "mark", noting)
+    monkeypatch.setattr(committer, "set_recovery_mark", noting)
     with paused_store(store):
         [receipt] = send(sender, f"/queue/{name}", "a")
         consumer.ack(consumer.take()[0], wait=False)

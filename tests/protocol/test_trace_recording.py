@@ -55,7 +55,7 @@ def test_events_that_the_store_has_no_room_for_are_counted_and_shown_to_operator
     told = trace()
     assert told["dropped"] < told["recorded"]
     facts = dict(NodeSummary(node.ask(lambda admin: admin.nodes())[0]).details)
-    assert f"{told['dropped']} dropped" in facts["Recorded since it started"]
+    assert f"{told['dropped']} dropped" in facts["Trace events since start"]
     client.leave()
     node.stop()
 
