@@ -1,6 +1,7 @@
 """Moves trace events from the store's stream to the Parquet archive; started as `python -m analytics.archive.archiver`.
 
-Exactly once across a kill at any point: the place in the stream stands in the archive's own commit record (archive.py),
+Exactly once across a kill at any point: the place in the stream stands in the archive's own commit record
+(broker_archive.py),
 and the stream is trimmed only after what it held is in place. One archiver at a time, by a lock on a file.
 """
 

@@ -1,12 +1,12 @@
 """The archive of one broker: Parquet files by day and hour, and the commit record that makes them exact.
 
     archive/broker=B/day=YYYY-MM-DD/hour=HH/part-<id>.parquet    <id>: the last stream entry in it; UTC
-    archive/broker=B/day=.../hour=HH/_keys2                      the index (key_index.py)
+    archive/broker=B/day=.../hour=HH/_keys2                      the index (bloom_index.py)
     archive/broker=B/_commit.json                                the commit record
     archive/broker=B/_manifests/                                 which files there should be (manifest.py)
     archive/broker=B/_as_of                                      how fresh the archive is
     archive/broker=B/_removed                                    the last place of which events were removed
-    archive/broker=B/_readers                                    the lock of who reads (leases.py)
+    archive/broker=B/_readers                                    the lock of who reads (read_locks.py)
 
 What is appended at once may span several hours, so several files. They appear all or not at all, exactly once:
 

@@ -6,7 +6,8 @@
 The hour's new folder is built beside the archive, where no reader looks, of links to the files that stay and the one
 that replaces the others. Then the two folders change their names at once: whoever lists the hour sees all that is in
 it, once. A process killed before or after leaves a folder that nobody needs: what the new one was to be, or the old
-one. Whoever listed the old files and has not opened them yet does not find them; a lease (leases.py) keeps that from
+one. Whoever listed the old files and has not opened them yet does not find them; a lease (read_locks.py) keeps that
+from
 analyses, and others find them under `replaced` for a while.
 """
 

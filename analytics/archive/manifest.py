@@ -3,7 +3,7 @@
     archive/broker=B/_manifests/YYYY-MM-DDTHH.jsonl    a line of JSON for each file of that hour
 
 The archiver alone writes them. A file is listed after it got its final name: until then the commit record names it
-(archive.py). Compaction lists the merged file, with the names of those that it replaces, before the folders are
+(broker_archive.py). Compaction lists the merged file, with the names of those that it replaces, before the folders are
 exchanged, and removes those names afterwards: a reader that sees the folder before or after takes one or the other.
 A manifest is not in its hour's folder, so that a folder that was lost is missed.
 
@@ -12,7 +12,7 @@ What is checked when:
 * whenever files are chosen to be read: whether each is there, and its size and time of modification. These take some
   microseconds a file and no reading. A file whose time differs from that in the manifest is read once, and its checksum
   compared; the verdict is remembered for as long as the size and the time stay;
-* when Spark fails to read: the checksums of all files of that run (execution.py);
+* when Spark fails to read: the checksums of all files of that run (run_execution.py);
 * once a day: the checksum of each file, by the archiver (housekeeping.py).
 
 An hour without a manifest, as earlier versions wrote them, has the files that its folder has. Their footers are read.

@@ -21,7 +21,7 @@ class DepthSeries:
     came: list[int]
     went: list[int]
     bytes_came: int = 0
-    silent: list[bool] = field(default_factory=list)  #: whether nothing is known of a slot (silences.py)
+    silent: list[bool] = field(default_factory=list)  #: whether nothing is known of a slot (recording_gaps.py)
     consumers: int | None = None  #: at the end, where it changed since the first slot
 
     @property

@@ -1,6 +1,6 @@
 """Notes on data that earlier broker versions did not record, by analysis.
 
-The columns of such files are read as those of today (files.py); what was not recorded cannot be made up. Pure.
+The columns of such files are read as those of today (data_files.py); what was not recorded cannot be made up. Pure.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Stretches of the stream of events, by place: what was recorded after one entry and up to another, read at any time.
 
 An event's place never changes while the archiver moves it from the stream to a file, and one file into another. So a
-stretch that is cut into parts, by hour and at the seam (view.py), reads the same whenever, and wherever, its parts are
+stretch that is cut into parts, by hour and at the seam (snapshot.py), reads the same whenever, and wherever, its
+parts are
 read: each takes what it finds of its own places. Pure of Spark; spark_source.py makes a table of it.
 """
 

@@ -1,6 +1,6 @@
 """What rollups count, from events: how often what happened where, by consumer and minute, and how long acks took. Pure.
 
-Latencies are counted in the buckets of histogram.py, as the transform `latency` has them.
+Latencies are counted in the buckets of log_histogram.py, as the transform `latency` has them.
 """
 
 from __future__ import annotations

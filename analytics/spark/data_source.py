@@ -10,7 +10,8 @@ Options: `archive`, `redis`, `broker` (default: as the environment of the instal
 an entry's id, default `earliest`) and `maxEventsPerTrigger`.
 
 Spark itself reads Parquet some times faster than Python hands it rows: who needs no more than what is archived reads
-the files. Planning runs in one process, reading in others: what is read is named by places in the stream (places.py),
+the files. Planning runs in one process, reading in others: what is read is named by places in the stream
+(stream_ids.py),
 so that it stays the same while the archiver moves it.
 """
 

@@ -43,7 +43,7 @@ def last(*kinds: str) -> Column:
 
 
 def slot(seconds: int) -> Column:
-    """Return the beginning of the slot an event falls in (slots.py)."""
+    """Return the beginning of the slot an event falls in (time_buckets.py)."""
     at = F.unix_seconds("ts")
     return F.timestamp_seconds(at - F.pmod(at, F.lit(seconds)))
 
@@ -52,6 +52,6 @@ def hashed(count: Column) -> Column:
     """This count as it is. Wanted beside aggregates that keep a text of each group.
 
     It adds the size of a set that is always empty: with such a one Spark hashes the groups (up to OBJECT_GROUPS of
-    spark_server.py); without it sorts all rows for them, which takes several times as long.
+    server.py); without it sorts all rows for them, which takes several times as long.
     """
     return count + F.size(F.collect_set(F.lit(None).cast("int")))

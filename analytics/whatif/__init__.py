@@ -6,8 +6,8 @@ the destination, and on what the selectors on the way say of the message. So:
 1. `conditions.py` walks the definitions for each destination of the window and notes which selectors may be asked;
 2. Spark lets those selectors judge every recorded message and counts the messages by the answers: messages of one
    destination and with the same answers are a *class*, and all go the same way (`analytics/transforms/whatif.py`);
-3. `ways.py` lets the broker route one message of each class, the answers given;
-4. `tallies.py` adds up, and `depths.py` predicts what waits.
+3. `predicted_routes.py` lets the broker route one message of each class, the answers given;
+4. `message_counts.py` adds up, and `backlog_prediction.py` predicts what waits.
 
 No pyspark here: only columns and counts are Spark's.
 """

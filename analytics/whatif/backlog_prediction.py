@@ -25,7 +25,7 @@ class BacklogSeries:
     before: int
     depths: np.ndarray
     came: np.ndarray
-    known: np.ndarray  #: of each bucket, whether anything was recorded (silences.py)
+    known: np.ndarray  #: of each bucket, whether anything was recorded (recording_gaps.py)
 
     def __add__(self, other: BacklogSeries) -> BacklogSeries:
         known = self.known & other.known

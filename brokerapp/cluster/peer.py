@@ -25,7 +25,7 @@ Then = Callable[[str], None]
 
 
 class ClusterPeerLink(Protocol):
-    """The link to it; see network/link.py."""
+    """The link to it; see bridge_link.py."""
 
     def send(self, command: str, headers: Mapping[str, str], body: bytes = b"") -> None: ...
 

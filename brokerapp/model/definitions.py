@@ -1,7 +1,8 @@
 """Definitions: what an operator declares. Immutable values, their defaults (ActiveMQ Classic's).
 
-They are versioned as a whole (`Definitions.version`) and live in the store; `engine/topology.py` compiles them, and
-`definitions_json.py` has their JSON form.
+They are versioned as a whole (`Definitions.version`) and live in the store; `engine/routing_table.py` compiles them,
+and
+`definition_codec.py` has their JSON form.
 """
 
 from __future__ import annotations

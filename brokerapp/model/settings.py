@@ -70,7 +70,7 @@ class Settings:
     delete_all_messages_on_startup: bool = False  #: begin with an empty store
     auto_destroy_after: int = 0  #: auto-created destinations nobody used for so long go, milliseconds; 0: none does
     reconnect_window: int = 50_000  #: how long clients that may reconnect are waited for, unless they say, milliseconds
-    bridge_groups: frozenset[str] | None = None  #: who may be a bridge of another broker; None: see bridging.py
+    bridge_groups: frozenset[str] | None = None  #: who may be a bridge of another broker; None: see bridge_clients.py
     selector_cache: SelectorCacheSettings | None = None  #: None: former consumers' selectors are not remembered
 
     @property

@@ -77,7 +77,7 @@ class Environment:
     spark_patience: float = 60
     #: Whether Spark is warmed up when it has started, before anybody asks.
     warms_up: bool = True
-    #: Addresses that are not public and that users of the console may have Sluice connect to, see network/outbound.py.
+    #: Addresses that are not public and that users of the console may have Sluice connect to, see outbound_rules.py.
     outbound: str = ""
     #: Analyses that run at once: in all, and for one person.
     analyses_at_once: int = 2

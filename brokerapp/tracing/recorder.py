@@ -41,7 +41,7 @@ class EventBatch:
     facts: list[tuple[str, int, int]]
     heads: list[bytes]
     count: int  #: of the events
-    #: By where they were sent to: for how many messages those stand that are in it (choice.py); elsewhere 1.
+    #: By where they were sent to: for how many messages those stand that are in it (sampling.py); elsewhere 1.
     weights: dict[str, int] = field(default_factory=dict)
 
     def encode(self) -> bytes:

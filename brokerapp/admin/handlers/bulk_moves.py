@@ -90,7 +90,7 @@ class BulkMoves:
         log = self.log_of(queue)
         return await self._each_page(log, _selection(which), lambda ways: self._forward(log, ways), target)
 
-    # -- what steps (steps.py) have in common with transfers
+    # -- what steps (message_operations.py) have in common with transfers
 
     def log_of(self, queue: str) -> MessageLog:
         """The log of this queue. Raises RequestRefused, DestinationNotFound."""

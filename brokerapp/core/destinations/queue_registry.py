@@ -36,7 +36,7 @@ class QueueRegistry(LogRegistry):
         super().__init__(context=context, dispatcher=dispatcher, placement=placement, routing=routing)
         self.remembering = SelectorMemory(selectors, self._describe)
         self._declared: set[str] = set()  # by operators
-        #: What the store is to know of temporary queues that are there after a restart: see reconnecting.py.
+        #: What the store is to know of temporary queues that are there after a restart: see reconnect_window.py.
         self.kept: dict[Destination, dict[str, Any]] = {}
         self._consumers = consumers
 

@@ -3,7 +3,7 @@
 A client calls them by names of its own choice; the broker gives each a name nobody else has, by which anybody may send
 to it, and consume from it, as long as it is there. One of another broker of the network is here under the same name as
 long as a bridge from there consumes it, one of another broker of the cluster as long as that has it. Those of a client
-that may reconnect wait for it: see reconnecting.py.
+that may reconnect wait for it: see reconnect_window.py.
 """
 
 from __future__ import annotations

@@ -179,7 +179,7 @@ class Dispatcher:
         self.on_remote_acknowledged(log, entries, client, now_us)
 
     def count_acked(self, log: MessageLog, entries: Sequence[LogEntry]) -> None:
-        """The node of a consumer counts what it acknowledged, see nodes/shares.py."""
+        """The node of a consumer counts what it acknowledged, see stats_aggregation.py."""
         log.counts.left([entry.message for entry in entries])
         self._counters.mark_changed(log.counts)
 

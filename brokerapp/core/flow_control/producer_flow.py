@@ -1,6 +1,6 @@
 """Flow control: a send that finds no room waits, in its turn, until there is some, and its client is held back.
 
-Sends wait at a *full place*, a queue, topic or named subscription at its bound (see bounds.py) or the whole store, in
+Sends wait at a *full place*, a queue, topic or named subscription at its bound (see limits.py) or the whole store, in
 order of arrival. When something of the place was settled the first of them are tried again, more at once as they
 succeed. While sends wait at a place, later ones to it go to the end of the row, so that none overtakes another.
 

@@ -274,7 +274,7 @@ class MessageWriter:
             self._advisories.delivered(log.destination, messages, heard=bool(log.consumers))
 
     def _count(self, log: MessageLog, sizes: BodySizes) -> None:
-        """Each node counts what it stored, see nodes/shares.py."""
+        """Each node counts what it stored, see stats_aggregation.py."""
         log.counts.arrived(sizes)
         self._counters.mark_changed(log.counts)
 

@@ -1,6 +1,6 @@
 """Publishing: from what a client sends to a message with its way.
 
-What must be stored goes on in storing.py; what need not goes straight to who waits for it.
+What must be stored goes on in message_writer.py; what need not goes straight to who waits for it.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ GATHERING = "gathering"
 
 
 class Consumers:
-    """The consumers of logs; their marks in the store say that there are some (see engine/marks.py)."""
+    """The consumers of logs; their marks in the store say that there are some (see recovery_marks.py)."""
 
     def __init__(
         self,

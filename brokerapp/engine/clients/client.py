@@ -217,7 +217,7 @@ class Client:
             self.update_reading()
 
     def update_reading(self) -> None:
-        """Read on from the client, or not: see quotas.py, and flow_control.py about sends that wait for room."""
+        """Read on from the client, or not: see quotas.py, and producer_flow.py about sends that wait for room."""
         self.sink.hold(self.is_stopping or self.is_over_quota or self._must_wait)
 
     @property

@@ -1,6 +1,6 @@
 """Quotas: what all clients together may make the node hold, so that neither a peer nor a crowd of them exhausts it.
 
-What one connection may hold by itself is said where it is held: client.py, flow_control.py, delivery.py, frames.py.
+What one connection may hold by itself is said where it is held: client.py, producer_flow.py, dispatcher.py, frames.py.
 """
 
 from __future__ import annotations

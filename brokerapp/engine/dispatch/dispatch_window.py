@@ -5,7 +5,8 @@ The rest is paged in when the window runs low. Without consumers it holds nothin
     store:   | loaded, settled or in flight | ready (window) | unloaded ... |
                                             ^ in memory      ^ `loaded` is the place of the last one read
 
-The window holds whatever is up to that place and not in flight. Where messages have priorities (see places.py) new ones
+The window holds whatever is up to that place and not in flight. Where messages have priorities (see
+message_order.py) new ones
 may belong into it; then it gives back to the store what has become too much at its end.
 """
 

@@ -1,5 +1,5 @@
 """MessageLog: a queue as its home node sees it, and who gets which of its messages. Pure: it decides, the broker
-performs. What of it is in memory: see window.py.
+performs. What of it is in memory: see dispatch_window.py.
 """
 
 from __future__ import annotations

@@ -206,7 +206,7 @@ class Bridge:
     def _may_cross(self, path: tuple[str, ...]) -> bool:
         """A durable subscription holds what may not cross, too, and it must not pile up there.
 
-        Queues and topics give to a bridge only what may cross (engine/gate.py).
+        Queues and topics give to a bridge only what may cross (bridge_rate_filter.py).
         """
         ttl = self.terms.message_ttl
         return self.there not in path and (ttl == UNLIMITED or len(path) < ttl)

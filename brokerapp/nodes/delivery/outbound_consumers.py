@@ -175,7 +175,7 @@ class OutboundConsumers:
     # -- what comes
 
     def given(self, session: str, key: int, name: str, entries: Sequence[LogEntry]) -> None:
-        """The home gives us these, see gifts.py."""
+        """The home gives us these, see remote_deliveries.py."""
         if self._ownership.home(name) != session:
             return  # it is the home no longer: the new one knows only what we have told it
         subscription = self._by_key.get(key)

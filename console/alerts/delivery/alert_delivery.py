@@ -45,7 +45,7 @@ MAX_AT_ONCE = 100
 #: Marks what we send: whoever gets it must not make an alert of it.
 MARK_HEADER = "X-Sluice-Alert"
 SIGNATURE_HEADER = "X-Sluice-Signature"
-#: The event of what tells of nothing: see trying.py.
+#: The event of what tells of nothing: see send_test.py.
 TEST = "test"
 
 

@@ -67,7 +67,7 @@ def _is_shown_to(user: Any, query: bytes) -> bool:
 class LiveConsumer(AsyncJsonWebsocketConsumer):
     """Serves one browser tab over a WebSocket."""
 
-    channel_layer_alias = None  # see notices.py
+    channel_layer_alias = None  # see run_notices.py
 
     async def connect(self) -> None:
         """Let in whoever is logged in."""
