@@ -26,9 +26,9 @@ _COLUMNS = (
     ResultColumn("before", "Previous", "messages"),
     ResultColumn("change", "Change", "change"),
     ResultColumn("acked", "Acknowledged", "messages"),
-    ResultColumn("acked_before", "Previous", "messages"),
-    ResultColumn("failed", "Dead letters", "count"),
-    ResultColumn("failed_before", "Previous", "count"),
+    ResultColumn("acked_before", "Previously acknowledged", "messages"),
+    ResultColumn("failed", "Dead-lettered (expired included)", "count"),
+    ResultColumn("failed_before", "Previously dead-lettered", "count"),
 )
 
 
@@ -53,7 +53,7 @@ def run(question: RunQuestion, collect: Collect) -> JobResult:
                 for label, name, unit in (
                     ("Enqueued", "arrived", "messages"),
                     ("Previous", "before", "messages"),
-                    ("Dead letters", "failed", "count"),
+                    ("Dead-lettered (expired included)", "failed", "count"),
                 )
             ),
         ),

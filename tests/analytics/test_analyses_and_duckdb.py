@@ -368,7 +368,7 @@ def test_weeks_are_compared_with_the_same_hours(ask):
     rows = {row["destination"]: row for row in tables["weeks"]}
     assert rows[traffic.TOPIC]["change"] == pytest.approx(1 / traffic.WEEK_EARLIER - 1, abs=0.15)
     assert "more than the previous week" in found.sentence
-    units = {each.unit for each in found.headline if "Dead letters" in each.label}
+    units = {each.unit for each in found.headline if "Dead-lettered" in each.label}
     assert units == {"count"}, "of failures, not messages"
     assert any("fails again counts again" in note for note in found.notes)
     assert [trace["name"] for trace in found.charts[0][1]["data"]] == ["current", "previous week"]

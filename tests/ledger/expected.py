@@ -150,7 +150,7 @@ def weeks(account: Account, before: Ledger, until: int) -> Expected:
     ]  # fmt: skip
     return Expected(
         {"Enqueued": now["arrived"].total(), "Previous": then["arrived"].total(),
-         "Dead letters": now["failed"].total()},
+         "Dead-lettered (expired included)": now["failed"].total()},
         {"weeks": (("destination",), rows)},
     )  # fmt: skip
 
