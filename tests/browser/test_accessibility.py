@@ -35,7 +35,7 @@ def test_axe_finds_nothing_on_any_page(page_of, site, client):
     page.locator("summary.notifications").click()
     said.append(("the bell", barriers(page, RULES)))
     page.goto(site.url + str(AS_SUPPORT))
-    page.get_by_role("button", name="See the console as support").click()
+    page.get_by_role("button", name="View console as support").click()
     page.wait_for_url(f"{site.url}/")
     said.append(("the overview seen as support", barriers(page, RULES)))
     page.evaluate("document.documentElement.dataset.theme = 'dark'")

@@ -136,6 +136,23 @@ def test_an_action_of_a_message_leads_back_to_its_form_after_the_login(page_of, 
     expect(page.get_by_label("Target", exact=True)).to_have_value("kept.target")
 
 
+def test_what_is_typed_while_the_preview_of_a_move_loads_stays_in_the_form(page_of, site, client):
+    client.send("/queue/kept.typed", "x", headers={"persistent": "true"})
+    page = page_of("admin")
+    reason, preview = page.get_by_label("Reason"), page.locator("#job-preview")
+    address = site.url + reverse("message-action", args=["kept.typed"], query={"action": "move"})
+    button = page.get_by_role("button", name="Move 1 message")
+    until(lambda: page.goto(address) and button.count(), "the message is stored")
+    waiting = []
+    page.route("**/messages/action?*", lambda route: waiting.append(route))
+    page.get_by_label("Target").fill("kept.target")
+    reason.fill("billing is back")
+    until(lambda: page.evaluate("1") and waiting, "the preview is asked for")
+    waiting[0].continue_()
+    expect(preview).to_contain_text("kept.target")
+    expect(reason).to_have_value("billing is back")
+
+
 def test_a_definition_that_is_checked_with_an_expired_session_is_not_lost(page_of, site):
     page = page_of("admin")
     page.goto(site.url + reverse("new-definition", args=["compositeQueue"]))

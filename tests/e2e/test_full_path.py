@@ -151,9 +151,9 @@ def schedule(sluice, story, page) -> None:
     page.get_by_label("Name").fill("Morning")
     page.locator('[name="kind"][value="traffic"]').check()
     page.get_by_role("combobox", name="Time zone").fill("America/New_York")
-    page.get_by_label("and to these addresses").fill("reader@example.org")
+    page.get_by_label("Email to addresses").fill("reader@example.org")
     page.get_by_role("button", name="Create report").click()
-    page.get_by_text("No edition yet").first.wait_for()
+    page.get_by_text("No editions yet").first.wait_for()
     assert page.locator(".moments li").count() == 3
     due = story.over.replace(second=0, microsecond=0) + timedelta(minutes=1)  # as soon as a schedule can say
     sluice.run("shell", "-c", IS_DUE.format(due=due))
