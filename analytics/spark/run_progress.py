@@ -47,8 +47,8 @@ class RunProgress:
         except redis.RedisError as error:
             log.warning("progress of run %s was not deleted: %s", run_id, error)
 
-    def read(self, run_ids: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """Return the progress of these runs by id, for those that have any."""
+    def read(self, run_ids: Iterable[str]) -> dict[str, dict[str, Any]] | None:
+        """Return the progress of these runs by id, for those that have any; None: the store did not answer."""
         ids = list(run_ids)
         if not ids:
             return {}
@@ -56,5 +56,5 @@ class RunProgress:
             found = self._redis.mget([run_progress_key(self._broker, each) for each in ids])
         except redis.RedisError as error:
             log.warning("progress of runs was not read: %s", error)
-            return {}
+            return None
         return {id: json.loads(text) for id, text in zip(ids, found, strict=True) if text}

@@ -134,10 +134,10 @@ def _record(run_id: str, state: str, info: dict[str, Any]) -> bool:
     fields |= {name: info[name] for name in INFO_FIELDS if name in info}
     if state in AnalysisRun.FINAL:
         fields["finished"] = now
+        reported = (_progress([run_id]) or {}).get(run_id, {})
+        fields |= {name: reported[name] for name in ("stage", "progress", "rows") if reported.get(name)}
     if state == State.DONE:
         fields |= {"progress": 1.0, "reason": "", "result": info.get("result", f"{run_id}/result.json")}
-        if rows := _progress([run_id]).get(run_id, {}).get("rows"):
-            fields["rows"] = rows
     unfinished = AnalysisRun.objects.filter(id=run_id).exclude(state__in=AnalysisRun.FINAL)
     # A state that comes late or twice must not wake a run that is over: the condition is in the update itself.
     is_new = unfinished.update(**fields) == 1
@@ -178,7 +178,8 @@ def fail_lost_runs(silence: timedelta, patience: timedelta) -> int:
     silent = list(AnalysisRun.objects.filter(state__in=ACTIVE, changed__lt=now - silence))
     progress = _progress([str(run.id) for run in silent])
     latest = (now - silence).timestamp()
-    silent = [run for run in silent if progress.get(str(run.id), {}).get("at", 0) < latest]
+    # A store that does not answer says nothing of the runs: whether they are lost is judged the next time.
+    silent = [run for run in silent if progress is not None and progress.get(str(run.id), {}).get("at", 0) < latest]
     untaken = AnalysisRun.objects.filter(state=State.QUEUED, sent__lt=now - patience)
     ended = [
         *(_fail_and_stop(str(run.id), f"Worker lost: no update for {_minutes(silence)}.")
@@ -255,7 +256,7 @@ def completeness_of(result: dict[str, Any]) -> str:
     return "" if found is None else "Complete" if found["complete"] else "Incomplete"
 
 
-def _progress(run_ids: list[str]) -> dict[str, dict[str, Any]]:
+def _progress(run_ids: list[str]) -> dict[str, dict[str, Any]] | None:
     if not run_ids:
         return {}
     return _progress_reader(settings.SLUICE.redis_url, settings.SLUICE.broker_name).read(run_ids)
@@ -269,7 +270,7 @@ def _progress_reader(redis_url: str, broker: str) -> RunProgress:
 def load_progress(runs: Iterable[AnalysisRun]) -> None:
     """Set state, stage, progress and rows of runs that a worker has, as it reported them last. Nothing is saved."""
     active = {str(run.id): run for run in runs if run.state in ACTIVE}
-    for run_id, info in _progress(list(active)).items():
+    for run_id, info in (_progress(list(active)) or {}).items():
         run = active[run_id]
         run.state, run.stage, run.progress = State.RUNNING, info["stage"], info["progress"]
         run.rows = info.get("rows", run.rows)

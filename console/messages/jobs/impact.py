@@ -84,7 +84,7 @@ class ImpactGroup:
             before = f", where {self.targets[0].processed} were processed before" if done and not before else before
             return f"goes to exactly one queue{before}{also}"
         if not queues:
-            return f"matches no queue{also} and is not stored"
+            return f"goes to no queue{also} and is not stored"
         processed = f", {done} of which processed {'it' if self.count == 1 else 'some'} before" if done else ""
         return f"fans out to {pluralize_count(queues, 'queue')}{processed}{also}"
 

@@ -18,7 +18,7 @@ from console.routing.drafts import draft_service
 from console.routing.drafts.models import Draft
 
 #: Messages after a request for approval, and after an attempt to apply changes that are in conflict.
-APPROVAL_REQUESTED = "Approval requested. Users who may apply routing are notified."
+APPROVAL_REQUESTED = "Approval requested. Users who may apply routing changes are notified."
 NOT_APPLIED = "Not applied: the same definitions were changed by another user. Resolve the conflicts below."
 #: What was submitted with a step: `text`, `name`, `id`, `keep`.
 StepInput = Mapping[str, str]

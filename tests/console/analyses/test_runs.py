@@ -105,6 +105,18 @@ def test_a_run_that_no_worker_takes_ends_with_a_question(console, db):
     assert run.reason == "No Spark worker started it within 60 min."
 
 
+def test_a_store_that_does_not_answer_loses_no_run(console, db, monkeypatch):
+    run = made()
+    tasks.run_changed(str(run.id), "starting", {"worker": "spark@one"})
+    AnalysisRun.objects.filter(id=run.id).update(changed=timezone.now() - timedelta(hours=2))
+    monkeypatch.setattr("analytics.spark.run_progress.RunProgress.read", lambda *_: None)
+    assert tasks.fail_lost_runs() == 0
+    run.refresh_from_db()
+    assert run.state == "starting"
+    monkeypatch.undo()
+    assert tasks.fail_lost_runs() == 1
+
+
 # -- the list
 
 
