@@ -62,6 +62,8 @@ def point_at(settings, redis_url: str, broker: str, data) -> None:
     pools.reset()
     app._pool = None
     app.amqp._producer_pool = None
+    app._backend_cache = None  # else results go on being looked for in the store of an earlier test
+    vars(app._local).pop("backend", None)
 
 
 def close_console() -> None:
