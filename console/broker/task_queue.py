@@ -13,7 +13,8 @@ from brokerapp.errors import StoreUnavailable
 def enqueue(task: str, *args: Any, queue: str = "default", task_id: str | None = None) -> None:
     """Put a task, by its name, before the workers of a queue. Raises StoreUnavailable."""
     try:
-        current_app.send_task(task, args=list(args), queue=queue, task_id=task_id, retry=False)
+        # Outcomes are in the database: waiting for a store of results would only delay the error of one that is away.
+        current_app.send_task(task, args=list(args), queue=queue, task_id=task_id, retry=False, ignore_result=True)
     except OperationalError as error:
         raise StoreUnavailable(f"task {task} could not be queued: {error}") from error
 
