@@ -38,7 +38,7 @@ _HALF = np.uint64(32)
 
 
 class IndexKey(NamedTuple):
-    """What is looked for: a message id, or with a name the value of that property."""
+    """A key that is searched for: a message id or, with a name, the value of that property."""
 
     text: str
     name: str = ""

@@ -44,7 +44,7 @@ from brokerapp.tracing.schema import VERSION
 
 @dataclass(frozen=True, slots=True)
 class ArchiveCommit:
-    """What the archive holds: everything up to an entry of the trace stream."""
+    """The commit record of an archive: it holds everything up to an entry of the trace stream."""
 
     offset: str = START  #: id of the last archived entry
     ordinal: int = 0  #: how many entries the stream had been given up to it

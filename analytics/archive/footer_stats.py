@@ -1,4 +1,4 @@
-"""How much of the archive a window touches, and when that happened, from the footers of its files."""
+"""Read numbers and times of events from the footers of data files, without reading their rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GONE = (OSError, pa.ArrowInvalid)
 
 @dataclass(frozen=True, slots=True)
 class FooterStats:
-    """What the footer of a data file says of its events."""
+    """Number, period and schema version of the events in a data file, as its footer says."""
 
     rows: int
     first_us: int | None  #: when the first happened, microseconds since the epoch; None when it does not say

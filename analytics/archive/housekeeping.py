@@ -1,6 +1,6 @@
-"""What keeps an archive sound and small: checks, compaction of past hours and retention, a step at a time.
+"""Check, compact and trim an archive, a step at a time.
 
-The archiver does it between its flushes, so that one process writes.
+The archiver calls this between its flushes, so that one process writes.
 """
 
 from __future__ import annotations

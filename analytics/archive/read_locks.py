@@ -1,7 +1,6 @@
-"""Who reads an archive while others would replace or remove its files: readers share, who replaces is alone.
+"""Lock the files of an archive: shared for readers, exclusive for compaction and retention.
 
-A lock on a file, so that it goes with the process that held it. New events are appended all the while: that disturbs
-nobody.
+The lock is on a file, so it ends with the process that holds it. Appending new events needs no lock.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from brokerapp.model.destination import Destination
 
 @dataclass(frozen=True, slots=True)
 class QueueCapacity:
-    """What bounds a queue: messages (0: nothing does), and what says so, in words."""
+    """The limit of a queue's depth in messages (0: unlimited), and a phrase that names the setting behind it."""
 
     messages: int = 0
     words: str = ""

@@ -15,7 +15,7 @@ MAX_CUTS = 4
 
 @dataclass(slots=True)
 class DepthSeries:
-    """How the depth of one log went: at the end of each slot, and what came and went in it."""
+    """Depth of one log at the end of each slot, with the messages that came and went in the slot."""
 
     depths: list[int]
     came: list[int]

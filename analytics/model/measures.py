@@ -1,5 +1,6 @@
-"""What is counted as what: the one home of measures that rollups, analyses and their oracle share. Kinds are those of
-brokerapp/tracing/schema.py. Pure.
+"""Define which kinds of trace events each measure counts, for rollups, analyses and their tests alike. Pure.
+
+Kinds are those of brokerapp/tracing/schema.py.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ PROMPT = 60
 
 @dataclass(frozen=True, slots=True)
 class RecordingCoverage:
-    """What was heard of a broker."""
+    """Slots and hours for which the trace of a broker says anything."""
 
     slots: Collection[int]  #: the numbers of those in which any depth was noted, or changed
     started: Collection[int]  #: of those in which the broker began

@@ -33,9 +33,9 @@ def slot_starts(window: TimeWindow, slot: int) -> list[int]:
 
 
 def whole_slots(window: TimeWindow, slot: int) -> list[int]:
-    """Those that lie in the window as a whole: what is counted in a part of one looks like less than it was.
+    """Return the slots that lie in the window as a whole; all slots where no two do.
 
-    All of them where no two do.
+    A count of a part of a slot would look like a drop.
     """
     found = slot_starts(window, slot)
     inside = [each for each in found if window.since_us <= each * 1_000_000 <= window.until_us - slot * 1_000_000]

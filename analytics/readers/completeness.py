@@ -1,4 +1,4 @@
-"""How complete a result is: which files of the archive were read for it, and which could not be."""
+"""Track which files of the archive a result was read from, and which of them could not be read."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ Wanted = Callable[[pa.Table], pa.Table]
 
 
 class TraceReader:
-    """What one broker recorded."""
+    """Reads the trace events of single messages of one broker, from the archive and the stream."""
 
     def __init__(self, archive: Path, redis_url: str, broker: str) -> None:
         self._archive, self._redis_url, self._broker = BrokerArchive(archive, broker), redis_url, broker

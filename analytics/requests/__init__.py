@@ -1,1 +1,1 @@
-"""What a run is asked: the catalogue of analyses, their parameters, the request, the question, and its errors."""
+"""Requests of runs: the catalogue of analyses, their parameters, the request itself, and its errors."""

@@ -20,7 +20,7 @@ class WhatIfRequest:
     circumstances: RoutingContext
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return this request as values that JSON can hold."""
         return {
             "current": to_json(self.current),
             "proposed": to_json(self.proposed),

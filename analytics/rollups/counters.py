@@ -1,4 +1,4 @@
-"""What rollups count, from events: how often what happened where, by consumer and minute, and how long acks took. Pure.
+"""Count events for the rollups: by kind, destination, consumer and minute, with the latency of acks. Pure.
 
 Latencies are counted in the buckets of log_histogram.py, as the transform `latency` has them.
 """
@@ -36,7 +36,7 @@ Histogram = dict[int, int]
 
 @dataclass(slots=True)
 class CounterCell:
-    """What happened at one place in one stretch of time."""
+    """Counts of one destination, or one of its consumers, in one period."""
 
     numbers: list[int] = field(default_factory=lambda: [0] * len(NUMBERS))
     latency: Histogram = field(default_factory=dict)  #: of acks, see histogram.bucket_of

@@ -24,7 +24,7 @@ MOST_POINTS = 1500
 
 @dataclass(frozen=True, slots=True)
 class RollupPoint:
-    """What is known of one stretch of time."""
+    """Counts and depths of one period."""
 
     start: int  #: seconds since the epoch
     cell: CounterCell
@@ -48,7 +48,7 @@ def width_for(start: int, end: int, now: float) -> int:
 
 
 class RollupQueries:
-    """What the rollups of one broker know. An archive without any knows nothing."""
+    """Queries the rollups of one broker. An archive without rollups gives empty answers."""
 
     def __init__(self, broker: Path) -> None:
         self._path = broker / NAME

@@ -62,7 +62,7 @@ ON CONFLICT DO UPDATE SET depth = excluded.depth, most = max(coalesce(most, 0), 
 
 
 class RollupStore:
-    """Those of one broker, to be written by one process."""
+    """The rollup database of one broker, written by one process."""
 
     def __init__(self, broker: Path) -> None:
         self._db = open_database(broker / NAME)

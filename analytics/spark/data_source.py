@@ -119,7 +119,7 @@ class ArchivePartition(InputPartition):
 
 
 class _BaseReader:
-    """What batch and stream have in common."""
+    """The part of a reader that batch and streaming queries share: reading one partition."""
 
     _source: TraceSource
 

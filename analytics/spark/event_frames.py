@@ -88,7 +88,7 @@ def _within(window: TimeWindow) -> Column:
 def _read_snapshots(
     archive: Path, windows: tuple[TimeWindow, ...], unarchived: tuple[str, str] | None
 ) -> dict[str, ArchiveView]:
-    """By the broker's name."""
+    """Return what each broker has recorded in the windows, by the broker's name."""
     spans = [(each.since_us, each.until_us) for each in windows]
     views = {
         each.broker: archived_files(each, spans)
@@ -106,7 +106,7 @@ def _read_snapshots(
 
 
 def _unarchived_events(broker: str, view: ArchiveView, windows: tuple[TimeWindow, ...]) -> pa.Table:
-    """What is not archived of these windows, with the columns of EVENTS."""
+    """Return the events of these windows that are not archived yet, with the columns of EVENTS."""
     events = events_of(view.tail)
     return with_path(between(events, *((each.since_us, each.until_us) for each in windows)), broker)
 

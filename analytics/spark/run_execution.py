@@ -113,10 +113,10 @@ class RunExecution:
         return place
 
     def _window(self) -> tuple[TimeWindow, int | None]:
-        """What is asked about, and the moment up to which all of it can be read; None when nobody knows it.
+        """Return the window of the request and the moment up to which its events can be read (None: unknown).
 
-        With the store at hand a window that ends now ends where everything is known, and of one that ended just now
-        what nodes still hold back is waited for.
+        With the store at hand, a window that ends now is cut where all events are known. Of a window that ended just
+        now, wait for the events that nodes have not sent yet.
         """
         now_us = time.time_ns() // 1000
         if self._unarchived is None:
@@ -136,7 +136,7 @@ class RunExecution:
             raise SparkStopped(f"Spark is not available: {error}") from error
 
     def _sound_findings(self, session: SparkSession, window: TimeWindow) -> JobResult:
-        """What the job finds; once more without the files whose checksums are wrong when Spark cannot read one."""
+        """Run the job; when Spark cannot read a file, run it again without the files whose checksums are wrong."""
         try:
             return self._findings(session, window)
         except UnreadableFile:

@@ -1,6 +1,6 @@
-"""What other processes may know of a run on its way: its Spark session, and whether it is still wanted.
+"""Keep the Spark session of each run in progress, and whether it was cancelled, for other processes.
 
-A file each in `spark/runs/`, written at once or not at all.
+Each run has a file in `spark/runs/`, which is replaced as a whole.
 """
 
 from __future__ import annotations

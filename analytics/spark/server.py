@@ -48,7 +48,7 @@ appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex{3}
 
 
 def settings(environment: Environment) -> dict[str, str]:
-    """Spark's configuration."""
+    """Return Spark's configuration for this environment."""
     return {
         "spark.ui.enabled": "false",
         "spark.driver.memory": jvm.HEAP,
@@ -75,7 +75,7 @@ def settings(environment: Environment) -> dict[str, str]:
 
 
 def token(environment: Environment) -> str:
-    """What clients must know; made at the first start, readable by the owner only."""
+    """Return the token of clients; create it at the first start, readable by the owner only."""
     path = environment.spark / "token"
     try:
         return path.read_text().strip()
@@ -146,7 +146,7 @@ def prepare(environment: Environment, flags: Sequence[str] | None = None) -> tup
 
 
 def main() -> None:
-    """Become the server."""
+    """Replace this process by the Spark server's."""
     environment = Environment.read()
     try:
         command, variables = prepare(environment)

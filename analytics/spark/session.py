@@ -71,7 +71,7 @@ def interrupt_elsewhere(environment: Environment, session_id: str, tag: str) -> 
 
 
 def fetch(frame: DataFrame) -> pa.Table:
-    """What a frame of the server comes to.
+    """Fetch the rows of a frame from the server.
 
     `toArrow` asks for its schema first: another round trip, for which Spark analyses the query apart.
     """

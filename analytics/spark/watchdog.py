@@ -44,7 +44,7 @@ _SESSION = str(uuid.uuid4())
 
 
 def patience(seconds: float, load: float, processors: int) -> float:
-    """How long a server may be silent where `load` processes want to run."""
+    """Return for how many seconds a server may be silent on a machine with this load."""
     return seconds * min(max(1.0, load / processors), MOST_PATIENCE)
 
 
@@ -100,7 +100,7 @@ class Watchdog:
 
 
 def garbage_share(lines: Sequence[str], now: datetime, seconds: float) -> float:
-    """What part of the last seconds a server collected garbage, by the pauses that it noted. Pure."""
+    """Return the share of the last seconds that a server spent on garbage collection, by its log. Pure."""
     paused = 0.0
     for line in reversed(lines):
         found = _PAUSE.match(line)

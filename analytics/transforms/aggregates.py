@@ -23,7 +23,7 @@ def by_kind(events: DataFrame, *keys: Column | str, **more: Column) -> DataFrame
 
 
 def messages(*kinds: str) -> Column:
-    """How many messages events of these kinds stand for; of rows of `by_kind`."""
+    """Sum the messages of events of these kinds, over rows of `by_kind`."""
     return of_kinds("messages", *kinds)
 
 

@@ -1,4 +1,4 @@
-"""What each client did at each destination: producers by what they sent, consumers by what they took and finished."""
+"""Summarize each client's traffic by destination: sent by producers; dispatched to consumers and settled by them."""
 
 from __future__ import annotations
 

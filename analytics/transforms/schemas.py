@@ -1,4 +1,4 @@
-"""What Spark reads and what transforms give: the contract of every DataFrame, checked where it is made."""
+"""Define the schema of every DataFrame that Spark reads or a transform returns; checked where it is made."""
 
 from __future__ import annotations
 

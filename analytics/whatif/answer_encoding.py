@@ -44,7 +44,7 @@ class AnswerEncoding:
         return tuple(f"answers_{number}" for number in range(-(-most // PER_WORD)))
 
     def conditions_of(self, destination: str) -> tuple[SelectorCondition, ...]:
-        """What is asked of messages sent there."""
+        """Return the conditions that routing evaluates for messages sent to this destination."""
         return next((conditions for destinations, conditions in self.groups if destination in destinations), ())
 
     def encode_answers(self, destination: str, headers: Mapping[str, str]) -> tuple[int, ...]:
@@ -56,7 +56,7 @@ class AnswerEncoding:
         return tuple(words)
 
     def answers(self, destination: str, words: Sequence[int]) -> dict[SelectorCondition, Answer]:
-        """What words mean there."""
+        """Decode the answers to the conditions of a destination from their words of two bits each."""
         return {
             condition: _ANSWERS[words[number // PER_WORD] >> 2 * (number % PER_WORD) & 3]
             for number, condition in enumerate(self.conditions_of(destination))

@@ -20,7 +20,7 @@ SHORTEST = 60
 
 @dataclass(frozen=True, slots=True)
 class BacklogSeries:
-    """What waited at a target: when the window began, and at the end of each bucket; and what came in each."""
+    """Backlog of a target before the window and at the end of each bucket, and arrivals in each bucket."""
 
     before: int
     depths: np.ndarray
@@ -46,15 +46,15 @@ def service_rate(left: np.ndarray) -> float:
 
 
 def predict_backlog(arrived: np.ndarray, served: float | np.ndarray, waiting: float = 0.0) -> np.ndarray:
-    """What waits at the end of each bucket, when `waiting` did at the beginning of the first."""
+    """Predict the backlog at the end of each bucket, from arrivals, service rate and the backlog at the beginning."""
     surplus = np.cumsum(arrived - served) + waiting
     return surplus - np.minimum(0.0, np.minimum.accumulate(surplus))
 
 
 def predict_change(recorded: BacklogSeries, arrived: np.ndarray, instead: np.ndarray, served: float) -> np.ndarray:
-    """What would wait at the end of each bucket if `instead` had come, and not what did: never more than there was.
+    """Predict the backlog at the end of each bucket if `instead` had arrived and not `arrived`.
 
-    While nothing was recorded nothing is served.
+    The result never exceeds the messages that were there. While nothing was recorded, nothing is served.
     """
     rate = served * recorded.known
     model = predict_backlog(instead, rate, recorded.before) - predict_backlog(arrived, rate, recorded.before)

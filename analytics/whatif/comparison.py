@@ -51,7 +51,7 @@ class ComparedTarget:
         return int(self.draft.messages.sum() - self.in_force.messages.sum())
 
     def left(self, waiting: np.ndarray, copies: CopySeries) -> tuple[int, int]:
-        """What waits in the end, messages and bytes."""
+        """Return messages and bytes of the backlog at the end of the window."""
         count = round(float(waiting[-1])) if len(waiting) else 0
         total = int(copies.messages.sum())
         return count, round(count * int(copies.bytes.sum()) / total) if total else 0
@@ -94,7 +94,10 @@ class WhatIfComparison:
         return sorted(found, key=lambda each: (each[0].definition, each[0].at, each[0].target, each[0].selector or ""))
 
     def _asked(self, tally: WhatIfTally) -> Callable[[TargetUse], TargetMatches]:
-        """How often definitions considered a leg. Where none of them has a say, all that comes to a place stays."""
+        """Return a function for how often definitions considered a target, by the answer of its selector.
+
+        A destination to which no definition applies keeps all messages that reach it.
+        """
         copies, decided = tally.targets(self.sharing), {leg.at for leg in tally.legs if leg.is_own}
 
         def asked(leg: TargetUse) -> TargetMatches:
@@ -114,7 +117,7 @@ class WhatIfComparison:
         return found[:MAX_SAMPLES]
 
     def left(self, which: str) -> tuple[int, int]:
-        """What waits in the end everywhere, messages and bytes."""
+        """Return messages and bytes of all backlogs at the end of the window."""
         waiting = {ACTIVE: "waiting_recorded", DRAFT: "waiting_draft"}[which]
         of = [each.left(getattr(each, waiting), getattr(each, which)) for each in self.targets if each.keeps]
         return sum(count for count, _ in of), sum(size for _, size in of)
@@ -139,7 +142,7 @@ def series_by_name(table: pa.Table, column: str, buckets: TimeBuckets) -> dict[s
 def backlog_by_name(
     courses: Mapping[tuple[str, str], DepthSeries], begins: Sequence[int], slot: int, buckets: TimeBuckets
 ) -> dict[str, BacklogSeries]:
-    """What waited at each destination, at all brokers together; courses are by broker and destination.
+    """Sum up the backlog of each destination over all brokers; courses are by broker and destination.
 
     `begins`: when each slot of the courses begins, of so many seconds; buckets are as long, or several of them.
     """

@@ -45,7 +45,7 @@ class SelectorCondition:
 
     @property
     def headers(self) -> dict[str, str]:
-        """What the message's place says."""
+        """Return the headers that name the destination of the message."""
         return {name: value for name, value in zip(DESTINATION_HEADERS, self.place, strict=False) if value is not None}
 
 
@@ -62,7 +62,7 @@ class SelectorOracle:
     asked: dict[SelectorCondition, None] = field(default_factory=dict)
 
     def set_answers(self, answers: Answers, otherwise: Answer = None) -> None:
-        """Answer so from now on."""
+        """Set the answers of the next evaluations, and forget which conditions were asked."""
         self.answers, self.otherwise, self.asked = answers, otherwise, {}
 
     def compiling(self, text: str, strict: bool) -> ScriptedSelector:
@@ -70,7 +70,7 @@ class SelectorOracle:
         return ScriptedSelector(self, compile_selector(text, strict), strict)
 
     def answer(self, condition: SelectorCondition) -> Answer:
-        """What the selector says."""
+        """Return the answer set for a condition, and note that it was asked."""
         self.asked[condition] = None
         return self.answers.get(condition, self.otherwise)
 
@@ -92,7 +92,7 @@ class ScriptedSelector(Selector):
         return self._oracle.answer(self.condition(headers))
 
     def condition(self, headers: Mapping[str, str]) -> SelectorCondition:
-        """What is asked of a message there."""
+        """Return the condition of a message with these headers."""
         place = tuple(headers.get(name) for name in DESTINATION_HEADERS) if self._asks_place else ()
         return SelectorCondition(self.text, self._strict, place)
 

@@ -29,7 +29,7 @@ class TimeBuckets:
 
     @property
     def starts(self) -> list[int]:
-        """When each begins."""
+        """Return the time at which each bucket begins, in seconds since the epoch."""
         return [self.first + self.seconds * number for number in range(self.count)]
 
 
@@ -89,7 +89,10 @@ class CopySeries:
 
 @dataclass(slots=True)
 class TargetMatches:
-    """How often a leg was considered, by what its filter said; and the classes it takes, the largest first."""
+    """Messages for which a target was considered, by the answer of its selector; and the classes that it takes.
+
+    The classes are ordered by size, the largest first.
+    """
 
     counts: dict[Answer, int] = field(default_factory=lambda: {True: 0, False: 0, None: 0})
     takes: list[int] = field(default_factory=list)
@@ -97,7 +100,7 @@ class TargetMatches:
 
 @dataclass
 class WhatIfTally:
-    """What definitions make of the messages of the window."""
+    """Routes and copies of the messages of the window under one set of definitions."""
 
     classes: MessageClasses
     ways: list[PredictedRoute]  #: of each class
@@ -136,7 +139,7 @@ class WhatIfTally:
 
     @cached_property
     def of_class(self) -> np.ndarray:
-        """Messages of each class."""
+        """Return the number of messages of each class."""
         return np.bincount(self.classes.of_row, weights=self.classes.sent, minlength=len(self.ways)).astype(np.int64)
 
     def targets(self, sharing: dict[str, list[str]]) -> dict[str, CopySeries]:
@@ -160,7 +163,7 @@ class WhatIfTally:
 
     @cached_property
     def legs(self) -> dict[TargetUse, TargetMatches]:
-        """What was considered, and what came of it."""
+        """Return the targets that were considered, with the answers of their selectors."""
         found: dict[TargetUse, TargetMatches] = {}
         order = np.argsort(-self.of_class, kind="stable")
         for number in map(int, order):

@@ -33,7 +33,7 @@ class TargetUse:
 
 @dataclass(frozen=True, slots=True)
 class PredictedRoute:
-    """What becomes of one message. Copies by target: what is stored is counted once for each copy."""
+    """The route of one message: number of copies by target, and problems."""
 
     targets: tuple[tuple[str, int], ...]  #: logs and topics, in native form
     shared: tuple[tuple[str, int], ...]  #: addresses whose queues take turns, in native form of a queue

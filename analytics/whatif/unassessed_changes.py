@@ -9,7 +9,7 @@ from brokerapp.model.definitions import Definitions, PolicyEntry, RedeliveryPoli
 
 
 def unassessed_changes(current: Definitions, proposed: Definitions) -> list[str]:
-    """How many definitions of which kind differ that no way depends on, in words."""
+    """Describe the changed definitions on which no route depends: how many of which kind."""
     return list(_unjudged(current, proposed))
 
 

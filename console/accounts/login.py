@@ -53,11 +53,11 @@ class SecondFactorAdapter(DefaultMFAAdapter):
         return encrypt(text)
 
     def decrypt(self, encrypted_text: str) -> str:
-        """What was encrypted."""
+        """Decrypt a stored secret of two-factor authentication."""
         return decrypt(encrypted_text)
 
     def get_totp_issuer(self) -> str:
-        """What the app on the phone shows."""
+        """Return the name that an authenticator app shows for this console."""
         return f"Sluice {settings.SLUICE.broker_name}"
 
 

@@ -1,4 +1,4 @@
-"""What pages show of alerts everywhere: those that fire, and the rows that the overview has."""
+"""List firing alerts for all pages, and the cells of the overview's alert rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _remembered: tuple[float, list[AlertFiring]] = (0.0, [])
 
 
 def firing_now() -> list[AlertFiring]:
-    """What fires, latest first, as of a moment ago."""
+    """Return the firing alerts, latest first, from a cache of a few seconds."""
     global _remembered
     at, found = _remembered
     if time.monotonic() - at > FRESH:
@@ -31,7 +31,7 @@ def firing_now() -> list[AlertFiring]:
 
 
 def invalidate() -> None:
-    """Look again the next time."""
+    """Forget the cached alerts, so that the next call reads them again."""
     global _remembered
     _remembered = (0.0, [])
 

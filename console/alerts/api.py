@@ -65,7 +65,7 @@ class RuleOut(Schema):
 
     @staticmethod
     def resolve_sentence(rule: AlertRule) -> str:
-        """In words."""
+        """Describe the rule's condition in a sentence."""
         return str(rule_of(rule))
 
     @staticmethod

@@ -93,7 +93,10 @@ def _without_consumer(recent: Sequence[DestinationPoint]) -> float | None:
 
 
 def _age_of_past(now: DestinationPoint, recent: list[DestinationPoint]) -> float | None:
-    """How long the oldest waited: messages leave in order, so it came when the last `pending` of them began to come."""
+    """Estimate the age of the oldest message in seconds, from the arrivals up to a point.
+
+    Messages leave in order: the oldest arrived when the last `pending` messages began to arrive.
+    """
     missing = now.pending
     if not missing:
         return None

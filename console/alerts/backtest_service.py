@@ -21,7 +21,7 @@ MAX_REPLAYED, MAX_SHOWN = 200, 12
 
 @dataclass(frozen=True, slots=True)
 class AlertReplay:
-    """What came of it."""
+    """How often a rule would have fired over the history that there is."""
 
     episodes: list[AlertEpisode]  #: newest first, those that are shown
     total: int
@@ -32,7 +32,7 @@ class AlertReplay:
 
 
 def replay_rule(rule: AlertCondition) -> AlertReplay:
-    """What the rule would have done. Raises BrokerError."""
+    """Evaluate the rule on the recorded history. Raises BrokerError."""
     door = gateway()
     looked = charts_history.read_broker_points(door, COARSE)
     if not rule.description.has_history:
@@ -62,7 +62,7 @@ def count_without_history(rule: AlertCondition) -> int:
 
 
 def _concerned(rule: AlertCondition, door: Gateway) -> list[Destination]:
-    """What it is about and has a history, what moved last first."""
+    """Return the destinations of a rule that have a history, the most recently changed first."""
     moved = door.run(door.admin.rings.last_points())
     known = list(map(Destination.parse, sorted(moved, key=moved.__getitem__, reverse=True)))
     if rule.description.of_subscriptions:

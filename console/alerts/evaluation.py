@@ -64,7 +64,7 @@ def rule_of(row: AlertRule) -> AlertCondition:
 
 
 def _readings(picture: BrokerSnapshot, rules: Collection[AlertCondition], now: float) -> MetricReadings:
-    """What the rules need beside the picture, asked for once."""
+    """Read what the rules need beside the snapshot: one request for each kind of metric."""
     found: dict[str, Any] = {}
     unread: set[AlertMetric] = set() if picture.nodes else set(NODE_METRICS)
     if not picture.stats:  # a node that has just begun has told nothing yet
@@ -165,7 +165,7 @@ def _evaluate_rule(row: AlertRule, rule: AlertCondition, readings: MetricReading
 
 
 def _topics_of(subject: str, readings: MetricReadings) -> list[str]:
-    """Those of a subscription: who sees one of them may know of the alert."""
+    """Return the topics of a subscription; a user who may see one of them may see the alert."""
     named = readings.named.get(Destination.parse(subject)) if "://" in subject else None
     return [str(each) for each in named.topics] if named else []
 
@@ -197,7 +197,7 @@ def _end(row: AlertRule | None, firing: AlertFiring, now: datetime, event: str =
 
 
 def _end_orphans(now: float) -> None:
-    """What rules that are gone or switched off left open."""
+    """End the alerts of rules that were deleted or disabled."""
     orphans = AlertFiring.objects.exclude(state=State.ENDED).exclude(rule__is_on=True)
     for firing in orphans.select_related("rule"):
         _end(firing.rule, firing, datetime.fromtimestamp(now, UTC), "off" if firing.rule else "deleted")

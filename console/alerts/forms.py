@@ -22,7 +22,7 @@ _OF_RULE = ("metric", "pattern", "below", "threshold", "hold")
 
 
 class RuleForm(forms.ModelForm):
-    """A rule, and who is told."""
+    """Form of an alert rule with its recipients."""
 
     made_secret = False  #: whether nobody gave one, so that somebody must be shown it
 
@@ -72,7 +72,7 @@ class RuleForm(forms.ModelForm):
         return given or secrets.token_urlsafe(24)
 
     def clean(self) -> dict[str, Any]:
-        """What is away is a fact, not a number that may be too small; and a broker is away once."""
+        """Check metrics whose subjects fire separately: only "above" is allowed, and 0 for unreachable brokers."""
         said = super().clean()
         metric = AlertMetric(said["metric"]) if "metric" in said else None
         if metric is not None and DESCRIPTIONS[metric].is_per_part and said.get("below"):
@@ -92,5 +92,5 @@ class RuleForm(forms.ModelForm):
         )
 
     def rule_errors(self) -> list[str]:
-        """Why it makes none."""
+        """Return the errors because of which the form describes no rule."""
         return [f"{name.capitalize()}: {error}" for name in _OF_RULE for error in self.errors.get(name, ())]

@@ -63,7 +63,7 @@ class MetricDescription:
 
     @property
     def phrase(self) -> str:
-        """What it is called within a sentence."""
+        """Return the metric's name for use within a sentence."""
         return self.noun or self.label.lower()
 
     @property

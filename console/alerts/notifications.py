@@ -102,7 +102,7 @@ def _asked(by: str, reason: str) -> str:
 
 
 def _ended(user: AnyUser, setting: UserSetting) -> list[NotificationItem]:
-    """What somebody asked for that took its time, latest first. What they saw happen they are not told again."""
+    """Return the user's finished runs, jobs and reports, latest first, without those whose end they saw."""
     looked, since = setting.bell_seen, timezone.now() - TOLD_FOR
     found = sorted((item for ends in _ENDS for item in ends(user, since)), key=lambda item: item.when, reverse=True)
     return [replace(item, is_new=looked is None or item.when > looked) for item in found]

@@ -22,11 +22,15 @@ UNKNOWN = math.nan
 
 @dataclass(frozen=True, slots=True)
 class MetricReadings:
-    """What rules are judged by. `oldest`: when the first message came, ms since the epoch; `recent`: points of the
-    last minutes, for what is counted over them, of all that moved then (`has_all_points`: of what is not in it, too, it
-    is known that it did not; `watched`: somebody looked all that time, so that there was no more); `named`: the durable
-    subscriptions by their logs; `offline`: since when nobody consumes one, ms since the epoch, by the name of its log;
-    `unread`: metrics whose numbers cannot be had now.
+    """The figures that rules are evaluated on.
+
+    `oldest`: arrival of each queue's first message, ms since the epoch.
+    `recent`: points of the last minutes of the destinations that changed then, for metrics counted over minutes.
+    `has_all_points`: destinations that are not in `recent` are known not to have changed.
+    `watched`: points were recorded without a gap all that time.
+    `named`: durable subscriptions by their logs.
+    `offline`: since when a subscription has had no consumer, ms since the epoch, by the name of its log.
+    `unread`: metrics whose figures are unavailable now.
     """
 
     now: float

@@ -33,7 +33,7 @@ class AlertCondition:
 
     @property
     def description(self) -> MetricDescription:
-        """What its metric is."""
+        """Return the description of the rule's metric."""
         return DESCRIPTIONS[self.metric]
 
     @property
@@ -76,8 +76,9 @@ class AlertCondition:
 
 @dataclass(frozen=True, slots=True)
 class RuleEvaluation:
-    """What one look tells: what breaks a rule, each with its number, and of what nobody knows whether it does: what has
-    no place in the history (`unknown`), and all where nobody looked for some of the time that counts (`unseen`).
+    """The outcome of one evaluation: the subjects that break the rule, with their values.
+
+    `unknown`: subjects without a history. `unseen`: subjects that were not watched for all of the time that counts.
     """
 
     breaking: Mapping[str, float]
@@ -139,7 +140,7 @@ class OpenSubject:
 
 @dataclass(frozen=True, slots=True)
 class AlertTransitions:
-    """What follows from one look: subjects to begin with, to fire, to update, and to end."""
+    """Changes that follow from one evaluation: subjects that become pending, fire, or end."""
 
     begin: frozenset[str]
     fire: frozenset[str]
@@ -149,11 +150,11 @@ class AlertTransitions:
 def transitions(
     rule: AlertCondition, known: Mapping[str, OpenSubject], seen: RuleEvaluation, now: float
 ) -> AlertTransitions:
-    """What changes, given who is open and what a look tells.
+    """Compute the changes of a rule's alerts from its open subjects and one evaluation.
 
-    Of what breaks the rule the worst begin, as far as there is room: what is open stays so, however bad others are.
-    What is open and not known any more lost its place in the history, where it stood still for long: it is at 0.
-    What was not seen goes on: that nobody looked makes nothing good.
+    The worst subjects become pending, up to the limit; open ones stay open, however bad others are. An open subject
+    that is unknown now has dropped out of the history because it did not change for long: it counts as 0. A subject
+    that was not watched stays open: a gap in the data resolves nothing.
     """
     breaking = seen.breaking
     end = frozenset(known) - frozenset(breaking) - seen.unseen - (seen.unknown if rule.is_broken(0) else frozenset())

@@ -25,7 +25,7 @@ _TESTS = RateLimit(per_second=1 / 60, burst=5)
 
 @dataclass(frozen=True, slots=True)
 class TestDeliveryResult:
-    """What came of a test at one of those whom a rule tells."""
+    """Outcome of a test notification for one recipient of a rule."""
 
     kind: str  #: mail or webhook
     target: str
@@ -74,7 +74,7 @@ def _require_room(rule: AlertRule, wanted: int) -> None:
 
 
 def _no_firing(rule: AlertRule) -> AlertFiring:
-    """What a test tells of: nothing that happened, so that it is not kept."""
+    """Build the alert that a test notification is about; it did not happen and is not saved."""
     return AlertFiring(
         rule=rule, rule_name=rule.name, subject=TEST, since=timezone.now(), value=rule.threshold, worst=rule.threshold,
         sentence=f"Test notification. The rule fires when: {rule_of(rule)}.",

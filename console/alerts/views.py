@@ -27,7 +27,7 @@ MAX_NAME = AlertRule._meta.get_field("name").max_length
 @require_GET
 @permission_required(Verb.SEE)
 def alerts(request: HttpRequest) -> HttpResponse:
-    """What fires now, the rules, and what fired before."""
+    """Show the firing alerts, the rules and the former alerts."""
     firing = _seen(request, AlertFiring.objects.filter(state="firing").select_related("rule"))
     past = _seen(request, AlertFiring.objects.filter(state="ended").prefetch_related("deliveries")[:500])
     page = Paginator(past, SIZE).get_page(request.GET.get("page"))
@@ -40,7 +40,7 @@ def alerts(request: HttpRequest) -> HttpResponse:
 
 
 def _seen(request: HttpRequest, firings) -> list[AlertFiring]:
-    """Those about what the user sees."""
+    """Return the alerts about subjects that the user may see."""
     sees = visible(request.user)
     return [each for each in firings if is_visible(each, sees)]
 
@@ -88,7 +88,7 @@ def _unjudged(row: AlertRule | None) -> int:
 
 
 def _wanted(request: HttpRequest) -> dict[str, str]:
-    """What a link to the form fills in: the metric and the destination somebody looks at."""
+    """Return the initial values of the form that a link gives: metric, pattern and threshold, with a name."""
     wanted = {name: request.GET[name] for name in ("metric", "pattern", "threshold") if name in request.GET}
     if meaning := DESCRIPTIONS.get(wanted.get("metric", "")):
         where = f" in {wanted['pattern']}" if "pattern" in wanted else ""
@@ -99,7 +99,7 @@ def _wanted(request: HttpRequest) -> dict[str, str]:
 @require_POST
 @permission_required(Verb.ALERT)
 def test_rule(request: HttpRequest) -> HttpResponse:
-    """What the rule in the form would have done over the last 24 hours."""
+    """Show when the rule in the form would have fired over the last 24 hours."""
     form = RuleForm(request.POST)
     rule = form.rule()
     if rule is None:

@@ -32,7 +32,7 @@ class Plot:
 
     @property
     def drawn(self) -> dict[str, Any]:
-        """What the script of the page draws from."""
+        """Return the data from which the script of the page draws the chart."""
         time = time_axes.for_page([self.figure], self.zone or timezones.current_zone_name())
         return {"figure": self.figure, "opens": self.opens, "time": time}
 
@@ -55,7 +55,7 @@ def plots(result: Mapping[str, Any], prefix: str = "figure", zone: str = "") -> 
 
 
 def linked_names(tables: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    """What tables name that has a page: what it is, and its name."""
+    """Yield kind and name of each thing in the tables that has a page of its own."""
     for table in tables:
         for place, column in enumerate(table["columns"]):
             if column.get("about") in LINKED_KINDS:
@@ -74,7 +74,7 @@ def link_targets(named: Iterable[tuple[str, str]], window: Mapping[str, int]) ->
 
 
 def describe_chart(figure: Mapping[str, Any]) -> str:
-    """What a figure draws, in words: how many lines or bars of what, and of the first the numbers."""
+    """Describe a figure in words: number of lines or bars, their names, and the values of the first ones."""
     traces = [each for each in figure["data"] if _values(each)]
     if not traces:
         return "No data."

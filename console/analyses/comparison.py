@@ -23,7 +23,7 @@ class ValuePair:
 
     @property
     def difference(self) -> float:
-        """How much more it is after; a missing row counts as nothing."""
+        """Return by how much the value grew; a missing row counts as 0."""
         return (self.after or 0) - (self.before or 0)
 
     @property
@@ -59,7 +59,7 @@ class ComparisonRow:
 
 @dataclass(frozen=True, slots=True)
 class ResultComparison:
-    """A table of two results."""
+    """Comparison of one table of two results, row by row."""
 
     title: str
     keys: tuple[Mapping[str, str], ...]

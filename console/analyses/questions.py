@@ -1,4 +1,4 @@
-"""What can be asked of the recorded traffic, as pages and schedules ask it."""
+"""Build requests of analyses for pages and schedules, and decide which runs a user may read."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def with_routing(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def scope_of(kind: str, parameters: Mapping[str, Any]) -> tuple[Destination, ...]:
-    """What a question is about, as patterns of destinations: everything, unless its answer stays within some."""
+    """Return the patterns of destinations that an analysis covers: everything, unless its result stays within some."""
     analysis = ANALYSES.get(kind)
     stays = analysis is not None and analysis.stays_within and parameters.get("destination")
     try:
@@ -70,7 +70,7 @@ def is_readable(run: AnalysisRun, sees: Sees) -> bool:
 
 
 def readable_runs(found: QuerySet[AnalysisRun], sees: Sees) -> QuerySet[AnalysisRun]:
-    """Those of the runs that somebody may know of; who does not see everything: of the latest ones."""
+    """Return the runs that the user may read; with a limited scope, only the latest runs are checked."""
     if sees is everything:
         return found
     return found.filter(pk__in=[run.pk for run in found[:MAX_CHECKED] if is_readable(run, sees)])

@@ -1,4 +1,4 @@
-"""What a run found, as its page shows it: tables sorted and leafed through by the URL, names linked to live pages."""
+"""Show the tables of a result: sorted and paged by the URL, with names linked to live pages."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ColumnHeader:
 
 @dataclass(frozen=True, slots=True)
 class ResultPage:
-    """A page of one table."""
+    """One page of a result's table, with links to sort and to turn the page."""
 
     id: str
     title: str

@@ -1,4 +1,4 @@
-"""How long runs of analyses and their results are kept."""
+"""Delete runs of analyses and their results when their retention has passed."""
 
 from __future__ import annotations
 

@@ -76,7 +76,10 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class BrokerSnapshot:
-    """What this process knows of the broker. `at` is the last time the broker answered, seconds since the epoch."""
+    """The state of the broker as this process last read it.
+
+    `at` is when the broker last answered, seconds since the epoch.
+    """
 
     at: float = 0.0
     version: int = 0

@@ -1,4 +1,4 @@
-"""How the console asks Celery's workers for something: at once, or with an error a page can show."""
+"""Queue tasks for Celery's workers at once, or raise an error that a page can show."""
 
 from __future__ import annotations
 

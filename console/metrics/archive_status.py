@@ -1,4 +1,4 @@
-"""How the archive of recorded traffic stands, for pages: up to when it goes, and what was lost on the way."""
+"""Summarize the archive of recorded traffic for pages: how far it reaches, and which events were lost."""
 
 from __future__ import annotations
 

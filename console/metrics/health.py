@@ -29,7 +29,7 @@ RATE_GROWTH = 1.1
 
 
 class HealthUrgency(IntEnum):
-    """How soon somebody should look."""
+    """Urgency of an issue: for information, to be checked, or to be fixed now."""
 
     NOTE = 1
     LOOK = 2

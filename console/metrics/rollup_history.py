@@ -70,7 +70,7 @@ def _marks(past: RollupQueries, window: ChartWindow, names: list[str], is_gone: 
 
 @dataclass(frozen=True, slots=True)
 class DelayPercentiles:
-    """How long the acks of one consumer, or of all, took: milliseconds from the broker to the ack."""
+    """Percentiles of the acknowledgement latency of one consumer or of all, in milliseconds."""
 
     consumer: str  #: "": all
     acked: int
@@ -132,7 +132,7 @@ class PastDepth:
 def past_depths(
     noted: dict[str, int], now: Callable[[Destination], int | None], sees: Callable[[Destination], bool]
 ) -> list[PastDepth]:
-    """Those that held anything and may be seen, the deepest first."""
+    """Return the past depths of destinations that the user may see and that held messages, the deepest first."""
     found = []
     for name, depth in noted.items():
         if name in (OTHERS, TEMPORARY):  # they are not told apart

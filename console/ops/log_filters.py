@@ -12,7 +12,7 @@ class DisallowedHostFilter(logging.Filter):
     """Shorten Django's report of a disallowed host to a line that says what to set."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """See logging.Filter."""
+        """Shorten the record of a request with a foreign Host header to one line without a traceback."""
         about = getattr(getattr(record, "request", None), "META", {})
         host, address = ascii(about.get("HTTP_HOST", ""))[:MAX_HOST], about.get("REMOTE_ADDR", "unknown")
         record.msg = f"request from {address} for host {host} rejected: the host is not in SLUICE_HOSTS"

@@ -14,7 +14,7 @@ from console.topology.diagram import MEMBER_MOODS
 
 @dataclass(frozen=True, slots=True)
 class MemberRow:
-    """A broker of the cluster."""
+    """A broker of the cluster, as a row of its table."""
 
     stats: MemberStatus
     shows_counts: (

@@ -115,7 +115,7 @@ class IncomingRow:
 
 @dataclass(frozen=True, slots=True)
 class TopologyDiagram:
-    """The whole diagram."""
+    """The diagram of the topology: this broker's nodes, and the brokers around it."""
 
     broker: str
     nodes: Sequence[NodeStatus]

@@ -22,7 +22,7 @@ _FSYNC = {
 
 @dataclass(frozen=True, slots=True)
 class NodeSummary:
-    """A node as pages show it."""
+    """A node's status in the words of pages."""
 
     status: NodeStatus
 

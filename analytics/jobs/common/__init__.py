@@ -1,1 +1,1 @@
-"""What several jobs share: tables of results, latency tables, depths as recorded."""
+"""Code that several jobs share: tables of results, latency tables, recorded depths."""

@@ -81,7 +81,7 @@ def _plan(targets: Sequence[tuple[str, str]], room: int, firing: AlertFiring, ev
 
 
 def remaining_quota(rule: AlertRule, now: datetime) -> int:
-    """How many more may be told about it within this hour."""
+    """Return how many more notifications the rule may send within this hour."""
     return _room(AlertDelivery.objects.filter(firing__rule=rule), now)
 
 
@@ -148,7 +148,7 @@ def _failed(delivery: AlertDelivery, reason: str) -> None:
 
 
 def document_of(delivery: AlertDelivery) -> dict[str, Any]:
-    """What a program is told."""
+    """Build the JSON document of a webhook notification."""
     firing = delivery.firing
     return {
         "id": delivery.pk,
@@ -211,7 +211,7 @@ def _webhook(delivery: AlertDelivery) -> None:
 
 
 def signature(secret: str, body: bytes) -> str:
-    """What a webhook's receiver computes too, to know that it was us."""
+    """Sign the body of a webhook with the rule's secret, so that its receiver can verify the sender."""
     return "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
 
 

@@ -41,7 +41,7 @@ class AlertFiring(models.Model):
     """Store a time in which a subject violated a rule: pending first, firing after the hold time."""
 
     class State(models.TextChoices):
-        """Where it stands."""
+        """The states of an alert."""
 
         PENDING = "pending"
         FIRING = "firing"

@@ -1,4 +1,4 @@
-"""What is due: rows that a worker has to deal with at a time of their own, and again when it failed or was lost."""
+"""Queue rows that a worker has to process at a time of their own, and again after a failure or a lost worker."""
 
 from __future__ import annotations
 

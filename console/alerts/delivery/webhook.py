@@ -61,7 +61,7 @@ def post(url: str, body: bytes, headers: dict[str, str]) -> None:
 
 
 def _reason(error: Exception, is_late: bool) -> str:
-    """What users are told of a post that failed; `is_late`: its time had run out, whatever the error is called."""
+    """Return the error text of a failed post; `is_late`: the time limit had passed, whatever the error says."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"Certificate not trusted: {error.verify_message}"
     if is_late or isinstance(error, TimeoutError):

@@ -52,7 +52,7 @@ class ReportIn(RequestBody):
 
 
 class ReportOut(Schema):
-    """A report as it is kept."""
+    """The definition of a report, with its schedule."""
 
     id: int
     name: str

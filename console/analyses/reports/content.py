@@ -1,4 +1,4 @@
-"""What an edition says: a part for each of its analyses, as its page and its mail show them."""
+"""Build the content of an edition: a section for each analysis, for its page and its mail."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ReportSection:
 
     @property
     def sentence(self) -> str:
-        """What it found, or why it found nothing."""
+        """Return the summary of the result, or why there is no result."""
         if self.result is not None:
             return self.result["sentence"]
         return self.run.reason or ("The result was deleted." if self.run.is_final else "In progress.")
@@ -44,7 +44,7 @@ class ReportSection:
 
     @property
     def missing(self) -> str:
-        """What of the recorded events it does not include, in words; "" when it is complete."""
+        """Describe the recorded events that the result does not include; "" when it is complete."""
         return "" if self.result is None else run_service.missing_events_of(self.result)
 
     @property
@@ -66,5 +66,5 @@ def sections_of(edition: Edition) -> list[ReportSection]:
 
 
 def scope_of_report(report: Report) -> list[Destination]:
-    """What the report is about, as patterns of destinations: everything, unless all questions stay within some."""
+    """Return the patterns of destinations that the report covers: everything, unless all analyses stay within some."""
     return [place for question in report.questions for place in scope_of(question["kind"], question)]

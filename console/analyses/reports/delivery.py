@@ -75,7 +75,7 @@ def _where(to: list[str]) -> str:
 
 
 def _recipients_or_reason(edition: Edition) -> tuple[list[str], str]:
-    """Who is told, and why nobody is: of a failure the owner alone."""
+    """Return the recipients of an edition (of a failed one: the owner alone), and why there are none."""
     if edition.state == State.DONE:
         return recipients(edition.report), "No email recipients."
     owner = edition.report.owner

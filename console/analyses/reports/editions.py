@@ -29,7 +29,7 @@ def set_due(report: Report, now: datetime) -> None:
 
 
 def start_due_editions(now: datetime) -> list[Edition]:
-    """Begin what is due."""
+    """Start the editions that are due, and schedule the next ones."""
     begun = []
     for report in Report.objects.filter(is_on=True, due__lte=now):
         decided = plan(report.timing, report.due, now, MissedRunPolicy(report.missed))

@@ -51,7 +51,7 @@ MISSED_RUN_POLICIES = (
 
 
 class TimingForm(forms.Form):
-    """When a report is due."""
+    """Form of a report's schedule."""
 
     rhythm = forms.ChoiceField(choices=FREQUENCIES, initial=DAILY)
     time = forms.CharField(required=False, initial="07:00", max_length=5)
@@ -61,7 +61,7 @@ class TimingForm(forms.Form):
     zone = forms.CharField(required=False, initial="UTC", max_length=64)
 
     def timing(self) -> ReportSchedule | None:
-        """What it says; None for a report without a schedule. Raises RequestRefused."""
+        """Build the schedule; None for a report without one. Raises RequestRefused."""
         self.is_valid()
         said = {name: self.cleaned_data.get(name) for name in TimingForm.base_fields}
         zone = said["zone"] or "UTC"
@@ -86,7 +86,7 @@ class TimingForm(forms.Form):
 
 
 class ReportForm(TimingForm):
-    """A report."""
+    """Form of a report: schedule, analyses, recipients and retention."""
 
     name = forms.CharField(max_length=80)
     missed = forms.ChoiceField(choices=MISSED_RUN_POLICIES, initial=MissedRunPolicy.ONCE)
@@ -126,7 +126,7 @@ class ReportForm(TimingForm):
         return ", ".join(addresses)
 
     def clean(self) -> dict[str, Any]:
-        """What several fields say together."""
+        """Check the schedule, the analyses and the recipients, each of which spans several fields."""
         said = super().clean()
         try:
             said["timing"] = TimingForm(self.data).timing()

@@ -36,7 +36,7 @@ MAX_FILE, MAX_FILES = 2_000_000, 8_000_000
 
 @dataclass(frozen=True, slots=True)
 class MailChart:
-    """A chart in the mail."""
+    """A chart attached to the mail of a report."""
 
     cid: str
     title: str
@@ -44,7 +44,7 @@ class MailChart:
 
     @property
     def as_data(self) -> str:
-        """It as an address of its own, for a preview in a browser."""
+        """Return the picture as a data URL, for a preview in a browser."""
         return f"data:image/png;base64,{base64.b64encode(self.png).decode()}"
 
 

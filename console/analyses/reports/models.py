@@ -1,4 +1,4 @@
-"""What is kept of reports: what each asks, when and for whom; and the editions that were made of it."""
+"""Models of reports (analyses, schedule, recipients) and of their editions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a report and its parts are shown: on pages, and in the audit trail."""
+"""Present reports and their sections on pages and in the audit log."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _SECOND = timedelta(seconds=1)
 
 
 class MissedRunPolicy(StrEnum):
-    """What becomes of runs that were due while nothing ran."""
+    """How to make up for editions that were due while Sluice was not running."""
 
     ONCE = "once"  #: the latest is made up for
     ALL = "all"  #: each is, with its own window
@@ -90,7 +90,7 @@ def zones() -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class SchedulePlan:
-    """What a schedule asks for now."""
+    """The editions to generate now, and when the schedule is due next."""
 
     run: tuple[datetime, ...]  #: the moments to run for
     missed: int  #: moments that were passed over
@@ -124,7 +124,7 @@ _FIXED = re.compile(r"(\d+) (\d+|\*) (\d+|L|\*) \* ([0-7](?:,[0-7])*|1-5|\*)")
 
 @dataclass(frozen=True, slots=True)
 class ReportFrequency:
-    """How often, as people say it."""
+    """A schedule as the form offers it: hourly, daily, on working days, weekly or monthly."""
 
     kind: str
     time: str = "07:00"  #: of an hourly one only the minute counts
@@ -154,7 +154,7 @@ class ReportFrequency:
 
     @property
     def words(self) -> str:
-        """`every Monday at 07:00`"""
+        """Describe the schedule in words, such as `every Monday at 07:00`."""
         match self.kind:
             case "hourly":
                 return f"every hour, {int(self.time[3:])} minutes past" if self.time[3:] != "00" else "every full hour"

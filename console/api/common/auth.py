@@ -43,7 +43,7 @@ class TokenPermission(HttpBearer):
         self._verb, self._of = verb, of
 
     def authenticate(self, request: HttpRequest, token: str) -> Any:
-        """The user, or None."""
+        """Return the user of an API token, or None; refuse tokens without the permission of the operation."""
         user = api_tokens.authenticate_token(token, request.META.get("REMOTE_ADDR", "") or "")
         return user and _authorize(request, user, f"token {token}", self._verb, self._of)
 
@@ -59,7 +59,7 @@ class SessionPermission(SessionAuth):
         self._verb, self._of = verb, of
 
     def authenticate(self, request: HttpRequest, key: str | None) -> Any:
-        """The user, or None."""
+        """Return the user of the session, or None; refuse users without the permission of the operation."""
         user = super().authenticate(request, key)
         if user:
             refuse_changes(request)

@@ -1,4 +1,4 @@
-"""Page lists of the API."""
+"""Page the lists of the API, by number and size of the page."""
 
 from __future__ import annotations
 

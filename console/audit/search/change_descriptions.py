@@ -1,5 +1,6 @@
-"""What an audit entry says changed, in words: values of a state; what an operation was asked for and what came of it;
-definitions of the routing by their names. Pure."""
+"""Describe in words what an audit entry changed. Pure.
+
+Of a state: the values that differ. Of an operation: its parameters and its outcome. Of routing: definitions by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a page can watch: each topic turns a picture into cells, texts by name, as its page was rendered with.
+"""Define the live channels of pages: each turns a snapshot of the broker into cells, which are texts by name.
 
 A cell whose name ends in `_html` is markup rendered by a template; `mark` is a point of a chart: time in milliseconds,
 pending, in and out; `rows` are the cells of a list's rows, by name of the row. All others are texts.

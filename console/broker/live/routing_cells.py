@@ -13,7 +13,7 @@ from console.routing.map.traffic import flow_cells
 
 
 def graph_cells(picture: BrokerSnapshot, rows: Iterable[str], sees: Sees = everything) -> Cells:
-    """What `flow_of` says of each row, which is a destination in its native form, as `ROW#NAME`."""
+    """Return the cells of the routing map, named `ROW#NAME`; a row is a destination in its native form."""
     cells: Cells = {"version": picture.routing}
     for row in rows:
         try:

@@ -183,7 +183,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         return cells
 
     async def _knows(self, picture: BrokerSnapshot, topic: LiveChannel) -> Callable[[Any], bool]:
-        """What of the topic's things somebody may know of; nothing where no node can say."""
+        """Return a predicate for the rows of a channel that the user may see; no row where no node answers."""
         if topic.name not in VISIBLE_ROWS or self._sees is everything:
             return self._sees
         with contextlib.suppress(BrokerError):

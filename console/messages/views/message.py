@@ -64,7 +64,7 @@ def message(request: HttpRequest, id: str) -> HttpResponse:
 @require_GET
 @permission_required(Verb.BROWSE)
 def resubmit_outcome(request: HttpRequest, id: str) -> HttpResponse:
-    """What became of a resubmitted message; a page polls it until the message is processed or fails again."""
+    """Show the outcome of a resubmitted message; a page polls this until the message is processed or fails again."""
     since = request.GET.get("since", "0")
     after = datetime.fromtimestamp(int(since) / 1000, UTC) if since.isdecimal() and len(since) < 15 else None
     sees = visible(request.user, Verb.BROWSE)

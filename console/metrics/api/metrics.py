@@ -55,7 +55,7 @@ class TotalsOut(Schema):
 
 
 class OverviewOut(Schema):
-    """The state of the broker."""
+    """The broker's health, totals and issues."""
 
     state: Literal["good", "look", "act", "lost"]
     sentence: str
@@ -120,7 +120,7 @@ class DepthsOut(Schema):
 
 
 class DepthsQuery(PageQuery):
-    """A past time."""
+    """Query of the depths at a past time."""
 
     at: str = Field(description="Date and time, such as `2026-11-21T07:00Z`")
 

@@ -76,7 +76,7 @@ class RouteTargetOut(Schema):
 
 
 class RouteOut(Schema):
-    """The route of a message."""
+    """The route that a message would take."""
 
     steps: list[RouteStepOut]
     places: list[RouteTargetOut]

@@ -97,7 +97,7 @@ class RouteTarget:
 
 @dataclass(frozen=True, slots=True)
 class RoutePreview:
-    """The route of a message."""
+    """The route that a message would take, without what the user must not see."""
 
     steps: list[RouteStep]
     targets: list[RouteTarget]

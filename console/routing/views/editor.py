@@ -57,7 +57,7 @@ def choose(request: HttpRequest) -> HttpResponse:
 
 @dataclass(frozen=True, slots=True)
 class EditorState:
-    """What is edited: the definitions as of the time the form was opened, and the definition that is replaced."""
+    """State of the editor: the definitions as of the time the form was opened, and the definition that is replaced."""
 
     draft: Draft | None
     current: Definitions  #: the active ones

@@ -1,4 +1,4 @@
-"""Serve error pages."""
+"""Serve the error pages of HTTP status 400, 403, 404 and 500."""
 
 from __future__ import annotations
 
