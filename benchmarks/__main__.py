@@ -10,15 +10,15 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 
-from benchmarks import latency, memory, report
-from benchmarks.activemq import ActiveMQ
-from benchmarks.process import StartFailed
-from benchmarks.rabbitmq import RabbitMQ
-from benchmarks.report import table
-from benchmarks.rounds import Peer, measure
+from benchmarks.brokers.activemq import ActiveMQ
+from benchmarks.brokers.process import StartFailed
+from benchmarks.brokers.rabbitmq import RabbitMQ
+from benchmarks.brokers.sluice import OverTls, OverWebSocket, Sluice, Untraced
+from benchmarks.comparison import latency, memory, report
+from benchmarks.comparison.report import table
+from benchmarks.comparison.rounds import Peer, measure
 from benchmarks.scaling import measure_scaling
-from benchmarks.scenarios import SCENARIOS, Scenario
-from benchmarks.sluice import OverTls, OverWebSocket, Sluice, Untraced
+from benchmarks.scenarios.rows import SCENARIOS, Scenario
 
 #: In the order of their turns.
 PEERS = {each.name: each for each in (ActiveMQ, RabbitMQ, Sluice, Untraced, OverTls, OverWebSocket)}

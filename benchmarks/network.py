@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
-from benchmarks.activemq import ActiveMQ
-from benchmarks.load import Outcome, run
-from benchmarks.report import table
-from benchmarks.scenarios import QUEUE_SCENARIO, Scenario
-from benchmarks.sluice import Sluice
+from benchmarks.brokers.activemq import ActiveMQ
+from benchmarks.brokers.sluice import Sluice
+from benchmarks.comparison.report import table
+from benchmarks.generator.load import Outcome, run
+from benchmarks.scenarios.rows import QUEUE_SCENARIO, Scenario
 
 #: Messages of one run, and of a quick one.
 MESSAGES, QUICK = 20_000, 4_000

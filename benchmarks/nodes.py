@@ -25,12 +25,12 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks.cpu_limit import held_to
-from benchmarks.dialect import ActiveMQDialect
-from benchmarks.load import run
-from benchmarks.report import table
-from benchmarks.scenarios import PREFETCH, QUEUE_SCENARIO, ConsumerGroup
-from benchmarks.sluice import Sluice
+from benchmarks.brokers.cpu_limit import held_to
+from benchmarks.brokers.sluice import Sluice
+from benchmarks.comparison.report import table
+from benchmarks.generator.load import run
+from benchmarks.protocol.dialect import ActiveMQDialect
+from benchmarks.scenarios.rows import PREFETCH, QUEUE_SCENARIO, ConsumerGroup
 from brokerapp.model.destination import Destination
 from brokerapp.nodes.links.members import NodeMember, NodeMembers
 from brokerapp.store.redis import RedisStore

@@ -13,12 +13,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarks.configuration import definitions_xml, destinations_xml
-from benchmarks.connection import Consumer
-from benchmarks.load import run
-from benchmarks.report import table
-from benchmarks.scenarios import QUEUE_SCENARIO, Queue, Scenario
-from benchmarks.sluice import Sluice
+from benchmarks.brokers.configuration import definitions_xml, destinations_xml
+from benchmarks.brokers.sluice import Sluice
+from benchmarks.comparison.report import table
+from benchmarks.generator.connection import Consumer
+from benchmarks.generator.load import run
+from benchmarks.scenarios.rows import QUEUE_SCENARIO, Queue, Scenario
 
 #: Times the cost at the smallest size that the cost at the largest may be to count as flat: what noise makes of equals.
 FLAT = 1.5

@@ -15,9 +15,9 @@ import redis
 from analytics.archive.archiver import Archiver
 from analytics.archive.broker_archive import BrokerArchive
 from analytics.archive.trace_stream import TraceStream
-from benchmarks.load import run
-from benchmarks.scenarios import SCENARIOS, Scenario
-from benchmarks.sluice import Sluice
+from benchmarks.brokers.sluice import Sluice
+from benchmarks.generator.load import run
+from benchmarks.scenarios.rows import SCENARIOS, Scenario
 from brokerapp.store.client.keys import trace_key
 from brokerapp.system.data_directory import DataDirectory
 

@@ -32,7 +32,7 @@ from analytics.rollups.counters import count_events
 from analytics.rollups.store import RollupStore
 from benchmarks.analytics import traffic
 from benchmarks.analytics.server import PATIENCE
-from benchmarks.process import free_port
+from benchmarks.brokers.process import free_port
 from brokerapp.system.environment import PROJECT
 
 LOOK_AGAIN_SECONDS = 0.1

@@ -1,7 +1,7 @@
-from benchmarks.load import Outcome
-from benchmarks.report import figures, ratios, table
-from benchmarks.rounds import Measurement, Result
-from benchmarks.scenarios import Queue, Scenario
+from benchmarks.comparison.report import figures, ratios, table
+from benchmarks.comparison.rounds import Measurement, Result
+from benchmarks.generator.load import Outcome
+from benchmarks.scenarios.rows import Queue, Scenario
 
 SCENARIO = Scenario("queue", "", Queue(), {}, bars={"activemq": 2}, goals={"activemq": 4})
 

@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.configuration import broker_xml
-from benchmarks.connection import send_blocks
-from benchmarks.dialect import ActiveMQDialect, RabbitMQDialect
-from benchmarks.scenarios import BLOCK, SCENARIOS, FilteredComposite, VirtualTopic
+from benchmarks.brokers.configuration import broker_xml
+from benchmarks.generator.connection import send_blocks
+from benchmarks.protocol.dialect import ActiveMQDialect, RabbitMQDialect
+from benchmarks.scenarios.rows import BLOCK, SCENARIOS, FilteredComposite, VirtualTopic
 
 CORE = "{http://activemq.apache.org/schema/core}"
 

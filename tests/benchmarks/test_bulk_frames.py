@@ -1,6 +1,6 @@
 import pytest
 
-from benchmarks.frames import NUL, ack_block, ack_ids, end_of_frames, frame, send_block
+from benchmarks.protocol.frames import NUL, ack_block, ack_ids, end_of_frames, frame, send_block
 
 MESSAGES = b"".join(
     frame("MESSAGE", {"ack": f"ID\\c{number}", "subscription": 1, "destination": "/queue/a"}, b"x" * 20) + b"\n"

@@ -5,15 +5,15 @@ import dataclasses
 import pytest
 from tiny_broker import TinyBroker
 
-from benchmarks import memory, report
-from benchmarks.connection import RunFailed
-from benchmarks.dialect import ActiveMQDialect
-from benchmarks.latency import Latency, LatencyResult, paced_run
-from benchmarks.load import run
-from benchmarks.memory import UNREAD, MemoryResult
-from benchmarks.process import Usage
+from benchmarks.brokers.process import Usage
+from benchmarks.comparison import memory, report
+from benchmarks.comparison.latency import Latency, LatencyResult, paced_run
+from benchmarks.comparison.memory import UNREAD, MemoryResult
+from benchmarks.generator.connection import RunFailed
+from benchmarks.generator.load import run
+from benchmarks.protocol.dialect import ActiveMQDialect
 from benchmarks.scaling import Sent, Step, scaling_rows
-from benchmarks.scenarios import QUEUE_SCENARIO
+from benchmarks.scenarios.rows import QUEUE_SCENARIO
 
 DIALECT = ActiveMQDialect()
 

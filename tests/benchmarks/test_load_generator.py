@@ -1,11 +1,11 @@
 import pytest
 from tiny_broker import TinyBroker
 
-from benchmarks import load
-from benchmarks.connection import RunFailed
-from benchmarks.dialect import ActiveMQDialect
-from benchmarks.load import run
-from benchmarks.scenarios import Queue, Scenario
+from benchmarks.generator import load
+from benchmarks.generator.connection import RunFailed
+from benchmarks.generator.load import run
+from benchmarks.protocol.dialect import ActiveMQDialect
+from benchmarks.scenarios.rows import Queue, Scenario
 
 QUEUE = Scenario("queue", "", Queue(), {}, window=100)
 MESSAGES = 200

@@ -2,10 +2,10 @@
 
 import pytest
 
-from benchmarks.rounds import measure
-from benchmarks.scenarios import QUEUE_SCENARIO
-from benchmarks.sluice import OverTls, OverWebSocket
-from benchmarks.transports import _messages
+from benchmarks.brokers.sluice import OverTls, OverWebSocket
+from benchmarks.comparison.rounds import measure
+from benchmarks.protocol.transports import _messages
+from benchmarks.scenarios.rows import QUEUE_SCENARIO
 
 pytestmark = pytest.mark.slow
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from benchmarks.activemq import HOME, JAR
-from benchmarks.process import BrokerProcess
+from benchmarks.brokers.activemq import HOME, JAR
+from benchmarks.brokers.process import BrokerProcess
 
 #: Not the one that tests are seeded with: each process is to find other ports.
 _random = random.SystemRandom()

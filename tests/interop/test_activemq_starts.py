@@ -5,8 +5,8 @@ import ssl
 
 import pytest
 
-from benchmarks.activemq import HOME, JAR
-from benchmarks.process import BrokerProcess, free_port
+from benchmarks.brokers.activemq import HOME, JAR
+from benchmarks.brokers.process import BrokerProcess, free_port
 from brokerapp.config import (
     Authentication,
     BrokerConfig,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.configuration import broker_xml
-from benchmarks.dialect import ActiveMQDialect
-from benchmarks.process import BrokerProcess, StartFailed, free_port
-from benchmarks.scenarios import Scenario
+from benchmarks.brokers.configuration import broker_xml
+from benchmarks.brokers.process import BrokerProcess, StartFailed, free_port
+from benchmarks.protocol.dialect import ActiveMQDialect
+from benchmarks.scenarios.rows import Scenario
 
 HOME = Path("/usr/share/activemq")
 JAR = HOME / "bin" / "activemq.jar"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import selectors
 
-from benchmarks.dialect import Dialect, Headers
-from benchmarks.frames import NUL, ack_block, ack_ids, end_of_frames, frame, send_block
-from benchmarks.scenarios import Scenario
+from benchmarks.protocol.dialect import Dialect, Headers
+from benchmarks.protocol.frames import NUL, ack_block, ack_ids, end_of_frames, frame, send_block
+from benchmarks.scenarios.rows import Scenario
 
 RECEIVE_BYTES = 1 << 18
 _END = "end"

@@ -6,9 +6,9 @@ import secrets
 import shutil
 from pathlib import Path
 
-from benchmarks.dialect import RabbitMQDialect
-from benchmarks.process import BrokerProcess, StartFailed, free_port
-from benchmarks.scenarios import Scenario
+from benchmarks.brokers.process import BrokerProcess, StartFailed, free_port
+from benchmarks.protocol.dialect import RabbitMQDialect
+from benchmarks.scenarios.rows import Scenario
 
 #: The package's script that starts a node as whoever calls it (the one in /usr/sbin changes to user rabbitmq).
 SERVER = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from benchmarks.dialect import Dialect, Headers
+from benchmarks.protocol.dialect import Dialect, Headers
 
 BODY = b"x" * 1024
 #: Messages a consumer may hold unacknowledged.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from benchmarks.latency import LatencyResult
-from benchmarks.memory import MemoryResult
-from benchmarks.rounds import Result
-from benchmarks.scenarios import Scenario
+from benchmarks.comparison.latency import LatencyResult
+from benchmarks.comparison.memory import MemoryResult
+from benchmarks.comparison.rounds import Result
+from benchmarks.scenarios.rows import Scenario
 
 #: The one whose rate is compared with the others'.
 OURS = "sluice"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from benchmarks.configuration import broker_xml
-from benchmarks.dialect import ActiveMQDialect
-from benchmarks.process import BrokerProcess, free_port
-from benchmarks.scenarios import Scenario
-from benchmarks.transports import Tls, WebSocket, write_certificate
+from benchmarks.brokers.configuration import broker_xml
+from benchmarks.brokers.process import BrokerProcess, free_port
+from benchmarks.protocol.dialect import ActiveMQDialect
+from benchmarks.protocol.transports import Tls, WebSocket, write_certificate
+from benchmarks.scenarios.rows import Scenario
 
-PROJECT = Path(__file__).resolve().parent.parent
+PROJECT = Path(__file__).resolve().parent.parent.parent
 
 
 class Sluice:

@@ -11,11 +11,11 @@ from pathlib import Path
 from statistics import median
 from typing import Protocol
 
-from benchmarks.connection import RunFailed
-from benchmarks.dialect import Dialect
-from benchmarks.load import Outcome, run
-from benchmarks.process import BrokerProcess
-from benchmarks.scenarios import Scenario
+from benchmarks.brokers.process import BrokerProcess
+from benchmarks.generator.connection import RunFailed
+from benchmarks.generator.load import Outcome, run
+from benchmarks.protocol.dialect import Dialect
+from benchmarks.scenarios.rows import Scenario
 
 
 class Peer(Protocol):

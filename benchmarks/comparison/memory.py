@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from benchmarks.connection import RunFailed
-from benchmarks.load import run
-from benchmarks.rounds import Peer, running
-from benchmarks.scenarios import QUEUE_SCENARIO, Queue
+from benchmarks.comparison.rounds import Peer, running
+from benchmarks.generator.connection import RunFailed
+from benchmarks.generator.load import run
+from benchmarks.scenarios.rows import QUEUE_SCENARIO, Queue
 
 NAME = "memory"
 #: Messages of 1 KiB that wait.

@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from benchmarks.connection import Connection, Consumer, Producer, RunFailed
-from benchmarks.dialect import Dialect
-from benchmarks.scenarios import Scenario
+from benchmarks.generator.connection import Connection, Consumer, Producer, RunFailed
+from benchmarks.protocol.dialect import Dialect
+from benchmarks.scenarios.rows import Scenario
 
 #: A run in which nothing arrives for so long has lost something.
 STALL_SECONDS = 30

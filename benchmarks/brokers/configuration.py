@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
-from benchmarks.scenarios import FilteredComposite, Scenario
+from benchmarks.scenarios.rows import FilteredComposite, Scenario
 
 _BROKER = """<?xml version="1.0" encoding="UTF-8"?>
 <beans xmlns="http://www.springframework.org/schema/beans"

@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median, quantiles
 
-from benchmarks.connection import Connection, Consumer, RunFailed
-from benchmarks.dialect import Dialect, Headers
-from benchmarks.frames import NUL, ack_block, ack_ids, frame
-from benchmarks.load import STALL_SECONDS, run
-from benchmarks.rounds import Peer, running
-from benchmarks.scenarios import BODY, QUEUE_SCENARIO, Scenario
+from benchmarks.comparison.rounds import Peer, running
+from benchmarks.generator.connection import Connection, Consumer, RunFailed
+from benchmarks.generator.load import STALL_SECONDS, run
+from benchmarks.protocol.dialect import Dialect, Headers
+from benchmarks.protocol.frames import NUL, ack_block, ack_ids, frame
+from benchmarks.scenarios.rows import BODY, QUEUE_SCENARIO, Scenario
 
 NAME = "latency"
 TITLE = "latency of a queue, persistent"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from benchmarks.transports import plain
+from benchmarks.protocol.transports import plain
 
 Headers = dict[str, object]
 

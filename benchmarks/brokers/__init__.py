@@ -1,0 +1,1 @@
+"""The brokers that are compared, each started as a process of its own."""

@@ -1,0 +1,1 @@
+"""Runs the brokers in turn and reports what was measured."""

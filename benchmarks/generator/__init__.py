@@ -1,0 +1,1 @@
+"""The load generator: producers, consumers and the loop over their sockets."""

@@ -1,0 +1,1 @@
+"""STOMP as the load generator writes and reads it."""

@@ -1,0 +1,1 @@
+"""What is measured: the rows, their routes and their messages."""
