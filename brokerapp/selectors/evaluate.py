@@ -10,6 +10,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from brokerapp.selectors.functions import RegexPattern
 from brokerapp.selectors.identifiers import header_reader, plain_header
@@ -36,7 +37,8 @@ from brokerapp.selectors.xml_body import compile_xpath
 
 Headers = Mapping[str, str]
 Predicate = Callable[[Headers], bool | None]
-Scalar = Callable[[Headers], Value | None]
+#: A value of the type that `type_of` tells of its node, which no type checker can follow; None: unknown.
+Scalar = Callable[[Headers], Any]
 
 TEXT, NUMBER, BOOLEAN = ValueType.TEXT, ValueType.NUMBER, ValueType.BOOLEAN
 
@@ -72,10 +74,10 @@ def compile_predicate(node: SelectorNode) -> Predicate:
         case In(value, choices):
             return _in(value, choices)
         case IsNull(operand):
-            value = compile_scalar(operand)
-            return lambda headers: value(headers) is None
-        case Call(function, arguments):
-            return _CONDITIONS[function](*arguments)
+            known = compile_scalar(operand)
+            return lambda headers: known(headers) is None
+        case Call():
+            return _call(node)
     return _truth(node)
 
 
@@ -90,8 +92,8 @@ def compile_scalar(node: SelectorNode) -> Scalar:
             return _compute(OPERATIONS[operation], _double(left), _double(right))
         case Negative(operand):
             return _compute(operator.mul, _double(operand), lambda headers: -1.0)
-        case Call("REPLACE", (value, pattern, replacement)):
-            return _converted(compile_scalar(value), RegexPattern(pattern.value, replacement.value).replaced)
+        case Call("REPLACE", (text, Literal(str(pattern)), Literal(str(replacement)))):
+            return _converted(compile_scalar(text), RegexPattern(pattern, replacement).replaced)
     return compile_predicate(node)
 
 
@@ -171,12 +173,13 @@ def _compare(relation: str, left: SelectorNode, right: SelectorNode) -> Predicat
         return _related(holds, _read(left, parse_boolean), _read(right, parse_boolean))
     if types != {TEXT, NUMBER}:
         return _related(holds, compile_scalar(left), compile_scalar(right))
-    if isinstance(right, Literal) and type_of(right) is NUMBER:
-        return _compare_with_number(holds, unlike, left, right.value)
+    match right:
+        case Literal(int() | float() as constant):
+            return _compare_with_number(holds, unlike, left, constant)
     return _compare_as_numbers(holds, unlike, left, right)
 
 
-def _related(holds: Callable[[Value, Value], bool], left: Scalar, right: Scalar) -> Predicate:
+def _related(holds: Callable[[Any, Any], bool], left: Scalar, right: Scalar) -> Predicate:
     def compare(headers: Headers) -> bool | None:
         a, b = left(headers), right(headers)
         return None if a is None or b is None else holds(a, b)
@@ -214,10 +217,11 @@ def _compare_as_numbers(
     holds: Callable[[Value, Value], bool], unlike: bool, left: SelectorNode, right: SelectorNode
 ) -> Predicate:
     """Text with a number; text that is none is unlike it."""
-    reads = [parse_number if type_of(each) is TEXT else _same for each in (left, right)]
+    read_left: Callable[[Any], Any] = parse_number if type_of(left) is TEXT else _same
+    read_right: Callable[[Any], Any] = parse_number if type_of(right) is TEXT else _same
 
     def compare(a: Value, b: Value) -> bool:
-        x, y = reads[0](a), reads[1](b)
+        x, y = read_left(a), read_right(b)
         return unlike if x is None or y is None else holds(x, y)
 
     return _related(compare, compile_scalar(left), compile_scalar(right))
@@ -228,15 +232,15 @@ def _read(node: SelectorNode, reading: Callable[[str], Value | None]) -> Scalar:
     return _converted(compile_scalar(node), reading) if type_of(node) is TEXT else compile_scalar(node)
 
 
-def _converted(value: Scalar, reading: Callable[[Value], Value | None]) -> Scalar:
-    def convert(headers: Headers) -> Value | None:
+def _converted(value: Scalar, reading: Callable[[Any], Any]) -> Scalar:
+    def convert(headers: Headers) -> Any:  # as `reading`
         known = value(headers)
         return None if known is None else reading(known)
 
     return convert
 
 
-def _same(value: Value) -> Value:
+def _same(value: Any) -> Any:  # as it is
     return value
 
 
@@ -309,33 +313,21 @@ def _compute(operation: Callable[[float, float], float], left: Scalar, right: Sc
 # -- functions
 
 
-def _in_list(members: Call, value: SelectorNode) -> Predicate:
-    """Whether a member of the list equals the value."""
-    if members.function == "MAKELIST":
-        return _any(tuple(Compare("=", value, each) for each in members.arguments))
-    text, pattern = members.arguments
-    parts, read = (
-        _converted(compile_scalar(text), RegexPattern(pattern.value).parts),
-        _READINGS.get(type_of(value), _same),
-    )
-    return _related(lambda known, wanted: wanted in map(read, known), parts, compile_scalar(value))
-
-
-def _regex(pattern: Literal, value: SelectorNode) -> Predicate:
-    return _converted(compile_scalar(value), RegexPattern(pattern.value).is_in)
-
-
-def _xpath(expression: Literal) -> Predicate:
-    return compile_xpath(expression.value)
-
-
-def _xquery(_expression: Literal) -> Predicate:
-    """Never true, as in ActiveMQ."""
+def _call(node: Call) -> Predicate:
+    """A function that is a condition. XQUERY is never true, as in ActiveMQ."""
+    match node:
+        case Call("REGEX", (Literal(str(pattern)), value)):
+            return _converted(compile_scalar(value), RegexPattern(pattern).is_in)
+        case Call("INLIST", (Call("MAKELIST", members), value)):
+            return _any(tuple(Compare("=", value, each) for each in members))
+        case Call("INLIST", (Call("SPLIT", (text, Literal(str(pattern)))), value)):
+            parts = _converted(compile_scalar(text), RegexPattern(pattern).parts)
+            read = _READINGS.get(type_of(value), _same)
+            return _related(lambda known, wanted: wanted in map(read, known), parts, compile_scalar(value))
+        case Call("XPATH", (Literal(str(expression)),)):
+            return compile_xpath(expression)
     return lambda headers: False
 
 
-#: The functions that are conditions.
-_CONDITIONS = {"REGEX": _regex, "INLIST": _in_list, "XPATH": _xpath, "XQUERY": _xquery}
-
 #: How text is read that is compared with a value of this type.
-_READINGS = {NUMBER: parse_number, BOOLEAN: parse_boolean}
+_READINGS: dict[ValueType, Callable[[str], Value | None]] = {NUMBER: parse_number, BOOLEAN: parse_boolean}

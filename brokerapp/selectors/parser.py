@@ -6,6 +6,7 @@ anything but text literals after a property, LIKE without a literal pattern, a v
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from brokerapp.errors import SelectorSyntaxError
@@ -128,7 +129,7 @@ class _Parser:
             case "name" if self.next.kind == "(":
                 return self.call(token)
             case "name":
-                return _Part(PropertyRef(token.value), token.position)
+                return _Part(PropertyRef(token.text), token.position)
             case "(":
                 inner = self.expression(Level.WHOLE)
                 self.take(")")
@@ -147,7 +148,7 @@ class _Parser:
         expression = self.take("text", "an expression as text literal")
         if language.kind == "XPATH":
             try:
-                compile_xpath(expression.value)
+                compile_xpath(expression.text)
             except ValueError as wrong:
                 raise self.error(expression.position, f"XPATH cannot use its expression: {wrong}") from wrong
         return _Part(Call(language.kind, (Literal(expression.value),)), language.position)
@@ -188,18 +189,17 @@ class _Parser:
                 return self.in_list(left)
         raise self.unexpected(operator, "LIKE, BETWEEN or IN")
 
-    def between(self, left: _Part, make) -> _Part:
+    def between(self, left: _Part, make: Callable[[SelectorNode, SelectorNode, SelectorNode], SelectorNode]) -> _Part:
         low = self.expression(Level.RELATION)
         self.take("AND")
         bounds = low, self.expression(Level.RELATION)
         return self.made(make, *(self.orderable(each) for each in (left, *bounds)))
 
     def like(self, left: _Part) -> _Part:
-        pattern = self.take("text", "a pattern as text literal").value
-        escape = None
+        pattern, escape = self.take("text", "a pattern as text literal").text, None
         if self.took("ESCAPE"):
             token = self.take("text", "one character as text literal")
-            escape = token.value
+            escape = token.text
             if len(escape) != 1:
                 raise self.error(token.position, "ESCAPE takes one character")
         return self.made(lambda value: Like(value, pattern, escape), self.scalar(left))
@@ -208,15 +208,16 @@ class _Parser:
         if not isinstance(left.node, PropertyRef):
             raise self.error(left.start, "only a property can stand before IN")
         self.take("(")
-        choices = [self.take("text", "a text literal").value]
+        choices = [self.take("text", "a text literal").text]
         while self.took(","):
-            choices.append(self.take("text", "a text literal").value)
+            choices.append(self.take("text", "a text literal").text)
         self.take(")")
         return self.made(lambda value: In(value, tuple(choices)), left)
 
     def negative(self, operand: _Part, start: int) -> _Part:
-        if isinstance(operand.node, Literal) and type_of(operand.node) is ValueType.NUMBER:
-            return _Part(Literal(-operand.node.value), start)
+        match operand.node:
+            case Literal(int() | float() as number) if not isinstance(number, bool):
+                return _Part(Literal(-number), start)
         return self.made(Negative, self.scalar(operand), start=start)
 
     def joined(self, left: _Part, operator: str) -> _Part:
@@ -228,7 +229,7 @@ class _Parser:
         return self.made(lambda *nodes: cls(nodes), *parts)
 
     def call(self, name: SelectorToken) -> _Part:
-        function = name.value
+        function = name.text
         if function not in FUNCTIONS:
             raise self.error(name.position, f"there is no function {function!r}; there are {', '.join(FUNCTIONS)}")
         self.take("(")
@@ -241,7 +242,7 @@ class _Parser:
 
     # -- what is made, and what is refused
 
-    def made(self, make, *parts: _Part, start: int | None = None) -> _Part:
+    def made(self, make: Callable[..., SelectorNode], *parts: _Part, start: int | None = None) -> _Part:
         """The node that `make` makes of the parts' nodes."""
         return self.bounded(
             _Part(
@@ -290,14 +291,15 @@ class _Parser:
             raise self.error(left.start, "what TRUE and FALSE are compared with is a condition or a property")
 
     def check_arguments(self, name: SelectorToken, arguments: list[_Part]) -> None:
-        wanted = _SIGNATURES[name.value]
+        wanted = _SIGNATURES[name.text]
         if wanted[-1] == _REPEATED:
             wanted = (wanted[0],) * len(arguments)
         if len(arguments) != len(wanted):
             raise self.error(name.position, f"{name.value} takes {len(wanted)} arguments, not {len(arguments)}")
         for part, kind in zip(arguments, wanted, strict=True):
-            self.check_argument(name.value, part, kind)
-        pattern = [each.node.value for each, kind in zip(arguments, wanted, strict=True) if kind in _LITERALS]
+            self.check_argument(name.text, part, kind)
+        texts = zip(arguments, wanted, strict=True)
+        pattern = [str(each.node.value) for each, kind in texts if kind in _LITERALS and isinstance(each.node, Literal)]
         try:
             if pattern:
                 RegexPattern(*pattern)

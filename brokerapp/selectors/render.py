@@ -55,8 +55,8 @@ def _render(node: SelectorNode) -> tuple[str, Level]:
         case Negative(operand):
             text = _operand(operand, Level.SIGN)
             return f"- {text}" if text.startswith("-") else f"-{text}", Level.SIGN
-        case Call("XPATH" | "XQUERY" as language, (expression,)):
-            return f"{language} {_text(expression.value)}", Level.ATOM
+        case Call("XPATH" | "XQUERY" as language, (Literal(str(expression)),)):
+            return f"{language} {_text(expression)}", Level.ATOM
         case Call(function, arguments):
             return f"{function}({', '.join(map(render_clause, arguments))})", Level.ATOM
     return _atom(node), Level.ATOM

@@ -33,6 +33,11 @@ class SelectorToken(NamedTuple):
     source: str
     value: str | int | float | None = None
 
+    @property
+    def text(self) -> str:
+        """The value of a name or a text literal."""
+        return str(self.value)
+
 
 _NAME = r"(?:[^\W\d]|\$)[\w$]*"
 _HYPHENATED_NAME = r"(?:[^\W\d]|\$)[\w$-]*"

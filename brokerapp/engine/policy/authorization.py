@@ -42,7 +42,7 @@ class AuthorizationMap:
     """
 
     def __init__(self, grants: Iterable[AuthorizationEntry]) -> None:
-        self._grants: dict[DestinationKind, DestinationTrie[AuthorizationEntry]] = {
+        self._grants: dict[DestinationKind, DestinationTrie[tuple[str, AuthorizationEntry]]] = {
             kind: DestinationTrie() for kind in DestinationKind
         }
         self._temporary: list[AuthorizationEntry] = []
@@ -50,7 +50,7 @@ class AuthorizationMap:
             if grant.destination is None:
                 self._temporary.append(grant)
             else:
-                self._grants[grant.destination.kind].add(grant.destination.name, grant)
+                self._grants[grant.destination.kind].add(grant.destination.name, (grant.destination.name, grant))
         self._answers: dict[tuple[frozenset[str], str, Destination, bool], bool] = {}
 
     def may(self, principal: Principal, verb: str, destination: Destination) -> bool:
@@ -85,8 +85,8 @@ class AuthorizationMap:
         if destination.address is not None:
             yield from self._exact(destination)
             return
-        for grant in self._grants[destination.kind].find(destination.name):
-            if not all_of_it or covers(grant.destination.name, destination.name):
+        for pattern, grant in self._grants[destination.kind].find(destination.name):
+            if not all_of_it or covers(pattern, destination.name):
                 yield grant
 
     def names(self, qualified: Destination) -> bool:
@@ -95,8 +95,8 @@ class AuthorizationMap:
 
     def _exact(self, qualified: Destination) -> Iterator[AuthorizationEntry]:
         for kind in NAMED_KINDS:
-            for grant in self._grants[kind].find(qualified.name):
-                if grant.destination.name == qualified.name:
+            for pattern, grant in self._grants[kind].find(qualified.name):
+                if pattern == qualified.name:
                     yield grant
 
 

@@ -87,8 +87,7 @@ class RetainedMessages:
 
     def trim(self, policy: RecoveryPolicy | None, now_ms: int) -> None:
         """Forget what the policy does not keep any more."""
-        is_too_much = _EXCEEDS[policy.kind] if policy is not None else _always_exceeds
-        while self.recent and (self.bytes > MAX_BYTES or is_too_much(self, policy, now_ms)):
+        while self.recent and (policy is None or self.bytes > MAX_BYTES or _EXCEEDS[policy.kind](self, policy, now_ms)):
             self.bytes -= self.recent.popleft().size
 
     def messages(self, policy: RecoveryPolicy | None, now_ms: int) -> list[RetainedMessage]:
@@ -98,13 +97,9 @@ class RetainedMessages:
         return [each for each in found if not 0 < each.message.expires <= now_ms]
 
 
-def _always_exceeds(_memory: RetainedMessages, _policy: RecoveryPolicy | None, _now_ms: int) -> bool:
-    return True
-
-
 #: Kind of policy -> whether its oldest message is one too many.
 _EXCEEDS: dict[str, Callable[[RetainedMessages, RecoveryPolicy, int], bool]] = {
-    "none": _always_exceeds,
+    "none": lambda _memory, _policy, _now_ms: True,
     "lastImage": lambda memory, _policy, _now_ms: len(memory.recent) > 1,
     "fixedCount": lambda memory, policy, _now_ms: len(memory.recent) > (policy.maximum_size or DEFAULT_COUNT),
     "fixedSized": lambda memory, policy, _now_ms: memory.bytes > (policy.maximum_size or DEFAULT_BYTES),

@@ -247,9 +247,10 @@ class _RouteWalk:
                 self._add_queue(RoutedCopy(feed.target, copy.original, topic))
 
     def _copy_to_mirror(self, copy: RoutedCopy, depth: int) -> None:
-        queue, topic = copy.destination, self.topology.mirror_of(copy.destination)
-        if topic is not None and queue not in self._reached and queue not in self._mirroring:
-            self._add_hop(queue, self.topology.mirror.id, topic, depth=depth)
+        queue, mirror = copy.destination, self.topology.mirror
+        topic = self.topology.mirror_of(queue)
+        if mirror is not None and topic is not None and queue not in self._reached and queue not in self._mirroring:
+            self._add_hop(queue, mirror.id, topic, depth=depth)
             self._mirroring.add(queue)
             self._visit(RoutedCopy(topic, copy.original), depth + 1)
             self._mirroring.discard(queue)

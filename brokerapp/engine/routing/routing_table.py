@@ -57,10 +57,10 @@ class RoutingTable:
         self.bindings = bindings if bindings is not None else Bindings()
         self.plans: dict[object, object] = {}  # routing.py keeps here what does not depend on the message
         self.mirror: MirroredQueue | None = None
-        self._virtual: dict[DestinationKind, DestinationTrie[VirtualDestination]] = {
+        self._virtual: dict[DestinationKind, DestinationTrie[VirtualTopic | CompositeDestination]] = {
             kind: DestinationTrie() for kind in DestinationKind
         }
-        self._virtual_of: dict[Destination, list[VirtualDestination]] = {}
+        self._virtual_of: dict[Destination, list[VirtualTopic | CompositeDestination]] = {}
         self._legs: dict[str, tuple[CompiledForwardTarget, ...]] = {}
         self._policies: dict[DestinationKind, DestinationTrie[PolicyEntry]] = {
             kind: DestinationTrie() for kind in DestinationKind
@@ -93,7 +93,7 @@ class RoutingTable:
             case MirroredQueue():
                 self.mirror = definition
 
-    def virtual_destinations_for(self, destination: Destination) -> list[VirtualDestination]:
+    def virtual_destinations_for(self, destination: Destination) -> list[VirtualTopic | CompositeDestination]:
         """The definitions that apply to a message sent to this destination. Do not change the list."""
         found = self._virtual_of.get(destination)
         if found is None:
@@ -200,5 +200,5 @@ class RoutingTable:
         self._policy_of.clear()
 
 
-def _name(definition: VirtualDestination) -> str:
+def _name(definition: VirtualTopic | CompositeDestination) -> str:
     return definition.destination.name if isinstance(definition, CompositeDestination) else definition.name
