@@ -115,7 +115,7 @@ def queues_at(redis_url: str, count: int) -> list[str]:
     members = NodeMembers(epoch, [NodeMember.from_record(*each) for each in found.items()], "")
     homes = [found[f"n{number}"]["session"] for number in range(count)]
     names = [f"bench.{number}" for number in range(100 * count)]
-    return [next(each for each in names if members.home(str(Destination.queue(each))) == home) for home in homes]
+    return [next(each for each in names if members.owner_of(str(Destination.queue(each))) == home) for home in homes]
 
 
 def load(queue: str, address: tuple[str, int], messages: int, begin, end) -> None:

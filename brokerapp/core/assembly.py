@@ -28,7 +28,7 @@ from brokerapp.model.commands import (
 )
 from brokerapp.model.definitions import Definitions
 from brokerapp.model.settings import DEFAULT_SETTINGS, Settings
-from brokerapp.nodes.ownership.coordinator import Homes
+from brokerapp.nodes.ownership.coordinator import OwnershipCoordinator
 from brokerapp.nodes.ownership.orphaned_temporaries import OrphanedTemporaries
 from brokerapp.store import StoreLimits
 from brokerapp.system import clock
@@ -51,7 +51,7 @@ def assemble(
 ) -> Broker:
     """Build the broker of a node. `session` tells this run of the node from all others; message-ids begin with it."""
     broker = Broker(name, session, settings, tracer)
-    broker.quotas, broker.placement = Quotas(settings.memory_limit), Homes.__new__(Homes)
+    broker.quotas, broker.placement = Quotas(settings.memory_limit), OwnershipCoordinator.__new__(OwnershipCoordinator)
     parts = get_type_hints(BrokerParts)
     vars(broker).update({name: part.__new__(part) for name, part in parts.items()})
     ports = {
@@ -62,7 +62,7 @@ def assemble(
         "store_limits": limits,
         "after_batch": after_batch,
         "is_followed": broker.writer.is_followed,
-        "announce": lambda declarations: broker.placement.known.announce(declarations),
+        "announce": lambda declarations: broker.placement.propagation.declare_logs(declarations),
         "on_batch": broker.flow_control.on_batch,
         "definitions": definitions,
         "is_wanted": broker.queues.is_wanted,

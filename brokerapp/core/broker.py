@@ -57,7 +57,7 @@ from brokerapp.errors import ProtocolError
 from brokerapp.model.commands import ClientCommand, ConnectCommand
 from brokerapp.model.definitions import Definitions
 from brokerapp.model.settings import Settings
-from brokerapp.nodes.ownership.coordinator import Homes
+from brokerapp.nodes.ownership.coordinator import OwnershipCoordinator
 from brokerapp.system.timers import Timers
 from brokerapp.tracing.recorder import TraceRecorder
 
@@ -112,7 +112,7 @@ class BrokerParts:
 class Broker(BrokerParts):
     """The parts of one node's broker, and what concerns all of them."""
 
-    placement: Homes
+    placement: OwnershipCoordinator
     quotas: Quotas
     #: Who does what a client asks. Each may raise RequestRefused.
     perform: dict[type[ClientCommand], Callable[[Client, Any], None]]
@@ -136,7 +136,7 @@ class Broker(BrokerParts):
         self.routing.replace(definitions)
         self.queues.retune()
         self.durables.retune()
-        self.placement.wanted.redefined()
+        self.placement.selector_interest.on_definitions_changed()
         self.limits.refresh()
         self.advisories.redefined()
         self.expiration.watch()

@@ -35,10 +35,10 @@ class DispatchLoop:
         if self._failed.done():
             return
         homes = self._broker.placement
-        if homes.others:
-            homes.append_notices.tell()
-        if self._membership.is_sure:
-            homes.abroad.deliver_due()
+        if homes.other_sessions:
+            homes.append_notices.send()
+        if self._membership.is_confirmed:
+            homes.outbound_consumers.deliver_due()
             self._broker.dispatcher.pump()
         elif self._unsure is None:
             self._unsure = asyncio.get_running_loop().call_later(UNSURE_SECONDS, self._retry)

@@ -52,7 +52,7 @@ class HostedNode:
             error = self.node.failed.exception()
             while error is not None:
                 expelled = await self.node.was_expelled()
-                pause = self._rejoining.pause(error, expelled, loop.time() - began)
+                pause = self._rejoining.delay(error, expelled, loop.time() - began)
                 if pause is None:
                     logger.error("the broker node does not start again: %s", error)
                     return

@@ -107,11 +107,11 @@ class Node:
         )  # fmt: skip
         self._dispatch_loop.attach(self.broker, self.membership)
         last = await self.membership.join()
-        alone = not self.broker.placement.others
+        alone = not self.broker.placement.other_sessions
         if alone:
             await self._store.stats.clear()
-        self.broker.placement.pump = self._dispatch_loop.request
-        self.broker.placement.is_sure = lambda: self.membership.is_sure
+        self.broker.placement.request_dispatch = self._dispatch_loop.request
+        self.broker.placement.can_dispatch = lambda: self.membership.is_confirmed
         self._listeners = Listeners(self.broker, self._authenticate, self._dispatch_loop.request)
         registry = NetworkConnectorStore(self._store.connectors)
         await registry.initialize(config.network, impose=config.replaces_definitions, first=alone)
@@ -123,7 +123,7 @@ class Node:
             self.broker.placement, config.node, self._control.requests, self._store.requests,
             lambda request: self._answer(request, desk),
         )  # fmt: skip
-        snapshot, beat = await self._store.stats.version(), self.membership.beat
+        snapshot, beat = await self._store.stats.version(), self.membership.send_heartbeat
         rollbacks = await self._store.server.rollbacks()
         self._status_reporter = StatusReporter(
             self.broker, self._store, self._listeners, self._limits, snapshot, rollbacks, beat,
@@ -147,7 +147,7 @@ class Node:
         await self._listen()
         await self.network.announce(self._listeners.announced_addresses)
         await self._seat.settle()
-        self.membership.moved = self._seat.look
+        self.membership.on_followed = self._seat.look
         self._tasks.begin("network", self._seat.run)
         if self.cluster_links is not None:
             self.cluster_links.start()
@@ -162,8 +162,8 @@ class Node:
             "timers": self._run_timers,
             "signals": self._follow_signals,
             "beats": self.membership.run_heartbeat,
-            "members": self.membership.watch,
-            "moves": self.membership.move,
+            "members": self.membership.run_watch,
+            "moves": self.membership.run_handoffs,
             "requests": self._serving.run,
             "requests that waited": self._serving.run_deferred,
             "libraries": self._tidy_libraries,
@@ -212,12 +212,12 @@ class Node:
 
     async def _take_part(self, last: int) -> None:
         """Join the other nodes: they learn of this one, it learns of the logs, then it takes over some."""
-        await self._unless_failed(self.membership.settled(known=False))
-        await self._unless_failed(self.broker.placement.past.learn())
+        await self._unless_failed(self.membership.wait_for_others(known=False))
+        await self._unless_failed(self.broker.placement.retained_sync.fetch())
         states = await self._store.logs.recover()
         self.broker.store_recovery.recover(states, last)
-        self.broker.placement.joined()
-        await self._unless_failed(self.membership.settled(known=True))
+        self.broker.placement.on_logs_loaded()
+        await self._unless_failed(self.membership.wait_for_others(known=True))
 
     async def _unless_failed(self, work: Coroutine[None, None, None]) -> None:
         """Wait for this; raises what the node failed with before it was done."""
@@ -322,7 +322,7 @@ class Node:
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(min(TICK_SECONDS, self.membership.period))
-            self.broker.placement.depth_recount.look()
+            self.broker.placement.depth_recount.recount_idle()
             await self._status_reporter.send_heartbeat()
             async with self._publish_lock:
                 await self._status_reporter.publish()
@@ -349,7 +349,7 @@ class Node:
             if signal in ("definitions", "subscribed"):
                 await self._refresh()
             if signal in ("nodes", "subscribed"):
-                self.membership.look()
+                self.membership.refresh()
             if signal in ("connectors", "subscribed"):
                 self._seat.look()
 

@@ -107,14 +107,17 @@ class StatusReporter:
         if not changed and not gone:
             return
         homes = self._broker.placement
-        homes.shares.forget(gone)
-        if homes.others:  # each node tells of what is at home there
-            changed = homes.shares.tell(changed)
-            gone = [each for each in gone if homes.is_here(str(each))]
+        homes.stats_aggregation.forget(gone)
+        if homes.other_sessions:  # each node tells of what is at home there
+            changed = homes.stats_aggregation.report(changed)
+            gone = [each for each in gone if homes.is_local(str(each))]
         for each in changed:
             each.version = self._snapshot + 1
             self._broker.gauges.update(each)
-        rows = {str(each.destination): json.dumps(homes.shares.total(each).to_json()) for each in changed}
+        rows = {
+            str(each.destination): json.dumps(homes.stats_aggregation.with_remote_parts(each).to_json())
+            for each in changed
+        }
         forgotten = self._stats.long_gone(self._snapshot)
         try:
             self._snapshot = await self._store.stats.write(rows, list(map(str, gone)), list(map(str, forgotten)))

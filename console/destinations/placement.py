@@ -19,7 +19,7 @@ def owner_node(nodes: Sequence[NodeStatus], destination: Destination) -> str:
     if len(nodes) < 2 or not destination.is_queue:
         return ""
     members = NodeMembers(0, [NodeMember(each.name, each.node) for each in nodes], "")
-    return node_name(nodes, members.home(str(destination.physical)))
+    return node_name(nodes, members.owner_of(str(destination.physical)))
 
 
 def node_name(nodes: Sequence[NodeStatus], session: str) -> str:

@@ -139,7 +139,7 @@ class SeveralNodes:
         session = found[node]["session"]
         pattern = prefix if "{}" in prefix else f"{prefix}.{{}}"
         names = (pattern.format(number) for number in itertools.count())
-        return next(each for each in names if members.home(str(Destination.queue(each))) == session)
+        return next(each for each in names if members.owner_of(str(Destination.queue(each))) == session)
 
     def depth(self, queue: str) -> int:
         """Messages that the store holds of a queue."""

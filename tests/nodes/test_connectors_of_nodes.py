@@ -14,10 +14,10 @@ MEMBERS = [NodeMember(name, f"session-{name}") for name in "abc"]
 
 def test_all_members_agree_who_has_the_network_connectors_and_hand_requests_there():
     views = {each.name: NodeMembers(1, MEMBERS, each.session) for each in MEMBERS}
-    [keeper] = {each.keeper(NETWORK) for each in views.values()}
+    [keeper] = {each.leader_of(NETWORK) for each in views.values()}
     for name, view in views.items():
         other = other_node_for(view, "network_put", {"definition": {}})
-        assert other == (None if view.me == keeper else keeper.removeprefix("session-")), name
+        assert other == (None if view.session == keeper else keeper.removeprefix("session-")), name
 
 
 @pytest.fixture

@@ -23,11 +23,11 @@ def consumer(number):
 def node():
     """One that knows of another, b, and what it said to that."""
     said, told = [], []
-    homes = SimpleNamespace(others=["b"], tell=lambda _session, word, *facts: said.append((word, *facts)))
-    homes.known, homes.wanted = Propagation(None, homes), None
+    homes = SimpleNamespace(other_sessions=["b"], send=lambda _session, word, *facts: said.append((word, *facts)))
+    homes.propagation, homes.selector_interest = Propagation(None, homes), None
     here = [consumer(number) for number in range(5)]
     elsewhere = RemoteAdvisories(placement=homes, here=lambda: here, tell=lambda topic, document: told.append(document))
-    return SimpleNamespace(elsewhere=elsewhere, known=homes.known, said=said, told=told)
+    return SimpleNamespace(elsewhere=elsewhere, known=homes.propagation, said=said, told=told)
 
 
 def asked(node):
@@ -39,11 +39,11 @@ def test_who_listens_knows_all_consumers_when_all_nodes_have_told_of_theirs(node
     done = []
     node.known.add_listener(OF_QUEUE)
     node.elsewhere.listen([OF_QUEUE], lambda: done.append(len(node.told)))
-    node.known.answered("b", 1, "")  # that somebody listens
+    node.known.on_confirmed("b", 1, "")  # that somebody listens
     node.elsewhere.heard_all("b", [consumer(1)], last=False)
     node.elsewhere.heard_all("b", [consumer(2)], last=True)
     assert done == []
-    node.known.answered("b", asked(node), "")
+    node.known.on_confirmed("b", asked(node), "")
     assert done == [2]
 
 

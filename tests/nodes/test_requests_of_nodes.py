@@ -171,13 +171,13 @@ def test_what_is_acknowledged_in_transactions_is_held_where_its_log_is_next_and_
     consumer.frame("COMMIT", wait=False, transaction="waits")
     until(lambda: broker["a"].look(lambda: any(each.settled for each in flow.waiting())), "the COMMIT waits")
     homes = leave(broker, queue)
-    [subscription] = homes.abroad.consumers(broker["a"].node.broker.queues[f"queue://{queue}"])
+    [subscription] = homes.outbound_consumers.known_consumers(broker["a"].node.broker.queues[f"queue://{queue}"])
     assert (
-        broker["a"].look(lambda: homes.abroad._attach_arguments(subscription, homes.me))["credit"]
+        broker["a"].look(lambda: homes.outbound_consumers._attach_arguments(subscription, homes.session))["credit"]
         == subscription.credit
         == 0
     )
-    broker["a"].look(homes.coming.take)
+    broker["a"].look(homes.handoff_in.take_over)
     other = client("a")
     other.subscribe(f"/queue/{queue}")
     assert other.has_no_more()
@@ -203,7 +203,7 @@ def leave(broker, queue, home="a"):
     homes, log = broker[home].node.broker.placement, broker[home].node.broker.queues[f"queue://{queue}"]
 
     def vacate():
-        homes.abroad.on_handed_off(log)
+        homes.outbound_consumers.on_handed_off(log)
         log.away = True
         log.release_ownership()
 
@@ -215,7 +215,7 @@ def leave(broker, queue, home="a"):
 def test_what_consumers_hold_is_left_alone_while_the_home_of_a_queue_has_not_taken_it_yet(broker, queue, held, verb):
     consumer, message = held
     homes = leave(broker, queue)
-    broker["a"].look(lambda: broker["a"].node.broker.timers.at(0, homes.coming.take))  # a moment later
+    broker["a"].look(lambda: broker["a"].node.broker.timers.at(0, homes.handoff_in.take_over))  # a moment later
     assert broker.admin(lambda admin: getattr(admin, verb)(Destination.queue(queue))) == 1
     assert broker.depth(queue) == 1
     consumer.ack(message)
@@ -224,7 +224,7 @@ def test_what_consumers_hold_is_left_alone_while_the_home_of_a_queue_has_not_tak
 
 def test_who_asks_for_messages_of_a_queue_that_moves_meanwhile_is_told_to_ask_again(broker, queue, held, monkeypatch):
     homes = broker["a"].node.broker.placement
-    monkeypatch.setattr(homes.coming, "is_pending", lambda _log: False)  # asked a moment before
+    monkeypatch.setattr(homes.handoff_in, "is_pending", lambda _log: False)  # asked a moment before
     leave(broker, queue)
     for ask in (
         lambda admin: admin.purge(Destination.queue(queue)),
@@ -235,7 +235,7 @@ def test_who_asks_for_messages_of_a_queue_that_moves_meanwhile_is_told_to_ask_ag
         with pytest.raises(StoreUnavailable, match="moved to another node: ask again"):
             broker.admin(ask)
     assert broker.depth(queue) == 2
-    broker["a"].look(homes.coming.take)
+    broker["a"].look(homes.handoff_in.take_over)
 
 
 def test_what_waits_until_nodes_have_taken_queues_home_keeps_no_other_request_waiting(
@@ -246,9 +246,11 @@ def test_what_waits_until_nodes_have_taken_queues_home_keeps_no_other_request_wa
     for home, queue in queues.items():
         client(home).send(f"/queue/{queue}", "x", persistent="true")
         homes[home] = one = leave(broker, queue, home)
-        broker[home].look(lambda one=one: one.coming.forget(*one.others))  # it may take nothing for now
-        awaits = one.coming.is_pending
-        monkeypatch.setattr(one.coming, "is_pending", lambda log, awaits=awaits: awaits(log) and not waiting.add(log))
+        broker[home].look(lambda one=one: one.handoff_in.forget(*one.other_sessions))  # it may take nothing for now
+        awaits = one.handoff_in.is_pending
+        monkeypatch.setattr(
+            one.handoff_in, "is_pending", lambda log, awaits=awaits: awaits(log) and not waiting.add(log)
+        )
 
     async def ask(admin):
         async with asyncio.timeout(20):
@@ -257,8 +259,8 @@ def test_what_waits_until_nodes_have_taken_queues_home_keeps_no_other_request_wa
                 await asyncio.sleep(0.01)
             await asyncio.wait_for(admin.cluster(), 5)
             for home, one in homes.items():
-                broker[home].look(lambda one=one: one.coming.reached(*one.others, one.members.epoch))
-                broker[home].look(one.coming.take)
+                broker[home].look(lambda one=one: one.handoff_in.on_epoch_done(*one.other_sessions, one.members.epoch))
+                broker[home].look(one.handoff_in.take_over)
             return await asyncio.gather(*purges)
 
     assert broker.admin(ask) == [1, 1]

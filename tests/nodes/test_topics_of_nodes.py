@@ -116,15 +116,15 @@ def test_a_home_that_a_durable_subscription_has_not_come_to_yet_can_lose_a_consu
 
     def come_and_go() -> list:
         """The log is about to be at home here, and is not taken yet."""
-        here, [other] = _log(broker[at], log.name), homes.others
+        here, [other] = _log(broker[at], log.name), homes.other_sessions
         facts = {
             "name": "s", "client_id": name, "prefetch": 1, "destinations": [f"topic://{name}"], "credit": 1,
             "priority": 0, "exclusive": False, "selector": None, "crossing": None, "bridge": "",
         }  # fmt: skip
         here.away = True
         try:
-            guests.consume(other, 0, 999, log.name, facts)
-            guests.remove(other, 999, log.name)
+            guests.on_attach(other, 0, 999, log.name, facts)
+            guests.on_detach(other, 999, log.name)
         finally:
             here.away = False
         return here.consumers
@@ -148,7 +148,7 @@ def test_a_shared_subscription_is_kept_for_who_consumes_it_first_at_whichever_no
     )
     shared = {"activemq.subscriptionName": name, "activemq.shared": "true"}
     with several_nodes(redis_url, "a", "b", authentication=login, authorization=grants) as broker:
-        is_at_a = broker["a"].node.broker.placement.is_here(f"subscription://:{name}")
+        is_at_a = broker["a"].node.broker.placement.is_local(f"subscription://:{name}")
         home, other = ("a", "b") if is_at_a else ("b", "a")
         first = broker[home].client(login="ann", passcode="a")
         first.subscribe(f"/topic/{name}.>", **shared)

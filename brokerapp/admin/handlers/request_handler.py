@@ -107,7 +107,10 @@ class AdminRequests:
             return None
         self._broker.gauges.update(found)
         homes = self._broker.placement
-        return {"owner": homes.is_here(destination), "numbers": homes.shares.total(found).to_json()}
+        return {
+            "owner": homes.is_local(destination),
+            "numbers": homes.stats_aggregation.with_remote_parts(found).to_json(),
+        }
 
     async def groups(self, destination: str) -> list[list[str]]:
         """The message groups of a queue, each with the client and the subscription that own it."""
@@ -176,7 +179,7 @@ class AdminRequests:
         return await self._delete_queue(log)
 
     async def _delete_topic(self, topic: Destination) -> int:
-        if self._broker.dispatcher.subscribers(topic) or self._broker.placement.known.sessions_listening(topic):
+        if self._broker.dispatcher.subscribers(topic) or self._broker.placement.propagation.sessions_listening(topic):
             raise RequestRefused(f"{topic} has subscribers")
         if durables := self._broker.durables.of_topic(topic):
             raise RequestRefused(f"{topic} has the {durables[0].subscription}")

@@ -13,7 +13,7 @@ from typing import Any
 
 from brokerapp.errors import StoreUnavailable
 from brokerapp.nodes.membership.request_owner import log_of_request, other_node_for
-from brokerapp.nodes.ownership.coordinator import Homes
+from brokerapp.nodes.ownership.coordinator import OwnershipCoordinator
 from brokerapp.store.requests import RequestStore
 
 #: Seconds that the store is asked for the next request at a time.
@@ -35,7 +35,7 @@ class RequestRouter:
 
     def __init__(
         self,
-        ownership: Homes,
+        ownership: OwnershipCoordinator,
         node: str,
         asked: RequestStore,
         store: RequestStore,
@@ -64,7 +64,7 @@ class RequestRouter:
         other = other_node_for(self._ownership.members, request["verb"], request["args"])
         if other is not None:
             await self._store.forward(request, other)
-        elif self._ownership.coming.is_pending(log_of_request(request["args"])):
+        elif self._ownership.handoff_in.is_pending(log_of_request(request["args"])):
             await self._defer(request)
         else:
             await self._store.reply(request["id"], await self._answer(request))
@@ -77,5 +77,5 @@ class RequestRouter:
             await self._store.reply(request["id"], TOO_MANY)
             return
         if not self._deferred:
-            self._ownership.coming.when_taken_over(self._taken.set)
+            self._ownership.handoff_in.when_taken_over(self._taken.set)
         self._deferred.append(request)

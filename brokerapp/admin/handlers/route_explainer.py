@@ -52,7 +52,7 @@ class RouteExplainer:
         ]
         wanted = {name: self._wanted(name) for name in _asked(queues, every)}
         bindings = tuple(self._broker.routing.table.bindings)
-        listened = tuple(self._broker.placement.known.listened(DestinationKind.TOPIC))
+        listened = tuple(self._broker.placement.propagation.listened_topics(DestinationKind.TOPIC))
         return RoutingContext(tuple(queues), bindings, tuple(kept), wanted, listened).to_json()
 
     def _wanted(self, queue: str) -> tuple[str | None, ...]:

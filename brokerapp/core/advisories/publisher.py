@@ -353,7 +353,7 @@ class Advisories:
         if client.bridge and client.subscriptions.get(listener.name) is listener:
             message, topic = self._message({}, documents.all_told(told)), topics.PREFIX + topics.BRIDGE_CONSUMER
             self._dispatcher.offer_to_subscriber(listener, message, RoutedCopy(Destination.topic(topic)))
-            self._placement.pump()
+            self._placement.request_dispatch()
 
     def _tell_here(self, topic: str, document: Document) -> None:
         """Tell listeners at this node, and nobody else."""

@@ -61,23 +61,23 @@ class RemoteAdvisories:
         """
         homes = self._placement
         about = (each for each in wanted if any(overlap(each.name, f"{family}>") for family in _ABOUT_CONSUMERS))
-        if any(homes.known.local_listener_count(each) <= 1 for each in about):
+        if any(homes.propagation.local_listener_count(each) <= 1 for each in about):
             self._listening = True
-            homes.known.ask(homes.others, PeerMessageType.GET_CONSUMERS, (), lambda _: None)
-        homes.known.when_propagated(then)
+            homes.propagation.request(homes.other_sessions, PeerMessageType.GET_CONSUMERS, (), lambda _: None)
+        homes.propagation.when_propagated(then)
 
     def ask(self, session: str) -> None:
         """A node hears us, again perhaps."""
         self._coming.pop(session, None)
         if self._listening:
-            self._placement.known.ask([session], PeerMessageType.GET_CONSUMERS, (), lambda _: None)
+            self._placement.propagation.request([session], PeerMessageType.GET_CONSUMERS, (), lambda _: None)
 
     def wanted(self, session: str, id: int) -> None:
         """A node asks."""
         homes, rows = self._placement, [list(each) for each in self._here()]
         for start in range(0, len(rows) or 1, AT_ONCE):
-            homes.tell(session, PeerMessageType.CONSUMERS, rows[start : start + AT_ONCE], start + AT_ONCE >= len(rows))
-        homes.tell(session, PeerMessageType.CONFIRMED, id, "")
+            homes.send(session, PeerMessageType.CONSUMERS, rows[start : start + AT_ONCE], start + AT_ONCE >= len(rows))
+        homes.send(session, PeerMessageType.CONFIRMED, id, "")
 
     # -- what is heard
 

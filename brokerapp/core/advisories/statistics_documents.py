@@ -151,11 +151,11 @@ class StatisticsDocuments:
 
     def measured(self, destination: Destination, told: Told) -> DestinationStats:
         """Its numbers, as they are now; of one that is at home at another node, as that told last."""
-        if destination in told and not self._placement.is_here(str(destination)):
+        if destination in told and not self._placement.is_local(str(destination)):
             return told[destination]
         stats = self._counters.of(destination)
         self._gauges.update(stats)
-        return self._placement.shares.total(stats)
+        return self._placement.stats_aggregation.with_remote_parts(stats)
 
     def _whose(self) -> Numbers:
         return {"brokerName": self._name, "brokerId": self._broker_id}

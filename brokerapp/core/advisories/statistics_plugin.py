@@ -123,8 +123,8 @@ class StatisticsPlugin:
             self._go_on(islice(self._answers(asked, request.headers, told), MAX_ANSWERS), target, request.headers)
 
         homes = self._placement
-        names = [str(each) for each in self._about(asked)] if homes.others else []
-        if away := [each for each in names if not homes.is_here(each)]:
+        names = [str(each) for each in self._about(asked)] if homes.other_sessions else []
+        if away := [each for each in names if not homes.is_local(each)]:
             self._commits.read_with(lambda store: store.stats.read(away), lambda rows: begin(_by_destination(rows)))
         else:
             begin({})

@@ -70,7 +70,7 @@ class ClientRegistry:
         self._clients[client.id] = client
         if client.reconnect_ms:
             self._reconnect_window.returned(client)
-            self._temporaries.strangers.returned(client)
+            self._temporaries.strangers.on_client_connected(client)
             self._observers.on_client_connected(client)
         client.share = self._quotas.share
         self._quotas.divide(len(self._clients))
@@ -126,7 +126,7 @@ class ClientRegistry:
             if client.waiting:
                 self._flow_control.on_unblocked(client, again)
                 return
-            if self._placement.waits.defer(client, again):
+            if self._placement.pending_confirmations.defer(client, again):
                 return
             self._replies.confirm(client, receipt)
             self.disconnect(client)

@@ -127,7 +127,7 @@ class IdleDestinations:
         return now_ms - since
 
     def _numbers(self, destination: Destination) -> DestinationStats:
-        return self._placement.shares.total(self._counters.of(destination))
+        return self._placement.stats_aggregation.with_remote_parts(self._counters.of(destination))
 
     def _is_subscription(self, destination: Destination) -> bool:
         """Whether it gets copies of what is sent elsewhere: somebody subscribed by it."""
@@ -154,11 +154,11 @@ class IdleDestinations:
     def _is_idle(self, destination: Destination) -> bool:
         if destination not in self._counters or self._creation.is_declared(destination):
             return False
-        if not self._placement.is_here(str(destination)):
+        if not self._placement.is_local(str(destination)):
             return False
         if destination.kind is DestinationKind.TOPIC:
             subscribers = self._dispatcher.subscribers(destination)
-            subscribers = subscribers or self._placement.known.sessions_listening(destination)
+            subscribers = subscribers or self._placement.propagation.sessions_listening(destination)
             return not (subscribers or self._routing.table.feeds_of(destination.name))
         if destination.kind is not DestinationKind.QUEUE:
             return False

@@ -83,7 +83,7 @@ class LogRegistry:
     def _add(self, destination: Destination, depth: int = 0, suspect: int = 0) -> MessageLog:
         rules = dispatch_policy_of(self._routing.table.policy_for(destination))
         log = self._logs[str(destination)] = MessageLog(self._counters.of(destination), depth, suspect, rules)
-        self._placement.place(log)
+        self._placement.on_log_added(log)
         return log
 
     def forget(self, log: MessageLog) -> None:

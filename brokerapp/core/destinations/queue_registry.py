@@ -74,7 +74,7 @@ class QueueRegistry(LogRegistry):
         log = self.get(str(queue))
         if log is None:
             return False
-        wanted = self._placement.wanted.conditions(log)  # equal ones are asked once
+        wanted = self._placement.selector_interest.selectors_of(log)  # equal ones are asked once
         if None in wanted or any(selector.matches(headers) for selector in wanted):
             return True
         return self.remembering.wants(str(queue), headers)

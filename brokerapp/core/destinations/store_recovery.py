@@ -52,7 +52,7 @@ class StoreRecovery:
         """The logs as the last node left them, or as they are among several; `last` is the last message's number."""
         for state in states:
             self._recover(state, last)
-        if not self._placement.others:
+        if not self._placement.other_sessions:
             self._stale.clear(last)
         if self._settings.statistics:
             self._statistics.start()
@@ -86,7 +86,7 @@ class StoreRecovery:
         if at == self._session:
             return
         belongs = TemporaryOwner.from_json(whose) if whose else None
-        if belongs is None or homes.is_other_member(at) or not homes.is_here(str(destination)):
+        if belongs is None or homes.is_other_member(at) or not homes.is_local(str(destination)):
             self._temporaries.learn(destination, at, belongs)
         else:
             self._reconnect_window.recover(destination, belongs)
@@ -116,14 +116,14 @@ class StoreRecovery:
             destination.kind is DestinationKind.SUBSCRIPTION,
             self._commits.has_pending_for(name),
         )
-        self._placement.lost(name)
+        self._placement.on_log_removed(name)
         if log is None:
             part = self._temporaries if destination.is_temporary else self._creation
             part.unlearn(destination)
         elif not log.away and gets_ours and not is_subscription:
             self._queues.declare_again(log)  # it gets messages of ours as this comes
         else:
-            self._placement.abroad.lost(name)
+            self._placement.outbound_consumers.on_log_removed(name)
             (self._durables if is_subscription else self._queues).on_removed_remotely(log)
             if destination.is_temporary:
                 self._temporaries.unlearn(destination)

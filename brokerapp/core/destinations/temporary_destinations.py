@@ -139,12 +139,12 @@ class TemporaryDestinations:
         """The node of that session has this one from now on; `belongs`: if its client may reconnect."""
         self._leave(destination)
         self._senders.setdefault(destination, {})
-        self.strangers.learn(destination, at, belongs)
+        self.strangers.add(destination, at, belongs)
 
     def unlearn(self, destination: Destination) -> None:
         """Another node removed it."""
         self._leave(destination)
-        self.strangers.forget(destination)
+        self.strangers.remove(destination)
         self._queues.kept.pop(destination, None)
         if not destination.is_queue:
             self._counters.forget(destination)
@@ -213,7 +213,7 @@ class TemporaryDestinations:
         if destination not in self._senders:
             return
         was_at_home = self._belonging.pop(destination, None) is not None
-        self.strangers.forget(destination)
+        self.strangers.remove(destination)
         if was_at_home:
             self._observers.on_temporary_removed(destination)
         if not destination.is_queue and was_at_home:

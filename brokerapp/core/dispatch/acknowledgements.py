@@ -120,7 +120,7 @@ class Acknowledgements:
         queues = self._queues
         away = [e for _, _, e in settled if (log := queues.get(e.log)) is not None and log.away]
         if away:
-            self._placement.abroad.settle(away, subscription.client)
+            self._placement.outbound_consumers.settle(away, subscription.client)
         known = set(map(id, away))
         return [each for each in settled if id(each[2]) not in known]
 
@@ -140,7 +140,7 @@ class Acknowledgements:
                 break
             self._give_back_credit(subscription, entries)
             if log.away:
-                self._placement.abroad.settle(entries, client)
+                self._placement.outbound_consumers.settle(entries, client)
             else:
                 self._dispatcher.on_acknowledged(log, entries, client, now_us)
                 self._commits.remove_settled(entries)
@@ -152,7 +152,7 @@ class Acknowledgements:
         """It holds these messages no longer."""
         count = len(entries)
         if subscription.abroad:
-            self._placement.abroad.give_credit(subscription, entries)
+            self._placement.outbound_consumers.give_credit(subscription, entries)
         subscription.credit += count
         subscription.acked += count
         if subscription.credit <= count:  # it had none
@@ -166,7 +166,7 @@ class Acknowledgements:
             if is_from_log(entries[0]):
                 log = self._queues.get(name)
                 if log is not None and log.away:
-                    self._placement.abroad.settled(name, entries, subscription.client)
+                    self._placement.outbound_consumers.on_settled(name, entries, subscription.client)
                 elif log is not None:  # else it was removed meanwhile, with all it held
                     self._dispatcher.on_acknowledged(log, entries, subscription.client, now_us)
                 continue
@@ -201,7 +201,7 @@ class Acknowledgements:
         entry = subscription.unacked.pop(key)
         subscription.credit += 1
         if subscription.abroad:
-            self._placement.abroad.give_credit(subscription, (entry,))
+            self._placement.outbound_consumers.give_credit(subscription, (entry,))
         self._dispatcher.resume(subscription)
         cause = f"rejected by {client.client_id} ({reason or 'NACK'})"
         if client.bridge:

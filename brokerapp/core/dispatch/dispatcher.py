@@ -136,7 +136,7 @@ class Dispatcher:
         if subscription.pending:
             self.waiting[subscription] = None
         if subscription.abroad:
-            self._placement.abroad.drain(subscription)
+            self._placement.outbound_consumers.drain(subscription)
         if subscription.browse is not None:
             subscription.browse.go_on()
 
@@ -223,14 +223,14 @@ class Dispatcher:
         if not subscription.client.is_internal:
             self.consumers.on_subscribed(str(topic), subscription.client.client_id)
         self._subscribers_of.clear()
-        self._placement.known.add_listener(topic)
+        self._placement.propagation.add_listener(topic)
 
     def unsubscribe(self, subscription: Subscription, topic: Destination) -> None:
         """It is one no longer."""
         self._topics[topic.kind].remove(topic.name, subscription)
         self.consumers.on_unsubscribed(str(topic), subscription.client.client_id)
         self._subscribers_of.clear()
-        self._placement.known.remove_listener(topic)
+        self._placement.propagation.remove_listener(topic)
         self.waiting.pop(subscription, None)
 
     def subscribers(self, topic: Destination) -> list[Subscription]:
@@ -247,14 +247,14 @@ class Dispatcher:
 
     def has_subscribers(self, topic: Destination) -> bool:
         """Whether somebody subscribes to this topic, or to one that matches the pattern."""
-        return bool(self._topics[topic.kind].find(topic.name) or self._placement.known.sessions_listening(topic))
+        return bool(self._topics[topic.kind].find(topic.name) or self._placement.propagation.sessions_listening(topic))
 
     def publish(self, message: Message, copy: RoutedCopy, sender: Client | None = None) -> None:
         """Give a message to the subscribers of its topic, but for those who do not want what their own client sends."""
         stats = self._counters.of(copy.destination)
         stats.arrived(BodySizes.of((message,)))
         self._counters.mark_changed(stats)
-        self._placement.known.publish_to_listeners(message, copy, bringer(message, sender))
+        self._placement.propagation.publish_to_listeners(message, copy, bringer(message, sender))
         self.publish_locally(message, copy, sender)
 
     def publish_locally(self, message: Message, copy: RoutedCopy, sender: Client | None) -> None:

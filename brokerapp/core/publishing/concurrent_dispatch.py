@@ -68,7 +68,7 @@ class ConcurrentDispatch:
         committer = self._commits
         if committer.given + len(messages) > MAX_COPIES:
             return NOTHING
-        if self._dispatcher.stopped or not self._placement.is_sure():
+        if self._dispatcher.stopped or not self._placement.can_dispatch():
             return NOTHING
         if 0 < first.expires <= first.born_us // 1000 or self._flow_control.is_full(group.names):
             return NOTHING

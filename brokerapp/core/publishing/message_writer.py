@@ -244,7 +244,7 @@ class MessageWriter:
                 entries = [LogEntry(name, *each, original, shown, deliveries) for each in facts]
             if log.away:
                 self._count(log, bodies)
-                deposits.note(log, count, numbers[-1], entries, before.get(name))
+                deposits.add(log, count, numbers[-1], entries, before.get(name))
                 continue
             self.count_arrivals(log, messages, bodies)
             if entries:

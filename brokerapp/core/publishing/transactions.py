@@ -144,4 +144,4 @@ class Transactions:
     def _hold_again(self, subscription: Subscription, entries: Mapping[str, LogEntry]) -> None:
         subscription.restore_unacked(entries)
         if subscription.abroad:
-            self._placement.abroad.take_credit(subscription, entries.values())
+            self._placement.outbound_consumers.take_credit(subscription, entries.values())

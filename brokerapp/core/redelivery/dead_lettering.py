@@ -149,7 +149,7 @@ class DeadLettering:
         log.counts.left((entry.message,))
         self._counters.mark_changed(log.counts)
         if log.away:
-            return lambda: self._placement.abroad.settled(log.name, [entry], None)
+            return lambda: self._placement.outbound_consumers.on_settled(log.name, [entry], None)
         log.settled([entry])
         return _nothing
 

@@ -104,10 +104,10 @@ class Consumers:
     def attach(self, subscription: Subscription, log: MessageLog) -> None:
         """Consume from this log, wherever it is at home; whoever comes from another node takes it to be here."""
         if log.away and not subscription.owner_session:
-            self._placement.abroad.attach(subscription, log)
+            self._placement.outbound_consumers.attach(subscription, log)
         else:
             self.attach_local(subscription, log)
-        self._placement.wanted.changed(log)
+        self._placement.selector_interest.on_consumers_changed(log)
 
     def attach_local(self, subscription: Subscription, log: MessageLog) -> None:
         """Consume from a log that is, or is about to be, at home here."""
@@ -142,7 +142,11 @@ class Consumers:
         """Let the store know what may be delivered of a log from now on."""
         if not log.away:
             mark = (
-                open_mark(log, self._placement.abroad.me, self._placement.inbound_consumers.holders(log.name))
+                open_mark(
+                    log,
+                    self._placement.outbound_consumers.session,
+                    self._placement.inbound_consumers.holding_sessions(log.name),
+                )
                 if log.consumers
                 else closing_mark(log)
             )
@@ -177,7 +181,7 @@ class Consumers:
             self._leave(subscription, log)
         subscription.logs.clear()
         if subscription.abroad:
-            self._placement.abroad.forget(subscription)
+            self._placement.outbound_consumers.forget(subscription)
 
     def detach(self, subscription: Subscription, log: MessageLog) -> None:
         """Consume from one of its logs no longer; what it holds of it goes back."""
@@ -186,19 +190,19 @@ class Consumers:
             del subscription.unacked[key]
         subscription.credit += len(held)
         if log.away:
-            self._placement.abroad.drop_consumer(subscription, log.name)
+            self._placement.outbound_consumers.drop_consumer(subscription, log.name)
         self.requeue(held.values())
         subscription.logs.remove(log)
         self._leave(subscription, log)
         if subscription.abroad:
-            self._placement.abroad.drain(subscription)
+            self._placement.outbound_consumers.drain(subscription)
 
     def _leave(self, subscription: Subscription, log: MessageLog) -> None:
         if log.away:
-            self._placement.abroad.part(subscription, log)
+            self._placement.outbound_consumers.detach(subscription, log)
         else:
             self.detach_all(subscription, log)
-        self._placement.wanted.changed(log)
+        self._placement.selector_interest.on_consumers_changed(log)
 
     def detach_all(self, subscription: Subscription, log: MessageLog, *, keeps_groups: bool = False) -> None:
         """Consume a log that is at home here no longer."""
@@ -219,7 +223,7 @@ class Consumers:
         for name, back in by_log.items():
             log = self._queues.get(name)
             if log is not None and log.away:
-                self._placement.abroad.give_back(name, back)
+                self._placement.outbound_consumers.requeue(name, back)
             elif log is not None:
                 self._take_back(log, back)
                 self._dispatcher.touch(log)

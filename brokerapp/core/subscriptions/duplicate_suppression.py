@@ -133,9 +133,9 @@ class DuplicateSuppression:
 
     def _tell(self, target: Destination, bid: BridgeBid, *, gone: bool = False) -> None:
         homes = self._placement
-        if homes.others:
+        if homes.other_sessions:
             row = (str(target), bid.key, None if gone else bid.told())
-            homes.known.ask(homes.others, PeerMessageType.BRIDGE_BIDS, (False, [row]), lambda _: None)
+            homes.propagation.request(homes.other_sessions, PeerMessageType.BRIDGE_BIDS, (False, [row]), lambda _: None)
 
     def send_all_bids(self, session: str) -> None:
         """Let a node know all of ours."""
@@ -144,7 +144,7 @@ class DuplicateSuppression:
             for target, known in self._here.items()
             for each in known.values()
         ]
-        self._placement.tell(session, PeerMessageType.BRIDGE_BIDS, 0, True, rows)
+        self._placement.send(session, PeerMessageType.BRIDGE_BIDS, 0, True, rows)
 
     def heard(self, session: str, id: int, anew: bool, rows: Iterable[Row]) -> None:
         """What consumers of bridges another node has; `anew`: those are all."""
@@ -161,7 +161,7 @@ class DuplicateSuppression:
             self._tidy(target, session)
         for target in changed:
             self._follow(target)
-        self._placement.tell(session, PeerMessageType.CONFIRMED, id, "")
+        self._placement.send(session, PeerMessageType.CONFIRMED, id, "")
 
     def forget(self, session: str) -> None:
         """A node is no member any more."""

@@ -109,7 +109,7 @@ class DurableSubscriptions:
             logger.warning("%s has no topics, as the API once let it be created: it is deleted", state.name)
         elif state.attributes["kind"] != DISCARDED:
             subscription = SubscriptionIdentity.from_attributes(state.attributes)
-            if subscription.durable or self._placement.others:
+            if subscription.durable or self._placement.other_sessions:
                 log = self._queues.restore(state, last)
                 durable = self._add(SubscriptionFeed(subscription, log.destination, self._may_read), log)
                 if state.attributes.get("prioritized") and not (log.rules.prioritized or log.away):
@@ -254,7 +254,7 @@ class DurableSubscriptions:
             is_its = named.client_id == client_id and named.name.startswith(BRIDGE_DURABLE_PREFIX)
             if is_its and named.name not in names and not durable.active:
                 logger.info("%s is not needed any more: it goes", named)
-                self._placement.dropping.drop(durable, lambda _in_use: None)
+                self._placement.subscription_removal.remove(durable, lambda _in_use: None)
 
     def _discard_log(self, durable: DurableSubscription) -> None:
         del self._by_key[durable.subscription.key], self._by_log[durable.log.name]
@@ -282,7 +282,7 @@ class DurableSubscriptions:
 
         def done() -> None:
             self._discarded.discard(log)
-            self._placement.known.announce_removed(log)
+            self._placement.propagation.announce_removed(log)
 
         self._discarded.add(log)
         self._commits.discard_log(log, done)

@@ -126,8 +126,10 @@ class Subscriptions:
             return
         if not client.member:  # it has those of many clients, each within what it may have at its own broker
             self._quotas.check_subscription(len(client.subscriptions) + 1, client.pattern_count + _patterns(targets))
-        if wanted and (ask := self._placement.contending.question_before_claim(wanted)) is not None:
-            self._placement.waits.wait(client, subscribe.receipt, ask, lambda: self.subscribe(client, subscribe))
+        if wanted and (ask := self._placement.subscription_takeover.question_before_claim(wanted)) is not None:
+            self._placement.pending_confirmations.wait(
+                client, subscribe.receipt, ask, lambda: self.subscribe(client, subscribe)
+            )
             return
         durable = self._durables.claim(wanted, retroactive) if wanted else None
         client.keys += 1
@@ -261,9 +263,9 @@ class Subscriptions:
             durable = self._durables.find(owner, unsubscribe.subscription_name)
             for topic in durable.subscription.topics:
                 self._authorizer.require_read(client, topic)
-            drop = partial(self._placement.dropping.drop, durable)
+            drop = partial(self._placement.subscription_removal.remove, durable)
             confirm = partial(self._replies.confirm, client, unsubscribe.receipt)
-            self._placement.waits.wait(client, unsubscribe.receipt, drop, confirm)
+            self._placement.pending_confirmations.wait(client, unsubscribe.receipt, drop, confirm)
             return
         self.end(client, _meant(client, unsubscribe))
         self._replies.confirm_after(client, unsubscribe.receipt)

@@ -149,7 +149,7 @@ class Command(BaseCommand):
                 if error is None:
                     break
                 expelled = await _unless(told, node.was_expelled())
-                pause = 0.0 if expelled is None else rejoining.pause(error, expelled.result(), time.monotonic() - began)
+                pause = 0.0 if expelled is None else rejoining.delay(error, expelled.result(), time.monotonic() - began)
                 await node.abandon()  # its tasks, too: a cancel that gets lost kept the process from ending
                 if pause is None:
                     raise error

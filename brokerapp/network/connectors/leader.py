@@ -12,13 +12,15 @@ import asyncio
 from brokerapp.network.connectors.connector_store import NetworkConnectorStore
 from brokerapp.network.connectors.connectors import ConnectorManager
 from brokerapp.nodes.links.members import NETWORK
-from brokerapp.nodes.ownership.coordinator import Homes
+from brokerapp.nodes.ownership.coordinator import OwnershipCoordinator
 
 
 class ConnectorLeader:
     """Of one node. `changing` is held by whoever changes the connectors."""
 
-    def __init__(self, ownership: Homes, connections: ConnectorManager, registry: NetworkConnectorStore) -> None:
+    def __init__(
+        self, ownership: OwnershipCoordinator, connections: ConnectorManager, registry: NetworkConnectorStore
+    ) -> None:
         self._ownership, self.connections, self._registry = ownership, connections, registry
         self.lock = asyncio.Lock()
         self._refresh_requested = asyncio.Event()
@@ -27,7 +29,7 @@ class ConnectorLeader:
     @property
     def is_here(self) -> bool:
         """Whether it is the turn of this node."""
-        return not self._has_left and self._ownership.members.keeper(NETWORK) == self._ownership.me
+        return not self._has_left and self._ownership.members.leader_of(NETWORK) == self._ownership.session
 
     def look(self) -> None:
         """The members, or the connectors in the store, are said to be others."""

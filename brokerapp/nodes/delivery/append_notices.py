@@ -32,8 +32,8 @@ class AppendNotice:
     """What a home is to be told of one log."""
 
     count: int
-    upto: int
-    runs: list[tuple[Sequence[LogEntry], int | None]] | None = field(
+    last_seq: int
+    batches: list[tuple[Sequence[LogEntry], int | None]] | None = field(
         default_factory=list
     )  #: None: some are not at hand
 
@@ -55,40 +55,40 @@ class AppendNotices:
 
     def on_wish(self, session: str, log: str, wanted: bool) -> None:
         """The home of a log wants to be told the messages, or only how many came."""
-        if wanted and self._ownership.home(log) == session:
+        if wanted and self._ownership.owner_of(log) == session:
             self._wanted_logs.add(log)
         else:
             self._wanted_logs.discard(log)
 
-    def note(self, log: MessageLog, count: int, upto: int, entries: Sequence[LogEntry], before: int | None) -> None:
+    def add(self, log: MessageLog, count: int, upto: int, entries: Sequence[LogEntry], before: int | None) -> None:
         """So many messages of ours are stored, one after the other, up to this number; `before` stood last then.
 
         The home is told soon; where that is to be this node, it reads them when it takes the log.
         """
-        if self._ownership.is_here(log.name):
+        if self._ownership.is_local(log.name):
             return
         note = self._notices.get(log.name)
         if note is None:
             note = self._notices[log.name] = AppendNotice(0, upto)
-        note.count, note.upto = note.count + count, upto
+        note.count, note.last_seq = note.count + count, upto
         if not entries:
-            note.runs = None
-        elif note.runs is not None:
-            note.runs.append((entries, before))
+            note.batches = None
+        elif note.batches is not None:
+            note.batches.append((entries, before))
 
-    def tell(self) -> None:
+    def send(self) -> None:
         """Tell homes what was stored; one that does not hear us reads it when it does."""
         notes, self._notices = self._notices, {}
         for log, note in notes.items():
-            home, runs, forgotten = self._ownership.home(log), None, None
+            home, runs, forgotten = self._ownership.owner_of(log), None, None
             if not self._ownership.is_linked(home):
                 continue
-            if note.runs is not None and self._ownership.waiting(home) <= MAX_UNSENT:
-                runs: list[AppendedBatch] | None = [pack_batch(entries, before) for entries, before in note.runs]
-                if self._ownership.abroad.has_consumers(log):
-                    self._cache_batches(log, note.runs)
+            if note.batches is not None and self._ownership.unsent_bytes(home) <= MAX_UNSENT:
+                runs: list[AppendedBatch] | None = [pack_batch(entries, before) for entries, before in note.batches]
+                if self._ownership.outbound_consumers.has_consumers(log):
+                    self._cache_batches(log, note.batches)
                     forgotten = self._evicted_up_to
-            self._ownership.tell(home, PeerMessageType.APPENDED, log, note.count, note.upto, runs, forgotten)
+            self._ownership.send(home, PeerMessageType.APPENDED, log, note.count, note.last_seq, runs, forgotten)
 
     # -- what is kept
 
@@ -101,18 +101,18 @@ class AppendNotices:
             self._cached_bytes -= oldest.size + ENTRY_BYTES
             self._evicted_up_to = max(self._evicted_up_to, number)
 
-    def take(self, log: str, number: int) -> LogEntry | None:
+    def take_cached(self, log: str, number: int) -> LogEntry | None:
         """What was kept under this number, once; None if nothing is."""
         found = self._cache.pop((log, number), None)
         if found is not None:
             self._cached_bytes -= found.size + ENTRY_BYTES
         return found
 
-    def lost(self, log: str) -> None:
+    def on_log_removed(self, log: str) -> None:
         """The log is no more; what was kept of it goes when it is the oldest."""
         self._wanted_logs.discard(log)
 
-    def moved(self) -> None:
+    def on_members_changed(self) -> None:
         """The members are others: homes that want messages say so again."""
         self._wanted_logs.clear()
         self._evicted_up_to = max([self._evicted_up_to, *(number for _, number in self._cache)])

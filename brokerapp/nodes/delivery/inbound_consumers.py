@@ -42,7 +42,7 @@ class InboundSink:
     def deliver(self, subscription: Subscription, entries: Sequence[LogEntry], _ack_ids: Sequence[str]) -> None:
         """Messages of one log."""
         subscription.unacked.clear()
-        self._consumers.given(self._session, self._key, entries)
+        self._consumers.send_entries(self._session, self._key, entries)
 
     def flush(self) -> None:
         """Links do so by themselves."""
@@ -80,21 +80,21 @@ class InboundConsumers:
         """How many there are."""
         return len(self._subscriptions)
 
-    def consume(self, session: str, id: int, key: int, name: str, facts: dict[str, Any]) -> None:
+    def on_attach(self, session: str, id: int, key: int, name: str, facts: dict[str, Any]) -> None:
         """A consumer of another node begins to consume a log, or goes on here."""
         log = self._broker.queues.get(name)
-        if not self._ownership.is_here(name):  # said by who does not know yet: it says so again, elsewhere
-            self._ownership.tell(session, PeerMessageType.CONFIRMED, id, "")
+        if not self._ownership.is_local(name):  # said by who does not know yet: it says so again, elsewhere
+            self._ownership.send(session, PeerMessageType.CONFIRMED, id, "")
             return
         if log is None:
-            self._ownership.tell(session, PeerMessageType.CONFIRMED, id, f"there is no {name}")
+            self._ownership.send(session, PeerMessageType.CONFIRMED, id, f"there is no {name}")
             return
         durable, guest = self._broker.durables.known(name), self._subscriptions.get((session, key))
         if durable is not None and not durable.subscription.shared:
-            contending = self._ownership.contending
-            if rivals := contending.rivals(log, guest, session):
+            contending = self._ownership.subscription_takeover
+            if rivals := contending.other_consumers(log, guest, session):
                 refusal = f"the {durable.subscription} has a consumer already"
-                again = partial(self.consume, session, id, key, name, facts)
+                again = partial(self.on_attach, session, id, key, name, facts)
                 contending.attach_or_refuse((session, key, name), id, rivals, refusal, again)
                 return
         if guest is None:
@@ -111,7 +111,7 @@ class InboundConsumers:
         """It is served; `waits`: when all nodes know for whom that is kept from now on."""
 
         def say(*_: Any) -> None:
-            self._ownership.tell(session, PeerMessageType.CONFIRMED, id, "")
+            self._ownership.send(session, PeerMessageType.CONFIRMED, id, "")
 
         if waits:
             self._broker.commits.submit(PendingWrite(callback=say))
@@ -137,10 +137,10 @@ class InboundConsumers:
         guest.credit, guest.started, guest.owner_session = facts["credit"], True, session
         return guest
 
-    def remove(self, session: str, key: int, name: str) -> None:
+    def on_detach(self, session: str, key: int, name: str) -> None:
         """A consumer of another node consumes a log no longer."""
         guest, log = self._subscriptions.get((session, key)), self._broker.queues.get(name)
-        self._ownership.contending.on_detached((session, key, name))
+        self._ownership.subscription_takeover.on_detached((session, key, name))
         left = self._disconnected.get(session, {}).get(name, {})
         for former in left:
             if former.key == str(key):
@@ -161,9 +161,9 @@ class InboundConsumers:
         if durable is not None and not durable.log.away:
             self._broker.durables.parted(durable)
 
-    def behind(self, log: str) -> list[str]:
+    def sessions_maybe_consuming(self, log: str) -> list[str]:
         """The members behind lost links where somebody may consume a log."""
-        gone = self._ownership.known.is_gone
+        gone = self._ownership.propagation.is_lost
         return [
             session
             for session, logs in self._disconnected.items()
@@ -172,9 +172,9 @@ class InboundConsumers:
 
     def maybe_consumed(self, log: str) -> bool:
         """Whether somebody may consume a log behind a lost link."""
-        return bool(self.behind(log))
+        return bool(self.sessions_maybe_consuming(log))
 
-    def credit(self, session: str, key: int, count: int) -> None:
+    def on_credit(self, session: str, key: int, count: int) -> None:
         """It may be given so many messages more."""
         guest = self._subscriptions.get((session, key))
         if guest is not None:
@@ -183,7 +183,7 @@ class InboundConsumers:
 
     # -- what they hold
 
-    def holds(self, guest: Subscription, log: str) -> bool:
+    def has_unacked(self, guest: Subscription, log: str) -> bool:
         """Whether one of them holds messages of a log."""
         return any(each is guest for each, _ in self.unacked_of(log))
 
@@ -194,33 +194,33 @@ class InboundConsumers:
                 if (guest := self._subscriptions.get((session, key))) is not None:
                     yield guest, entry
 
-    def holders(self, log: str) -> list[str]:
+    def holding_sessions(self, log: str) -> list[str]:
         """The nodes whose clients hold some of a log."""
         return [session for session, logs in self._unacked.items() if logs.get(log)]
 
-    def given(self, session: str, key: int, entries: Sequence[LogEntry]) -> None:
+    def send_entries(self, session: str, key: int, entries: Sequence[LogEntry]) -> None:
         """A guest is given these."""
         log = entries[0].log
         self._unacked.setdefault(session, {}).setdefault(log, {}).update((each.seq, (key, each)) for each in entries)
-        forgotten = self._ownership.remote_appends.forgotten(session)
+        forgotten = self._ownership.remote_appends.evicted_up_to(session)
         for start in range(0, len(entries), ENTRIES_AT_ONCE):
             packed = pack_for_session(session, entries[start : start + ENTRIES_AT_ONCE], forgotten)
-            self._ownership.tell(session, PeerMessageType.DELIVER, key, log, packed)
+            self._ownership.send(session, PeerMessageType.DELIVER, key, log, packed)
         for each in entries:
             each.cached_at = ""
 
-    def sent_out(self, log: str) -> Iterator[LogEntry]:
+    def unacked_entries(self, log: str) -> Iterator[LogEntry]:
         """What was sent to guests of all nodes and is not settled."""
         for logs in self._unacked.values():
             yield from (entry for _, entry in logs.get(log, {}).values())
 
-    def held(self, log: str) -> set[int]:
+    def unacked_seqs(self, log: str) -> set[int]:
         """The numbers of what guests of all nodes hold of a log."""
         return {number for logs in self._unacked.values() for number in logs.get(log, ())}
 
-    def hold(self, session: str, key: int, log: str, packed: Iterable[Any]) -> None:
+    def on_unacked(self, session: str, key: int, log: str, packed: Iterable[Any]) -> None:
         """A node holds these: it says so to a home that does not know."""
-        if not self._ownership.is_here(log):
+        if not self._ownership.is_local(log):
             return
         known = self._unacked.setdefault(session, {}).setdefault(log, {})
         former = self._unconfirmed.get(session, {}).get(log, set())
@@ -236,13 +236,13 @@ class InboundConsumers:
         known = self._unacked.get(session, {}).get(log, {})
         return [found[1] for number in numbers if (found := known.pop(number, None)) is not None]
 
-    def settled(self, session: str, name: str, consumer: Sequence[str] | None, numbers: Iterable[int]) -> None:
+    def on_settled(self, session: str, name: str, consumer: Sequence[str] | None, numbers: Iterable[int]) -> None:
         """The store has removed these: a consumer there acknowledged them, or, without one, could not use them."""
         entries, log = self._take_unacked(session, name, numbers), self._local_log(name)
         if entries and log is not None:
-            self.removed(log, entries, ConsumerIdentity(*consumer) if consumer is not None else None)
+            self.remove_settled(log, entries, ConsumerIdentity(*consumer) if consumer is not None else None)
 
-    def removed(self, log: MessageLog, entries: Sequence[LogEntry], consumer: ConsumerIdentity | None) -> None:
+    def remove_settled(self, log: MessageLog, entries: Sequence[LogEntry], consumer: ConsumerIdentity | None) -> None:
         """The same of a log that is at home here. It was counted where its consumer is."""
         if consumer is not None:
             self._broker.dispatcher.on_remote_acknowledged(log, list(entries), consumer, time.time_ns() // 1000)
@@ -250,13 +250,13 @@ class InboundConsumers:
             log.settled(entries)
             self._broker.counters.mark_changed(log.counts)
 
-    def returned(self, session: str, name: str, numbers: Iterable[int], *, seen: bool) -> None:
+    def on_requeued(self, session: str, name: str, numbers: Iterable[int], *, seen: bool) -> None:
         """These come back; without being `seen` they are as if nobody had had them."""
         entries = self._take_unacked(session, name, numbers)
         if entries and self._local_log(name) is not None:
             self._requeue(entries, "consumer gone", seen=seen)
         elif seen:
-            self._ownership.coming.came_back(name, entries)
+            self._ownership.handoff_in.on_requeued(name, entries)
 
     def _requeue(self, entries: Sequence[LogEntry], cause: str, *, seen: bool) -> None:
         now_us = time.time_ns() // 1000
@@ -274,7 +274,7 @@ class InboundConsumers:
 
     # -- nodes come and go
 
-    def unlinked(self, session: str) -> None:
+    def on_link_down(self, session: str) -> None:
         """A node cannot be told anything: its consumers are given nothing, what they hold they hold."""
         for key in [key for key in self._subscriptions if key[0] == session]:
             guest = self._subscriptions.pop(key)
@@ -286,7 +286,7 @@ class InboundConsumers:
         held = self._unacked.get(session, {})
         self._unconfirmed[session] = {log: set(entries) for log, entries in held.items()}
 
-    def reached(self, session: str) -> None:
+    def on_epoch_done(self, session: str) -> None:
         """A node has said all that it holds: of what it held before, the rest is looked up and comes back."""
         for log, numbers in self._unconfirmed.pop(session, {}).items():
             self._requeue_if_stored(log, self._take_unacked(session, log, numbers), "its link was lost")
@@ -304,7 +304,7 @@ class InboundConsumers:
         """An exclusive queue, and groups, are again those of who goes on, or go to others."""
         if _exclusive_consumer_lost(session) in log.stopped:
             log.stopped.discard(_exclusive_consumer_lost(session))
-            log.consumers.sort(key=lambda each: not self.holds(each, log.name))
+            log.consumers.sort(key=lambda each: not self.has_unacked(each, log.name))
         for guest in former if log.groups is not None else ():
             successor = self._subscriptions.get((session, int(guest.key)))
             if successor in log.consumers:
@@ -313,9 +313,9 @@ class InboundConsumers:
                 log.groups.leave(guest)
         self._broker.dispatcher.touch(log)
 
-    def gone(self, session: str) -> None:
+    def on_member_removed(self, session: str) -> None:
         """A node is no member any more: what it held comes back."""
-        self.unlinked(session)
+        self.on_link_down(session)
         self._unconfirmed.pop(session, None)
         for log, entries in self._unacked.pop(session, {}).items():
             self._requeue_if_stored(log, [entry for _, entry in entries.values()], "its consumer's node is gone")
@@ -325,10 +325,10 @@ class InboundConsumers:
         """What is still there of what a lost node held comes back, flagged."""
         log = self._local_log(name)
         if log is None:
-            self._ownership.coming.came_back(name, entries)
+            self._ownership.handoff_in.on_requeued(name, entries)
         if log is None or not entries:
             return
-        self._ownership.depth_recount.note(log)
+        self._ownership.depth_recount.mark_stale(log)
         tenure, numbers = log.handoff_count, [entry.seq for entry in entries]
         reason = f"{CHECKING_STORE} {next(self._store_checks)}"
         log.stopped.add(reason)  # what came later waits for what comes back
@@ -345,7 +345,7 @@ class InboundConsumers:
 
         self._broker.commits.read_with(lambda store: store.entries.existing_seqs(name, numbers), found)
 
-    def forget(self, log: MessageLog) -> None:
+    def release_log(self, log: MessageLog) -> None:
         """A log is at home elsewhere from now on, where the nodes say again who consumes it."""
         for (session, key), guest in list(self._subscriptions.items()):
             if log in guest.logs:

@@ -35,7 +35,7 @@ class OutboundAccount:
 
     #: Who does, and whether a home may be told: not before the store has the log.
     consumers: dict[Subscription, bool] = field(default_factory=dict)
-    held: dict[int, tuple[Subscription, LogEntry]] = field(default_factory=dict)
+    unacked: dict[int, tuple[Subscription, LogEntry]] = field(default_factory=dict)
     credited_seqs: set[int] = field(
         default_factory=set
     )  #: of what is held, acknowledged, so that more may be given for it
@@ -43,14 +43,14 @@ class OutboundAccount:
     def release(self, number: int) -> bool:
         """It is held no longer; whether it was."""
         self.credited_seqs.discard(number)
-        return self.held.pop(number, None) is not None
+        return self.unacked.pop(number, None) is not None
 
 
 class OutboundConsumers:
     """Keeps our clients' consumers of logs owned elsewhere, and what they have unacknowledged."""
 
     def __init__(self, broker: LocalBroker, ownership: NodeOwnership) -> None:
-        self._broker, self._ownership, self.me = broker, ownership, ownership.me
+        self._broker, self._ownership, self.session = broker, ownership, ownership.session
         self._numbers = itertools.count(1)
         self._keys: dict[Subscription, int] = {}
         self._by_key: dict[int, Subscription] = {}
@@ -93,20 +93,20 @@ class OutboundConsumers:
 
     def _send_attach(self, subscription: Subscription, log: MessageLog) -> None:
         """Tell the home, if there is one that hears us: else it is told when it does."""
-        home = self._ownership.home(log.name)
-        if home != self._ownership.me and self._ownership.is_linked(home):
+        home = self._ownership.owner_of(log.name)
+        if home != self._ownership.session and self._ownership.is_linked(home):
             facts = (self._keys[subscription], log.name, self._attach_arguments(subscription, home))
             then = partial(self._on_attach_confirmed, subscription, self._ownership.members.epoch, home)
-            self._ownership.known.ask([home], PeerMessageType.ATTACH, facts, then)
+            self._ownership.propagation.request([home], PeerMessageType.ATTACH, facts, then)
 
     def _attach_arguments(self, subscription: Subscription, home: str) -> dict[str, Any]:
         """What a home needs to know of a consumer."""
         selector, client = subscription.selector, subscription.client
-        accounts = [account for name, account in self._accounts.items() if self._ownership.home(name) == home]
+        accounts = [account for name, account in self._accounts.items() if self._ownership.owner_of(name) == home]
         held = sum(
             holder is subscription and number not in account.credited_seqs
             for account in accounts
-            for number, (holder, _) in account.held.items()
+            for number, (holder, _) in account.unacked.items()
         )
         crossing, claim = isinstance(selector, BridgeEligibility), subscription.claim
         return {
@@ -118,7 +118,7 @@ class OutboundConsumers:
             "claim": (claim.groups, claim.leads_to) if claim is not None else None,
         }  # fmt: skip
 
-    def part(self, subscription: Subscription, log: MessageLog) -> None:
+    def detach(self, subscription: Subscription, log: MessageLog) -> None:
         """It consumes that log no longer; what it held was given back before."""
         account = self._accounts[log.name]
         account.consumers.pop(subscription, None)
@@ -136,10 +136,10 @@ class OutboundConsumers:
     def drop_consumer(self, subscription: Subscription, log: str) -> None:
         """It consumes that log no longer, but others: as many as it holds of it it may be given of those."""
         account = self._accounts[log]
-        held = [entry for holder, entry in account.held.values() if holder is subscription]
+        held = [entry for holder, entry in account.unacked.values() if holder is subscription]
         self.give_credit(subscription, [each for each in held if each.seq not in account.credited_seqs])
 
-    def consumers(self, log: MessageLog) -> Iterable[Subscription]:
+    def known_consumers(self, log: MessageLog) -> Iterable[Subscription]:
         """Those of a log that are known here: all of one that is at home here, of others our own clients'."""
         if not log.away:
             return log.consumers
@@ -160,7 +160,7 @@ class OutboundConsumers:
         if key is not None:
             del self._by_key[key]
 
-    def lost(self, log: str) -> None:
+    def on_log_removed(self, log: str) -> None:
         """The log is no more, with all it held."""
         for subscription in self._accounts[log].consumers if log in self._accounts else ():
             self.drop_consumer(subscription, log)
@@ -174,16 +174,16 @@ class OutboundConsumers:
 
     # -- what comes
 
-    def given(self, session: str, key: int, name: str, entries: Sequence[LogEntry]) -> None:
+    def on_delivery(self, session: str, key: int, name: str, entries: Sequence[LogEntry]) -> None:
         """The home gives us these, see remote_deliveries.py."""
-        if self._ownership.home(name) != session:
+        if self._ownership.owner_of(name) != session:
             return  # it is the home no longer: the new one knows only what we have told it
         subscription = self._by_key.get(key)
         account = self._accounts[name]
         if subscription is None or subscription not in account.consumers:
-            self._ownership.tell(session, PeerMessageType.RETURNED, name, [each.seq for each in entries], False)
+            self._ownership.send(session, PeerMessageType.REQUEUED, name, [each.seq for each in entries], False)
             return
-        account.held.update((each.seq, (subscription, each)) for each in entries)
+        account.unacked.update((each.seq, (subscription, each)) for each in entries)
         if damaged := [each for each in entries if each.message.is_damaged]:  # as this node read them back itself
             entries = [each for each in entries if not each.message.is_damaged]
             self._dead_letter_damaged(subscription, name, damaged)
@@ -200,7 +200,7 @@ class OutboundConsumers:
         """Have what owners sent for a consumer delivered in the next round, as far as it can be."""
         if self._undelivered.get(subscription):
             self._due[subscription] = None
-            self._ownership.pump()
+            self._ownership.request_dispatch()
 
     def deliver_due(self) -> None:
         """Deliver what owners sent to consumers here.
@@ -257,22 +257,22 @@ class OutboundConsumers:
     def _change_credit(self, subscription: Subscription, entries: Iterable[LogEntry], sign: int) -> None:
         counts: dict[str, int] = defaultdict(int)
         for entry in entries:
-            if (account := self._accounts.get(entry.log)) is not None and entry.seq in account.held:
+            if (account := self._accounts.get(entry.log)) is not None and entry.seq in account.unacked:
                 (account.credited_seqs.add if sign > 0 else account.credited_seqs.discard)(entry.seq)
-                counts[self._ownership.home(entry.log)] += sign
+                counts[self._ownership.owner_of(entry.log)] += sign
         for home, count in counts.items():
-            self._ownership.tell(home, PeerMessageType.CREDIT, self._keys.get(subscription, 0), count)
+            self._ownership.send(home, PeerMessageType.CREDIT, self._keys.get(subscription, 0), count)
 
     def settle(self, entries: Sequence[LogEntry], client: Client) -> None:
         """They are acknowledged: the store removes them, then their homes know."""
 
         def done(*_: Any) -> None:
             for name, some in _by_log(entries).items():
-                self.settled(name, some, client)
+                self.on_settled(name, some, client)
 
         self._broker.commits.submit(PendingWrite(settles=[each for each in entries if each.seq], callback=done))
 
-    def settled(self, name: str, entries: Sequence[LogEntry], client: Client | None) -> None:
+    def on_settled(self, name: str, entries: Sequence[LogEntry], client: Client | None) -> None:
         """The store has removed them, as this client acknowledged them; None: they went otherwise, and were counted."""
         account = self._accounts[name]
         for entry in entries:
@@ -284,12 +284,12 @@ class OutboundConsumers:
         if consumer is not None:
             self._broker.dispatcher.count_acked(log, entries)
         if not log.away:  # it came home meanwhile
-            self._ownership.inbound_consumers.removed(log, entries, consumer)
+            self._ownership.inbound_consumers.remove_settled(log, entries, consumer)
             return
         numbers = [each.seq for each in entries]
         self._ownership.send_to_owner(name, PeerMessageType.SETTLED, name, consumer, numbers)
 
-    def give_back(self, name: str, entries: Sequence[LogEntry]) -> None:
+    def requeue(self, name: str, entries: Sequence[LogEntry]) -> None:
         """Their consumer is gone: they return to their place, flagged."""
         self._requeue(name, entries, seen=True)
 
@@ -299,18 +299,18 @@ class OutboundConsumers:
         if seen:
             self._record_redelivery(name, back)
         if back:
-            self._ownership.send_to_owner(name, PeerMessageType.RETURNED, name, [each.seq for each in back], seen)
+            self._ownership.send_to_owner(name, PeerMessageType.REQUEUED, name, [each.seq for each in back], seen)
 
     def _record_redelivery(self, name: str, entries: Iterable[LogEntry]) -> None:
         """The home, or the one to come, flags these, also when it does not hear what became of them."""
         for entry in entries:
             self._broker.commits.record_redelivery(entry, entry.deliveries + 1)
-        if self._ownership.home(name) == self.me:
-            self._ownership.coming.came_back(name, entries)
+        if self._ownership.owner_of(name) == self.session:
+            self._ownership.handoff_in.on_requeued(name, entries)
 
     # -- homes change
 
-    def say_all(self, log: MessageLog) -> None:
+    def announce_all(self, log: MessageLog) -> None:
         """A new home, or one that hears us again, must know who consumes a log from here, and what is held."""
         account = self._accounts.get(log.name)
         if account is None:
@@ -319,12 +319,12 @@ class OutboundConsumers:
             if may_be_told:
                 self._send_attach(subscription, log)
         by_key: dict[int, list[LogEntry]] = defaultdict(list)
-        for subscription, entry in account.held.values():
+        for subscription, entry in account.unacked.values():
             by_key[self._keys.get(subscription, 0)].append(entry)
         for key, entries in by_key.items():
             for start in range(0, len(entries), ENTRIES_AT_ONCE):
                 packed = pack(entries[start : start + ENTRIES_AT_ONCE])
-                self._ownership.send_to_owner(log.name, PeerMessageType.HELD, key, log.name, packed)
+                self._ownership.send_to_owner(log.name, PeerMessageType.UNACKED, key, log.name, packed)
 
     def on_handed_off(self, log: MessageLog) -> None:
         """A log leaves for another home: its consumers among our clients stay what they are, with what they hold."""
@@ -352,7 +352,7 @@ class OutboundConsumers:
         account: OutboundAccount, log: MessageLog, subscription: Subscription, entries: Iterable[LogEntry]
     ) -> set[int]:
         found = {each.seq: (subscription, each) for each in entries if each.log == log.name and each.seq}
-        account.held.update(found)
+        account.unacked.update(found)
         return set(found)
 
     def on_taken_over(self, log: MessageLog) -> OutboundAccount:

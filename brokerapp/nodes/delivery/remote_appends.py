@@ -26,7 +26,7 @@ class RemoteAppends:
         self._broker = broker
         self._evicted_up_to: dict[str, int] = {}  # session -> the highest number that it kept and forgot
 
-    def forgotten(self, session: str) -> int:
+    def evicted_up_to(self, session: str) -> int:
         """Up to which number a node has forgotten what it kept: that is given to it whole."""
         return self._evicted_up_to.get(session, 0)
 
@@ -34,7 +34,7 @@ class RemoteAppends:
         """It is no member any more."""
         self._evicted_up_to.pop(session, None)
 
-    def heard(
+    def on_appended(
         self, session: str, name: str, count: int, upto: int, runs: list | None, forgotten: int | None
     ) -> None:  # fmt: skip
         """Another node stored messages in a log, and counted them: see Word.ARRIVED."""
@@ -44,7 +44,7 @@ class RemoteAppends:
         if log is not None:
             self._append(log, count, upto, runs, session if forgotten is not None else "")
             if log.follows != (runs is not None) and not log.away:
-                self._broker.placement.tell(session, PeerMessageType.WANT_ENTRIES, name, log.follows)
+                self._broker.placement.send(session, PeerMessageType.WANT_ENTRIES, name, log.follows)
         elif destination.kind is DestinationKind.SUBSCRIPTION or destination.is_temporary:
             self._check_store(destination, count)  # read back
         else:  # it was deleted as this came: it is there again
@@ -56,7 +56,7 @@ class RemoteAppends:
             self._note_appended(log, count, upto)
             return
         for told in map(AppendedBatch._make, runs):
-            log.append_remote(unpack_batch(log.name, told, kept_at), told.before)
+            log.append_remote(unpack_batch(log.name, told, kept_at), told.previous_seq)
         self._mark_changed(log)
 
     def _note_appended(self, log: MessageLog, count: int, upto: int = UNKNOWN_SEQ) -> None:

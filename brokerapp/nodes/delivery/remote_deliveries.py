@@ -43,9 +43,9 @@ class RemoteDeliveries:
             str, deque[RemoteDelivery]
         ] = {}  # session of the home -> what waits for the store, or behind that
 
-    def given(self, session: str, key: int, name: str, packed: list[Any]) -> None:
+    def on_delivery(self, session: str, key: int, name: str, packed: list[Any]) -> None:
         """A home gives us these."""
-        take = self._ownership.append_notices.take
+        take = self._ownership.append_notices.take_cached
         entries = [(take(name, each) or each) if isinstance(each, int) else unpack_entry(name, each) for each in packed]
         gift, late = RemoteDelivery(key, name, entries), self._pending.get(session)
         if late is not None:
@@ -54,7 +54,7 @@ class RemoteDeliveries:
             self._pending[session] = deque((gift,))
             self._read_missing(session)
         else:
-            self._ownership.abroad.given(session, key, name, entries)
+            self._ownership.outbound_consumers.on_delivery(session, key, name, entries)
 
     def _read_missing(self, session: str) -> None:
         """Read what is missing of the next gift, and of those behind it of the same log."""
@@ -76,8 +76,8 @@ class RemoteDeliveries:
         """These were missing. What the store has no more is held by nobody: others may be given in its place."""
         gift.entries = [found.get(each, each) if isinstance(each, int) else each for each in gift.entries]
         if gone := _missing(gift):
-            self._ownership.tell(session, PeerMessageType.SETTLED, gift.log, None, gone)
-            self._ownership.tell(session, PeerMessageType.CREDIT, gift.key, len(gone))
+            self._ownership.send(session, PeerMessageType.SETTLED, gift.log, None, gone)
+            self._ownership.send(session, PeerMessageType.CREDIT, gift.key, len(gone))
             gift.entries = [each for each in gift.entries if isinstance(each, LogEntry)]
 
     def _deliver_complete(self, session: str, waiting: deque[RemoteDelivery]) -> None:
@@ -85,24 +85,24 @@ class RemoteDeliveries:
         while waiting and not _missing(waiting[0]):
             gift = waiting.popleft()
             if gift.entries:
-                self._ownership.abroad.given(session, gift.key, gift.log, gift.entries)
+                self._ownership.outbound_consumers.on_delivery(session, gift.key, gift.log, gift.entries)
         if waiting:
             self._read_missing(session)
         else:
             del self._pending[session]
-        self._ownership.pump()
+        self._ownership.request_dispatch()
 
-    def moved(self) -> None:
+    def on_members_changed(self) -> None:
         """The members are others: what a node gave whose log is at home elsewhere now, the new home gives."""
         for session, waiting in list(self._pending.items()):
-            kept = deque(each for each in waiting if self._ownership.home(each.log) == session)
+            kept = deque(each for each in waiting if self._ownership.owner_of(each.log) == session)
             self._pending[session] = kept
             if kept:
                 self._read_missing(session)
             else:
                 del self._pending[session]
 
-    def unlinked(self, session: str) -> None:
+    def on_link_down(self, session: str) -> None:
         """A node hears us no longer: what it gave and nobody has, it finds again by itself."""
         self._pending.pop(session, None)
 

@@ -34,7 +34,7 @@ class RetainedSyncSession:
     number: int = -1
     rows: list[Any] = field(default_factory=list)
 
-    def page(self, number: int) -> list[Any]:
+    def page_at(self, number: int) -> list[Any]:
         """The next page, or the last one again, as its link was lost; one without rows comes after all."""
         if number > self.number:
             self.number, self.rows = number, next(self.pages, [])
@@ -52,9 +52,9 @@ class RetainedSync:
 
     # -- learning
 
-    async def learn(self) -> None:
+    async def fetch(self) -> None:
         """Ask the other nodes, one after the other, until one has told all; who joins itself, or goes, has not."""
-        for session in list(self._ownership.others):
+        for session in list(self._ownership.other_sessions):
             if await self._learn_from(session):
                 return
 
@@ -67,10 +67,10 @@ class RetainedSync:
 
     async def _request_page(self, session: str, number: int) -> list[Any] | None:
         """One page, of which nothing is left to learn; None: it is not told."""
-        if session not in self._ownership.others:
+        if session not in self._ownership.other_sessions:
             return None
         self._received, answered = None, asyncio.get_running_loop().create_future()
-        self._ownership.known.ask(
+        self._ownership.propagation.request(
             [session],
             PeerMessageType.GET_RETAINED,
             (number,),
@@ -79,7 +79,7 @@ class RetainedSync:
         await answered
         return self._received
 
-    def heard(self, _session: str, rows: list[Any]) -> None:
+    def on_page(self, _session: str, rows: list[Any]) -> None:
         """Another node tells of some of it."""
         self._received = rows
         for topic, some in groupby(rows, key=itemgetter(0)):
@@ -90,16 +90,16 @@ class RetainedSync:
 
     # -- telling
 
-    def wanted(self, session: str, id: int, number: int) -> None:
+    def on_page_requested(self, session: str, id: int, number: int) -> None:
         """A node that joins asks for a page. One that joins itself tells nothing."""
         if not number and not self._ownership.is_joining:
             self._sessions[session] = RetainedSyncSession(_pages(self._broker.retained.all(), clock.now_ms()))
         telling = self._sessions.get(session)
         if telling is not None:
-            self._ownership.tell(session, PeerMessageType.RETAINED, telling.page(number))
+            self._ownership.send(session, PeerMessageType.RETAINED, telling.page_at(number))
             if not telling.rows:
                 del self._sessions[session]
-        self._ownership.tell(session, PeerMessageType.CONFIRMED, id, "")
+        self._ownership.send(session, PeerMessageType.CONFIRMED, id, "")
 
     def forget(self, session: str) -> None:
         """It is no member any more."""

@@ -32,30 +32,34 @@ class SelectorInterest:
         self._announced: dict[str, frozenset[str | None]] = {}  # what others know of our own consumers, by queue
         self._remote: dict[str, dict[str, set[Selector | None]]] = defaultdict(dict)  # by queue, then session
 
-    def conditions(self, log: MessageLog) -> set[Selector | None]:
+    def selectors_of(self, log: MessageLog) -> set[Selector | None]:
         """The selectors of all its consumers, wherever they are; None: one takes everything."""
-        found = {each.condition for each in self._ownership.abroad.consumers(log)}
+        found = {each.condition for each in self._ownership.outbound_consumers.known_consumers(log)}
         return found.union(*self._remote[log.name].values()) if log.name in self._remote else found
 
-    def changed(self, log: MessageLog) -> None:
+    def on_consumers_changed(self, log: MessageLog) -> None:
         """Consumers of ours came or went: others are told, if that is new to them."""
-        if self._ownership.others and (row := self._unannounced(log)) is not None:
-            self._ownership.known.ask(self._ownership.others, PeerMessageType.WANTED, (False, [row]), lambda _: None)
+        if self._ownership.other_sessions and (row := self._unannounced(log)) is not None:
+            self._ownership.propagation.request(
+                self._ownership.other_sessions, PeerMessageType.SELECTORS, (False, [row]), lambda _: None
+            )
 
-    def redefined(self) -> None:
+    def on_definitions_changed(self) -> None:
         """Other topics are selectorAware now."""
-        if not self._ownership.others:
+        if not self._ownership.other_sessions:
             return
         rows = [row for log in self._broker.queues if (row := self._unannounced(log)) is not None]
         if rows:
-            self._ownership.known.ask(self._ownership.others, PeerMessageType.WANTED, (False, rows), lambda _: None)
+            self._ownership.propagation.request(
+                self._ownership.other_sessions, PeerMessageType.SELECTORS, (False, rows), lambda _: None
+            )
 
-    def say_all(self, session: str) -> None:
+    def send_all(self, session: str) -> None:
         """Let a node know all of it; what was told before it could hear us counts no more."""
         own = {log.name: wanted for log in self._broker.queues if (wanted := self._local_selectors(log))}
         self._announced = own
-        self._ownership.tell(
-            session, PeerMessageType.WANTED, 0, True, [(name, list(wanted)) for name, wanted in own.items()]
+        self._ownership.send(
+            session, PeerMessageType.SELECTORS, 0, True, [(name, list(wanted)) for name, wanted in own.items()]
         )
 
     def _unannounced(self, log: MessageLog) -> QueueSelectors | None:
@@ -73,7 +77,7 @@ class SelectorInterest:
         """What those of our own clients want, where it matters to anybody."""
         if log.destination.kind is not DestinationKind.QUEUE or not self._is_selector_aware(log):
             return frozenset()
-        consumers = (each for each in self._ownership.abroad.consumers(log) if not each.owner_session)
+        consumers = (each for each in self._ownership.outbound_consumers.known_consumers(log) if not each.owner_session)
         return frozenset(each.condition.text if each.condition is not None else None for each in consumers)
 
     def _is_selector_aware(self, log: MessageLog) -> bool:
@@ -83,7 +87,7 @@ class SelectorInterest:
             for each in self._broker.routing.table.definitions.virtual_destinations
         )
 
-    def heard(self, session: str, id: int, anew: bool, rows: Iterable[QueueSelectors]) -> None:
+    def on_selectors(self, session: str, id: int, anew: bool, rows: Iterable[QueueSelectors]) -> None:
         """What is wanted at another node; `anew`: that is all of it."""
         if anew:
             self.forget(session)
@@ -93,14 +97,14 @@ class SelectorInterest:
                 self._remote[name][session] = wanted
             else:
                 self._remove(name, session)
-        self._ownership.tell(session, PeerMessageType.CONFIRMED, id, "")
+        self._ownership.send(session, PeerMessageType.CONFIRMED, id, "")
 
     def forget(self, session: str) -> None:
         """A node is no member any more."""
         for name in list(self._remote):
             self._remove(name, session)
 
-    def gone(self, name: str) -> None:
+    def on_log_removed(self, name: str) -> None:
         """A queue is gone."""
         self._remote.pop(name, None)
         self._announced.pop(name, None)

@@ -36,11 +36,11 @@ class PeerInbox:
             list
         )  # said in an epoch to come
 
-    def begins(self, session: str) -> None:
+    def on_link_up(self, session: str) -> None:
         """A node hears us from now on, and says in which epoch it is before it says anything else."""
         self._epochs[session] = -1
 
-    def ends(self, session: str) -> None:
+    def on_link_down(self, session: str) -> None:
         """It does no more: what it said is said anew."""
         self._deferred.pop(session, None)
 
@@ -49,12 +49,12 @@ class PeerInbox:
         self._epochs.pop(session, None)
         self._deferred.pop(session, None)
 
-    def heard(self, session: str, word: PeerMessageType, facts: list[Any]) -> None:
+    def on_message(self, session: str, word: PeerMessageType, facts: list[Any]) -> None:
         """A node says something."""
         if word is PeerMessageType.EPOCH:
             self._epochs[session] = facts[0]
         elif word is PeerMessageType.LOGS and self._ownership.is_joining:
-            self._ownership.tell(
+            self._ownership.send(
                 session, PeerMessageType.CONFIRMED, facts[0], ""
             )  # it must not wait for us, who read all logs soon
             self._deferred[session].append((word, [0, *facts[1:]]))
@@ -67,12 +67,12 @@ class PeerInbox:
         is_early = homes.is_joining or epoch > homes.members.epoch or self._deferred.get(session)
         if not at_once and is_early and word in _IN_ITS_EPOCH:
             self._deferred[session].append((word, facts))
-        elif epoch == homes.members.epoch or word not in (PeerMessageType.ATTACH, PeerMessageType.HELD):
+        elif epoch == homes.members.epoch or word not in (PeerMessageType.ATTACH, PeerMessageType.UNACKED):
             self._handlers[word](session, *facts)
         elif (
             word is PeerMessageType.ATTACH
         ):  # it says so again when it has come to this epoch: nobody waits for this answer
-            homes.tell(session, PeerMessageType.CONFIRMED, facts[0], "")
+            homes.send(session, PeerMessageType.CONFIRMED, facts[0], "")
 
     def handle_deferred(self) -> None:
         """What was said in this epoch before we came to it."""

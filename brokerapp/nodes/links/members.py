@@ -40,9 +40,9 @@ class NodeMembers:
     """Those of one epoch, as one of them (the session `me`) sees them."""
 
     def __init__(self, epoch: int, members: Iterable[NodeMember], me: str) -> None:
-        self.epoch, self.me = epoch, me
+        self.epoch, self.session = epoch, me
         self._by_session = {each.session: each for each in members}
-        self.home = lru_cache(MAX_REMEMBERED)(self._owner_of)
+        self.owner_of = lru_cache(MAX_REMEMBERED)(self._owner_of)
 
     def __iter__(self) -> Iterator[NodeMember]:
         return iter(self._by_session.values())
@@ -53,15 +53,15 @@ class NodeMembers:
     @property
     def others(self) -> list[NodeMember]:
         """All but this one."""
-        return [each for each in self if each.session != self.me]
+        return [each for each in self if each.session != self.session]
 
-    def knows(self, session: str, word: PeerMessageType) -> bool:
+    def understands(self, session: str, word: PeerMessageType) -> bool:
         """Whether a member can be told this."""
         return session in self and word <= self._by_session[session].last_message_type
 
-    def is_here(self, log: str) -> bool:
+    def is_local(self, log: str) -> bool:
         """Whether a log is at home with this member."""
-        return self.home(log) == self.me
+        return self.owner_of(log) == self.session
 
     def _owner_of(self, log: str) -> str:
         """The session of the member that dispatches from a log.
@@ -71,11 +71,11 @@ class NodeMembers:
         owner = session_of_temporary(log)
         if owner in self._by_session:
             return owner
-        return self.keeper(log)
+        return self.leader_of(log)
 
-    def keeper(self, thing: str) -> str:
+    def leader_of(self, thing: str) -> str:
         """The session of the member that does something for all, of those there are the one that hashes highest."""
-        return max(self, key=lambda each: _weight(each.name, thing)).session if self._by_session else self.me
+        return max(self, key=lambda each: _weight(each.name, thing)).session if self._by_session else self.session
 
 
 def session_of_temporary(log: str) -> str:

@@ -45,13 +45,13 @@ CertificateDigests = tuple[bytes, bytes]
 class NodeLinkListener(Protocol):
     """Who is told what links hear."""
 
-    def linked(self, session: str) -> None:
+    def on_link_up(self, session: str) -> None:
         """There is a connection with the node of this session."""
 
-    def unlinked(self, session: str) -> None:
+    def on_link_down(self, session: str) -> None:
         """It is lost."""
 
-    def heard(self, session: str, word: PeerMessageType, facts: list[Any]) -> None:
+    def on_message(self, session: str, word: PeerMessageType, facts: list[Any]) -> None:
         """That node says this."""
 
 
@@ -68,7 +68,7 @@ class LinkTls:
     here as DER, as either.
     """
 
-    called: ssl.SSLContext
+    server: ssl.SSLContext
     client: ssl.SSLContext
     certificate: bytes
 
@@ -112,9 +112,9 @@ class NodeLinks:
                     logger.warning("nobody who calls can be heard: %s", error)
                     await asyncio.sleep(RETRY_SECONDS)
                 else:
-                    LinkHandshake(self, called, self._tls and self._tls.called)
+                    LinkHandshake(self, called, self._tls and self._tls.server)
 
-    def follow(self, members: NodeMembers) -> None:
+    def connect_to(self, members: NodeMembers) -> None:
         """These are the nodes to be linked with from now on."""
         self._former_sessions.update(each.session for each in self._members if each.session not in members)
         self._members = members
@@ -147,22 +147,22 @@ class NodeLinks:
                 logger.debug("node %s at %s: %s", session, address, error)
             await asyncio.sleep(RETRY_SECONDS)
 
-    def tell(self, session: str, word: PeerMessageType, *facts: Any) -> None:
+    def send(self, session: str, word: PeerMessageType, *facts: Any) -> None:
         """Say something to a node; nothing comes of it while there is no connection."""
         link = self._links.get(session)
         if link is not None:
-            link.say(word, *facts)
+            link.send(word, *facts)
 
-    def is_up(self, session: str) -> bool:
+    def is_linked(self, session: str) -> bool:
         """Whether there is a connection."""
         return session in self._links
 
-    def waiting(self, session: str) -> int:
+    def unsent_bytes(self, session: str) -> int:
         """Bytes that a node was told and did not take yet."""
         link = self._links.get(session)
-        return link.waiting if link is not None else 0
+        return link.unsent_bytes if link is not None else 0
 
-    def renew(self, session: str) -> None:
+    def reconnect(self, session: str) -> None:
         """Let there be another connection instead of the one that there is."""
         if (link := self._links.get(session)) is not None:
             link.close()
@@ -171,7 +171,7 @@ class NodeLinks:
         """Whether a node is a member no more: it may live, and not know that yet."""
         return session in self._former_sessions
 
-    def called(self, stranger: UnauthenticatedPeer) -> None:
+    def add_unauthenticated(self, stranger: UnauthenticatedPeer) -> None:
         """Somebody called."""
         self._unauthenticated[stranger] = None
         if len(self._unauthenticated) > MAX_UNAUTHENTICATED:
@@ -187,16 +187,16 @@ class NodeLinks:
         former = self._links.pop(link.peer, None)
         if former is not None:
             former.close()
-            self.listener.unlinked(link.peer)
+            self.listener.on_link_down(link.peer)
         self._links[link.peer] = link
-        self.listener.linked(link.peer)
+        self.listener.on_link_up(link.peer)
 
     def on_link_down(self, link: NodeLink) -> None:
         """A connection is over."""
         self.remove_unauthenticated(link)
         if self._links.get(link.peer) is link:
             del self._links[link.peer]
-            self.listener.unlinked(link.peer)
+            self.listener.on_link_down(link.peer)
 
     def proof(self, nonce: bytes, session: str, to: str, ends: CertificateDigests) -> bytes:
         """What only who knows the secret can say to this challenge: that it is `session`, means `to`, and sees these
@@ -204,7 +204,7 @@ class NodeLinks:
         """
         return hmac.new(self.secret, msgpack.packb((nonce, session, to, *ends)), hashlib.sha256).digest()
 
-    def ends(self, transport: asyncio.BaseTransport, *, calls: bool) -> CertificateDigests:
+    def certificate_digests(self, transport: asyncio.BaseTransport, *, calls: bool) -> CertificateDigests:
         """Those of a connection, as this end sees them; `calls`: this end is the caller."""
         if self._tls is None:
             return b"", b""
@@ -231,7 +231,7 @@ class LinkHandshake:
 
     def __init__(self, links: NodeLinks, called: socket.socket, tls: ssl.SSLContext | None) -> None:
         self._peer_links, self._socket, self._tls = links, called, tls
-        links.called(self)
+        links.add_unauthenticated(self)
         self._task = asyncio.create_task(self._run(), name="TLS with who called")
 
     async def _run(self) -> None:
@@ -272,12 +272,12 @@ class NodeLink(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport: asyncio.Transport = transport  # type: ignore[assignment]
-        self._digests = self._peer_links.ends(transport, calls=bool(self._wanted))
+        self._digests = self._peer_links.certificate_digests(transport, calls=bool(self._wanted))
         self._handshake_timeout = self._loop.call_later(HANDSHAKE_SECONDS, self._on_handshake_timeout)
         if self._handshake_before is not None:
             self._peer_links.remove_unauthenticated(self._handshake_before)
-            self._peer_links.called(self)
-            self.say(PeerMessageType.CHALLENGE, self._nonce)
+            self._peer_links.add_unauthenticated(self)
+            self.send(PeerMessageType.CHALLENGE, self._nonce)
 
     def data_received(self, data: bytes) -> None:
         try:
@@ -310,7 +310,7 @@ class NodeLink(asyncio.Protocol):
 
     # -- words
 
-    def say(self, word: PeerMessageType, *facts: Any) -> None:
+    def send(self, word: PeerMessageType, *facts: Any) -> None:
         """Goes out with all that is said in this tick."""
         if not self._out:
             self._loop.call_soon(self._flush)
@@ -319,7 +319,7 @@ class NodeLink(asyncio.Protocol):
         self._queued_bytes += len(packed)
 
     @property
-    def waiting(self) -> int:
+    def unsent_bytes(self) -> int:
         """Bytes that the other end did not take yet, with those that were said in this tick."""
         return self._queued_bytes + self._transport.get_write_buffer_size()
 
@@ -328,13 +328,13 @@ class NodeLink(asyncio.Protocol):
         if self._transport.is_closing():
             return
         self._transport.write(b"".join(out))
-        if self.waiting > MAX_UNSENT:
+        if self.unsent_bytes > MAX_UNSENT:
             logger.warning("node %s does not read what it is told: its link is given up", self.peer)
             self._transport.abort()
 
     def _handle(self, word: PeerMessageType, facts: list[Any]) -> None:
         if self.peer:
-            self._peer_links.listener.heard(self.peer, word, facts)
+            self._peer_links.listener.on_message(self.peer, word, facts)
         else:
             self._authenticate(word, facts)
 
@@ -342,7 +342,7 @@ class NodeLink(asyncio.Protocol):
         """Called: challenge, be told who it is, say who we are. The caller does the same the other way round."""
         links, wanted = self._peer_links, self._wanted
         if word is PeerMessageType.CHALLENGE and wanted:
-            self.say(
+            self.send(
                 PeerMessageType.HELLO,
                 links.session,
                 links.proof(facts[0], links.session, wanted, self._digests),
@@ -360,7 +360,7 @@ class NodeLink(asyncio.Protocol):
             self.close()
             return
         if nonce:
-            self.say(
+            self.send(
                 PeerMessageType.WELCOME, links.session, links.proof(nonce[0], links.session, session, self._digests)
             )
         self.peer = session

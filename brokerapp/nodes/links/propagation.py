@@ -34,15 +34,15 @@ OnConfirmed = Callable[[str], None]
 class PendingPropagation:
     """What was said and is not known by all yet."""
 
-    word: PeerMessageType
-    facts: tuple[Any, ...]
+    message_type: PeerMessageType
+    arguments: tuple[Any, ...]
     waiting: set[str]  #: sessions that did not answer
-    thens: list[OnConfirmed]  #: what goes on when all have
+    callbacks: list[OnConfirmed]  #: what goes on when all have
     refusal: str = ""
 
-    def go_on(self) -> None:
+    def run_callbacks(self) -> None:
         """All have answered. A fault in what follows keeps nobody else waiting."""
-        for then in self.thens:
+        for then in self.callbacks:
             try:
                 then(self.refusal)
             except Exception:
@@ -63,7 +63,9 @@ class Propagation:
 
     # -- saying, and being sure
 
-    def ask(self, sessions: Iterable[str], word: PeerMessageType, facts: tuple[Any, ...], then: OnConfirmed) -> None:
+    def request(
+        self, sessions: Iterable[str], word: PeerMessageType, facts: tuple[Any, ...], then: OnConfirmed
+    ) -> None:
         """Say it to these nodes; `then` is called when all have answered."""
         asked = PendingPropagation(word, facts, set(sessions) - self._unreachable, [then])
         if not asked.waiting:
@@ -72,9 +74,9 @@ class Propagation:
         id = next(self._ids)
         self._pending[id] = asked
         for session in asked.waiting:
-            self._ownership.tell(session, word, id, *facts)
+            self._ownership.send(session, word, id, *facts)
 
-    def answered(self, session: str, id: int, refusal: str) -> None:
+    def on_confirmed(self, session: str, id: int, refusal: str) -> None:
         """A node knows, or says why it cannot be."""
         asked = self._pending.get(id)
         if asked is None:
@@ -83,11 +85,11 @@ class Propagation:
         asked.refusal = asked.refusal or refusal
         if not asked.waiting:
             del self._pending[id]
-            asked.go_on()
+            asked.run_callbacks()
 
     def when_propagated(self, then: Callable[[], None]) -> None:
         """Go on when all that was said before is known to whom it was said; at once where nothing is open."""
-        pending = {id for id, asked in self._pending.items() if asked.word not in INDEPENDENT_QUESTIONS}
+        pending = {id for id, asked in self._pending.items() if asked.message_type not in INDEPENDENT_QUESTIONS}
         if not pending:
             then()
             return
@@ -98,31 +100,33 @@ class Propagation:
                 then()
 
         for id in pending:
-            self._pending[id].thens.append(partial(done, id))
+            self._pending[id].callbacks.append(partial(done, id))
 
-    def linked(self, session: str) -> None:
+    def on_link_up(self, session: str) -> None:
         """A node hears us from now on: say what it has not answered."""
         for id, asked in self._pending.items():
-            if session in asked.waiting and asked.word is not PeerMessageType.ATTACH:
-                self._ownership.tell(session, asked.word, id, *asked.facts)
+            if session in asked.waiting and asked.message_type is not PeerMessageType.ATTACH:
+                self._ownership.send(session, asked.message_type, id, *asked.arguments)
 
     def send_listeners(self, session: str) -> None:
         """Let a node know what is listened to here."""
         rows = [[*key, True] for key, count in self._local_topics.items() if count > 0]
-        self._ownership.tell(session, PeerMessageType.LISTENERS, 0, rows)
+        self._ownership.send(session, PeerMessageType.LISTENERS, 0, rows)
 
-    def unlinked(self, session: str) -> None:
+    def on_link_down(self, session: str) -> None:
         """A node says again what is listened to there when it hears us again."""
         self._remote_topics.pop(session, None)
         self._rebuild_index()
-        self._confirm_for(session, [id for id, asked in self._pending.items() if asked.word is PeerMessageType.ATTACH])
+        self._confirm_for(
+            session, [id for id, asked in self._pending.items() if asked.message_type is PeerMessageType.ATTACH]
+        )
 
-    def gone(self, session: str) -> None:
+    def on_member_lost(self, session: str) -> None:
         """A node is no member any more: what is said from now on does not wait for it, either."""
         self._unreachable.add(session)
         self._confirm_for(session, list(self._pending))
 
-    def is_gone(self, session: str) -> bool:
+    def is_lost(self, session: str) -> bool:
         """Whether a node is no member any more, though Homes may not go by that yet."""
         return session in self._unreachable
 
@@ -134,27 +138,27 @@ class Propagation:
         """Wait no longer for what this node was to answer."""
         for id in ids:
             if session in self._pending[id].waiting:
-                self.answered(session, id, "")
+                self.on_confirmed(session, id, "")
 
     # -- logs
 
-    async def announce(self, declarations: Sequence[tuple[str, str | None]]) -> None:
+    async def declare_logs(self, declarations: Sequence[tuple[str, str | None]]) -> None:
         """These logs were declared in the store, or removed there: be sure that all nodes know."""
         for log, attributes in declarations:
             if attributes is None:
-                self._ownership.lost(log)
-        others = self._ownership.others
+                self._ownership.on_log_removed(log)
+        others = self._ownership.other_sessions
         if not others:
             return
         done = asyncio.get_running_loop().create_future()
-        self.ask(
+        self.request(
             others, PeerMessageType.LOGS, ([list(each) for each in declarations],), lambda _: done.set_result(None)
         )
         await done
 
     def announce_removed(self, log: str) -> None:
         """A log is in the store no more: its name may be used again."""
-        self.ask(self._ownership.others, PeerMessageType.LOGS, ([[log, None]],), lambda _: None)
+        self.request(self._ownership.other_sessions, PeerMessageType.LOGS, ([[log, None]],), lambda _: None)
 
     # -- listeners of topics
 
@@ -163,7 +167,7 @@ class Propagation:
         key = (str(topic.kind), topic.name)
         self._local_topics[key] += 1
         if self._local_topics[key] == 1:
-            self.ask(self._ownership.others, PeerMessageType.LISTENERS, ([[*key, True]],), lambda _: None)
+            self.request(self._ownership.other_sessions, PeerMessageType.LISTENERS, ([[*key, True]],), lambda _: None)
 
     def local_listener_count(self, topic: Destination) -> int:
         """How many of our clients listen to just this: a topic, or a pattern."""
@@ -175,7 +179,7 @@ class Propagation:
         self._local_topics[key] -= 1
         if self._local_topics[key] <= 0:
             del self._local_topics[key]
-            self.ask(self._ownership.others, PeerMessageType.LISTENERS, ([[*key, False]],), lambda _: None)
+            self.request(self._ownership.other_sessions, PeerMessageType.LISTENERS, ([[*key, False]],), lambda _: None)
 
     def on_listeners(self, session: str, id: int, rows: Iterable[tuple[str, str, bool]]) -> None:
         """What is listened to at another node, or is no longer."""
@@ -184,7 +188,7 @@ class Propagation:
             (known.add if begins else known.discard)((kind, name))
         self._rebuild_index()
         self._broker.advisories.listeners_changed()
-        self._ownership.tell(session, PeerMessageType.CONFIRMED, id, "")
+        self._ownership.send(session, PeerMessageType.CONFIRMED, id, "")
 
     def _rebuild_index(self) -> None:
         self._sessions_by_topic = {}
@@ -192,7 +196,7 @@ class Propagation:
             for kind, name in keys:
                 self._sessions_by_topic.setdefault(DestinationKind(kind), DestinationTrie()).add(name, session)
 
-    def listened(self, kind: DestinationKind) -> list[str]:
+    def listened_topics(self, kind: DestinationKind) -> list[str]:
         """The names and patterns of topics of this kind that clients of any node listen to."""
         every = set(self._local_topics).union(*self._remote_topics.values())
         return sorted(name for of_kind, name in every if of_kind == kind)
@@ -207,15 +211,15 @@ class Propagation:
 
         What came by a bridge may come to one of them by another bridge, too; see bridging.bringer.
         """
-        if not self._ownership.others:
+        if not self._ownership.other_sessions:
             return
         is_kept = self._broker.retained.keeps(message, copy.destination)  # by all nodes, for who subscribes later
-        sessions = self._ownership.others if is_kept else self.sessions_listening(copy.destination)
+        sessions = self._ownership.other_sessions if is_kept else self.sessions_listening(copy.destination)
         if sessions:
             original, shown = (str(each) if each is not None else "" for each in (copy.original, copy.shown))
             facts = (str(copy.destination), message.stored(), original, shown, by)
             for session in sessions:
-                self._ownership.tell(session, PeerMessageType.TOPIC, *facts)
+                self._ownership.send(session, PeerMessageType.PUBLISH, *facts)
 
     def on_topic_message(
         self, session: str, topic: str, stored: bytes, original: str, shown: str, by: str | None

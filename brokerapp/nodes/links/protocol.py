@@ -30,12 +30,12 @@ class PeerMessageType(IntEnum):
     LOGS = auto()  # id, (log, JSON of its attributes or None: it is gone) ...
     LISTENERS = auto()  # id, (kind of topic, name or pattern, whether there are some) ...
     CONFIRMED = auto()  # id, "" or why it cannot be
-    TOPIC = auto()  # topic, stored message, original destination, shown destination, see bridging.bringer
+    PUBLISH = auto()  # topic, stored message, original destination, shown destination, see bridging.bringer
     GET_RETAINED = auto()  # id, page: tell this page of what topics remember, see PAST, then that it is done
     RETAINED = auto()  # (topic, stored message, original, shown, its age in milliseconds, whether it is retained) ...
     GET_CONSUMERS = auto()  # id: tell of all consumers of your clients, see CONSUMERS, then that it is done
     CONSUMERS = auto()  # (topic, advisory) of some, whether they are the last
-    WANTED = auto()  # id, whether that is all of it, (queue, selectors of its consumers there) ...
+    SELECTORS = auto()  # id, whether that is all of it, (queue, selectors of its consumers there) ...
     BRIDGE_BIDS = (
         auto()
     )  # id, whether those are all, (destination, key of a bridge's consumer, what it offers or None) ...
@@ -49,9 +49,9 @@ class PeerMessageType(IntEnum):
     ATTACH = auto()  # id, key, log, facts of the consumer (see Consumer)
     DETACH = auto()  # key, log
     CREDIT = auto()  # key, messages more that it may be given
-    HELD = auto()  # key, log, entries
+    UNACKED = auto()  # key, log, entries
     SETTLED = auto()  # log, Consumer that acknowledged, or None: they went otherwise, counted there; numbers
-    RETURNED = auto()  # log, numbers, whether their consumer may have seen them
+    REQUEUED = auto()  # log, numbers, whether their consumer may have seen them
     REMOVE_SUBSCRIPTION = auto()  # id, log of a named subscription that is to go unless somebody consumes it
 
     # -- from a home to a client's node
@@ -77,9 +77,9 @@ class ConsumerIdentity(NamedTuple):
 class AppendedBatch(NamedTuple):
     """Messages that a node stored one after the other in a log, alike in all but heads and bodies."""
 
-    before: int | None  #: what stood last there then, as far as the store said it
-    first: int  #: their first number
-    shared: bool  #: whether they are kept as payloads
+    previous_seq: int | None  #: what stood last there then, as far as the store said it
+    first_seq: int  #: their first number
+    has_payloads: bool  #: whether they are kept as payloads
     original: str
     shown: str
     stored: list[bytes]

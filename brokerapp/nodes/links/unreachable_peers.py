@@ -28,7 +28,7 @@ class UnreachablePeers:
         self._since: dict[NodeMember, float] = {}
         self._reported: set[NodeMember] = set()
 
-    def note(self, silent: Iterable[NodeMember], now: float) -> list[NodeMember]:
+    def update(self, silent: Iterable[NodeMember], now: float) -> list[NodeMember]:
         """There is no link with these members now, which beat; those that operators are to be told of."""
         self._since = {each: self._since.get(each, now) for each in silent}
         self._reported &= self._since.keys()

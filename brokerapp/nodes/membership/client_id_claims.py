@@ -33,7 +33,7 @@ class ClientIdClaim(NamedTuple):
     steals: bool  #: it may take the id over, whoever has it; else who has it judges
 
     @staticmethod
-    def of(client: Client, *, steals: bool) -> ClientIdClaim:
+    def from_client(client: Client, *, steals: bool) -> ClientIdClaim:
         """That of a client that has logged in."""
         return ClientIdClaim(
             client.client_id, client.principal.name, client.shares_client_id, client.reconnect_ms, client.way, steals
@@ -61,7 +61,7 @@ class PendingClaim:
     """A claim of one of our clients, until that is let in."""
 
     claim: ClientIdClaim
-    yields: bool = False  #: the same id goes to a client of another node
+    is_yielding: bool = False  #: the same id goes to a client of another node
 
 
 class ClientIdClaims:
@@ -73,22 +73,22 @@ class ClientIdClaims:
 
     def is_needed(self, client: Client, client_id: str | None) -> bool:
         """Whether others are to be asked before a client has this id: it gave itself one, and there are others."""
-        return bool(client_id) and bool(self._ownership.others) and not client.is_internal
+        return bool(client_id) and bool(self._ownership.other_sessions) and not client.is_internal
 
     @asynccontextmanager
-    async def claimed(self, client: Client, *, steals: bool) -> AsyncIterator[None]:
+    async def hold(self, client: Client, *, steals: bool) -> AsyncIterator[None]:
         """No other node lets anybody have its id meanwhile. Raises ProtocolError where somebody has it.
 
         Who has it and can be taken it from goes when all nodes agree, not before.
         """
-        claim = ClientIdClaim.of(client, steals=steals)
+        claim = ClientIdClaim.from_client(client, steals=steals)
         opened = PendingClaim(claim)
         self._pending.append(opened)
         try:
             await self._ask_others(claim, agreed=False)
             if claim.can_take_over:
                 await self._ask_others(claim, agreed=True)
-            if opened.yields:
+            if opened.is_yielding:
                 raise ProtocolError(_already_connected(claim))
             yield
         finally:
@@ -101,11 +101,13 @@ class ClientIdClaims:
             if not answered.done():
                 answered.set_result(refusal)
 
-        self._ownership.known.ask(self._ownership.others, PeerMessageType.CLAIM, (claim, agreed), then)
+        self._ownership.propagation.request(
+            self._ownership.other_sessions, PeerMessageType.CLAIM, (claim, agreed), then
+        )
         if refusal := await answered:
             raise ProtocolError(refusal)
 
-    def heard(self, session: str, id: int, claim: list, agreed: bool) -> None:
+    def on_claim(self, session: str, id: int, claim: list, agreed: bool) -> None:
         """A client of another node wants a client id; once all have `agreed`, it takes it from who has it here."""
         wanted, refusal = ClientIdClaim(*claim), ""
         claimant, connecting = wanted.as_client(), self._broker.connections
@@ -115,17 +117,17 @@ class ClientIdClaims:
             (connecting.make_room if agreed else connecting.check_room)(claimant, steal=steals)
         except ProtocolError as error:
             refusal = str(error)
-        self._ownership.tell(session, PeerMessageType.CONFIRMED, id, refusal)
+        self._ownership.send(session, PeerMessageType.CONFIRMED, id, refusal)
 
     def _resolve_conflict(self, wanted: ClientIdClaim, session: str) -> None:
         """Ours and theirs at the same time: one yields. Theirs does where this raises ProtocolError; else ours do,
         which that node may never have been asked for, as it was none of the others then.
         """
         rivals = [each for each in self._pending if each.claim.excludes(wanted)]
-        if self._ownership.me < session and not all(each.yields for each in rivals):
+        if self._ownership.session < session and not all(each.is_yielding for each in rivals):
             raise ProtocolError(_already_connected(wanted))
         for each in rivals:
-            each.yields = True
+            each.is_yielding = True
 
 
 def _already_connected(claim: ClientIdClaim) -> str:

@@ -26,11 +26,11 @@ class Liveness:
         self._heartbeat_at = float("-inf")  # when the last one that counts was asked
         self._stable_since = float("inf")  # since when all others could beat, too, as far as is known
 
-    def asked(self, now: float) -> None:
+    def on_heartbeat_sent(self, now: float) -> None:
         """The store is asked to take a beat."""
         self._asked_at = now
 
-    def beat(self, began: float, answered: float) -> None:
+    def on_heartbeat_confirmed(self, began: float, answered: float) -> None:
         """The store took a beat. That it became a member is one, too."""
         swallowed = began - self._heartbeat_at > LOST_PERIODS * self.period
         away = answered - self._answered_at > self.timeout - self.period  # others may have been a period earlier
@@ -42,11 +42,11 @@ class Liveness:
         """Whether the next beat was to be asked before now."""
         return now - self._asked_at > RETRY_PERIODS * self.period
 
-    def is_sure(self, now: float) -> bool:
+    def is_member(self, now: float) -> bool:
         """Whether no other node can have taken this one for dead yet."""
         return now - self._heartbeat_at < self.timeout
 
     def can_expel(self, now: float) -> bool:
         """Whether the store has answered for so long that only who is dead has not beaten since."""
         steady_for = now - self._stable_since
-        return self.is_sure(now) and steady_for >= self.timeout + RECOVERY_PERIODS * self.period
+        return self.is_member(now) and steady_for >= self.timeout + RECOVERY_PERIODS * self.period

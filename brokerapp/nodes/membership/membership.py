@@ -33,7 +33,7 @@ class NodeMembership:
     ) -> None:  # fmt: skip
         self._store, self.name, self._host, self._timeout_ms, self._ownership = store, name, host, timeout_ms, ownership
         self._is_exclusive, self._about = unrivalled, about or {}
-        self.session = ownership.me
+        self.session = ownership.session
         self.unreachable_peers, self._liveness = (
             UnreachablePeers(self.session, timeout_ms / 1000),
             Liveness(timeout_ms / 1000),
@@ -44,7 +44,7 @@ class NodeMembership:
         self._changed = asyncio.Event()
         self._refresh_requested = asyncio.Event()
         self._settled = asyncio.Event()
-        self.moved: Callable[[], None] = lambda: None  #: told when logs have followed the members
+        self.on_followed: Callable[[], None] = lambda: None  #: told when logs have followed the members
 
     @property
     def period(self) -> float:
@@ -56,25 +56,25 @@ class NodeMembership:
     async def join(self) -> int:
         """Be a member; the number of the broker's last message. Others may be there, see `settle`."""
         self._links.secret = await self._store.shared_secret()
-        self._ownership.open(self._links)
+        self._ownership.attach_transport(self._links)
         await self._links.listen(self._host)
         about = {**self._about, "link": self._links.address, "last_word": max(PeerMessageType)}
         began = _now()
         last = await self._store.join(self.session, self.name, about, self._timeout_ms)
-        self._liveness.beat(began, _now())
+        self._liveness.on_heartbeat_confirmed(began, _now())
         if self._can_expel:
             await self._expel_dead()
         self._latest = await self._read_members()
         self._ownership.join(self._latest)
-        self._links.follow(self._latest)
+        self._links.connect_to(self._latest)
         return last
 
-    async def settled(self, *, known: bool) -> None:
+    async def wait_for_others(self, *, known: bool) -> None:
         """Wait until the others give out nothing any more that is at home here; `known`: and it is given out here."""
-        while not (self._ownership.coming.can_take_over if known else self._ownership.coming.all_done):
+        while not (self._ownership.handoff_in.can_take_over if known else self._ownership.handoff_in.all_done):
             await asyncio.sleep(self.period / HEARTBEATS_PER_TIMEOUT)
         if known:
-            self._ownership.coming.when_taken_over(self._settled.set)
+            self._ownership.handoff_in.when_taken_over(self._settled.set)
             await self._settled.wait()
 
     async def leave(self) -> None:
@@ -90,13 +90,13 @@ class NodeMembership:
 
     # -- living
 
-    async def beat(self, status: Mapping[str, Any]) -> None:
+    async def send_heartbeat(self, status: Mapping[str, Any]) -> None:
         """Say that the node lives, and how it is. Raises Fenced when it was taken for dead, StoreUnavailable."""
         self._status = status
         began = _now()
-        self._liveness.asked(began)
+        self._liveness.on_heartbeat_sent(began)
         await self._with_timeout(self._store.send_heartbeat(self.session, status, self.name, self._timeout_ms))
-        self._liveness.beat(began, _now())
+        self._liveness.on_heartbeat_confirmed(began, _now())
 
     async def run_heartbeat(self) -> None:
         """Beat where nobody has for more than a period, until cancelled: what a node tells besides may take long, and
@@ -117,7 +117,7 @@ class NodeMembership:
 
     async def _try_heartbeat(self) -> None:
         with contextlib.suppress(StoreUnavailable):
-            await self.beat(self._status)
+            await self.send_heartbeat(self._status)
 
     async def _with_timeout(self, answer: Awaitable[T]) -> T:
         """What the store answers, while it means anything. Raises StoreUnavailable, so that it is asked anew."""
@@ -128,18 +128,18 @@ class NodeMembership:
             raise StoreUnavailable(f"the store did not answer within {self._timeout_ms} ms") from error
 
     @property
-    def is_sure(self) -> bool:
+    def is_confirmed(self) -> bool:
         """Whether no other node can have taken this one for dead yet: only then it may give anything out.
 
         That it knows of no others does not tell: one may have come while it stood still.
         """
-        return self._is_exclusive or self._liveness.is_sure(_now())
+        return self._is_exclusive or self._liveness.is_member(_now())
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """The members are said to be others."""
         self._refresh_requested.set()
 
-    async def watch(self) -> None:
+    async def run_watch(self) -> None:
         """See who comes, goes and dies, and who is not reached, until cancelled. Raises Fenced, Unlinked."""
         while True:
             try:
@@ -160,21 +160,21 @@ class NodeMembership:
             for each in self._latest:
                 if each.session not in members:
                     logger.info("node %s is a member no more", each.name)
-                    self._ownership.known.gone(each.session)  # at once: commits may wait for its answer
+                    self._ownership.propagation.on_member_lost(each.session)  # at once: commits may wait for its answer
             self._latest = members
-            self._links.follow(members)
+            self._links.connect_to(members)
             self._changed.set()
 
     async def _unreachable(self, members: NodeMembers) -> list[NodeMember]:
         """Those that beat, and are not reached: one that beats no more may be dead, and is expelled soon."""
-        silent = [each for each in members.others if not self._links.is_up(each.session)]
+        silent = [each for each in members.others if not self._links.is_linked(each.session)]
         beating = await self._with_timeout(self._store.live_names()) if silent else ()
         return [each for each in silent if each.name in beating]
 
     def _check_unreachable(self, silent: Iterable[NodeMember]) -> None:
         """Name live members that are not reached; end where this node is the one of the two that has to go."""
         now, here = _now(), self._links.address
-        for each in self.unreachable_peers.note(silent, now):
+        for each in self.unreachable_peers.update(silent, now):
             logger.warning(
                 "node %s at %s lives, and there is no link with it from here, %s: until there is one, nothing moves",
                 each.name, each.address, here,
@@ -185,14 +185,14 @@ class NodeMembership:
                 f"node {self.name} steps back (--link says where other nodes reach one)"
             )
 
-    async def move(self) -> None:
+    async def run_handoffs(self) -> None:
         """Let logs go and come as the members change, until cancelled."""
         while True:
             await self._changed.wait()
             self._changed.clear()
             logger.info("%d other nodes in epoch %d", len(self._latest.others), self._latest.epoch)
-            await self._ownership.follow(self._latest)
-            self.moved()
+            await self._ownership.on_members_changed(self._latest)
+            self.on_followed()
 
     async def _read_members(self) -> NodeMembers:
         epoch, found = await self._store.members()

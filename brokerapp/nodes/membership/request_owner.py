@@ -14,13 +14,13 @@ NETWORK_VERBS = "network"
 
 def other_node_for(members: NodeMembers, verb: str, arguments: Mapping[str, Any]) -> str | None:
     """The name of another node that is to answer, because what it is about is there; None: it is this one's."""
-    session = members.me
+    session = members.session
     if verb.startswith(NETWORK_VERBS):
-        session = members.keeper(NETWORK)
+        session = members.leader_of(NETWORK)
     elif "id" in arguments:
         session = arguments["id"].partition("-")[0]
     elif (log := log_of_request(arguments)) is not None:
-        session = members.home(log)
+        session = members.owner_of(log)
     return next((each.name for each in members.others if each.session == session), None)
 
 

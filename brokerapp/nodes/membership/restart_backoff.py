@@ -27,7 +27,7 @@ class RestartBackoff:
         self._next_isolated_pause, self._next_expelled_pause = FIRST_ISOLATED_PAUSE, 0.0
         self._has_run = False
 
-    def pause(self, error: BaseException, expelled: bool, lasted: float) -> float | None:
+    def delay(self, error: BaseException, expelled: bool, lasted: float) -> float | None:
         """Seconds until it begins again, after a run of so many seconds that ended with this; None: it does not."""
         if isinstance(error, StoreUnavailable):
             return STORE_UNAVAILABLE_PAUSE if self._has_run else None

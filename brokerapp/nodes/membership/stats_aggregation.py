@@ -75,12 +75,12 @@ class StatsAggregation:
 
     # -- at a home
 
-    def total(self, own: DestinationStats) -> DestinationStats:
+    def with_remote_parts(self, own: DestinationStats) -> DestinationStats:
         """With what other nodes counted."""
         parts = self._parts.get(own.destination)
         return total(own, parts.values()) if parts else own
 
-    def heard(self, session: str, rows: Iterable[dict[str, Any]]) -> None:
+    def on_stats(self, session: str, rows: Iterable[dict[str, Any]]) -> None:
         """Another node counted these."""
         for row in rows:
             part = DestinationStats.from_json(row)
@@ -90,13 +90,13 @@ class StatsAggregation:
             self._parts[destination][session] = part
             stats.mark_changed(stats.of(destination))
 
-    def gone(self, session: str) -> None:
+    def on_member_removed(self, session: str) -> None:
         """A node is no member any more: its clients are gone, what it counted its homes have counted from now on."""
         stats = self._broker.counters
         for destination, parts in self._parts.items():
             part, known = parts.pop(session, None), stats.find(destination)
             if part is not None and known is not None:
-                if self._ownership.is_here(str(destination)):
+                if self._ownership.is_local(str(destination)):
                     _add(known, part, COUNTS)
                 stats.mark_changed(known)
 
@@ -108,13 +108,13 @@ class StatsAggregation:
 
     # -- elsewhere
 
-    def tell(self, changed: Iterable[DestinationStats]) -> list[DestinationStats]:
+    def report(self, changed: Iterable[DestinationStats]) -> list[DestinationStats]:
         """Tell homes what was counted here; those that are at home here."""
         here, by_home = [], defaultdict(list)
         for each in changed:
             destination = each.destination
-            home = self._ownership.home(str(destination))
-            if home == self._ownership.me:
+            home = self._ownership.owner_of(str(destination))
+            if home == self._ownership.session:
                 here.append(each)
                 continue
             self._parts.pop(destination, None)
@@ -124,13 +124,13 @@ class StatsAggregation:
                 by_home[home].append(each.to_json())
         for home, rows in by_home.items():
             for start in range(0, len(rows), BATCH_SIZE):
-                self._ownership.tell(home, PeerMessageType.STATS, rows[start : start + BATCH_SIZE])
+                self._ownership.send(home, PeerMessageType.STATS, rows[start : start + BATCH_SIZE])
         return here
 
     def report_all(self) -> None:
         """Homes are others, or hear us again: tell all of it, soon."""
         stats, homes = self._broker.counters, self._ownership
-        for each in [each for each in self._parts if not homes.is_here(str(each))]:
+        for each in [each for each in self._parts if not homes.is_local(str(each))]:
             del self._parts[each]
-        found = (stats.find(each) for each in stats.known() if not homes.is_here(str(each)))
+        found = (stats.find(each) for each in stats.known() if not homes.is_local(str(each)))
         stats.changed.update(each for each in found if each is not None and _has_counts(each))

@@ -38,79 +38,83 @@ if TYPE_CHECKING:
 class PeerTransport(Protocol):
     """How other nodes are told things."""
 
-    def tell(self, session: str, word: PeerMessageType, *facts: Any) -> None: ...
+    def send(self, session: str, word: PeerMessageType, *facts: Any) -> None: ...
 
-    def is_up(self, session: str) -> bool: ...
+    def is_linked(self, session: str) -> bool: ...
 
-    def waiting(self, session: str) -> int: ...
+    def unsent_bytes(self, session: str) -> int: ...
 
-    def renew(self, session: str) -> None: ...
+    def reconnect(self, session: str) -> None: ...
 
 
-class Homes:
+class OwnershipCoordinator:
     """Ears of the links, see links.py."""
 
     def __init__(self, broker: LocalBroker) -> None:
         self._broker = broker
-        self.me = broker.session
-        self.members = NodeMembers(0, (), self.me)
-        self.others: list[str] = []  #: sessions of the other members
+        self.session = broker.session
+        self.members = NodeMembers(0, (), self.session)
+        self.other_sessions: list[str] = []  #: sessions of the other members
         self.is_joining = False  #: nothing is known of the broker's logs yet
-        self.known, self.inbound_consumers, self.abroad = (
+        self.propagation, self.inbound_consumers, self.outbound_consumers = (
             Propagation(broker, self),
             InboundConsumers(broker, self),
             OutboundConsumers(broker, self),
         )
-        self.wanted, self.claims, self.depth_recount = (
+        self.selector_interest, self.client_id_claims, self.depth_recount = (
             SelectorInterest(broker, self),
             ClientIdClaims(broker, self),
             DepthRecount(broker),
         )
-        self.past, self.remote_appends = RetainedSync(broker, self), RemoteAppends(broker)
-        self.handoff_out, self.coming, self.shares = (
+        self.retained_sync, self.remote_appends = RetainedSync(broker, self), RemoteAppends(broker)
+        self.handoff_out, self.handoff_in, self.stats_aggregation = (
             HandoffOut(broker, self),
             HandoffIn(broker, self),
             StatsAggregation(broker, self),
         )
-        self.dropping, self.contending, self.waits = (
+        self.subscription_removal, self.subscription_takeover, self.pending_confirmations = (
             SubscriptionRemoval(broker, self),
             SubscriptionTakeover(broker, self),
             PendingConfirmations(broker),
         )
         self._transport: PeerTransport | None = None
-        self.pump: Callable[[], None] = lambda: None  #: asked to give out, soon, what follows from what is heard
-        self.is_sure: Callable[[], bool] = lambda: True  #: whether anything may be given out, see Membership.is_sure
+        self.request_dispatch: Callable[[], None] = lambda: (
+            None
+        )  #: asked to give out, soon, what follows from what is heard
+        self.can_dispatch: Callable[[], bool] = lambda: (
+            True
+        )  #: whether anything may be given out, see Membership.is_sure
         self.append_notices, self.remote_deliveries = AppendNotices(self), RemoteDeliveries(broker, self)
         self._inbox = PeerInbox(
             self,
             {
                 PeerMessageType.EPOCH_DONE: self._on_epoch_done,
                 PeerMessageType.LOGS: self._on_logs,
-                PeerMessageType.LISTENERS: self.known.on_listeners,
-                PeerMessageType.STATS: self.shares.heard,
-                PeerMessageType.WANTED: self.wanted.heard,
-                PeerMessageType.CLAIM: self.claims.heard,
+                PeerMessageType.LISTENERS: self.propagation.on_listeners,
+                PeerMessageType.STATS: self.stats_aggregation.on_stats,
+                PeerMessageType.SELECTORS: self.selector_interest.on_selectors,
+                PeerMessageType.CLAIM: self.client_id_claims.on_claim,
                 PeerMessageType.BRIDGE_BIDS: lambda session, id, anew, rows: self._broker.duplicates.heard(
                     session, id, anew, rows
                 ),
-                PeerMessageType.CONFIRMED: self.known.answered,
-                PeerMessageType.APPENDED: self.remote_appends.heard,
-                PeerMessageType.ATTACH: self.inbound_consumers.consume,
-                PeerMessageType.DETACH: self.inbound_consumers.remove,
-                PeerMessageType.CREDIT: self.inbound_consumers.credit,
-                PeerMessageType.HELD: self.inbound_consumers.hold,
-                PeerMessageType.DISPATCHED: self.coming.sent_out,
-                PeerMessageType.SETTLED: self.inbound_consumers.settled,
-                PeerMessageType.REMOVE_SUBSCRIPTION: self.dropping.heard,
-                PeerMessageType.IS_CONSUMED: self.contending.heard,
-                PeerMessageType.RETURNED: lambda session, log, numbers, seen: self.inbound_consumers.returned(
+                PeerMessageType.CONFIRMED: self.propagation.on_confirmed,
+                PeerMessageType.APPENDED: self.remote_appends.on_appended,
+                PeerMessageType.ATTACH: self.inbound_consumers.on_attach,
+                PeerMessageType.DETACH: self.inbound_consumers.on_detach,
+                PeerMessageType.CREDIT: self.inbound_consumers.on_credit,
+                PeerMessageType.UNACKED: self.inbound_consumers.on_unacked,
+                PeerMessageType.DISPATCHED: self.handoff_in.on_dispatched,
+                PeerMessageType.SETTLED: self.inbound_consumers.on_settled,
+                PeerMessageType.REMOVE_SUBSCRIPTION: self.subscription_removal.on_remove,
+                PeerMessageType.IS_CONSUMED: self.subscription_takeover.on_query,
+                PeerMessageType.REQUEUED: lambda session, log, numbers, seen: self.inbound_consumers.on_requeued(
                     session, log, numbers, seen=seen
                 ),
-                PeerMessageType.DELIVER: self.remote_deliveries.given,
+                PeerMessageType.DELIVER: self.remote_deliveries.on_delivery,
                 PeerMessageType.WANT_ENTRIES: self.append_notices.on_wish,
-                PeerMessageType.TOPIC: self.known.on_topic_message,
-                PeerMessageType.GET_RETAINED: self.past.wanted,
-                PeerMessageType.RETAINED: self.past.heard,
+                PeerMessageType.PUBLISH: self.propagation.on_topic_message,
+                PeerMessageType.GET_RETAINED: self.retained_sync.on_page_requested,
+                PeerMessageType.RETAINED: self.retained_sync.on_page,
                 PeerMessageType.GET_CONSUMERS: lambda session, id: self._remote_advisories.wanted(session, id),
                 PeerMessageType.CONSUMERS: lambda session, rows, last: self._remote_advisories.heard_all(
                     session, rows, last=last
@@ -124,65 +128,65 @@ class Homes:
 
     # -- where things are
 
-    def home(self, log: str) -> str:
+    def owner_of(self, log: str) -> str:
         """The session of the node that dispatches from a log, or is to."""
-        return self.members.home(log)
+        return self.members.owner_of(log)
 
-    def is_here(self, log: str) -> bool:
+    def is_local(self, log: str) -> bool:
         """Whether that is this node."""
-        return not self.others or self.members.is_here(log)
+        return not self.other_sessions or self.members.is_local(log)
 
-    def place(self, log: MessageLog) -> None:
+    def on_log_added(self, log: MessageLog) -> None:
         """A log came to be known: it is at home here or elsewhere."""
-        log.shared = bool(self.others)
-        log.away = self.is_joining or not self.is_here(log.name)
+        log.shared = bool(self.other_sessions)
+        log.away = self.is_joining or not self.is_local(log.name)
         self.handoff_out.suspend_if_leaving(log)
 
-    def lost(self, log: str) -> None:
+    def on_log_removed(self, log: str) -> None:
         """A log is no more."""
-        self.wanted.gone(log)
-        self.coming.lost(log)
+        self.selector_interest.on_log_removed(log)
+        self.handoff_in.on_log_removed(log)
         self.handoff_out.forget_log(log)
-        self.append_notices.lost(log)
+        self.append_notices.on_log_removed(log)
 
     def is_other_member(self, session: str) -> bool:
         """Whether this is another live member."""
-        return bool(session) and session in self.others
+        return bool(session) and session in self.other_sessions
 
     # -- telling others
 
     def when_propagated(self, then: Callable[[], None]) -> None:
         """Go on when all that our clients asked so far is known to the nodes that must know of it."""
-        if self.others:
-            self._broker.commits.submit(PendingWrite(callback=lambda *_: self.known.when_propagated(then)))
+        if self.other_sessions:
+            self._broker.commits.submit(PendingWrite(callback=lambda *_: self.propagation.when_propagated(then)))
         else:
             then()
 
-    def tell(self, session: str, word: PeerMessageType, *facts: Any) -> None:
+    def send(self, session: str, word: PeerMessageType, *facts: Any) -> None:
         """Say something to a node, if it hears us."""
         if self._transport is not None:
-            self._transport.tell(session, word, *facts)
+            self._transport.send(session, word, *facts)
 
     def is_linked(self, session: str) -> bool:
         """Whether a node hears what it is told."""
-        return self._transport is not None and self._transport.is_up(session)
+        return self._transport is not None and self._transport.is_linked(session)
 
-    def waiting(self, session: str) -> int:
+    def unsent_bytes(self, session: str) -> int:
         """Bytes that a node was told and did not take yet."""
-        return self._transport.waiting(session) if self._transport is not None else 0
+        return self._transport.unsent_bytes(session) if self._transport is not None else 0
 
     def reconnect(self, session: str) -> None:
         """Let a node and this one say all again that concerns both, as after a lost link."""
         if self._transport is not None:
-            self._transport.renew(session)
+            self._transport.reconnect(session)
 
     def send_to_owner(self, log: str, word: PeerMessageType, *facts: Any) -> None:
         """Say something to the home of a log."""
-        self.tell(self.home(log), word, *facts)
+        self.send(self.owner_of(log), word, *facts)
 
     # -- members come and go
 
-    def open(self, wire: PeerTransport) -> None:
+    def attach_transport(self, wire: PeerTransport) -> None:
         """Others may say something from now on: what they say of logs waits until these are known, see `joined`."""
         self._transport, self.is_joining = wire, True
 
@@ -191,65 +195,67 @@ class Homes:
         self.is_joining = bool(members.others)
         self._set_members(members)
 
-    def joined(self) -> None:
+    def on_logs_loaded(self) -> None:
         """The logs of the broker are known here."""
         self.is_joining = False
         self._inbox.handle_deferred()
-        self.coming.take()
+        self.handoff_in.take_over()
 
-    async def follow(self, members: NodeMembers) -> None:
+    async def on_members_changed(self, members: NodeMembers) -> None:
         """These are the members from now on: logs go and come. Returns when what had to go is gone."""
-        await self.handoff_out.stop(members)
-        self.append_notices.tell()  # what was stored until now concerns the homes of until now
-        gone = [session for session in self.others if session not in members]
-        known = set(self.others)
+        await self.handoff_out.suspend_leaving(members)
+        self.append_notices.send()  # what was stored until now concerns the homes of until now
+        gone = [session for session in self.other_sessions if session not in members]
+        known = set(self.other_sessions)
         self._set_members(members)
-        self.handoff_out.release()
+        self.handoff_out.release_suspended()
         for session in gone:
             self._on_member_removed(session)
-        for session in [each for each in self.others if each not in known]:  # it may be linked for a while already
+        for session in [
+            each for each in self.other_sessions if each not in known
+        ]:  # it may be linked for a while already
             self._send_interest(session)
         for log in self._broker.queues:
             self._reassign_log(log)
-        for session in self.others:
+        for session in self.other_sessions:
             self.handoff_out.announce_done(session)
         self._broker.scheduled_jobs.start()  # those of a node that is gone, too
-        self.shares.report_all()
+        self.stats_aggregation.report_all()
         self._broker.temporaries.strangers.adopt_orphans()
         self._inbox.handle_deferred()
-        self.coming.take()
+        self.handoff_in.take_over()
 
     def _reassign_log(self, log: MessageLog) -> None:
         """The members are others: who is to know of a log?"""
-        if not self.others:
+        if not self.other_sessions:
             self._make_exclusive(log)
-        elif log.away and not self.is_here(log.name):
-            self.inbound_consumers.forget(log)
+        elif log.away and not self.is_local(log.name):
+            self.inbound_consumers.release_log(log)
             log.consumers.clear()
-            self.abroad.say_all(log)
+            self.outbound_consumers.announce_all(log)
 
     def _set_members(self, members: NodeMembers) -> None:
-        self.members, self.others = members, [each.session for each in members.others]
-        self.coming.moved()
-        self.append_notices.moved()
-        self.remote_deliveries.moved()
-        for session in self.others:
-            self.tell(session, PeerMessageType.EPOCH, members.epoch)
+        self.members, self.other_sessions = members, [each.session for each in members.others]
+        self.handoff_in.on_members_changed()
+        self.append_notices.on_members_changed()
+        self.remote_deliveries.on_members_changed()
+        for session in self.other_sessions:
+            self.send(session, PeerMessageType.EPOCH, members.epoch)
             if self.is_joining:
-                self.tell(session, PeerMessageType.EPOCH_DONE, members.epoch)
+                self.send(session, PeerMessageType.EPOCH_DONE, members.epoch)
 
     def _on_member_removed(self, session: str) -> None:
         """A node is no member any more."""
         self._remote_advisories.gone(session)
-        self.inbound_consumers.gone(session)
-        self.known.forget(session)
-        self.past.forget(session)
+        self.inbound_consumers.on_member_removed(session)
+        self.propagation.forget(session)
+        self.retained_sync.forget(session)
         self.remote_appends.forget(session)
-        self.wanted.forget(session)
+        self.selector_interest.forget(session)
         self._broker.duplicates.forget(session)
-        self.shares.gone(session)
+        self.stats_aggregation.on_member_removed(session)
         self._inbox.forget(session)
-        self.coming.forget(session)
+        self.handoff_in.forget(session)
         self.handoff_out.forget(session)
 
     def _make_exclusive(self, log: MessageLog) -> None:
@@ -261,57 +267,57 @@ class Homes:
         """Others may have stored something in it and not reached us."""
         if not log.away:
             log.recheck_store()
-            self.depth_recount.note(log)
+            self.depth_recount.mark_stale(log)
             self._broker.dispatcher.touch(log)
 
     # -- what is heard
 
-    def linked(self, session: str) -> None:
+    def on_link_up(self, session: str) -> None:
         """A node hears us: it is told all that concerns it."""
-        self._inbox.begins(session)
-        self.tell(session, PeerMessageType.EPOCH, self.members.epoch)
-        self.known.linked(session)
+        self._inbox.on_link_up(session)
+        self.send(session, PeerMessageType.EPOCH, self.members.epoch)
+        self.propagation.on_link_up(session)
         self._send_interest(session)
-        self.shares.report_all()
+        self.stats_aggregation.report_all()
         if self.is_joining:
-            self.tell(session, PeerMessageType.EPOCH_DONE, self.members.epoch)
+            self.send(session, PeerMessageType.EPOCH_DONE, self.members.epoch)
             return
         for log in self._broker.queues:
-            if log.away and self.home(log.name) == session:
-                self.abroad.say_all(log)
+            if log.away and self.owner_of(log.name) == session:
+                self.outbound_consumers.announce_all(log)
         self.handoff_out.announce_done(session)
 
     def _send_interest(self, session: str) -> None:
         """Let a node know what is listened to and wanted here, and ask it the same of consumers."""
-        self.known.send_listeners(session)
-        self.wanted.say_all(session)
+        self.propagation.send_listeners(session)
+        self.selector_interest.send_all(session)
         self._broker.duplicates.send_all_bids(session)
         self._remote_advisories.ask(session)
 
-    def unlinked(self, session: str) -> None:
+    def on_link_down(self, session: str) -> None:
         """A node hears us no longer: what it says next is said anew."""
-        self.coming.forget(session)
+        self.handoff_in.forget(session)
         self.handoff_out.forget(session)
-        self._inbox.ends(session)
-        self.known.unlinked(session)
-        self.remote_deliveries.unlinked(session)
-        self.contending.unlinked(session)
-        self.inbound_consumers.unlinked(session)
+        self._inbox.on_link_down(session)
+        self.propagation.on_link_down(session)
+        self.remote_deliveries.on_link_down(session)
+        self.subscription_takeover.on_link_down(session)
+        self.inbound_consumers.on_link_down(session)
 
-    def heard(self, session: str, word: PeerMessageType, facts: list[Any]) -> None:
+    def on_message(self, session: str, word: PeerMessageType, facts: list[Any]) -> None:
         """A node says something."""
-        self._inbox.heard(session, word, facts)
-        self.pump()
+        self._inbox.on_message(session, word, facts)
+        self.request_dispatch()
 
     def _on_epoch_done(self, session: str, epoch: int) -> None:
-        self.coming.reached(session, epoch)
+        self.handoff_in.on_epoch_done(session, epoch)
         if epoch == self.members.epoch:  # else it has not told in this one yet what its clients hold
-            self.inbound_consumers.reached(session)
+            self.inbound_consumers.on_epoch_done(session)
         for log in self._broker.queues:  # its link may have been lost before
             self._reload_unreported(log)
-        self.coming.take()
+        self.handoff_in.take_over()
 
     def _on_logs(self, session: str, id: int, rows: Iterable[tuple[str, str | None]]) -> None:
         for name, attributes in rows:
             self._broker.store_recovery.learn(name, attributes)
-        self.tell(session, PeerMessageType.CONFIRMED, id, "")
+        self.send(session, PeerMessageType.CONFIRMED, id, "")

@@ -21,11 +21,11 @@ class DepthRecount:
         self._broker = broker
         self._depths: dict[MessageLog, int] = {}  # what each was when it was looked at last
 
-    def note(self, log: MessageLog) -> None:
+    def mark_stale(self, log: MessageLog) -> None:
         """The depth of this log may be wrong."""
         self._depths[log] = -1
 
-    def look(self) -> None:
+    def recount_idle(self) -> None:
         """Asked once a second: count where nothing has moved since."""
         for log, depth in list(self._depths.items()):
             if log.away or not self._broker.queues.holds(log):

@@ -32,7 +32,7 @@ class HandoffIn:
 
     # -- what others still give out
 
-    def reached(self, session: str, epoch: int) -> None:
+    def on_epoch_done(self, session: str, epoch: int) -> None:
         """A node gives out nothing any more that left it in this epoch."""
         self._epoch_done_by_session[session] = epoch
 
@@ -45,7 +45,7 @@ class HandoffIn:
         """Whether all other members give out nothing any more that is at home here."""
         return all(
             self._epoch_done_by_session.get(each, -1) >= self._ownership.members.epoch
-            for each in self._ownership.others
+            for each in self._ownership.other_sessions
         )
 
     @property
@@ -56,17 +56,17 @@ class HandoffIn:
     def is_pending(self, log: str | None) -> bool:
         """Whether this log is at home here and has not been taken yet."""
         known = self._broker.queues.get(log) if log is not None else None
-        return known is not None and known.away and self._ownership.is_here(known.name)
+        return known is not None and known.away and self._ownership.is_local(known.name)
 
     # -- what came back before a log was taken
 
-    def came_back(self, name: str, entries: Iterable[LogEntry]) -> None:
+    def on_requeued(self, name: str, entries: Iterable[LogEntry]) -> None:
         """Consumers gave these back to this home, which has not taken the log yet."""
         came = {each.seq: each.deliveries + 1 for each in entries}
-        if came and self._ownership.is_here(name) and self._broker.queues.get(name) is not None:
+        if came and self._ownership.is_local(name) and self._broker.queues.get(name) is not None:
             self._requeued[name].update(came)
 
-    def sent_out(self, _session: str, name: str, sent: Iterable[tuple[int, int]]) -> None:
+    def on_dispatched(self, _session: str, name: str, sent: Iterable[tuple[int, int]]) -> None:
         """Note what the former owner of a log sent to consumers.
 
         What none of them turns out to hold was dropped on its way. Another consumer may have got later messages by now:
@@ -75,15 +75,15 @@ class HandoffIn:
         if self.is_pending(name):
             self._dispatched[name].update((number, deliveries + 1) for number, deliveries in sent)
 
-    def lost(self, log: str) -> None:
+    def on_log_removed(self, log: str) -> None:
         """A log is no more."""
         self._requeued.pop(log, None)
         self._dispatched.pop(log, None)
 
-    def moved(self) -> None:
+    def on_members_changed(self) -> None:
         """The members are others: what came back of logs that are not at home here is another's business."""
         for noted in (self._requeued, self._dispatched):
-            for name in [each for each in noted if not self._ownership.is_here(each)]:
+            for name in [each for each in noted if not self._ownership.is_local(each)]:
                 del noted[name]
 
     # -- taking them
@@ -91,13 +91,13 @@ class HandoffIn:
     def when_taken_over(self, then: Callable[[], None]) -> None:
         """Go on when all that is at home here is given out from here."""
         self._callbacks.append(then)
-        self.take()
+        self.take_over()
 
-    def take(self) -> None:
+    def take_over(self) -> None:
         """Take the logs that are at home here and that nobody gives out any more."""
         if not self.can_take_over:
             return
-        vacant = [log.name for log in self._broker.queues if log.away and self._ownership.is_here(log.name)]
+        vacant = [log.name for log in self._broker.queues if log.away and self._ownership.is_local(log.name)]
         if not vacant:
             self._on_taken_over()
             return
@@ -122,12 +122,12 @@ class HandoffIn:
     def _take_over_log(self, log: MessageLog, state: LogState, last: int) -> None:
         """Give out a log's messages here, in which guests and our own clients hold some."""
         homes, consuming = self._ownership, self._broker.consumers
-        account = homes.abroad.on_taken_over(log)
-        log.away, log.shared = False, bool(homes.others)
+        account = homes.outbound_consumers.on_taken_over(log)
+        log.away, log.shared = False, bool(homes.other_sessions)
         log.handoff_count += 1
-        numbers = homes.inbound_consumers.held(log.name) | set(account.held)
-        alive = {homes.me, *homes.others}
-        homes.depth_recount.note(log)
+        numbers = homes.inbound_consumers.unacked_seqs(log.name) | set(account.unacked)
+        alive = {homes.session, *homes.other_sessions}
+        homes.depth_recount.mark_stale(log)
         sent_out = self._dispatched.pop(log.name, {})
         dropped = {number: deliveries for number, deliveries in sent_out.items() if number not in numbers}
         returned = {**dropped, **state.returned, **self._requeued.pop(log.name, {})}
@@ -138,9 +138,11 @@ class HandoffIn:
             if durable is not None:
                 self._broker.durables.adopt(durable, subscription)
             consuming.attach_local(subscription, log)
-        holders = {holder for holder, _ in account.held.values()}
-        log.consumers.sort(key=lambda each: each not in holders and not homes.inbound_consumers.holds(each, log.name))
-        for subscription, entry in (*account.held.values(), *homes.inbound_consumers.unacked_of(log.name)):
+        holders = {holder for holder, _ in account.unacked.values()}
+        log.consumers.sort(
+            key=lambda each: each not in holders and not homes.inbound_consumers.has_unacked(each, log.name)
+        )
+        for subscription, entry in (*account.unacked.values(), *homes.inbound_consumers.unacked_of(log.name)):
             group = group_of(entry)
             if group is not None and subscription in log.consumers:
                 log.assign_group(group, subscription)

@@ -33,7 +33,7 @@ class HandoffOut:
         #: come too late to be delivered there.
         self._dispatched: dict[str, list[tuple[int, int]]] = {}
 
-    async def stop(self, members: NodeMembers) -> None:
+    async def suspend_leaving(self, members: NodeMembers) -> None:
         """Give out nothing more of what leaves with these members; returns when nothing of it is under way."""
         self._next_members, self._logs = members, []
         for log in self._broker.queues:
@@ -47,11 +47,11 @@ class HandoffOut:
         if self._next_members is None or not self._next_members.others:
             return
         log.shared = True
-        if not log.away and not self._next_members.is_here(log.name):
+        if not log.away and not self._next_members.is_local(log.name):
             log.stopped.add(HANDOFF)
             self._logs.append(log)
 
-    def release(self) -> None:
+    def release_suspended(self) -> None:
         """The members are those: what was stopped is at home elsewhere from now on."""
         self._next_members = None
         for log in filter(self._broker.queues.holds, self._logs):
@@ -59,11 +59,11 @@ class HandoffOut:
 
     def _release_log(self, log: MessageLog) -> None:
         self._dispatched[log.name] = [
-            (entry.seq, entry.deliveries) for entry in self._ownership.inbound_consumers.sent_out(log.name)
+            (entry.seq, entry.deliveries) for entry in self._ownership.inbound_consumers.unacked_entries(log.name)
         ]
         self._broker.dispatcher.consumers.forget(log.name)
-        self._ownership.inbound_consumers.forget(log)
-        self._ownership.abroad.on_handed_off(log)
+        self._ownership.inbound_consumers.release_log(log)
+        self._ownership.outbound_consumers.on_handed_off(log)
         log.away = True
         log.handoff_count += 1
         log.release_ownership()
@@ -77,18 +77,18 @@ class HandoffOut:
         def say(*_: Any) -> None:
             if self._announcements.get(session) is unit and self._ownership.members.epoch == epoch:
                 self._send_dispatched(session)
-                self._ownership.tell(session, PeerMessageType.EPOCH_DONE, epoch)
+                self._ownership.send(session, PeerMessageType.EPOCH_DONE, epoch)
 
         unit = self._announcements[session] = PendingWrite(callback=say)
         self._broker.commits.submit(unit)
 
     def _send_dispatched(self, session: str) -> None:
         """Tell the next owner of logs what their consumers at other nodes may never have got."""
-        if not self._ownership.members.knows(session, PeerMessageType.DISPATCHED):
+        if not self._ownership.members.understands(session, PeerMessageType.DISPATCHED):
             return
         for log, sent in self._dispatched.items():
-            if sent and self._ownership.home(log) == session:
-                self._ownership.tell(session, PeerMessageType.DISPATCHED, log, sent)
+            if sent and self._ownership.owner_of(log) == session:
+                self._ownership.send(session, PeerMessageType.DISPATCHED, log, sent)
 
     def forget_log(self, log: str) -> None:
         """Forget what was said of a log that this node owns again, or that is gone."""

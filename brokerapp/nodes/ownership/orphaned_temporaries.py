@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class OrphanedTemporary:
     """One that another node has."""
 
-    at: str  #: the session of that node
-    belongs: TemporaryOwner | None  #: whose it is, if that client may reconnect
+    session: str  #: the session of that node
+    owner: TemporaryOwner | None  #: whose it is, if that client may reconnect
 
 
 class OrphanedTemporaries:
@@ -33,29 +33,29 @@ class OrphanedTemporaries:
         self._broker = broker
         self._by_destination: dict[Destination, OrphanedTemporary] = {}
 
-    def learn(self, destination: Destination, at: str, belongs: TemporaryOwner | None) -> None:
+    def add(self, destination: Destination, at: str, belongs: TemporaryOwner | None) -> None:
         """That node has it from now on."""
         self._by_destination[destination] = OrphanedTemporary(at, belongs)
 
-    def forget(self, destination: Destination) -> None:
+    def remove(self, destination: Destination) -> None:
         """It is gone, or is had here."""
         self._by_destination.pop(destination, None)
 
-    def returned(self, client: Client) -> None:
+    def on_client_connected(self, client: Client) -> None:
         """A client connected here: what it had at other nodes is had here from now on."""
         for destination, stranger in list(self._by_destination.items()):
-            if stranger.belongs is not None and stranger.belongs.is_of(client):
-                self.forget(destination)
-                self._broker.temporaries.take_ownership(client, destination, stranger.belongs)
+            if stranger.owner is not None and stranger.owner.is_of(client):
+                self.remove(destination)
+                self._broker.temporaries.take_ownership(client, destination, stranger.owner)
 
     def adopt_orphans(self) -> None:
         """Nodes are gone: what they had and is at home here now waits for its client, or goes."""
         homes = self._broker.placement
         for destination, stranger in list(self._by_destination.items()):
-            if homes.is_other_member(stranger.at) or not homes.is_here(str(destination)):
+            if homes.is_other_member(stranger.session) or not homes.is_local(str(destination)):
                 continue
-            self.forget(destination)
-            if stranger.belongs is None:
+            self.remove(destination)
+            if stranger.owner is None:
                 self._broker.temporaries.remove(destination)
             else:
-                self._broker.reconnect_window.recover(destination, stranger.belongs)
+                self._broker.reconnect_window.recover(destination, stranger.owner)

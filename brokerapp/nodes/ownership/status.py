@@ -14,12 +14,12 @@ def ownership_status(broker: LocalBroker) -> dict[str, Any]:
     home here is given out.
     """
     homes = broker.placement
-    if not homes.others:
+    if not homes.other_sessions:
         return {}
     return {
         "epoch": homes.members.epoch,
         "logs": sum(not log.away for log in broker.queues),
         "served": homes.inbound_consumers.count,
         "unreached": sorted(each.name for each in homes.members.others if not homes.is_linked(each.session)),
-        "settled": homes.coming.can_take_over,
+        "settled": homes.handoff_in.can_take_over,
     }

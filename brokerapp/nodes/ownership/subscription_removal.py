@@ -28,7 +28,7 @@ class SubscriptionRemoval:
     def __init__(self, broker: LocalBroker, ownership: NodeOwnership) -> None:
         self._broker, self._ownership = broker, ownership
 
-    def drop(self, durable: DurableSubscription, then: OnAnswer) -> None:
+    def remove(self, durable: DurableSubscription, then: OnAnswer) -> None:
         """Let it exist no longer, with what it holds, unless somebody consumes it."""
         # after what is said of our own consumers, see Abroad.attach
         self._broker.commits.submit(PendingWrite(callback=lambda *_: self._ask_owner(durable, then)))
@@ -46,26 +46,24 @@ class SubscriptionRemoval:
 
         if self._broker.durables.known(log.name) is not durable or not log.away:
             self._remove_local(log.name, answered)
-        elif (home := self._ownership.home(log.name)) != self._ownership.me:
-            self._ownership.known.ask([home], PeerMessageType.REMOVE_SUBSCRIPTION, (log.name,), answered)
+        elif (home := self._ownership.owner_of(log.name)) != self._ownership.session:
+            self._ownership.propagation.request([home], PeerMessageType.REMOVE_SUBSCRIPTION, (log.name,), answered)
         else:
             answered("")
 
-    def heard(self, session: str, id: int, log: str) -> None:
+    def on_remove(self, session: str, id: int, log: str) -> None:
         """A client of another node wants a named subscription to go."""
-        self._remove_local(log, lambda refusal: self._ownership.tell(session, PeerMessageType.CONFIRMED, id, refusal))
+        self._remove_local(log, lambda refusal: self._ownership.send(session, PeerMessageType.CONFIRMED, id, refusal))
 
     def _remove_local(self, log: str, then: OnAnswer, *, sure: bool = False) -> None:
         """One that is not at home here stays as it is, and `then` is told "", as it is where it may be tried again.
 
         `sure`: who consumes it says so.
         """
-        durable, contending = self._broker.durables.known(log), self._ownership.contending
-        rivals = contending.rivals(durable.log) if durable is not None and not sure else set()
+        durable, contending = self._broker.durables.known(log), self._ownership.subscription_takeover
+        rivals = contending.other_consumers(durable.log) if durable is not None and not sure else set()
         if rivals:
-            contending.settle(
-                log, rivals, lambda taken: self._remove_local(log, then, sure=True) if taken else then("")
-            )
+            contending.query(log, rivals, lambda taken: self._remove_local(log, then, sure=True) if taken else then(""))
             return
         if durable is not None and durable.log.away:
             then("")

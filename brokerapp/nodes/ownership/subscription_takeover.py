@@ -38,9 +38,9 @@ class ConsumptionQuery:
     """Whether nodes consume a log still, however many wait for the answer."""
 
     log: str
-    rivals: set[str]  #: the nodes that did not answer yet, or deny what is counted here
+    sessions: set[str]  #: the nodes that did not answer yet, or deny what is counted here
     since_ms: int
-    thens: list[Callable[[bool], None]]
+    callbacks: list[Callable[[bool], None]]
     pause_ms: int = FIRST_RETRY_MS
 
 
@@ -54,12 +54,14 @@ class SubscriptionTakeover:
         ] = {}  # by log, and nodes that were asked first
         self._waiting: dict[RemoteConsumerKey, int] = {}  # with the id of the question that is not answered yet
 
-    def rivals(self, log: MessageLog, newcomer: Subscription | None = None, at: str = "") -> set[str]:
+    def other_consumers(self, log: MessageLog, newcomer: Subscription | None = None, at: str = "") -> set[str]:
         """The nodes, "" for this one, whose clients may consume a log beside this one, which comes from a node."""
-        lost = {session for session in self._ownership.inbound_consumers.behind(log.name) if session != at}
+        lost = {
+            session for session in self._ownership.inbound_consumers.sessions_maybe_consuming(log.name) if session != at
+        }
         return lost | {each.owner_session for each in log.consumers if each is not newcomer}
 
-    def settle(self, log: str, rivals: set[str], then: Callable[[bool], None]) -> None:
+    def query(self, log: str, rivals: set[str], then: Callable[[bool], None]) -> None:
         """`then` is told whether one of these nodes says that it consumes a log; else, once none of them counts as one
         that does, it is to be looked at again.
         """
@@ -68,7 +70,7 @@ class SubscriptionTakeover:
             return
         asked = log, frozenset(rivals)
         if (question := self._queries.get(asked)) is not None:
-            question.thens.append(then)
+            question.callbacks.append(then)
             return
         question = self._queries[asked] = ConsumptionQuery(log, set(rivals), clock.now_ms(), [then])
         self._ask(question, lambda: self._queries.pop(asked))
@@ -82,22 +84,22 @@ class SubscriptionTakeover:
 
         def look() -> None:
             log = self._broker.queues.get(question.log)
-            question.rivals &= self.rivals(log) if log is not None else set()
-            if not question.rivals:
+            question.sessions &= self.other_consumers(log) if log is not None else set()
+            if not question.sessions:
                 settled(taken=False)
                 return
-            if clock.now_ms() - question.since_ms >= DENIED_MS and self._ownership.coming.all_done:
-                self._resync(question.log, question.rivals)
+            if clock.now_ms() - question.since_ms >= DENIED_MS and self._ownership.handoff_in.all_done:
+                self._resync(question.log, question.sessions)
                 question.since_ms = clock.now_ms()
             question.pause_ms = min(2 * question.pause_ms, LONGEST_RETRY_MS)
             self._ask(question, forget)
 
         def settled(*, taken: bool) -> None:
             forget()
-            for then in question.thens:
+            for then in question.callbacks:
                 then(taken)
 
-        self._ownership.known.ask(question.rivals, PeerMessageType.IS_CONSUMED, (question.log,), answered)
+        self._ownership.propagation.request(question.sessions, PeerMessageType.IS_CONSUMED, (question.log,), answered)
 
     def _resync(self, log: str, sessions: set[str]) -> None:
         """These nodes, which go by the same members, deny what is counted here: both are to say all again."""
@@ -105,11 +107,11 @@ class SubscriptionTakeover:
             logger.warning("node %s consumes %s as is counted here, and denies it: all is counted anew", session, log)
             self._ownership.reconnect(session)
 
-    def heard(self, session: str, id: int, name: str) -> None:
+    def on_query(self, session: str, id: int, name: str) -> None:
         """The home of a log asks whether clients of ours consume it still."""
         log = self._broker.queues.get(name)
-        is_so = log is not None and log.away and any(self._ownership.abroad.consumers(log))
-        self._ownership.tell(session, PeerMessageType.CONFIRMED, id, "it is consumed" if is_so else "")
+        is_so = log is not None and log.away and any(self._ownership.outbound_consumers.known_consumers(log))
+        self._ownership.send(session, PeerMessageType.CONFIRMED, id, "it is consumed" if is_so else "")
 
     # -- for our own clients
 
@@ -119,11 +121,11 @@ class SubscriptionTakeover:
         """
         durables = self._broker.durables
         found = durables.known_as(wanted)
-        rivals = self.rivals(found.log) if found is not None else set()
+        rivals = self.other_consumers(found.log) if found is not None else set()
         if rivals and "" not in rivals and (refusal := durables.refusal(wanted)):
-            return lambda then: self.settle(found.log.name, rivals, lambda taken: then(refusal if taken else ""))
+            return lambda then: self.query(found.log.name, rivals, lambda taken: then(refusal if taken else ""))
         former = durables.in_the_way(wanted)
-        return partial(self._ownership.dropping.drop, former) if former is not None else None
+        return partial(self._ownership.subscription_removal.remove, former) if former is not None else None
 
     # -- for clients of other nodes
 
@@ -138,19 +140,19 @@ class SubscriptionTakeover:
                 return
             del self._waiting[guest]
             if taken:
-                self._ownership.tell(session, PeerMessageType.CONFIRMED, id, refusal)
+                self._ownership.send(session, PeerMessageType.CONFIRMED, id, refusal)
             else:
                 again()
 
         self.on_detached(guest)  # what it asked in a former epoch
         self._waiting[guest] = id
-        self.settle(name, {""} if session in rivals else rivals, settled)
+        self.query(name, {""} if session in rivals else rivals, settled)
 
     def on_detached(self, guest: RemoteConsumerKey) -> None:
         """It wants it no longer: what it asked is answered, as nothing comes of it."""
         if (id := self._waiting.pop(guest, None)) is not None:
-            self._ownership.tell(guest[0], PeerMessageType.CONFIRMED, id, "")
+            self._ownership.send(guest[0], PeerMessageType.CONFIRMED, id, "")
 
-    def unlinked(self, session: str) -> None:
+    def on_link_down(self, session: str) -> None:
         """What this node's clients want it says again when it hears us."""
         self._waiting = {guest: id for guest, id in self._waiting.items() if guest[0] != session}

@@ -28,7 +28,7 @@ class LoginHandler:
         return self._connector.authenticate is not None or self._must_claim_client_id(client, connect)
 
     def _must_claim_client_id(self, client: Client, connect: ConnectCommand) -> bool:
-        return self._broker.placement.claims.is_needed(client, connect.client_id)
+        return self._broker.placement.client_id_claims.is_needed(client, connect.client_id)
 
     async def authenticate(self, client: Client, connect: ConnectCommand) -> Principal:
         """Return the client's principal after checking its password. Raises ProtocolError."""
@@ -63,7 +63,9 @@ class LoginHandler:
         if not self._must_claim_client_id(client, connect):
             welcome()
             return
-        async with self._broker.placement.claims.claimed(client, steals=self._connector.limits.allow_link_stealing):
+        async with self._broker.placement.client_id_claims.hold(
+            client, steals=self._connector.limits.allow_link_stealing
+        ):
             welcome()
 
     def register(self, client: Client, connect: ConnectCommand) -> None:

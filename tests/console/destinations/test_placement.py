@@ -22,7 +22,7 @@ def test_a_queue_is_at_home_where_the_nodes_themselves_have_it_and_of_one_node_n
     members = NodeMembers(1, [NodeMember("a", "aa"), NodeMember("b", "bb")], "aa")
     for number in range(20):
         queue = Destination.queue(f"q{number}")
-        assert owner_node(NODES, queue) == members.home(str(queue))[0]
+        assert owner_node(NODES, queue) == members.owner_of(str(queue))[0]
     assert owner_node(NODES[:1], queue) == owner_node([], queue) == owner_node(NODES, Destination.topic("t")) == ""
 
 

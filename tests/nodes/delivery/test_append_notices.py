@@ -14,7 +14,7 @@ from brokerapp.model.message import Message
 from brokerapp.nodes.delivery import append_notices
 from brokerapp.nodes.links.members import NodeMember, NodeMembers
 from brokerapp.nodes.links.protocol import PeerMessageType, pack_for_session, unpack_batch
-from brokerapp.nodes.ownership.coordinator import Homes
+from brokerapp.nodes.ownership.coordinator import OwnershipCoordinator
 from brokerapp.stomp import frames
 from brokerapp.store import StoredLogEntry
 from tests.protocol.clients import RawClient
@@ -44,16 +44,16 @@ class AwayFromHome:
             counters=SimpleNamespace(known=lambda: (), changed=set(), mark_changed=lambda _stats: None),
             temporaries=SimpleNamespace(strangers=SimpleNamespace(adopt_orphans=lambda: None)),
         )  # fmt: skip
-        self.homes = Homes(broker)
+        self.homes = OwnershipCoordinator(broker)
         self.homes.join(NodeMembers(2, (ME, OTHER), ME.session))
-        self.log = next(name for name in (f"queue://{n}" for n in range(20)) if not self.homes.is_here(name))
-        monkeypatch.setattr(self.homes, "tell", lambda _session, *facts: self.told.append(facts))
+        self.log = next(name for name in (f"queue://{n}" for n in range(20)) if not self.homes.is_local(name))
+        monkeypatch.setattr(self.homes, "send", lambda _session, *facts: self.told.append(facts))
         self.heard = True
         monkeypatch.setattr(self.homes, "is_linked", lambda _session: self.heard)
-        monkeypatch.setattr(self.homes, "waiting", lambda _session: self.waiting)
-        monkeypatch.setattr(self.homes.abroad, "has_consumers", lambda _log: True)
+        monkeypatch.setattr(self.homes, "unsent_bytes", lambda _session: self.waiting)
+        monkeypatch.setattr(self.homes.outbound_consumers, "has_consumers", lambda _log: True)
         monkeypatch.setattr(
-            self.homes.abroad, "given",
+            self.homes.outbound_consumers, "on_delivery",
             lambda _session, key, _log, entries: self.given.append((key, [each.seq for each in entries])),
         )  # fmt: skip
 
@@ -63,12 +63,12 @@ class AwayFromHome:
 
     def store(self, *numbers, before=None, whole=True):
         entries = [entry(self.log, number) for number in numbers]
-        note = self.homes.append_notices.note
+        note = self.homes.append_notices.add
         note(SimpleNamespace(name=self.log), len(numbers), numbers[-1], entries if whole else (), before)
         return entries
 
     def give(self, *numbers, key=7):
-        self.homes.remote_deliveries.given(OTHER.session, key, self.log, list(numbers))
+        self.homes.remote_deliveries.on_delivery(OTHER.session, key, self.log, list(numbers))
 
     def answer(self, *numbers):
         stored = [StoredLogEntry(number, entry(self.log, number).message, 0, 9, "", "") for number in numbers]
@@ -83,10 +83,10 @@ def node(monkeypatch):
 def test_a_home_is_told_once_a_tick_what_was_stored_and_with_the_messages_what_stood_before_them(node):
     node.store(3, 4, before=1)
     node.store(6, before=1)
-    node.homes.append_notices.tell()
+    node.homes.append_notices.send()
     [(word, log, count, upto, runs, forgotten)] = node.told
     assert (word, log, count, upto, forgotten) == (PeerMessageType.APPENDED, node.log, 3, 6, 0)
-    assert [run.before for run in runs] == [1, 1]
+    assert [run.previous_seq for run in runs] == [1, 1]
     heard = [each for run in runs for each in unpack_batch(node.log, run, ME.session)]
     assert [(each.seq, each.message.id, each.message.body) for each in heard] == [
         (3, "ID:3", b"body"), (4, "ID:4", b"body"), (6, "ID:6", b"body"),
@@ -106,10 +106,10 @@ def test_what_is_not_as_its_node_knows_it_is_given_whole(node, what):
 def test_where_some_are_not_at_hand_or_the_home_does_not_read_it_is_told_how_many_came_and_reads_them_itself(node):
     node.store(3)
     node.store(4, whole=False)
-    node.homes.append_notices.tell()
+    node.homes.append_notices.send()
     node.waiting = append_notices.MAX_UNSENT + 1
     node.store(5)
-    node.homes.append_notices.tell()
+    node.homes.append_notices.send()
     assert [(word, upto, runs, forgotten) for word, _, *_, upto, runs, forgotten in node.told] == [
         (PeerMessageType.APPENDED, 4, None, None), (PeerMessageType.APPENDED, 5, None, None),
     ]  # fmt: skip
@@ -118,8 +118,8 @@ def test_where_some_are_not_at_hand_or_the_home_does_not_read_it_is_told_how_man
 def test_nothing_is_packed_and_kept_for_a_home_that_does_not_hear_it(node):
     node.heard = False
     node.store(3)
-    node.homes.append_notices.tell()
-    assert (node.told, node.homes.append_notices.take(node.log, 3)) == ([], None)
+    node.homes.append_notices.send()
+    assert (node.told, node.homes.append_notices.take_cached(node.log, 3)) == ([], None)
 
 
 def test_a_home_wants_messages_until_it_says_otherwise_the_log_is_gone_or_the_members_are_others(node):
@@ -128,7 +128,7 @@ def test_a_home_wants_messages_until_it_says_otherwise_the_log_is_gone_or_the_me
     assert not is_followed(node.log)
     for end in (
         lambda: wished(OTHER.session, node.log, False),
-        lambda: node.homes.lost(node.log),
+        lambda: node.homes.on_log_removed(node.log),
         lambda: node.homes.join(NodeMembers(3, (ME, OTHER), ME.session)),
     ):
         wished(OTHER.session, node.log, True)
@@ -142,10 +142,10 @@ def test_what_was_stored_when_the_members_become_others_is_told_to_those_who_wer
         node.store(3, before=1)
 
     node.barrier, node.submit = barrier, lambda _unit: None
-    asyncio.run(node.homes.follow(NodeMembers(3, (ME, OTHER), ME.session)))
+    asyncio.run(node.homes.on_members_changed(NodeMembers(3, (ME, OTHER), ME.session)))
     assert [facts[0] for facts in node.told[:2]] == [PeerMessageType.APPENDED, PeerMessageType.EPOCH]
     node.told.clear()
-    node.homes.append_notices.tell()
+    node.homes.append_notices.send()
     assert not node.told
 
 
@@ -154,24 +154,24 @@ def test_what_is_stored_in_a_log_that_is_about_to_be_taken_here_is_told_to_nobod
     node.store(3, before=1)
     node.homes.join(NodeMembers(4, (ME, OTHER), ME.session))
     node.told.clear()
-    node.homes.append_notices.tell()
+    node.homes.append_notices.send()
     assert not node.told
 
 
 def test_what_is_named_is_found_where_it_was_kept_and_only_once(node):
     node.store(3, 4)
-    node.homes.append_notices.tell()
+    node.homes.append_notices.send()
     node.give(3, 4)
     assert node.given == [(7, [3, 4])]
-    assert node.homes.append_notices.take(node.log, 3) is None
+    assert node.homes.append_notices.take_cached(node.log, 3) is None
 
 
 def test_what_is_kept_is_bounded_and_what_was_forgotten_is_read_and_all_that_is_given_later_waits(node, monkeypatch):
     monkeypatch.setattr(append_notices, "CACHE_BYTES", 2 * append_notices.ENTRY_BYTES)
     node.store(3, 4)
-    node.homes.append_notices.tell()
+    node.homes.append_notices.send()
     node.store(5)
-    node.homes.append_notices.tell()
+    node.homes.append_notices.send()
     node.give(3, 4)
     node.give(5)
     assert (node.given, len(node.asked)) == ([], 1)
@@ -189,7 +189,7 @@ def test_what_was_taken_makes_room_for_what_comes_and_the_home_is_told_what_was_
         node.store(number)
         if number == 5:
             node.give(4)
-        node.homes.append_notices.tell()
+        node.homes.append_notices.send()
     assert [facts[-1] for facts in node.told] == [0, 0, 0, 3, 5, 6]
     node.give(7, 8)
     assert (node.given, node.asked) == ([(7, [4]), (7, [7, 8])], [])
@@ -220,7 +220,7 @@ def test_of_what_the_store_has_no_more_the_home_is_told_so_and_that_others_may_b
 
 def test_what_waits_for_the_store_was_never_given_when_its_home_or_the_link_is_another_one(node):
     node.give(3)
-    node.homes.unlinked(OTHER.session)
+    node.homes.on_link_down(OTHER.session)
     node.answer(3)
     node.give(4)
     node.homes.join(NodeMembers(3, (ME,), ME.session))
@@ -231,7 +231,7 @@ def test_what_waits_for_the_store_was_never_given_when_its_home_or_the_link_is_a
 def test_what_waits_for_the_store_is_given_where_the_members_are_others_and_its_home_is_the_same(node):
     node.give(3)
     members = NodeMembers(3, (ME, OTHER, THIRD), ME.session)
-    assert members.home(node.log) == OTHER.session
+    assert members.owner_of(node.log) == OTHER.session
     node.homes.join(members)
     first, second = node.asked
     node.asked = [first]
@@ -295,7 +295,7 @@ def test_what_is_sent_and_consumed_away_from_the_home_is_neither_read_back_nor_c
 
 
 def test_what_was_forgotten_meanwhile_is_read_by_the_node_of_its_consumer_in_order(broker, away, monkeypatch):
-    monkeypatch.setattr(broker["b"].node.broker.placement.append_notices, "take", lambda _log, _number: None)
+    monkeypatch.setattr(broker["b"].node.broker.placement.append_notices, "take_cached", lambda _log, _number: None)
     away.taker.subscribe(f"/queue/{away.queue}")
     followed(broker, away)
     for number in range(30):
@@ -318,7 +318,7 @@ def test_what_is_damaged_when_the_node_of_its_consumer_reads_it_is_a_dead_letter
         return [[value.replace(b"spoil this", b"spoil thus") for value in row] for row in rows]
 
     monkeypatch.setattr(store.client, "call", spoilt)
-    monkeypatch.setattr(broker["b"].node.broker.placement.append_notices, "take", lambda _log, _number: None)
+    monkeypatch.setattr(broker["b"].node.broker.placement.append_notices, "take_cached", lambda _log, _number: None)
     away.taker.subscribe(f"/queue/{away.queue}", prefetch=1)  # one that is not replaced would be its last
     followed(broker, away)
     for body in ("first", "spoil this", "last"):

@@ -81,7 +81,7 @@ def test_what_is_rejected_as_its_log_comes_home_is_a_dead_letter_once(broker, cl
 
     def between_two_homes():
         """The log is at home here from now on, and what the store knows of it is not read yet; in that moment..."""
-        homes.abroad.on_handed_off(log)
+        homes.outbound_consumers.on_handed_off(log)
         log.away = True
         log.release_ownership()
         rejects = partial(
@@ -89,7 +89,7 @@ def test_what_is_rejected_as_its_log_comes_home_is_a_dead_letter_once(broker, cl
             subscription.client,
             SettleCommand(message.headers["ack"], None, False, None, None),
         )
-        steps = [rejects, homes.coming.take]
+        steps = [rejects, homes.handoff_in.take_over]
         for step in steps if first == "it is rejected" else reversed(steps):
             step()
 

@@ -31,8 +31,8 @@ class Node:
             timers=SimpleNamespace(call_every=lambda *_: None),
         )  # fmt: skip
         others = [each for each in "abc" if each != session]
-        self.homes = SimpleNamespace(others=others, is_joining=joining, tell=self.tell)
-        self.known = self.homes.known = Propagation(broker, self.homes)
+        self.homes = SimpleNamespace(other_sessions=others, is_joining=joining, send=self.tell)
+        self.known = self.homes.propagation = Propagation(broker, self.homes)
         self.past = RetainedSync(broker, self.homes)
 
     def tell(self, session, word, *facts):
@@ -40,9 +40,9 @@ class Node:
         if not self.mute:
             other = self.nodes[session]
             hear = {
-                PeerMessageType.GET_RETAINED: other.past.wanted,
-                PeerMessageType.RETAINED: other.past.heard,
-                PeerMessageType.CONFIRMED: other.known.answered,
+                PeerMessageType.GET_RETAINED: other.past.on_page_requested,
+                PeerMessageType.RETAINED: other.past.on_page,
+                PeerMessageType.CONFIRMED: other.known.on_confirmed,
             }
             asyncio.get_running_loop().call_soon(hear[word], self.session, *facts)
 
@@ -73,7 +73,7 @@ def nodes():
 def learn(*joining):
     async def all_learn():
         async with asyncio.timeout(10):
-            await asyncio.gather(*(each.past.learn() for each in joining))
+            await asyncio.gather(*(each.past.fetch() for each in joining))
 
     asyncio.run(all_learn())
 
@@ -101,14 +101,14 @@ def test_where_one_goes_before_it_has_told_all_the_next_one_is_asked(nodes, monk
     joining, goes, stays = nodes.values()
     goes.remember(3)
     stays.remember(3)
-    heard = joining.past.heard
+    heard = joining.past.on_page
 
     def first_page(session, rows):
         heard(session, rows)
-        goes.mute, joining.past.heard = True, heard
-        asyncio.get_running_loop().call_later(0.01, joining.known.gone, goes.session)
+        goes.mute, joining.past.on_page = True, heard
+        asyncio.get_running_loop().call_later(0.01, joining.known.on_member_lost, goes.session)
 
-    joining.past.heard = first_page
+    joining.past.on_page = first_page
     learn(joining)
     assert joining.remembers == stays.remembers
     assert stays.pages == [1] * 6 + [0]
@@ -116,4 +116,4 @@ def test_where_one_goes_before_it_has_told_all_the_next_one_is_asked(nodes, monk
 
 def test_a_page_that_was_lost_with_its_link_is_told_again():
     telling = RetainedSyncSession(iter([["first"], ["second"]]))
-    assert [telling.page(each) for each in (0, 0, 1, 1, 2, 2)] == [["first"]] * 2 + [["second"]] * 2 + [[], []]
+    assert [telling.page_at(each) for each in (0, 0, 1, 1, 2, 2)] == [["first"]] * 2 + [["second"]] * 2 + [[], []]

@@ -76,7 +76,7 @@ def test_what_comes_and_goes_at_a_node_is_counted_though_its_link_is_lost_meanwh
     home = broker["a"].node.broker
 
     def counted():
-        numbers = home.placement.shares.total(home.counters.of(Destination.queue(queue)))
+        numbers = home.placement.stats_aggregation.with_remote_parts(home.counters.of(Destination.queue(queue)))
         return numbers.EnqueueCount, numbers.EnqueueBytes, numbers.MaxMessageSize, numbers.DequeueCount
 
     until(lambda: broker["a"].look(counted) == (2, 15, 9, 2), "all is counted")
@@ -87,10 +87,10 @@ def test_a_consumer_of_which_a_node_tells_before_it_knows_of_an_epoch_waits_for_
 
     def tell() -> None:
         homes = broker["b"].node.broker.placement
-        [home] = homes.others
-        homes.tell(home, PeerMessageType.EPOCH, homes.members.epoch - 1)
-        homes.known.ask([home], PeerMessageType.ATTACH, (1, f"queue://{queue}", {}), lambda _: answered.set())
-        homes.tell(home, PeerMessageType.EPOCH, homes.members.epoch)
+        [home] = homes.other_sessions
+        homes.send(home, PeerMessageType.EPOCH, homes.members.epoch - 1)
+        homes.propagation.request([home], PeerMessageType.ATTACH, (1, f"queue://{queue}", {}), lambda _: answered.set())
+        homes.send(home, PeerMessageType.EPOCH, homes.members.epoch)
 
     broker["b"].look(tell)
     assert answered.wait(10)
@@ -101,13 +101,13 @@ def test_who_subscribes_in_the_moment_in_which_a_home_is_told_of_all_consumers_i
     broker, client, name, monkeypatch, durable
 ):
     """A durable subscription has one consumer; a queue that is new is not known to its home yet."""
-    abroad = broker["b"].node.broker.placement.abroad
+    abroad = broker["b"].node.broker.placement.outbound_consumers
     attach, attached = abroad.attach, []
 
     def attach_as_a_link_comes_up(subscription, log):
         attached.append(log.name)
         attach(subscription, log)
-        abroad.say_all(log)
+        abroad.announce_all(log)
 
     monkeypatch.setattr(abroad, "attach", attach_as_a_link_comes_up)
     consumer = client("b", **{"client-id": name})
@@ -219,7 +219,7 @@ def test_a_durable_subscription_is_in_use_while_its_consumer_is_behind_a_lost_li
     homes, durables = broker["a"].node.broker.placement, broker["a"].node.broker.durables
     consumer = client("b", **{"client-id": name})
     names = (f"{name}{number}" for number in itertools.count())
-    subscribed = next(each for each in names if homes.is_here(f"subscription://{name}:{each}"))
+    subscribed = next(each for each in names if homes.is_local(f"subscription://{name}:{each}"))
     consumer.subscribe(f"/topic/{name}", **{"activemq.subscriptionName": subscribed})
     durable = durables.find(name, subscribed)
     until(lambda: broker["a"].look(lambda: durable.log.consumers), "its home knows of its consumer")
@@ -231,18 +231,20 @@ def test_a_durable_subscription_is_in_use_while_its_consumer_is_behind_a_lost_li
         with pytest.raises(RequestRefused, match="in use"):
             durables.remove(durable)
         with monkeypatch.context() as patch:
-            patch.setattr(homes, "tell", lambda *words: said.append(words))
-            homes.inbound_consumers.consume("third", 1, 1, durable.log.name, {})
+            patch.setattr(homes, "send", lambda *words: said.append(words))
+            homes.inbound_consumers.on_attach("third", 1, 1, durable.log.name, {})
 
     broker["a"].look(ask_for_it)
-    [behind] = homes.others  # who comes from a third node waits until this one says whether it consumes it still
+    [behind] = (
+        homes.other_sessions
+    )  # who comes from a third node waits until this one says whether it consumes it still
     assert [(to, word, log) for to, word, _, log in said] == [(behind, PeerMessageType.IS_CONSUMED, durable.log.name)]
 
     def expelled():
-        [session] = homes.others
-        homes.known.gone(session)
+        [session] = homes.other_sessions
+        homes.propagation.on_member_lost(session)
         active = durable.active
-        homes.known.forget(session)
+        homes.propagation.forget(session)
         return active
 
     assert not broker["a"].look(expelled)
@@ -259,43 +261,43 @@ def test_a_node_that_was_linked_before_it_was_a_member_is_told_all_that_it_would
     broker, monkeypatch
 ):
     homes = broker["a"].node.broker.placement
-    [other] = homes.others
+    [other] = homes.other_sessions
     broker["a"].look(lambda: setattr(homes._remote_advisories, "_listening", True))
-    until(lambda: broker["a"].look(lambda: not homes.known._pending), "nothing is open that was said before")
+    until(lambda: broker["a"].look(lambda: not homes.propagation._pending), "nothing is open that was said before")
 
     def words(work) -> set[PeerMessageType]:
         said = set()
         with monkeypatch.context() as patch:
-            patch.setattr(homes, "tell", lambda _session, word, *_: said.add(word))
+            patch.setattr(homes, "send", lambda _session, word, *_: said.add(word))
             broker["a"].do(work)
         return said
 
     async def link() -> None:
-        homes.linked(other)
+        homes.on_link_up(other)
         await broker["a"].node._committer.barrier()
 
     async def follow() -> None:
-        homes.others.clear()
-        await homes.follow(homes.members)
+        homes.other_sessions.clear()
+        await homes.on_members_changed(homes.members)
         await broker["a"].node._committer.barrier()
 
     told = words(link)
-    assert {PeerMessageType.LISTENERS, PeerMessageType.WANTED, PeerMessageType.GET_CONSUMERS} <= told
+    assert {PeerMessageType.LISTENERS, PeerMessageType.SELECTORS, PeerMessageType.GET_CONSUMERS} <= told
     assert told <= words(follow)
 
 
 def test_a_node_that_was_linked_before_it_was_a_member_knows_who_began_to_listen_in_between(broker, client, name):
     homes = broker["a"].node.broker.placement
-    [other] = homes.others
-    broker["a"].look(homes.others.clear)
+    [other] = homes.other_sessions
+    broker["a"].look(homes.other_sessions.clear)
     listener = client("a")
     listener.subscribe(f"/topic/{name}")
     assert not broker["b"].look(lambda: list(_listeners_elsewhere(broker["b"], name)))
-    broker["a"].do(lambda: homes.follow(homes.members))
-    assert homes.others == [other]
+    broker["a"].do(lambda: homes.on_members_changed(homes.members))
+    assert homes.other_sessions == [other]
     client("b").send(f"/topic/{name}", "news")
     assert listener.bodies() == ["news"]
 
 
 def _listeners_elsewhere(node: OneNode, topic: str):
-    return node.node.broker.placement.known.sessions_listening(Destination.topic(topic))
+    return node.node.broker.placement.propagation.sessions_listening(Destination.topic(topic))

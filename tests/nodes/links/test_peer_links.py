@@ -25,13 +25,13 @@ class Ears:
     def __init__(self):
         self.met, self.said = asyncio.Event(), asyncio.Queue()
 
-    def linked(self, session):
+    def on_link_up(self, session):
         self.met.set()
 
-    def unlinked(self, session):
+    def on_link_down(self, session):
         self.met.clear()
 
-    def heard(self, session, word, facts):
+    def on_message(self, session, word, facts):
         self.said.put_nowait((session, word, facts))
 
 
@@ -50,7 +50,7 @@ async def listening(session, tls=None):
 def call(caller, session, address):
     """Let a node call another at an address."""
     members = [NodeMember(caller.session, caller.session), NodeMember(session, session, address)]
-    caller.follow(NodeMembers(1, members, caller.session))
+    caller.connect_to(NodeMembers(1, members, caller.session))
 
 
 async def stranger(links):
@@ -80,13 +80,13 @@ def patient(monkeypatch):
 
 async def test_two_nodes_know_each_other_and_say_much_at_once():
     async with listening("a") as a, listening("b") as b:
-        b.listener.linked = lambda session: b.tell(
+        b.listener.on_link_up = lambda session: b.send(
             session, PeerMessageType.EPOCH_DONE, "x" * 100_000
         )  # with the greeting
         call(a, "b", b.address)
         session, word, [text] = await asyncio.wait_for(a.listener.said.get(), PATIENCE)
         assert (session, word, len(text)) == ("b", PeerMessageType.EPOCH_DONE, 100_000)
-        a.tell("b", PeerMessageType.EPOCH, 1)
+        a.send("b", PeerMessageType.EPOCH, 1)
         assert await asyncio.wait_for(b.listener.said.get(), PATIENCE) == ("a", PeerMessageType.EPOCH, [1])
 
 
@@ -95,10 +95,10 @@ async def test_what_is_said_in_one_tick_waits_before_it_is_written():
         call(a, "b", b.address)
         await asyncio.wait_for(a.listener.met.wait(), PATIENCE)
         for _ in range(3):
-            a.tell("b", PeerMessageType.EPOCH_DONE, "x" * 100_000)
-        assert 300_000 < a.waiting("b") < 301_000
+            a.send("b", PeerMessageType.EPOCH_DONE, "x" * 100_000)
+        assert 300_000 < a.unsent_bytes("b") < 301_000
         assert len((await asyncio.wait_for(b.listener.said.get(), PATIENCE))[2][0]) == 100_000
-        assert not a.waiting("b")
+        assert not a.unsent_bytes("b")
 
 
 def tls_of(folder, authority="the nodes' own"):
@@ -117,7 +117,7 @@ async def test_two_nodes_know_each_other_over_tls(tmp_path):
     async with listening("a", trusting(authority)) as a, listening("b", trusting(authority)) as b:
         call(a, "b", b.address)
         await asyncio.wait_for(b.listener.met.wait(), PATIENCE)
-        a.tell("b", PeerMessageType.EPOCH, 1)
+        a.send("b", PeerMessageType.EPOCH, 1)
         assert await asyncio.wait_for(b.listener.said.get(), PATIENCE) == ("a", PeerMessageType.EPOCH, [1])
 
 
@@ -164,7 +164,7 @@ async def test_who_stands_between_two_nodes_with_a_certificate_they_believe_is_k
             there = await asyncio.open_connection(*b.address.split(":"), ssl=between.client)
             relaying.extend(asyncio.create_task(each) for each in (copy(there[0], writer), copy(reader, there[1])))
 
-        server = await asyncio.start_server(relay, "127.0.0.1", 0, ssl=between.called)
+        server = await asyncio.start_server(relay, "127.0.0.1", 0, ssl=between.server)
         call(a, "b", "{}:{}".format(*server.sockets[0].getsockname()))
         await asyncio.wait_for(passed_on.wait(), PATIENCE)
         await asyncio.wait(relaying[:2], timeout=PATIENCE)  # b ends it, and a with it
@@ -240,13 +240,13 @@ async def test_a_node_that_another_answers_for_is_not_known():
 async def test_a_node_that_is_a_member_no_more_and_does_not_know_it_is_not_linked_again():
     async with listening("a") as a, listening("b") as b:
         both = [NodeMember("a", "a"), NodeMember("b", "b", b.address)]
-        b.follow(NodeMembers(1, both, "b"))
-        a.follow(NodeMembers(1, both, "a"))
+        b.connect_to(NodeMembers(1, both, "b"))
+        a.connect_to(NodeMembers(1, both, "a"))
         await asyncio.wait_for(b.listener.met.wait(), PATIENCE)
-        b.follow(NodeMembers(2, both[1:], "b"))
+        b.connect_to(NodeMembers(2, both[1:], "b"))
         while b.listener.met.is_set():
             await asyncio.sleep(0.01)
         await asyncio.sleep(3 * module.RETRY_SECONDS)  # it calls
         assert not b.listener.met.is_set()
-        b.tell("a", PeerMessageType.EPOCH, 2)
+        b.send("a", PeerMessageType.EPOCH, 2)
         assert a.listener.said.empty()

@@ -16,24 +16,24 @@ from brokerapp.selectors import compile_selector
 
 def test_nobody_waits_for_a_node_that_left_before_the_logs_followed():
     said, answers = [], []
-    known = Propagation(None, SimpleNamespace(tell=lambda session, *_: said.append(session)))
-    known.gone("left")
-    known.ask(["left", "there"], PeerMessageType.LOGS, ([],), answers.append)
+    known = Propagation(None, SimpleNamespace(send=lambda session, *_: said.append(session)))
+    known.on_member_lost("left")
+    known.request(["left", "there"], PeerMessageType.LOGS, ([],), answers.append)
     assert said == ["there"]
-    known.answered("there", 1, "")
-    known.ask(["left"], PeerMessageType.LOGS, ([],), answers.append)
+    known.on_confirmed("there", 1, "")
+    known.request(["left"], PeerMessageType.LOGS, ([],), answers.append)
     assert answers == ["", ""]
 
 
 def test_any_number_of_those_who_wait_go_on_with_the_answer_whatever_becomes_of_one():
-    known, answered = Propagation(None, SimpleNamespace(tell=lambda *_: None)), []
-    known.ask(["b"], PeerMessageType.LOGS, ([],), lambda _: 1 / 0)
-    known.ask(["b"], PeerMessageType.LOGS, ([],), lambda _: None)
+    known, answered = Propagation(None, SimpleNamespace(send=lambda *_: None)), []
+    known.request(["b"], PeerMessageType.LOGS, ([],), lambda _: 1 / 0)
+    known.request(["b"], PeerMessageType.LOGS, ([],), lambda _: None)
     for number in range(2_000):
         known.when_propagated(lambda number=number: answered.append(number))
-    known.answered("b", 1, "")
+    known.on_confirmed("b", 1, "")
     assert answered == []
-    known.gone("b")
+    known.on_member_lost("b")
     assert answered == list(range(2_000))
 
 
@@ -48,10 +48,10 @@ def wanting(*consumers):
     )
     said, found = [], list(consumers)
     homes = SimpleNamespace(
-        others=["b"],
-        abroad=SimpleNamespace(consumers=lambda _log: found),
-        known=SimpleNamespace(ask=lambda _sessions, _word, facts, _then: said.append(facts)),
-        tell=lambda _session, _word, _id, *facts: said.append(facts),
+        other_sessions=["b"],
+        outbound_consumers=SimpleNamespace(known_consumers=lambda _log: found),
+        propagation=SimpleNamespace(request=lambda _sessions, _word, facts, _then: said.append(facts)),
+        send=lambda _session, _word, _id, *facts: said.append(facts),
     )
     return SelectorInterest(broker, homes), log, found, said
 
@@ -59,36 +59,36 @@ def wanting(*consumers):
 def test_a_node_that_was_told_what_is_wanted_as_it_came_is_told_when_that_ends():
     consumer = SimpleNamespace(owner_session="", condition=compile_selector("a = 1"))
     wanted, log, consumers, said = wanting(consumer)
-    wanted.say_all("b")
+    wanted.send_all("b")
     assert said.pop() == (True, [(log.name, ["a = 1"])])
-    wanted.changed(log)
+    wanted.on_consumers_changed(log)
     assert said == []
     consumers.clear()
-    wanted.changed(log)
+    wanted.on_consumers_changed(log)
     assert said == [(False, [(log.name, [])])]
 
 
 def test_a_node_that_comes_again_is_told_of_what_began_after_that_as_anew():
     consumer = SimpleNamespace(owner_session="", condition=compile_selector("a = 1"))
     wanted, log, consumers, said = wanting(consumer)
-    wanted.say_all("b")
+    wanted.send_all("b")
     consumers.clear()  # while this node is alone: nobody is told
-    wanted.say_all("b")
+    wanted.send_all("b")
     assert said.pop() == (True, [])
     consumers.append(consumer)
-    wanted.changed(log)
+    wanted.on_consumers_changed(log)
     assert said.pop() == (False, [(log.name, ["a = 1"])])
 
 
 def test_what_is_wanted_at_a_node_counts_until_it_is_gone():
     wanted, log, _, _ = wanting()
-    wanted.heard("b", 1, False, [(log.name, ["a = 1", None])])
-    assert wanted.conditions(log) == {compile_selector("a = 1"), None}
-    wanted.heard("b", 2, True, [])
-    assert wanted.conditions(log) == set()
-    wanted.heard("c", 3, False, [(log.name, [None])])
+    wanted.on_selectors("b", 1, False, [(log.name, ["a = 1", None])])
+    assert wanted.selectors_of(log) == {compile_selector("a = 1"), None}
+    wanted.on_selectors("b", 2, True, [])
+    assert wanted.selectors_of(log) == set()
+    wanted.on_selectors("c", 3, False, [(log.name, [None])])
     wanted.forget("c")
-    assert wanted.conditions(log) == set()
+    assert wanted.selectors_of(log) == set()
 
 
 def test_of_what_several_nodes_counted_the_sums_the_least_and_the_greatest_are_told():
@@ -110,21 +110,21 @@ def test_of_a_queue_its_home_alone_knows_who_consumes_it():
 
 def test_what_a_node_counted_its_home_counts_on_when_it_is_gone_and_tells_when_the_home_is_another():
     queue, stats, told = Destination.queue("q"), DestinationCounters(), []
-    homes = SimpleNamespace(me="a", here=True, tell=lambda _session, _word, rows: told.extend(rows))
-    homes.is_here = lambda _log: homes.here
-    homes.home = lambda _log: "a" if homes.here else "c"
+    homes = SimpleNamespace(session="a", here=True, send=lambda _session, _word, rows: told.extend(rows))
+    homes.is_local = lambda _log: homes.here
+    homes.owner_of = lambda _log: "a" if homes.here else "c"
     broker = SimpleNamespace(counters=stats, gauges=SimpleNamespace(update=lambda _stats: None))
     shares, own = StatsAggregation(broker, homes), stats.of(queue)
     own.arrived(BodySizes(1, 5, 5, 5))
     part = DestinationStats(queue, ProducerCount=1)
     part.arrived(BodySizes(2, 10, 3, 7))
-    shares.heard("b", [part.to_json()])
+    shares.on_stats("b", [part.to_json()])
     for _ in range(2):
-        found = shares.total(own)
+        found = shares.with_remote_parts(own)
         assert (found.EnqueueCount, found.EnqueueBytes, found.MinMessageSize, found.MaxMessageSize) == (3, 15, 3, 7)
-        shares.gone("b")
-    assert (found.ProducerCount, shares.total(own).ProducerCount) == (0, 0)
+        shares.on_member_removed("b")
+    assert (found.ProducerCount, shares.with_remote_parts(own).ProducerCount) == (0, 0)
     homes.here = False
     shares.report_all()
-    shares.tell(stats.take_changes()[0])
+    shares.report(stats.take_changes()[0])
     assert [each["EnqueueCount"] for each in told] == [3]

@@ -21,13 +21,13 @@ FIRST, LAST = NodeMember("first", "1"), NodeMember("last", "9")
 
 def test_a_live_member_without_a_link_is_named_once_until_it_is_linked_again():
     silences, due = UnreachablePeers("5", timeout=5), WARN_TIMEOUTS * 5
-    assert silences.note([FIRST], 100) == []
-    assert silences.note([FIRST], 99 + due) == []
-    assert silences.note([FIRST, LAST], 100 + due) == [FIRST]
-    assert silences.note([FIRST], 101 + due) == []
-    assert silences.note([], 110) == []
-    assert silences.note([FIRST], 120) == []
-    assert silences.note([FIRST], 120 + due) == [FIRST]
+    assert silences.update([FIRST], 100) == []
+    assert silences.update([FIRST], 99 + due) == []
+    assert silences.update([FIRST, LAST], 100 + due) == [FIRST]
+    assert silences.update([FIRST], 101 + due) == []
+    assert silences.update([], 110) == []
+    assert silences.update([FIRST], 120) == []
+    assert silences.update([FIRST], 120 + due) == [FIRST]
 
 
 def test_a_killed_node_is_expelled_before_anybody_is_told_of_its_silence():
@@ -37,7 +37,7 @@ def test_a_killed_node_is_expelled_before_anybody_is_told_of_its_silence():
 @pytest.mark.parametrize(("silent", "stronger"), [(FIRST, FIRST), (LAST, None)])
 def test_of_two_that_do_not_reach_each_other_one_steps_back(silent, stronger):
     silences = UnreachablePeers("5", timeout=5)
-    silences.note([silent], 100)
+    silences.update([silent], 100)
     assert silences.should_yield_to(100 + STEP_DOWN_TIMEOUTS * 5 - 1) is None
     assert silences.should_yield_to(100 + STEP_DOWN_TIMEOUTS * 5) == stronger
 
@@ -93,24 +93,24 @@ def test_what_stands_for_all_addresses_of_a_machine_is_refused_as_nobody_can_cal
 
 def test_a_node_that_stepped_back_waits_longer_each_time_and_one_that_was_expelled_begins_at_once():
     rejoining, error = RestartBackoff(), NodeIsolated("b lives")
-    assert [rejoining.pause(error, False, 40) for _ in range(7)] == [30, 60, 120, 240, 480, 600, 600]
-    assert rejoining.pause(error, False, LONGEST_ISOLATED_PAUSE + 1) == FIRST_ISOLATED_PAUSE
-    assert rejoining.pause(Fenced(), True, 1) == 0
-    assert rejoining.pause(Fenced(), False, 1) is None
-    assert rejoining.pause(OSError(), False, 1) is None
+    assert [rejoining.delay(error, False, 40) for _ in range(7)] == [30, 60, 120, 240, 480, 600, 600]
+    assert rejoining.delay(error, False, LONGEST_ISOLATED_PAUSE + 1) == FIRST_ISOLATED_PAUSE
+    assert rejoining.delay(Fenced(), True, 1) == 0
+    assert rejoining.delay(Fenced(), False, 1) is None
+    assert rejoining.delay(OSError(), False, 1) is None
 
 
 def test_a_node_that_is_expelled_again_and_again_rests_longer_each_time_until_it_ran_for_a_while():
     rejoining = RestartBackoff()
-    assert [rejoining.pause(Fenced(), True, 1) for _ in range(9)] == [0, 1, 2, 4, 8, 16, 32, 60, 60]
-    assert [rejoining.pause(Fenced(), True, lasted) for lasted in (STABLE_SECONDS + 1, 1)] == [0, 1]
+    assert [rejoining.delay(Fenced(), True, 1) for _ in range(9)] == [0, 1, 2, 4, 8, 16, 32, 60, 60]
+    assert [rejoining.delay(Fenced(), True, lasted) for lasted in (STABLE_SECONDS + 1, 1)] == [0, 1]
 
 
 def test_a_node_that_joins_again_waits_for_its_store_and_one_that_starts_does_not():
     rejoining, away = RestartBackoff(), StoreUnavailable("connection refused")
-    assert rejoining.pause(away, False, 1) is None
-    rejoining.pause(Fenced(), True, 1)
-    assert rejoining.pause(away, False, 1) == STORE_UNAVAILABLE_PAUSE
+    assert rejoining.delay(away, False, 1) is None
+    rejoining.delay(Fenced(), True, 1)
+    assert rejoining.delay(away, False, 1) == STORE_UNAVAILABLE_PAUSE
 
 
 def test_of_two_nodes_whose_link_is_lost_for_good_the_weaker_one_ends_and_says_why(

@@ -25,10 +25,10 @@ class Node:
             each.others.append(session)
         nodes[session] = self
         broker = SimpleNamespace()
-        homes = SimpleNamespace(me=session, others=self.others, tell=self.tell)
+        homes = SimpleNamespace(session=session, other_sessions=self.others, send=self.tell)
         self.connecting = broker.connections = part_of(ClientRegistry)
         self.claims, self.known = ClientIdClaims(broker, homes), Propagation(broker, homes)
-        homes.known = self.known
+        homes.propagation = self.known
         self.cut = []
         self.connecting.disconnect = lambda client: self.cut.append(client.id)
 
@@ -37,7 +37,7 @@ class Node:
         part = self._nodes[session]
         if not part.silent:
             asyncio.get_running_loop().call_soon(
-                {PeerMessageType.CLAIM: part.claims.heard, PeerMessageType.CONFIRMED: part.known.answered}[word],
+                {PeerMessageType.CLAIM: part.claims.on_claim, PeerMessageType.CONFIRMED: part.known.on_confirmed}[word],
                 self.session,
                 *facts,
             )
@@ -50,7 +50,7 @@ class Node:
     async def let_in(self, *, steals=False, **said):
         """Whether a client is let in here."""
         try:
-            async with self.claims.claimed(a_client(**said), steals=steals):
+            async with self.claims.hold(a_client(**said), steals=steals):
                 return True
         except ProtocolError:
             return False
@@ -112,5 +112,5 @@ async def test_of_two_that_ask_at_the_same_time_one_is_let_in_though_its_node_ca
     nodes["5"].silent = False
     later = Node("0", nodes)
     assert await later.let_in()
-    nodes["3"].known.gone("5")
+    nodes["3"].known.on_member_lost("5")
     assert not await earlier

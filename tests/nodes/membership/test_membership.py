@@ -8,7 +8,7 @@ import pytest
 from brokerapp.errors import Fenced, StoreUnavailable
 from brokerapp.nodes.membership.liveness import RECOVERY_PERIODS, Liveness
 from brokerapp.nodes.membership.membership import NodeMembership
-from brokerapp.nodes.ownership.coordinator import Homes
+from brokerapp.nodes.ownership.coordinator import OwnershipCoordinator
 from brokerapp.runtime.node import Node
 
 TIMEOUT, PERIOD = 5.0, 1.0
@@ -24,15 +24,15 @@ def pulse(*beats):
     """Of a node that joined at 0, and whose beats were asked and answered at these times."""
     found = Liveness(TIMEOUT)
     for asked, answered in [(0.0, 0.0), *beats]:
-        found.asked(asked)
-        found.beat(asked, answered)
+        found.on_heartbeat_sent(asked)
+        found.on_heartbeat_confirmed(asked, answered)
     return found
 
 
 def test_a_node_is_sure_to_be_a_member_for_a_timeout_after_it_asked_for_its_last_beat():
     found = pulse((1.0, 2.5))
-    assert found.is_sure(5.9)
-    assert not found.is_sure(6.0)
+    assert found.is_member(5.9)
+    assert not found.is_member(6.0)
 
 
 @pytest.mark.parametrize(
@@ -61,12 +61,12 @@ def test_a_node_whose_every_beat_is_slow_can_still_tell_that_another_is_dead():
 
 def test_a_beat_is_asked_again_in_time_whether_or_not_the_last_one_was_answered():
     found = pulse((1.0, 1.0))
-    found.asked(2.0)
+    found.on_heartbeat_sent(2.0)
     assert [found.is_late(at) for at in (3.2, 3.3)] == [False, True]
 
 
 def test_a_beat_that_was_asked_earlier_and_is_answered_later_takes_nothing_back():
-    assert pulse((2.0, 2.1), (1.0, 2.2)).is_sure(6.9)
+    assert pulse((2.0, 2.1), (1.0, 2.2)).is_member(6.9)
 
 
 class Store:
@@ -98,8 +98,8 @@ def membership():
 
     def make(store):
         broker = SimpleNamespace(session="1", commits=SimpleNamespace(), queues={})
-        made = NodeMembership(store, "a", "127.0.0.1", 50, Homes(broker))
-        made._liveness.beat(0.0, asyncio.get_running_loop().time())
+        made = NodeMembership(store, "a", "127.0.0.1", 50, OwnershipCoordinator(broker))
+        made._liveness.on_heartbeat_confirmed(0.0, asyncio.get_running_loop().time())
         return made
 
     return make
@@ -109,16 +109,16 @@ async def test_a_node_that_is_a_member_no_more_ends_before_it_goes_by_what_the_o
     store = Store("a", "b")
     store.of = {"b": "2"}
     found = membership(store)
-    found.look()
+    found.refresh()
     with pytest.raises(Fenced, match="node a is a member no more"):
-        await asyncio.wait_for(found.watch(), 20)
+        await asyncio.wait_for(found.run_watch(), 20)
     assert not list(found._latest), "it links with nobody and moves nothing"
 
 
 async def test_where_the_store_does_not_know_its_own_beat_either_a_node_expels_nobody(membership):
     store = Store()
     found = membership(store)
-    await found.beat({})
+    await found.send_heartbeat({})
     store.beats.clear()
     await found._expel_dead()
     assert store.expelled == []
@@ -139,7 +139,7 @@ async def test_a_node_beats_in_time_though_what_it_tells_besides_takes_long_or_b
 async def test_a_question_that_the_store_never_answers_is_given_up_so_that_it_is_asked_anew(membership):
     found = membership(Store(swallows=1))
     with pytest.raises(StoreUnavailable, match="within 50 ms"):
-        await asyncio.wait_for(found.beat({}), 20)
+        await asyncio.wait_for(found.send_heartbeat({}), 20)
 
 
 async def test_a_node_that_finds_itself_fenced_as_it_beats_again_says_so(membership):

@@ -73,7 +73,7 @@ def test_who_reaches_the_store_again_first_takes_nobody_for_dead_that_the_networ
             lambda: not broker.ask(lambda store: store.nodes.live_names()), "the store has heard of none for a timeout"
         )
         ways["a"].let_through()
-        until(lambda: broker["a"].look(lambda: first.is_sure), "a beats again, over another connection")
+        until(lambda: broker["a"].look(lambda: first.is_confirmed), "a beats again, over another connection")
         time.sleep(TIMEOUT)
         ways["b"].let_through()
         until(lambda: broker["a"].look(lambda: first._can_expel), "a takes for dead who has not beaten since")

@@ -341,16 +341,16 @@ def test_what_was_dropped_on_its_way_to_a_consumer_as_its_queue_moved_comes_flag
         lambda: broker["a"].node.broker.placement.inbound_consumers.count == len(queues),
         "their owner knows the consumers",
     )
-    abroad, former = broker["b"].node.broker.placement.abroad, broker["a"].node.broker.session
-    given = abroad.given  # what comes from a former owner is dropped; here all is that comes from it
-    abroad.given = lambda session, *what: None if session == former else given(session, *what)
+    abroad, former = broker["b"].node.broker.placement.outbound_consumers, broker["a"].node.broker.session
+    given = abroad.on_delivery  # what comes from a former owner is dropped; here all is that comes from it
+    abroad.on_delivery = lambda session, *what: None if session == former else given(session, *what)
     for queue in queues:
         for number in range(2):
             taker.send(f"/queue/{queue}", f"{queue} {number}", persistent="true")
     guests = broker["a"].node.broker.placement.inbound_consumers
-    until(lambda: all(list(guests.sent_out(f"queue://{each}")) for each in queues), "one of each is on its way")
+    until(lambda: all(list(guests.unacked_entries(f"queue://{each}")) for each in queues), "one of each is on its way")
     broker.start("c")
-    del abroad.given
+    del abroad.on_delivery
     moved = [each for each in queues if not broker["c"].look(lambda each=each: is_away(broker["c"], each))]
     assert moved
     other = client("c")
@@ -368,22 +368,24 @@ def test_what_comes_back_to_a_home_that_has_not_taken_the_log_yet_is_flagged(bro
     consumer.send(f"/queue/{queue}", "held", persistent="true")
     consumer.take()
     homes, log = broker["a"].node.broker.placement, broker["a"].node.broker.queues[f"queue://{queue}"]
-    entered = homes.abroad._accounts[log.name]
+    entered = homes.outbound_consumers._accounts[log.name]
 
     def between_two_homes():
         """The log is at home here from now on, and what the store and other nodes know of it is not read yet."""
-        homes.abroad.on_handed_off(log)
+        homes.outbound_consumers.on_handed_off(log)
         log.away = True
         log.release_ownership()
 
     broker["a"].look(between_two_homes)
-    assert broker["a"].look(lambda: len(entered.held) + len(homes.inbound_consumers.held(log.name))) == 1
+    assert broker["a"].look(lambda: len(entered.unacked) + len(homes.inbound_consumers.unacked_seqs(log.name))) == 1
     consumer.break_off()
     until(
-        lambda: not broker["a"].look(lambda: len(entered.held) + len(homes.inbound_consumers.held(log.name))),
+        lambda: (
+            not broker["a"].look(lambda: len(entered.unacked) + len(homes.inbound_consumers.unacked_seqs(log.name)))
+        ),
         "it comes back",
     )
-    broker["a"].look(homes.coming.take)
+    broker["a"].look(homes.handoff_in.take_over)
     taker = client("a")
     taker.subscribe(f"/queue/{queue}")
     [message] = taker.take()
@@ -461,16 +463,16 @@ def test_what_waits_for_a_client_as_its_log_comes_home_is_given_out_when_that_cl
     consumer = client("b")
     consumer.subscribe(f"/queue/{queue}", ack="client-individual")
     homes = broker["b"].node.broker.placement
-    sure, homes.is_sure = homes.is_sure, lambda: False
+    sure, homes.can_dispatch = homes.can_dispatch, lambda: False
     client("b").send(f"/queue/{queue}", "waits", persistent="true")
-    account = homes.abroad._accounts[f"queue://{queue}"]
-    until(lambda: broker["b"].look(lambda: len(account.held)), "it came, and its client cannot have it yet")
+    account = homes.outbound_consumers._accounts[f"queue://{queue}"]
+    until(lambda: broker["b"].look(lambda: len(account.unacked)), "it came, and its client cannot have it yet")
     broker.stop("a")
     until(lambda: not broker["b"].look(lambda: broker["b"].node.broker.queues[f"queue://{queue}"].away), "it is home")
     consumer.break_off()
     log = broker["b"].node.broker.queues[f"queue://{queue}"]
     until(lambda: not broker["b"].look(lambda: log.consumers), "its consumer is gone")
-    homes.is_sure = sure
+    homes.can_dispatch = sure
     taker = client("b")
     taker.subscribe(f"/queue/{queue}")
     assert taker.bodies() == ["waits"]
@@ -508,14 +510,14 @@ def test_what_is_given_back_while_a_home_to_come_does_not_hear_of_it_is_flagged(
         if known:
             log.consumers += consumers
         else:
-            homes.inbound_consumers.forget(log)
+            homes.inbound_consumers.release_log(log)
 
     broker["a"].look(between_two_homes)
     without_links(broker["b"], True)
-    until(lambda: not broker["a"].look(lambda: homes.is_linked(homes.others[0])), "the link is lost")
+    until(lambda: not broker["a"].look(lambda: homes.is_linked(homes.other_sessions[0])), "the link is lost")
     consumer.break_off()
-    abroad = broker["b"].node.broker.placement.abroad
-    until(lambda: not broker["b"].look(lambda: abroad._accounts[log.name].held), "it is given back")
+    abroad = broker["b"].node.broker.placement.outbound_consumers
+    until(lambda: not broker["b"].look(lambda: abroad._accounts[log.name].unacked), "it is given back")
     without_links(broker["b"], False)
     taker = client("a")
     taker.subscribe(f"/queue/{queue}")
@@ -532,11 +534,13 @@ def test_a_log_that_is_taken_home_as_it_is_about_to_leave_again_leaves(broker, c
     tenure = log.handoff_count
 
     async def gone_and_back():
-        await homes.follow(NodeMembers(both.epoch + 1, [each for each in both if each.session == homes.me], homes.me))
+        await homes.on_members_changed(
+            NodeMembers(both.epoch + 1, [each for each in both if each.session == homes.session], homes.session)
+        )
         while broker["b"].node._committer._reads:
             await asyncio.sleep(0)
         assert log.away, "the store was asked, and has not answered"
-        await homes.follow(NodeMembers(both.epoch + 2, both, homes.me))
+        await homes.on_members_changed(NodeMembers(both.epoch + 2, both, homes.session))
 
     broker["b"].do(gone_and_back)
     assert (log.away, log.stopped, log.handoff_count) == (True, set(), tenure + 2)
@@ -544,4 +548,4 @@ def test_a_log_that_is_taken_home_as_it_is_about_to_leave_again_leaves(broker, c
 
 def _is_home(broker, node, queue):
     """Whether a queue of this name is, or would be, at home at a node."""
-    return broker[node].look(lambda: broker[node].node.broker.placement.is_here(f"queue://{queue}"))
+    return broker[node].look(lambda: broker[node].node.broker.placement.is_local(f"queue://{queue}"))

@@ -22,7 +22,7 @@ def test_a_durable_subscription_that_is_removed_as_another_node_stores_into_it_i
     broker, client, name, home
 ):
     homes = broker[home].node.broker.placement
-    name = next(each for each in map(f"{name}-{{}}".format, range(99)) if homes.is_here(f"subscription://{each}:s"))
+    name = next(each for each in map(f"{name}-{{}}".format, range(99)) if homes.is_local(f"subscription://{each}:s"))
     log, durable = f"subscription://{name}:s", {"activemq.subscriptionName": "s"}
     subscriber, sender = client("b", **{"client-id": name}), client("a")
     subscriber.subscribe(f"/topic/{name}", **durable)
@@ -49,7 +49,7 @@ def test_a_durable_subscription_that_is_there_again_stays_though_another_node_st
 ):
     home = broker["b"].node.broker
     name = next(
-        each for each in map(f"{name}-{{}}".format, range(99)) if home.placement.is_here(f"subscription://{each}:s")
+        each for each in map(f"{name}-{{}}".format, range(99)) if home.placement.is_local(f"subscription://{each}:s")
     )
     log, durable = f"subscription://{name}:s", {"activemq.subscriptionName": "s"}
     subscriber, sender = client("b", **{"client-id": name}), client("a")
@@ -82,7 +82,7 @@ def test_what_arrives_for_a_temporary_queue_that_is_gone_costs_no_link(broker, c
     owner.leave()
     until(lambda: _queues(broker, "a").get(log) is None, "it is gone")
     homes = broker["a"].node.broker.placement
-    broker["a"].look(lambda: homes.remote_appends.heard(homes.others[0], log, 1, 1, 1, 1))
+    broker["a"].look(lambda: homes.remote_appends.on_appended(homes.other_sessions[0], log, 1, 1, 1, 1))
     until(lambda: log not in _logs(broker), "nothing is left of it")
 
 
@@ -90,12 +90,12 @@ def test_what_arrives_for_a_subscription_of_which_its_home_has_not_heard_yet_is_
     """Its maker reaches the node that stores into it before it reaches the home."""
     home, other = (broker[each].node.broker for each in "ab")
     names = map(f"{name}-{{}}".format, range(99))
-    name = next(each for each in names if home.placement.is_here(f"subscription://{each}:s"))
+    name = next(each for each in names if home.placement.is_local(f"subscription://{each}:s"))
     wanted, late = SubscriptionIdentity(name, "s", (Destination.topic(name),)), []
 
     def hear_late(session, id, rows):
         late.append((session, 0, rows))
-        home.placement.tell(session, PeerMessageType.CONFIRMED, id, "")
+        home.placement.send(session, PeerMessageType.CONFIRMED, id, "")
 
     monkeypatch.setitem(home.placement._inbox._handlers, PeerMessageType.LOGS, hear_late)
     log = broker["b"].look(lambda: other.durables.create(wanted)).log.name

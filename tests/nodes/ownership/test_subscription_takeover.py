@@ -12,7 +12,7 @@ from brokerapp.nodes.links.members import NodeMember, NodeMembers
 from brokerapp.nodes.links.propagation import Propagation
 from brokerapp.nodes.links.protocol import PeerMessageType
 from brokerapp.nodes.ownership import subscription_takeover
-from brokerapp.nodes.ownership.coordinator import Homes
+from brokerapp.nodes.ownership.coordinator import OwnershipCoordinator
 from brokerapp.nodes.ownership.subscription_takeover import SubscriptionTakeover
 from brokerapp.system import clock
 from tests.nodes.conftest import several_nodes
@@ -30,11 +30,11 @@ class Nodes:
         timers = SimpleNamespace(at=self._later)
         broker = SimpleNamespace(timers=timers, queues=self.queues)
         self.homes = homes = SimpleNamespace(
-            me="h", tell=lambda *said: self.said.append(said), reconnect=self.renewed.append,
-            coming=SimpleNamespace(all_reached=True),
+            session="h", send=lambda *said: self.said.append(said), reconnect=self.renewed.append,
+            handoff_in=SimpleNamespace(all_reached=True),
         )  # fmt: skip
-        homes.known = self.known = Propagation(broker, homes)
-        homes.inbound_consumers = SimpleNamespace(behind=lambda _log: self.lost)
+        homes.propagation = self.known = Propagation(broker, homes)
+        homes.inbound_consumers = SimpleNamespace(sessions_maybe_consuming=lambda _log: self.lost)
         self.lost, self.tried = [], []
         self.contending = SubscriptionTakeover(broker, homes)
 
@@ -48,13 +48,13 @@ class Nodes:
 
     def come(self, key, *nodes, at="c", id=1):
         """A consumer at a node wants the log, which these have."""
-        rivals = self.contending.rivals(self.log(*nodes), at=at)
+        rivals = self.contending.other_consumers(self.log(*nodes), at=at)
         self.contending.attach_or_refuse((at, key, LOG), id, rivals, "taken", lambda: self.tried.append((at, key)))
 
     def answer(self, session, refusal=""):
         """A node that was asked says this."""
         *_, id = (facts[0] for to, word, *facts in self.said if to == session and word is PeerMessageType.IS_CONSUMED)
-        self.known.answered(session, id, refusal)
+        self.known.on_confirmed(session, id, refusal)
 
     def leave(self, session):
         """A node is a member no more."""
@@ -104,7 +104,7 @@ def test_who_comes_waits_for_a_node_that_does_not_answer_and_tries_again_when_th
     nodes.come(7, *([] if lost else ["a"]))
     nodes.wait()
     assert (nodes.tried, nodes.told) == ([], [])
-    nodes.known.gone("a")
+    nodes.known.on_member_lost("a")
     nodes.wait()
     assert nodes.tried == [], "Homes does not go by that yet"
     nodes.leave("a")
@@ -125,16 +125,16 @@ def test_who_wants_it_no_longer_is_answered_and_does_not_come_to_be_a_consumer(n
     nodes.come(7, "a")
     nodes.contending.on_detached(("c", 7, LOG))
     assert nodes.told == [("c", 1, "")]
-    nodes.known.gone("a")
+    nodes.known.on_member_lost("a")
     nodes.wait()
     assert not nodes.tried
 
 
 def test_nor_does_who_says_it_again_after_its_link_was_lost_do_so_twice(nodes):
     nodes.come(7, "a")
-    nodes.contending.unlinked("c")
+    nodes.contending.on_link_down("c")
     nodes.come(7, "a", id=2)
-    nodes.known.gone("a")
+    nodes.known.on_member_lost("a")
     nodes.leave("a")
     nodes.wait()
     assert nodes.tried == [("c", 7)]
@@ -152,7 +152,7 @@ def test_who_says_it_again_in_another_epoch_is_answered_for_the_first_time(nodes
 def test_a_home_that_counts_a_consumer_whose_node_denies_it_asks_more_and_more_rarely_and_then_counts_anew(
     nodes, caplog, agree
 ):
-    nodes.homes.coming.all_done = agree
+    nodes.homes.handoff_in.all_done = agree
     nodes.come(7, "a")
     pauses = []
     while nodes.now_ms < subscription_takeover.DENIED_MS:
@@ -183,16 +183,16 @@ def test_however_often_one_comes_its_rivals_are_asked_once_at_a_time(nodes):
 
 def test_a_node_says_whether_its_clients_consume_a_log_that_is_at_home_elsewhere():
     queues, said = {}, []
-    homes = Homes(SimpleNamespace(session="a", commits=SimpleNamespace(), queues=queues))
-    homes.open(SimpleNamespace(tell=lambda *facts: said.append(facts)))
+    homes = OwnershipCoordinator(SimpleNamespace(session="a", commits=SimpleNamespace(), queues=queues))
+    homes.attach_transport(SimpleNamespace(send=lambda *facts: said.append(facts)))
     homes.join(NodeMembers(1, [NodeMember("a", "a"), NodeMember("h", "h")], "a"))
     said.clear()
     log = queues[LOG] = SimpleNamespace(name=LOG, away=True)
-    homes.contending.heard("h", 1, LOG)
-    homes.abroad._accounts[LOG].consumers["somebody"] = True
-    homes.contending.heard("h", 2, LOG)
+    homes.subscription_takeover.on_query("h", 1, LOG)
+    homes.outbound_consumers._accounts[LOG].consumers["somebody"] = True
+    homes.subscription_takeover.on_query("h", 2, LOG)
     log.away = False  # it came home: who asked is its home no more
-    homes.contending.heard("h", 3, LOG)
+    homes.subscription_takeover.on_query("h", 3, LOG)
     assert [facts[2:] for facts in said] == [(1, ""), (2, "it is consumed"), (3, "")]
 
 
@@ -200,7 +200,7 @@ def test_who_fails_over_to_a_durable_subscription_of_a_node_that_died_is_served_
     with several_nodes(redis_url, "a", "b", "c") as broker:
         shares_id = {"client-id": name, "shared-client-id": "true"}
         home = broker["b"].node.broker.placement
-        of_b = (each for each in (f"{name}.{n}" for n in itertools.count()) if home.is_here(str(_log(name, each))))
+        of_b = (each for each in (f"{name}.{n}" for n in itertools.count()) if home.is_local(str(_log(name, each))))
         durables = {node: next(of_b) for node in "bc"}  # at home at b
         holder, newcomers = broker["a"].client(**shares_id), {node: broker[node].client(**shares_id) for node in "bc"}
 
@@ -227,12 +227,12 @@ def test_a_consumer_that_its_node_knows_nothing_of_is_in_nobodys_way_for_ever(re
     monkeypatch.setattr(subscription_takeover, "DENIED_MS", 100)
     with several_nodes(redis_url, "a", "b") as broker:
         shares_id, home = {"client-id": name, "shared-client-id": "true"}, broker["a"].node.broker.placement
-        at_a = (each for each in (f"{name}.{n}" for n in itertools.count()) if home.is_here(str(_log(name, each))))
+        at_a = (each for each in (f"{name}.{n}" for n in itertools.count()) if home.is_local(str(_log(name, each))))
         durable = next(at_a)
         asked = {"id": durable, "activemq.subscriptionName": durable, "activemq.shared": "false"}
         holder, newcomer = broker["b"].client(**shares_id), broker["a"].client(**shares_id)
         holder.subscribe(f"/topic/{durable}", **asked)
-        account = broker["b"].node.broker.placement.abroad._accounts[str(_log(name, durable))]
+        account = broker["b"].node.broker.placement.outbound_consumers._accounts[str(_log(name, durable))]
         broker["b"].look(account.consumers.clear)  # without a word to its home
         newcomer.subscribe(f"/topic/{durable}", **asked)
         newcomer.send(f"/topic/{durable}", "served", persistent="true")
