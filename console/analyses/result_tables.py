@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
 from django.urls import reverse
 
@@ -15,6 +14,8 @@ from analytics.results import table_pages
 from brokerapp.errors import InvalidDestination
 from brokerapp.model.destination import NAMED_KINDS, Destination
 from console.ui.formatting import number_format
+from console.ui.formatting.tables import sort_header
+from console.ui.formatting.url_query import parse_integer, query_string
 
 #: Rows of a table that a page shows.
 SIZE = 25
@@ -72,10 +73,9 @@ def result_pages(result: Mapping[str, Any], folder: Path, query: Mapping[str, st
 def _page(result: Mapping[str, Any], table: Mapping[str, Any], number: int, folder: Path, query: Mapping) -> ResultPage:
     id, columns = f"t{number}", table["columns"]
     names = [each["name"] for each in columns]
-    sort, at = query.get(f"{id}.sort", ""), query.get(f"{id}.page", "1")
+    sort, at = query.get(f"{id}.sort", ""), max(1, parse_integer(query.get(f"{id}.page"), 1))
     sort = sort if sort.removeprefix("-") in names else ""
-    at = int(at) if at.isdecimal() and 0 < len(at) < 7 else 1
-    start = (max(1, at) - 1) * SIZE
+    start = (at - 1) * SIZE
     try:
         rows, total = table_pages.read_page(folder / table.get("file", ""), names, sort, start, SIZE)
     except table_pages.UNREADABLE:  # the first rows are in the result itself
@@ -85,7 +85,7 @@ def _page(result: Mapping[str, Any], table: Mapping[str, Any], number: int, fold
         ours = {f"{id}.sort": sort, f"{id}.page": at if at > 1 else ""}
         ours |= {f"{id}.{name}": value for name, value in changes.items()}
         others = {name: value for name, value in query.items() if re.fullmatch(r"t\d+\.(sort|page)", name)}
-        return "?" + urlencode({name: value for name, value in (others | ours).items() if value}) + f"#{id}"
+        return query_string(**(others | ours)) + f"#{id}"
 
     return ResultPage(
         id=id,
@@ -101,9 +101,7 @@ def _page(result: Mapping[str, Any], table: Mapping[str, Any], number: int, fold
 
 def _head(column: Mapping[str, str], sort: str, url: Any) -> ColumnHeader:
     name, number = column["name"], column["unit"] not in _TEXTS
-    is_sorted = sort.removeprefix("-") == name
-    next_sort = (name if sort.startswith("-") else f"-{name}") if is_sorted else f"-{name}" if number else name
-    order = "none" if not is_sorted else "descending" if sort.startswith("-") else "ascending"
+    next_sort, order = sort_header(name, sort, number)
     return ColumnHeader(column["label"], UNITS.get(column["unit"], ""), number, url(sort=next_sort, page=""), order)
 
 
@@ -130,7 +128,7 @@ def link_to(about: str, name: str, window: Mapping[str, int]) -> str:
         case "destination":
             return _destination(name, window)
         case "client":
-            return reverse("connections") + "?" + urlencode({"q": name})
+            return reverse("connections") + query_string(q=name)
         case "message":
             return reverse("message-page", kwargs={"id": name})
     return ""
@@ -155,4 +153,4 @@ def destination_url(name: str) -> str:
 def window_query(window: Mapping[str, int]) -> str:
     """Return the query by which pages show the window of a result."""
     since, until = window["since_us"] // 1_000_000, -(-window["until_us"] // 1_000_000)
-    return "?" + urlencode({"from": since, "to": until})
+    return query_string(**{"from": since, "to": until})

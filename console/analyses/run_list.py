@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import urlencode
 
 from django.core.paginator import Page, Paginator
 from django.db.models import F, Q, QuerySet
-from django.http import QueryDict
 
 from console.access.roles import Sees, everything
 from console.analyses.models import AnalysisRun
 from console.analyses.questions import readable_runs
+from console.ui.formatting.url_query import UrlQuery
 
 PAGE_SIZE = 25
 State = AnalysisRun.State
@@ -35,8 +35,8 @@ SORTS: dict[str, tuple[str, Any, bool]] = {
 USUAL = "asked"
 
 
-@dataclass(frozen=True, slots=True)
-class RunQuery:
+@dataclass(frozen=True)
+class RunQuery(UrlQuery):
     """Which runs, in which order; texts as they stand in the URL. What makes no sense falls back to its default."""
 
     show: str = ""
@@ -45,23 +45,14 @@ class RunQuery:
     sort: str = USUAL  #: reversed where it begins with a hyphen
     page: str = "1"
 
-    @staticmethod
-    def read(data: QueryDict) -> RunQuery:
-        """Return the query a browser asks with."""
-        said = {each.name: data.get(each.name, "").strip() or each.default for each in fields(RunQuery)}
-        query = RunQuery(**said)
+    @classmethod
+    def read(cls, query: Mapping[str, str]) -> RunQuery:
+        """Read the parameters of a query; an unknown filter or order falls back to the default."""
+        found = super().read(query)
+        show, sort = found.show, found.sort
         return replace(
-            query,
-            show=query.show if query.show in CHIPS else "",
-            sort=query.sort if query.sort.removeprefix("-") in SORTS else USUAL,
+            found, show=show if show in CHIPS else "", sort=sort if sort.removeprefix("-") in SORTS else USUAL
         )
-
-    def url(self, **changes: str) -> str:
-        """Return the query string with changes; a page is kept only when it is named."""
-        changed = replace(self, **{"page": "1", **changes})
-        pairs = [(each.name, getattr(changed, each.name)) for each in fields(changed)]
-        usual = {each.name: each.default for each in fields(RunQuery)}
-        return "?" + urlencode([(name, value) for name, value in pairs if value != usual[name]])
 
     @property
     def narrowed(self) -> bool:
@@ -89,15 +80,11 @@ class RunQuery:
 
     @property
     def heads(self) -> list[tuple[str, str, str, str]]:
-        """Columns: name, label, link that sorts by it, aria-sort."""
-        return [
-            (name, label, self.url(sort=self._turned(name)), self._aria(name)) for name, (label, *_) in SORTS.items()
-        ]
+        """Return the columns: name, label, link that sorts by it, aria-sort."""
+        return [(name, label, self.url(sort=f"-{name}" if self.sort == name else name), self._order(name))
+                for name, (label, *_) in SORTS.items()]  # fmt: skip
 
-    def _turned(self, name: str) -> str:
-        return f"-{name}" if self.sort == name else name
-
-    def _aria(self, name: str) -> str:
+    def _order(self, name: str) -> str:
         if self.sort.removeprefix("-") != name:
             return "none"
         return "descending" if SORTS[name][2] != self.sort.startswith("-") else "ascending"

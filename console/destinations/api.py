@@ -20,7 +20,7 @@ from console.broker.gateway import gateway
 from console.broker.mirror import mirror
 from console.broker.snapshot import BrokerSnapshot
 from console.destinations import services
-from console.destinations.lists import COLUMNS
+from console.destinations.lists import COLUMNS, DestinationRow
 
 router = Router(tags=["destinations"])
 KindName = Literal["queue", "topic"]
@@ -136,9 +136,7 @@ def list_destinations(request: HttpRequest, query: Annotated[DestinationListQuer
     found.sort(key=lambda each: each.destination.name)
     column = COLUMNS.get(query.sort.removeprefix("-"))
     if column is not None:
-        found.sort(
-            key=lambda each: column.value(each, picture.rates(each.destination)), reverse=query.sort.startswith("-")
-        )
+        found.sort(key=lambda each: column.value(DestinationRow(picture, each)), reverse=query.sort.startswith("-"))
     elif query.sort == "-name":
         found.reverse()
     page = page_of(found, query)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from urllib.parse import urlencode
 
 from brokerapp.errors import DestinationNotFound
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import END_OF_LOG, BrowsedMessage, BrowsePage, MatchCount
 from console.broker.gateway import SCAN, gateway
 from console.broker.mirror import mirror
+from console.ui.formatting.url_query import parse_seq, query_string
 
 PAGE_SIZE = 50
 
@@ -51,7 +51,7 @@ class BrowseRequest:
 
     def url(self) -> str:
         """Return the query string of this request."""
-        return build_url(selector=self.selector, after=self.after, before=self.before, end=int(self.newest_first))
+        return query_string(selector=self.selector, after=self.after, before=self.before, end=int(self.newest_first))
 
     def read_page(self, queue: Destination) -> BrowsePage:
         """Read the page, oldest first in any order. Raises SelectorSyntaxError, DestinationNotFound."""
@@ -104,13 +104,3 @@ def newest_seq(queue: Destination) -> int:
         return gateway().last(queue)
     except DestinationNotFound:
         return 0
-
-
-def build_url(**parts: str | int | None) -> str:
-    """Return a query string of the parts that are set."""
-    return "?" + urlencode({name: value for name, value in parts.items() if value})
-
-
-def parse_seq(text: str | None) -> int:
-    """Parse a message number; 0 for anything invalid."""
-    return int(text) if text and text.isdecimal() and len(text) < 19 else 0

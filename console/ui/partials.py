@@ -6,13 +6,21 @@ Who is signed out meanwhile gets the sign-in page as a page of its own, not in t
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 from urllib.parse import urlencode
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import resolve_url
+from django.shortcuts import render, resolve_url
 from django.utils.cache import patch_vary_headers
 from django_htmx.http import HttpResponseClientRedirect
+
+
+def render_list(request: HttpRequest, template: str, context: dict[str, Any]) -> HttpResponse:
+    """Render a page with a table; only its table (the template `part`) for a partial request."""
+    only_list = request.htmx and not request.htmx.boosted
+    return render(request, "components/table.html" if only_list else template, context)
+
 
 #: What tells the request for a part from the request for the page.
 HEADERS = ("HX-Request", "HX-Target")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from django.urls import reverse
@@ -10,21 +10,27 @@ from django.urls import reverse
 from brokerapp.model.destination import DestinationKind
 from console.access.permissions import AnyUser
 from console.destinations.clients.clients import CONNECTION_TABLE, SUBSCRIPTION_TABLE
-from console.destinations.lists import DestinationQuery
+from console.destinations.lists import DESTINATION_TABLES
+from console.ui.formatting.tables import Table
 from console.ui.preferences.models import SavedView
 
-#: Pages whose views can be kept, by their names: the query of each as it reads it itself.
-LISTS: dict[str, Callable[[Mapping[str, str]], str]] = {
-    "queues": lambda query: DestinationQuery.read(DestinationKind.QUEUE, query).url(),
-    "topics": lambda query: DestinationQuery.read(DestinationKind.TOPIC, query).url(),
-    "subscribers": lambda query: SUBSCRIPTION_TABLE.page((), query).url(),
-    "connections": lambda query: CONNECTION_TABLE.page((), query).url(),
+#: Tables whose views can be saved, by the names of their pages.
+LISTS: dict[str, Table] = {
+    "queues": DESTINATION_TABLES[DestinationKind.QUEUE],
+    "topics": DESTINATION_TABLES[DestinationKind.TOPIC],
+    "subscribers": SUBSCRIPTION_TABLE,
+    "connections": CONNECTION_TABLE,
 }
+
+
+def canonical_query(page: str, query: Mapping[str, str]) -> str:
+    """Return the query string of a list with the parameters that it reads, and no others."""
+    return LISTS[page].page((), query).url()
 
 
 def views_menu(user: AnyUser, page: str, query: Mapping[str, str]) -> dict[str, Any]:
     """Return the menu of a list's views, each with whether it is shown, and the current query."""
-    seen = LISTS[page](query)
+    seen = canonical_query(page, query)
     views = [(view, view.query == seen) for view in SavedView.objects.filter(user=user, page=page)]
     return {"page_name": page, "views": views, "seen": seen, "max_name": SavedView.MAX_NAME}
 

@@ -14,6 +14,7 @@ from brokerapp.errors import BrokerError
 from console.access.permissions import Verb, has_permission
 from console.accounts import api_tokens as service
 from console.accounts.models import ApiToken
+from console.ui.formatting.url_query import parse_integer
 
 #: Days offered; how long a token may live is the service's to say.
 LIFETIMES = (7, 30, service.DEFAULT_DAYS, service.MAX_DAYS)
@@ -55,13 +56,12 @@ def _empty(request: HttpRequest) -> dict[str, Any]:
 def _form(request: HttpRequest) -> dict[str, Any]:
     if request.method != "POST":
         return _empty(request)
-    days = request.POST.get("days", "")
     return {
         "user": request.POST.get("user", "").strip(),
         "name": request.POST.get("name", ""),
         "verbs": request.POST.getlist("verbs"),
         "scopes": request.POST.get("scopes", ""),
-        "days": int(days) if days.isdecimal() and len(days) < 6 else 0,
+        "days": parse_integer(request.POST.get("days")),
     }
 
 

@@ -6,17 +6,16 @@ import csv
 import json
 import re
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from itertools import islice
 from typing import Any
-from urllib.parse import urlencode
 
 from asgiref.sync import sync_to_async
 from django.db.models import Q, QuerySet
-from django.http import QueryDict
 
 from brokerapp.model.destination import ANY_ELEMENT, ANY_REST, SEPARATOR, is_pattern
 from console.audit.models import AuditEntry
+from console.ui.formatting.url_query import UrlQuery
 from console.ui.preferences import timezones
 
 PAGE_SIZE = 50
@@ -25,8 +24,8 @@ CHUNK = 1000
 COLUMNS = ("id", "time", "who", "address", "agent", "via", "action", "object", "outcome", "detail", "before", "after")
 
 
-@dataclass(frozen=True, slots=True)
-class AuditQuery:
+@dataclass(frozen=True)
+class AuditQuery(UrlQuery):
     """Hold the filters of a search as texts; invalid ones are listed in `wrong`."""
 
     q: str = ""  #: part of who, action or object
@@ -40,16 +39,7 @@ class AuditQuery:
     after: str = ""  #: entries newer than this id
     zone: str = ""  #: by whose clock the times are; UTC without one
 
-    @staticmethod
-    def read(data: QueryDict) -> AuditQuery:
-        """Return the query of a browser's query string."""
-        return AuditQuery(**{each.name: data.get(each.name, "").strip() for each in fields(AuditQuery)})
-
-    def url(self, **changes: str) -> str:
-        """Return the query string with these changes; it starts at the first page unless one is given."""
-        changed = replace(self, **{"before": "", "after": "", **changes})
-        pairs = [(each.name, value) for each in fields(changed) if (value := getattr(changed, each.name))]
-        return f"?{urlencode(pairs)}"
+    PAGING = ("before", "after")
 
     @property
     def filters(self) -> dict[str, str]:

@@ -26,7 +26,7 @@ from console.broker.live.routing_cells import graph_cells
 from console.broker.snapshot import BrokerSnapshot, ChartPoint, visible_snapshot
 from console.destinations.clients.clients import visible_connection_ids, visible_subscription_logs
 from console.destinations.clients.connection_list import connection_rows
-from console.destinations.lists import COLUMNS, build_row, visible_destinations
+from console.destinations.lists import COLUMNS, DestinationRow
 from console.destinations.placement import owner_node
 from console.messages.jobs import failed_again, job_service
 from console.metrics import health
@@ -121,8 +121,8 @@ def list_cells(picture: BrokerSnapshot, topic: LiveChannel, sees: Sees = everyth
         if stats is None or not sees(destination):
             rows[destination.name] = {"gone": True}
         else:
-            rows[destination.name] = {column.name: text for column, text in build_row(picture, stats).cells}
-    return {"count": len(visible_destinations(picture, topic.kind, sees)), "rows": rows}
+            rows[destination.name] = {column.name: text for column, text in DestinationRow(picture, stats).cells}
+    return {"count": sum(bool(sees(each.destination)) for each in picture.of_kind(topic.kind)), "rows": rows}
 
 
 def destination_cells(picture: BrokerSnapshot, topic: LiveChannel, sees: Sees = everything) -> Cells:
@@ -137,8 +137,8 @@ def destination_cells(picture: BrokerSnapshot, topic: LiveChannel, sees: Sees = 
 
 def numbers_of(picture: BrokerSnapshot, stats: DestinationStats) -> Cells:
     """Every column of a destination as text."""
-    rates = picture.rates(stats.destination)
-    return {column.name: column.text(column.value(stats, rates)) for column in COLUMNS.values()}
+    row = DestinationRow(picture, stats)
+    return {column.name: column.format(row) for column in COLUMNS.values()}
 
 
 def mark_of(picture: BrokerSnapshot, stats: DestinationStats) -> ChartPoint:

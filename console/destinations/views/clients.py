@@ -27,6 +27,7 @@ from console.destinations.clients.clients import (
 )
 from console.destinations.clients.close_connection import close, get_connection, require_close
 from console.ui.formatting.number_format import pluralize_count
+from console.ui.partials import render_list
 from console.ui.preferences.favourites import favourites_of
 from console.ui.saved_views import views_menu
 
@@ -50,7 +51,7 @@ def connections(request: HttpRequest) -> HttpResponse:
         "stomp_host": settings.SLUICE.bind,
         "stomp_port": settings.SLUICE.stomp_port,
     }
-    return _rendered(request, "destinations/connections.html", context)
+    return render_list(request, "destinations/connections.html", context)
 
 
 @require_GET
@@ -88,7 +89,7 @@ def subscriptions(request: HttpRequest) -> HttpResponse:
         "states": SUBSCRIPTION_STATES,
         "part": "destinations/subscriber_rows.html",
     }
-    return _rendered(request, "destinations/subscribers.html", context)
+    return render_list(request, "destinations/subscribers.html", context)
 
 
 def _subscriptions(request: HttpRequest) -> list[TopicSubscription]:
@@ -121,9 +122,3 @@ def delete_subscription(request: HttpRequest, log: str) -> HttpResponse:
         error = f"{request.POST.get('name', '')!r} does not match {subscriber.name!r}."
     context = {"each": subscriber, "log": kept, "error": error}
     return render(request, "destinations/subscription_delete.html", context, status=400 if error else 200)
-
-
-def _rendered(request: HttpRequest, template: str, context: dict) -> HttpResponse:
-    """Render the page, or only its list for a partial request."""
-    only_list = request.htmx and not request.htmx.boosted
-    return render(request, "components/table.html" if only_list else template, context)

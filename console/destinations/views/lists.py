@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, QueryDict
@@ -19,10 +20,11 @@ from console.broker.gateway import gateway
 from console.broker.live.sparklines import read_sparklines
 from console.broker.mirror import mirror
 from console.broker.snapshot import BrokerSnapshot
-from console.destinations.lists import PAGE_SIZES, DestinationQuery, columns_for, list_page
+from console.destinations.lists import DESTINATION_TABLES, PAGE_SIZES, DestinationRow, visible_rows
 from console.ui.formatting.number_format import pluralize_count
+from console.ui.partials import render_list
 from console.ui.preferences.favourites import favourites_of
-from console.ui.saved_views import views_menu
+from console.ui.saved_views import canonical_query, views_menu
 
 #: Bulk actions: required permission, kinds of destinations, and the function that runs one.
 BulkAction = Callable[[Destination], object]
@@ -56,53 +58,31 @@ def topics(request: HttpRequest) -> HttpResponse:
 
 
 def _list(request: HttpRequest, kind: DestinationKind) -> HttpResponse:
-    query, picture = DestinationQuery.read(kind, request.GET), mirror().current()
-    starred = favourites_of(request.user)
-    page = list_page(picture, query, visible(request.user), starred)
+    picture = mirror().current()
+    rows = visible_rows(picture, kind, visible(request.user))
+    page = DESTINATION_TABLES[kind].page(rows, request.GET, favourites_of(request.user))
     context = {
         "kind": kind,
-        "query": query,
         "page": page,
-        "rows": _rows(picture, page.rows, starred),
-        "columns": [
-            (column, _sort_link(query, column.name), _aria_sort(query, column.name)) for column in columns_for(kind)
-        ],
-        "name_link": _sort_link(query, "name"),
-        "name_sort": _aria_sort(query, "name"),
-        "chips": [(label, count, query.url(chip=name), name == query.chip) for name, label, count in page.chips],
-        "sizes": [(size, query.url(size=size), size == query.size) for size in PAGE_SIZES],
-        "previous": query.url(page=page.page - 1) if page.page > 1 else "",
-        "next": query.url(page=page.page + 1) if page.page < page.pages else "",
+        "channel": f"list:{kind}s",
+        "lines": _sparklines(picture, page.rows),
         "menu": views_menu(request.user, f"{kind}s", request.GET),
+        "part": "destinations/list_rows.html",
         "actions": [
             (name, name.capitalize())
             for name, (verb, kinds, _) in BULK.items()
             if kind in kinds and has_permission(request.user, verb)
         ],
     }
-    template = "destinations/list_rows.html" if request.htmx and not request.htmx.boosted else "destinations/list.html"
-    return render(request, template, context)
+    return render_list(request, "destinations/list.html", context)
 
 
-def _rows(picture: BrokerSnapshot, rows: list, starred: frozenset[str]) -> list[tuple]:
-    """Return rows with sparkline and favorite flag; without sparklines while the store does not respond."""
-    try:
-        lines = read_sparklines(picture, [row.destination for row in rows])
-    except BrokerError:
-        lines = {}
-    return [(row, lines.get(row.destination, ""), str(row.destination) in starred) for row in rows]
-
-
-def _sort_link(query: DestinationQuery, name: str) -> str:
-    if query.sort == name:
-        return query.url(descending=not query.descending)
-    return query.url(sort=name, descending=name != "name")  # numbers: the largest first
-
-
-def _aria_sort(query: DestinationQuery, name: str) -> str:
-    if query.sort != name:
-        return "none"
-    return "descending" if query.descending else "ascending"
+def _sparklines(picture: BrokerSnapshot, rows: list[DestinationRow]) -> dict[Destination, str]:
+    """Return the sparklines of rows; empty ones while the store does not respond."""
+    lines = dict.fromkeys((row.destination for row in rows), "")
+    with suppress(BrokerError):
+        lines |= read_sparklines(picture, list(lines))
+    return lines
 
 
 # -- several at once
@@ -113,10 +93,7 @@ def _aria_sort(query: DestinationQuery, name: str) -> str:
 def bulk(request: HttpRequest, kind: str) -> HttpResponse:
     """Run an action on all selected destinations. Each is checked for permission and gets its own audit entry."""
     action, names = request.POST.get("action", ""), request.POST.getlist("name")[:MAX_SELECTED]
-    back = (
-        _list_url(kind)
-        + DestinationQuery.read(DestinationKind(kind), QueryDict(request.POST.get("query", "").lstrip("?"))).url()
-    )
+    back = reverse(f"{kind}s") + canonical_query(f"{kind}s", QueryDict(request.POST.get("query", "").lstrip("?")))
     if action not in BULK or DestinationKind(kind) not in BULK[action][1] or not names:
         messages.error(request, "Select at least one destination and an action.")
         return redirect(back)
@@ -166,7 +143,3 @@ def _wait_until_listed(action: str, selected: list[Destination]) -> None:
     elif action in ("pause", "resume"):
         wanted = action == "pause"
         mirror().wait_until(lambda picture: last not in picture.stats or picture.stats[last].Paused == wanted)
-
-
-def _list_url(kind: str) -> str:
-    return reverse(f"{DestinationKind(kind)}s")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlencode
-
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
@@ -14,6 +12,7 @@ from console.access.permissions import Verb, permission_required
 from console.destinations.clients.subscription_browser import browse_backlog, get_browsable
 from console.messages.body_format import render_body
 from console.messages.message_view import MessageView
+from console.ui.formatting.url_query import parse_seq, query_string
 
 PAGE_SIZE = 50
 
@@ -28,31 +27,26 @@ def subscription_messages(request: HttpRequest, log: str) -> HttpResponse:
     """
     where = Destination(DestinationKind.SUBSCRIPTION, log)
     subscription = get_browsable(request, where)
-    selector, after = request.GET.get("selector", "").strip(), _number(request, "after")
+    selector, after = (
+        request.GET.get("selector", "").strip(),
+        parse_seq(request.GET.get("after")),
+    )
     context = {"subscription": subscription, "log": where, "selector": selector}
     try:
         page, messages = browse_backlog(request.user, subscription, where, after, PAGE_SIZE, selector)
     except SelectorSyntaxError as wrong:
         return render(request, "destinations/subscription_messages.html", context | {"wrong": wrong})
     rows = list(map(MessageView, messages))
-    opened = next((each for each in rows if each.message.seq == _number(request, "seq")), None)
+    wanted = parse_seq(request.GET.get("seq"))
+    opened = next((each for each in rows if each.message.seq == wanted), None)
     context |= {
         "page": page,
         "is_cut": not selector and page.next is not None and len(messages) < PAGE_SIZE,  # by the time limit
         "rows": rows,
         "opened": opened,
         "renderings": render_body(opened.message.body) if opened and not opened.message.withheld else [],
-        "here": _url(selector=selector, after=after),
-        "first": _url(selector=selector) if after else "",
-        "next": _url(selector=selector, after=page.next) if page.next is not None else "",
+        "here": query_string(selector=selector, after=after),
+        "first": query_string(selector=selector) if after else "",
+        "next": query_string(selector=selector, after=page.next) if page.next is not None else "",
     }
     return render(request, "destinations/subscription_messages.html", context)
-
-
-def _number(request: HttpRequest, name: str) -> int:
-    text = request.GET.get(name, "")
-    return int(text) if text.isdecimal() and len(text) < 19 else 0
-
-
-def _url(**parts: str | int | None) -> str:
-    return "?" + urlencode({name: value for name, value in parts.items() if value})

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from console.exporters.jolokia.object_names import ObjectName
+from console.ui.formatting.url_query import parse_integer
 
 ANY = "*"
 
@@ -31,15 +32,10 @@ class ValueFormat:
     def of(options: Mapping[str, Any]) -> ValueFormat:
         """Return the format of a request's options."""
         return ValueFormat(
-            _number(options.get("maxDepth")),
-            _number(options.get("maxCollectionSize")),
+            parse_integer(str(options.get("maxDepth") or 0), digits=9),
+            parse_integer(str(options.get("maxCollectionSize") or 0), digits=9),
             options.get("serializeLong") == "string",
         )
-
-
-def _number(value: Any) -> int:
-    text = str(value or 0)
-    return int(text) if text.isdecimal() and len(text) < 10 else 0
 
 
 def plain_value(value: Any, shape: ValueFormat, depth: int = 1) -> Any:

@@ -17,6 +17,7 @@ from brokerapp.model.stats_records import BrowsedMessage, DestinationStats
 from console.access import redaction
 from console.access.roles import Sees, everything
 from console.ui.formatting.number_format import pluralize_count
+from console.ui.formatting.url_query import parse_integer
 
 #: Messages that are routed, and messages whose trace is read.
 MAX_ROUTED, MAX_TRACED = 100, 20
@@ -163,9 +164,9 @@ def _notes(messages: Iterable[Mapping[str, str]]) -> Iterable[str]:
     """Return warnings about messages with these headers."""
     now, expired, once, groups, again = time.time() * 1000, 0, 0, Counter(), 0
     for headers in messages:
-        expired += 0 < _number(headers.get("expires", "0")) < now
+        expired += 0 < parse_integer(headers.get("expires"), digits=15) < now
         word = broker_headers(headers)
-        once += 0 < _number(word.get(ORIGINAL_EXPIRATION, "0")) < now
+        once += 0 < parse_integer(word.get(ORIGINAL_EXPIRATION), digits=15) < now
         again += RESUBMIT_COUNT in word
         if group := headers.get("JMSXGroupID"):
             groups[group] += 1
@@ -185,10 +186,6 @@ def _notes(messages: Iterable[Mapping[str, str]]) -> Iterable[str]:
     if again:
         said = pluralize_count(again, "message")
         yield f"{said} {'was' if again == 1 else 'were'} resubmitted before and failed again."
-
-
-def _number(text: str) -> int:
-    return int(text) if text.isdecimal() and len(text) < 16 else 0
 
 
 def _is(count: int) -> str:

@@ -17,6 +17,7 @@ from console.messages.jobs import job_service
 from console.messages.jobs.impact import PlannedSend
 from console.messages.jobs.models import Job
 from console.messages.jobs.spec import JobSpec
+from console.ui.formatting.url_query import parse_integer
 
 #: Characters of a body that a preview shows.
 MAX_CHARACTERS = 2_000
@@ -106,7 +107,7 @@ def _format_header(name: str, value: str | None) -> str:
         return "yes" if value == "true" else "no"
     if name == "priority":
         return value or "4"
-    number = int(value) if value and value.isdecimal() and len(value) < 15 else 0
+    number = parse_integer(value, digits=14)
     return f"{datetime.fromtimestamp(number / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC" if number else "never"
 
 

@@ -210,11 +210,8 @@ def build_journey(
     found = Journey(id, complete=complete)
     for event in events:
         if event.kind == "enqueue" and found.sent_to is None:
-            found.sent_to, found.properties, found.size = (
-                _parse_destination(event.destination),
-                event.properties,
-                event.size,
-            )
+            found.sent_to = _parse_destination(event.destination)
+            found.properties, found.size = event.properties, event.size
     found.size = found.size or (events[0].size if events else 0)
     steps = [_step(event, rules) for event in events]
     steps += [
@@ -224,18 +221,7 @@ def build_journey(
     steps.sort(key=lambda each: each.time)
     if steps:
         began = steps[0].time
-        found.steps = [
-            JourneyStep(
-                each.time,
-                each.kind,
-                each.label,
-                each.destination,
-                each.detail,
-                _milliseconds_between(began, each.time),
-                each.action,
-            )
-            for each in steps
-        ]
+        found.steps = [replace(each, after_ms=_milliseconds_between(began, each.time)) for each in steps]
     found.copies = list(_copies(found.steps).values())
     return found
 
@@ -262,13 +248,7 @@ def _copies(steps: Sequence[JourneyStep]) -> dict[Destination, CopyLocation]:
     for step in steps:
         if step.destination is None or not step.destination.is_queue:
             continue
-        state = (
-            EVENT_LABELS[step.kind][1]
-            if step.kind in EVENT_LABELS
-            else "taken"
-            if step.action and step.action.leaves
-            else ""
-        )
+        state = EVENT_LABELS.get(step.kind, ("", "taken" if step.action and step.action.leaves else ""))[1]
         if not state:
             continue
         if step.kind == "forward":

@@ -22,11 +22,12 @@ from console.broker.gateway import gateway
 from console.broker.mirror import mirror
 from console.destinations.views.deleted import deleted_page
 from console.messages.body_format import render_body
-from console.messages.browse_query import PAGE_SIZE, BrowseRequest, build_url, newest_seq
+from console.messages.browse_query import PAGE_SIZE, BrowseRequest, newest_seq
 from console.messages.dead_letter_groups import is_dead_letter_queue
 from console.messages.jobs import job_service
 from console.messages.jobs.models import SavedSelector
 from console.messages.message_view import MessageView
+from console.ui.formatting.url_query import query_string
 from console.ui.preferences import timezones
 
 #: Selectors that one user may save.
@@ -49,7 +50,7 @@ def messages(request: HttpRequest, name: str) -> HttpResponse:
             raise
         return deleted_page(request, queue)
     if request.htmx and request.htmx.target == "follow":
-        page = build_url(selector=context["selector"], end=1)  # of the live view, not of its request for new rows
+        page = query_string(selector=context["selector"], end=1)  # of the live view, not of its request for new rows
         return render(request, "messages/new_rows.html", context | {"query": page})
     return render(request, "messages/browser.html", context)
 
@@ -148,7 +149,7 @@ def _list(request: HttpRequest, destination: Destination) -> dict:
         "switch": len(page.messages) > 1 or bool(page.next) or not browse.at_start,
         "oldest": BrowseRequest(selector).url(),
         "newest": BrowseRequest(selector, newest_first=True).url(),
-        "follow": build_url(selector=selector, end=1, follow=1),
+        "follow": query_string(selector=selector, end=1, follow=1),
         "tally": None if request.htmx else browse.count_matches(destination, page),
         "last": max(known, _last(browse, page)),
         "in_turn": browse.at_start and not _has_priorities(destination),
@@ -199,7 +200,7 @@ def _jump(request: HttpRequest, queue: Destination) -> HttpResponse:
         before = after + 1
     place = {"before": before, "end": 1} if browse.newest_first else {"after": after}
     path = reverse("messages", kwargs={"name": queue.name})
-    return redirect(path + build_url(selector=browse.selector, **place, **{"from": text}))
+    return redirect(path + query_string(selector=browse.selector, **place, **{"from": text}))
 
 
 def _query(request: HttpRequest) -> str:
@@ -238,7 +239,7 @@ def save_selector(request: HttpRequest, name: str) -> HttpResponse:
         SavedSelector.objects.update_or_create(owner=request.user, name=title, defaults=fields)
         change.after = fields
     notes.success(request, f"Selector {title} saved.")
-    return redirect(reverse("messages", kwargs={"name": name}) + build_url(selector=text))
+    return redirect(reverse("messages", kwargs={"name": name}) + query_string(selector=text))
 
 
 @require_POST

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from datetime import UTC, datetime
-from urllib.parse import urlencode
 
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
@@ -19,6 +18,7 @@ from console.messages.dead_letter_survey import survey_visible
 from console.messages.jobs import job_service
 from console.messages.jobs.models import Job
 from console.messages.jobs.spec import SMALL_JOB
+from console.ui.formatting.url_query import query_string
 
 #: Time ranges of the trend: name, label, seconds.
 WINDOWS = (("1h", "Hour", 3600), ("24h", "Day", 86400), ("7d", "Week", 7 * 86400), ("30d", "Month", 30 * 86400))
@@ -73,8 +73,8 @@ def _row(request: HttpRequest, group, since_ms: float, now_ms: float, seen_ms: f
         "group": group,
         "spark": _bars(group.bars(since_ms, now_ms, BARS // 2), SPARK_WIDTH, SPARK_HEIGHT),
         "is_new": 0 < seen_ms < group.first_ms < math.inf,
-        "browse": urlencode({"selector": group.selector}),
-        "retry": urlencode({"action": "retry", "selector": group.selector}),
+        "browse": query_string(selector=group.selector)[1:],
+        "retry": query_string(action="retry", selector=group.selector)[1:],
         "may_retry": has_permission(request.user, Verb.RESUBMIT, group.queue),
     }
 
@@ -97,5 +97,4 @@ def _steps(counts: list[int], since_ms: float, until_ms: float) -> list[tuple[da
 
 
 def _url(text: str, order: str, window: str) -> str:
-    parts = {"q": text, "sort": order if order != "last" else "", "window": window if window != "24h" else ""}
-    return "?" + urlencode({name: value for name, value in parts.items() if value})
+    return query_string(q=text, sort=order if order != "last" else "", window=window if window != "24h" else "")

@@ -35,6 +35,7 @@ from console.messages.jobs.models import Job
 from console.messages.jobs.spec import MAX_SELECTION, RESENDING, SMALL_JOB, JobSpec
 from console.messages.message_view import MessageView
 from console.ui.formatting.number_format import pluralize_count
+from console.ui.formatting.url_query import parse_integer, parse_seq
 
 Action = Job.Action
 
@@ -119,15 +120,9 @@ def _read_spec(queue: Destination, given: QueryDict, lenient: bool = False) -> J
         raise RequestRefused(f"rate: {rate!r} must be a number of messages/s")
     return JobSpec(
         action, queue, to, seqs[: MAX_SELECTION + 1], given.get("selector", "").strip(),
-        int(rate) if rate.isdecimal() and len(rate) < 7 else 0, given.get("reason", ""), given.get("name", ""),
-        _read_edit(action, given, lenient), _read_upto(given),
+        parse_integer(rate), given.get("reason", ""), given.get("name", ""),
+        _read_edit(action, given, lenient), parse_seq(given.get("upto")),
     )  # fmt: skip
-
-
-def _read_upto(given: QueryDict) -> int:
-    """Return the number of the newest message that was counted when the form was shown; 0: not given."""
-    text = given.get("upto", "")
-    return int(text) if text.isdecimal() and len(text) < 19 else 0
 
 
 def _read_edit(action: str, given: QueryDict, lenient: bool) -> MessageEdit | None:

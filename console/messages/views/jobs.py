@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import urlencode
 
 from django.contrib import messages
+from django.core.paginator import Paginator
 from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -15,6 +15,7 @@ from brokerapp.errors import RequestRefused
 from console.access.permissions import Verb, has_permission, permission_required, visible
 from console.messages.jobs import failed_again, job_service, requests
 from console.messages.jobs.models import Job, JobOutcome
+from console.ui.formatting.url_query import parse_seq, query_string
 
 State, Outcome = Job.State, JobOutcome.Outcome
 
@@ -37,7 +38,6 @@ def job_list(request: HttpRequest) -> HttpResponse:
     """Show a page of jobs on queues that the user may browse, newest first."""
     sees = visible(request.user, Verb.BROWSE)
     chip = request.GET.get("show", "") if request.GET.get("show", "") in FILTERS else ""
-    page = int(asked) if (asked := request.GET.get("page", "1")).isdecimal() and len(asked) < 6 else 1
     text = request.GET.get("q", "").strip()
     holds = Q(name__icontains=text) | Q(queue__icontains=text) | Q(asked_by__icontains=text)
     found = [
@@ -45,24 +45,13 @@ def job_list(request: HttpRequest) -> HttpResponse:
         for job in job_service.without_edits(Job.objects.filter(FILTERS[chip][1], holds))[:MAX_SCANNED]
         if sees(job.source)
     ]
-    start = (max(1, page) - 1) * PAGE
-    shown = found[start : start + PAGE]
-    return render(
-        request,
-        "messages/jobs/list.html",
-        {
-            "rows": [(job, job_service.job_cells(job)) for job in shown],
-            "chips": [(label, _url(show=name, q=text), name == chip) for name, (label, _) in FILTERS.items()],
-            "chip": chip,
-            "text": text,
-            "previous": _url(show=chip, q=text, page=page - 1) if page > 1 else "",
-            "next": _url(show=chip, q=text, page=page + 1) if len(found) > start + PAGE else "",
-        },
-    )
-
-
-def _url(**parts: str | int) -> str:
-    return "?" + urlencode({name: value for name, value in parts.items() if value and value != 1})
+    page = Paginator(found, PAGE).get_page(request.GET.get("page"))
+    context = {
+        "page": page, "rows": [(job, job_service.job_cells(job)) for job in page],
+        "chips": [(label, query_string(show=name, q=text), name == chip) for name, (label, _) in FILTERS.items()],
+        "chip": chip, "text": text, "query": query_string(show=chip, q=text)[1:],
+    }  # fmt: skip
+    return render(request, "messages/jobs/list.html", context)
 
 
 @require_GET
@@ -71,7 +60,7 @@ def detail(request: HttpRequest, job_id: str) -> HttpResponse:
     """Show one job with the outcome of each message."""
     job = _get_job(request, job_id)
     outcome = request.GET.get("outcome", "")
-    after = int(text) if (text := request.GET.get("after", "0")).isdecimal() and len(text) < 19 else 0
+    after = parse_seq(request.GET.get("after"))
     rows = job.outcomes.filter(seq__gt=after)
     if outcome in Outcome.values:
         rows = rows.filter(outcome=outcome)
@@ -83,9 +72,9 @@ def detail(request: HttpRequest, job_id: str) -> HttpResponse:
         "cells": job_service.job_cells(job) | failed_again.cells_of(job),
         "changes": job_service.describe_edit(job, request.user),
         "rows": [(row, job_service.visible_detail(row, visible(request.user))) for row in rows[:OUTCOMES]],
-        "next": _url(outcome=outcome, after=rows[OUTCOMES - 1].seq) if more else "",
+        "next": query_string(outcome=outcome, after=rows[OUTCOMES - 1].seq) if more else "",
         "outcomes": [
-            (Outcome(value).label, count, _url(outcome=value), value == outcome)
+            (Outcome(value).label, count, query_string(outcome=value), value == outcome)
             for value, count in counts.items()
             if count
         ],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
@@ -25,8 +24,9 @@ from console.messages.body_format import render_body
 from console.messages.dead_letter_groups import is_dead_letter_queue, pattern_of, survey_queues
 from console.messages.journey.journey import Journey
 from console.messages.journey.journey_service import journey_of
-from console.messages.message_view import MessageView
+from console.messages.message_view import MessageView, parse_time
 from console.messages.search.lookup import locate
+from console.ui.formatting.url_query import parse_integer
 
 
 @require_GET
@@ -66,7 +66,7 @@ def message(request: HttpRequest, id: str) -> HttpResponse:
 def resubmit_outcome(request: HttpRequest, id: str) -> HttpResponse:
     """Show the outcome of a resubmitted message; a page polls this until the message is processed or fails again."""
     since = request.GET.get("since", "0")
-    after = datetime.fromtimestamp(int(since) / 1000, UTC) if since.isdecimal() and len(since) < 15 else None
+    after = parse_time(since)
     sees = visible(request.user, Verb.BROWSE)
     found = journey_of(id).visible_to(sees)
     copies = [
@@ -75,7 +75,7 @@ def resubmit_outcome(request: HttpRequest, id: str) -> HttpResponse:
     ]  # fmt: skip
     last = copies[-1] if copies else None
     over = last is not None and last.state in ("processed", "failed", "expired", "dropped")
-    asked = int(text) + 1 if (text := request.GET.get("asked", "0")).isdecimal() and len(text) < 4 else 1
+    asked = parse_integer(request.GET.get("asked"), digits=3) + 1
     context = {"id": id, "copies": copies, "over": over, "since": since, "asked": asked}
     return render(request, "messages/resubmit_outcome.html", context)
 

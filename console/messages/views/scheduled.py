@@ -17,6 +17,7 @@ from console.access.permissions import Verb, permission_required, visible
 from console.broker.gateway import gateway
 from console.messages import scheduled as service
 from console.ui.formatting.number_format import format_duration
+from console.ui.formatting.url_query import parse_integer
 
 PAGE_SIZE = 50
 
@@ -51,7 +52,7 @@ class ScheduledRow:
 @permission_required(Verb.BROWSE)
 def scheduled(request: HttpRequest) -> HttpResponse:
     """Show scheduled messages for destinations that the user may browse, in order of time."""
-    skip = int(text) if (text := request.GET.get("skip", "0")).isdecimal() and len(text) < 9 else 0
+    skip = parse_integer(request.GET.get("skip"), digits=8)
     total, found = gateway().waiting(skip, PAGE_SIZE)
     sees = visible(request.user, Verb.BROWSE)
     rows = [ScheduledRow(each, service.targets_of(each)) for each in found if service.is_visible(each, sees)]

@@ -12,6 +12,7 @@ from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import DestinationStats
 from console.routing.map.graph import Graph, GraphNode, build_graph, neighbours
 from console.routing.map.layout import lay_out
+from console.ui.formatting.url_query import parse_integer
 
 #: Nodes on a page; connected parts are not split below twice that.
 PAGE_NODES = 90
@@ -39,8 +40,8 @@ class ViewQuery:
         return ViewQuery(
             focus=query.get("focus", ""),
             text=query.get("q", "").strip(),
-            steps=min(MAX_STEPS, max(1, _number(query.get("steps"), STEPS))),
-            page=max(1, _number(query.get("page"), 1)),
+            steps=min(MAX_STEPS, max(1, parse_integer(query.get("steps"), STEPS))),
+            page=max(1, parse_integer(query.get("page"), 1)),
             shape=shape if (shape := query.get("view", "")) in SHAPES else "",
             fresh=query.get("fresh", ""),
             draft=query.get("draft", ""),
@@ -59,10 +60,6 @@ class ViewQuery:
             "page": self.page if self.page > 1 and not changes else "",
         } | changes  # fmt: skip
         return "?" + urlencode({name: value for name, value in values.items() if value not in ("", 1)})
-
-
-def _number(text: str | None, default: int) -> int:
-    return int(text) if text and text.isdecimal() and len(text) < 6 else default
 
 
 @dataclass(frozen=True, slots=True)

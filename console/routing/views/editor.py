@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
@@ -40,6 +39,7 @@ from console.routing.drafts.actions import NOT_APPLIED
 from console.routing.drafts.models import Draft
 from console.routing.editor.advice import advice
 from console.routing.editor.forms import KINDS, TargetRow, form_for
+from console.ui.formatting.url_query import parse_integer, query_string
 
 #: Styles of the form: guided steps, or all options by ActiveMQ's names.
 FORM_STYLES = ("guided", "expert")
@@ -51,7 +51,7 @@ MAX_DRAFTS = 20
 @permission_required(Verb.DRAFT)
 def choose(request: HttpRequest) -> HttpResponse:
     """Show the definition types to choose from."""
-    query = f"?{urlencode({'draft': request.GET['draft']})}" if request.GET.get("draft") else ""
+    query = query_string(draft=request.GET.get("draft")).removesuffix("?")
     return render(request, "routing/editor/kind_choice.html", {"kinds": KINDS, "query": query})
 
 
@@ -83,8 +83,7 @@ class EditorState:
     def query(self, **more: str) -> str:
         """Write the address's query for this definition and draft."""
         values = {"id": id_of(self.existing) if self.existing else "", "draft": self.draft.pk if self.draft else ""}
-        kept = {name: value for name, value in {**values, **more}.items() if value}
-        return f"?{urlencode(kept)}" if kept else ""
+        return query_string(**(values | more)).removesuffix("?")
 
     def check_name(self, new: Definition | None) -> None:
         """Raise DefinitionRefused if another definition has the name of the new one."""
@@ -101,8 +100,7 @@ class EditorState:
 
 def _opened_version(request: HttpRequest, current: Definitions) -> int:
     """Return the version of the definitions at the time the form was opened."""
-    text = request.POST.get("version", "")
-    return int(text) if text.isdecimal() and len(text) < 10 else current.version
+    return parse_integer(request.POST.get("version"), current.version, digits=9)
 
 
 def _draft(request: HttpRequest, sees: Sees) -> Draft | None:
@@ -167,7 +165,7 @@ def _apply(request: HttpRequest, state: EditorState, change: DefinitionChange) -
         messages.warning(request, NOT_APPLIED)
         return redirect("draft", draft_id=draft.pk)
     report_rollout(request, saved.version)
-    return redirect(reverse("routing") + f"?{urlencode(_landing(change, saved.version))}")
+    return redirect(reverse("routing") + query_string(**_landing(change, saved.version)))
 
 
 def _save_to_draft(request: HttpRequest, state: EditorState, change: DefinitionChange) -> Draft:

@@ -23,6 +23,7 @@ from console.routing.definitions.visibility import visible_definitions
 from console.routing.definitions.xml_fragment import diff_files
 from console.routing.drafts import draft_service
 from console.routing.drafts.models import Draft
+from console.ui.formatting.url_query import parse_integer
 
 #: Versions on a page, and maximum drafts shown.
 PAGE_SIZE, MAX_DRAFTS = 25, 50
@@ -32,7 +33,7 @@ PAGE_SIZE, MAX_DRAFTS = 25, 50
 @permission_required(Verb.SEE)
 def changes(request: HttpRequest) -> HttpResponse:
     """List drafts and applied versions, newest first."""
-    page = max(1, int(text)) if (text := request.GET.get("page", "")).isdecimal() and len(text) < 6 else 1
+    page = max(1, parse_integer(request.GET.get("page"), 1))
     found = [DefinitionVersion.of(each) for each in gateway().history(limit=page * PAGE_SIZE + 1)]
     sees = pattern_filter(request.user)
     versions = found[(page - 1) * PAGE_SIZE : page * PAGE_SIZE]

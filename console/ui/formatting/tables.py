@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
-from urllib.parse import urlencode
+
+from console.ui.formatting.url_query import parse_integer, query_string
 
 T = TypeVar("T")
 
-#: Rows a page shows.
+#: Rows of a page.
 SIZE = 50
-#: The chip that shows what a user has starred.
+#: The filter chip that shows the user's favorites.
 STARRED = "starred"
 
 
@@ -24,6 +25,7 @@ class TableColumn(Generic[T]):
     key: Callable[[T], Any]
     explanation: str = ""
     is_number: bool = False
+    unit: str = ""  #: the second line of its head
 
 
 @dataclass(frozen=True)
@@ -31,9 +33,10 @@ class Table(Generic[T]):
     """Describe a table: columns, filter chips, searchable text and favorites of rows."""
 
     columns: tuple[TableColumn[T], ...]
-    chips: Mapping[str, tuple[str, Callable[[T], bool]]]  #: beside those for all rows, and for those with a star
+    chips: Mapping[str, tuple[str, Callable[[T], bool]]]  #: besides those for all rows and for favorites
     text: Callable[[T], str]
     subject: Callable[[T], str]
+    sizes: tuple[int, ...] = ()  #: rows of a page to choose from
 
     def page(
         self,
@@ -42,29 +45,33 @@ class Table(Generic[T]):
         starred: frozenset[str] = frozenset(),
         kept: Mapping[str, str] | None = None,
     ) -> TablePage[T]:
-        """The rows a URL's query shows; what makes no sense in it falls back to its default. What is `kept` stands in
-        all its links."""
-        of_all = {"": ("All", lambda row: True), STARRED: ("Starred", lambda row: self.subject(row) in starred)}
+        """Return the rows that a URL's query selects; invalid values fall back to their defaults.
+
+        The parameters `kept` are part of every link.
+        """
+        of_all = {"": ("All", lambda row: True), STARRED: ("Favorites", lambda row: self.subject(row) in starred)}
         all_chips = {**of_all, **self.chips}
-        text, chip = query.get("q", "").strip(), query.get("show", "")
+        by_name = {each.name: each for each in self.columns}
+        default = self.columns[0]
+        text, chip, sort = query.get("q", "").strip(), query.get("show", ""), query.get("sort", "")
         chip = chip if chip in all_chips else ""
-        sort = query.get("sort", "")
-        names = {each.name for each in self.columns}
-        sort = sort if sort.removeprefix("-") in names else self.columns[0].name
+        column = by_name.get(sort.removeprefix("-"))
         rows = list(rows)
         found = [row for row in rows if text.lower() in self.text(row).lower()] if text else rows
-        chips = [(name, label, sum(map(is_in, found))) for name, (label, is_in) in all_chips.items()]
+        chips = [(name, label, sum(map(is_in, found)) if name else len(found))
+                 for name, (label, is_in) in all_chips.items()]  # fmt: skip
         found = [row for row in found if all_chips[chip][1](row)]
-        found.sort(key=self.columns[0].key)
-        column = next(each for each in self.columns if each.name == sort.removeprefix("-"))
-        found.sort(key=column.key, reverse=sort.startswith("-"))
-        pages = max(1, -(-len(found) // SIZE))
-        asked = query.get("page", "1")
-        number = min(max(1, int(asked)), pages) if asked.isdecimal() and len(asked) < 7 else 1
-        shown = found[(number - 1) * SIZE : number * SIZE]
+        found.sort(key=default.key)
+        if column is not None:
+            found.sort(key=column.key, reverse=sort.startswith("-"))
+        size = size if (size := parse_integer(query.get("size"))) in self.sizes else SIZE
+        pages = max(1, -(-len(found) // size))
+        number = min(max(1, parse_integer(query.get("page"), 1)), pages)
+        shown = found[(number - 1) * size : number * size]
         marked = [(row, subject := self.subject(row), subject in starred) for row in shown]
         return TablePage(
-            self, shown, marked, len(found), len(rows), number, pages, chips, text, chip, sort, kept or {}
+            self, shown, marked, len(found), len(rows), number, pages, size, chips, text, chip,
+            sort if column else default.name, kept or {},
         )  # fmt: skip
 
 
@@ -74,42 +81,29 @@ class TablePage(Generic[T]):
 
     table: Table[T]
     rows: list[T]
-    marked: list[tuple[T, str, bool]]  #: the rows, each with what its star is of, and whether it has one
-    total: int
+    marked: list[tuple[T, str, bool]]  #: the rows, each with the subject of its favorite, and whether it is one
+    total: int  #: rows that match
     existing: int
     number: int
     pages: int
-    counts: list[tuple[str, str, int]]  #: of the chips
+    size: int
+    counts: list[tuple[str, str, int]]  #: of the chips: name, label, rows
     text: str
     chip: str
     sort: str
-    kept: Mapping[str, str]  #: what else their address says
+    kept: Mapping[str, str]  #: further parameters of the URL
 
     def url(self, **changes: Any) -> str:
         """Return the query string with these changes; all but a page number go to the first page."""
-        values = {**self.kept, "q": self.text, "show": self.chip, "sort": self.sort, "page": 1} | changes
-        default = self.table.columns[0].name
-        shown = {
-            name: value
-            for name, value in values.items()
-            if value and (name, value) not in (("page", 1), ("sort", default))
-        }
-        return "?" + urlencode(shown)
+        values = {**self.kept, "q": self.text, "show": self.chip, "sort": self.sort, "page": 1, "size": self.size}
+        defaults = (("page", 1), ("sort", self.table.columns[0].name), ("size", SIZE))
+        return query_string(**{name: each for name, each in (values | changes).items() if (name, each) not in defaults})
 
     @property
     def header_cells(self) -> list[tuple[TableColumn[T], str, str]]:
         """Return columns, each with its sort link and aria-sort."""
-        return [(each, self.url(sort=self._next_sort(each)), self._aria_sort(each)) for each in self.table.columns]
-
-    def _next_sort(self, column: TableColumn[T]) -> str:
-        if self.sort.removeprefix("-") == column.name:
-            return column.name if self.sort.startswith("-") else f"-{column.name}"
-        return f"-{column.name}" if column.is_number else column.name  # numbers: the largest first
-
-    def _aria_sort(self, column: TableColumn[T]) -> str:
-        if self.sort.removeprefix("-") != column.name:
-            return "none"
-        return "descending" if self.sort.startswith("-") else "ascending"
+        heads = ((each, *sort_header(each.name, self.sort, each.is_number)) for each in self.table.columns)
+        return [(column, self.url(sort=wanted), order) for column, wanted, order in heads]
 
     @property
     def chips(self) -> list[tuple[str, int, str, bool]]:
@@ -117,9 +111,14 @@ class TablePage(Generic[T]):
         return [(label, count, self.url(show=name), name == self.chip) for name, label, count in self.counts]
 
     @property
+    def sizes(self) -> list[tuple[int, str, bool]]:
+        """Return page sizes: rows, link, and whether it is selected."""
+        return [(size, self.url(size=size), size == self.size) for size in self.table.sizes]
+
+    @property
     def first(self) -> int:
         """Return the number of the first row shown, from 1."""
-        return (self.number - 1) * SIZE + 1
+        return (self.number - 1) * self.size + 1
 
     @property
     def last(self) -> int:
@@ -135,3 +134,10 @@ class TablePage(Generic[T]):
     def next(self) -> str:
         """Return the link to the next page; "" on the last one."""
         return self.url(page=self.number + 1) if self.number < self.pages else ""
+
+
+def sort_header(name: str, sort: str, is_number: bool) -> tuple[str, str]:
+    """Return what a click on a column's head sorts by, and its aria-sort. Numbers begin with the largest."""
+    if sort.removeprefix("-") != name:
+        return f"-{name}" if is_number else name, "none"
+    return (name, "descending") if sort.startswith("-") else (f"-{name}", "ascending")

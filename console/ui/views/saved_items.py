@@ -34,7 +34,7 @@ def save_view(request: HttpRequest, page: str) -> HttpResponse:
     if page not in saved_views.LISTS:
         raise Http404(f"List {page} not found.")
     name = request.POST.get("name", "").strip()[: SavedView.MAX_NAME]
-    query = saved_views.LISTS[page](QueryDict(request.POST.get("query", "").lstrip("?")))
+    query = saved_views.canonical_query(page, QueryDict(request.POST.get("query", "").lstrip("?")))
     if not name:
         messages.error(request, "Enter a view name.")
     elif saved_views.is_full(request.user, page, name):

@@ -1,5 +1,6 @@
 """The picture of the broker: rates, totals; what lists and the judgement of health make of it. No I/O."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -8,11 +9,13 @@ from brokerapp.cluster.status import ClusterStatus, MemberState, MemberStatus
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats, NodeStatus
 from brokerapp.store.server.disk_space import MIB, DiskLevel, DiskSpace
+from console.access.roles import Sees, everything
 from console.broker import snapshot as pictures
 from console.broker.snapshot import BrokerSnapshot, Rates, apply_changes, apply_tick, initial_snapshot, mark_stale
-from console.destinations.lists import DestinationQuery, list_page
+from console.destinations.lists import DESTINATION_TABLES, DestinationRow, visible_rows
 from console.metrics import health
 from console.ui.formatting import number_format
+from console.ui.formatting.tables import TablePage
 
 A, B = Destination.queue("a"), Destination.queue("b")
 NODE = NodeStatus("node", "sluice", 0, 0)
@@ -108,36 +111,42 @@ def test_trouble_keeps_the_numbers_and_says_why():
 # -- lists
 
 
-def shown(query: dict, *rows: DestinationStats) -> list[str]:
-    page = list_page(
-        initial_snapshot(100, 1, rows, BrokerSnapshot()), DestinationQuery.read(DestinationKind.QUEUE, query)
-    )
-    return [row.destination.name for row in page.rows]
+def list_page(
+    rows: Iterable[DestinationStats],
+    query: dict[str, str],
+    sees: Sees = everything,
+    starred: frozenset[str] = frozenset(),
+) -> TablePage[DestinationRow]:
+    picture = initial_snapshot(100, 1, rows, BrokerSnapshot())
+    found = visible_rows(picture, DestinationKind.QUEUE, sees)
+    return DESTINATION_TABLES[DestinationKind.QUEUE].page(found, query, starred)
+
+
+def names_on_page(query: dict, *rows: DestinationStats) -> list[str]:
+    return [row.destination.name for row in list_page(rows, query).rows]
 
 
 MANY = [stats(Destination.queue(f"q{number:03}"), QueueSize=number % 7) for number in range(120)]
 
 
 def test_pages_divide_the_list_without_gap_or_overlap():
-    pages = [shown({"page": str(number), "size": "50"}, *MANY) for number in (1, 2, 3)]
+    pages = [names_on_page({"page": str(number), "size": "50"}, *MANY) for number in (1, 2, 3)]
     assert [len(page) for page in pages] == [50, 50, 20]
     assert [name for page in pages for name in page] == [each.destination.name for each in MANY]
 
 
 def test_a_page_beyond_the_end_is_the_last_one():
-    assert shown({"page": "99"}, *MANY) == shown({"page": "3"}, *MANY)
+    assert names_on_page({"page": "99"}, *MANY) == names_on_page({"page": "3"}, *MANY)
 
 
 def test_equal_numbers_are_in_the_order_of_names_also_when_the_largest_come_first():
-    top = shown({"sort": "-QueueSize", "size": "25"}, *MANY)
+    top = names_on_page({"sort": "-QueueSize", "size": "25"}, *MANY)
     assert top[:3] == ["q006", "q013", "q020"]
 
 
 def test_chips_count_what_the_text_leaves():
-    page = list_page(
-        initial_snapshot(100, 1, MANY, BrokerSnapshot()), DestinationQuery.read(DestinationKind.QUEUE, {"q": "q00"})
-    )
-    assert {name: count for name, _, count in page.chips} == {
+    page = list_page(MANY, {"q": "q00"})
+    assert {name: count for name, _, count in page.counts} == {
         "": 10,
         "starred": 0,
         "non-empty": 8,
@@ -147,29 +156,20 @@ def test_chips_count_what_the_text_leaves():
     }
 
 
-def test_who_sees_less_is_shown_less_and_counts_less():
-    page = list_page(
-        initial_snapshot(100, 1, MANY, BrokerSnapshot()),
-        DestinationQuery.read(DestinationKind.QUEUE, {}),
-        lambda each: each.name < "q010",
-    )
+def test_users_who_see_less_are_shown_less_and_count_less():
+    page = list_page(MANY, {}, lambda each: each.name < "q010")
     assert (page.total, page.existing, len(page.rows)) == (10, 10, 10)
 
 
-def test_the_starred_chip_shows_what_somebody_starred():
-    query = DestinationQuery.read(DestinationKind.QUEUE, {"show": "starred"})
-    page = list_page(
-        initial_snapshot(100, 1, MANY, BrokerSnapshot()), query, starred=frozenset({"queue://q007", "queue://gone"})
-    )
+def test_the_favorites_chip_shows_the_favorites_of_a_user():
+    page = list_page(MANY, {"show": "starred"}, starred=frozenset({"queue://q007", "queue://gone"}))
     assert [row.destination.name for row in page.rows] == ["q007"]
 
 
 def test_the_url_holds_the_query_and_a_change_goes_back_to_page_one():
-    query = DestinationQuery.read(
-        DestinationKind.QUEUE, {"q": "a b", "show": "dlq", "sort": "-QueueSize", "page": "3", "size": "25"}
-    )
-    assert query.url(page=3) == "?q=a+b&show=dlq&sort=-QueueSize&page=3&size=25"
-    assert query.url(chip="") == "?q=a+b&sort=-QueueSize&size=25"
+    page = list_page(MANY, {"q": "a b", "show": "dlq", "sort": "-QueueSize", "page": "3", "size": "25"})
+    assert page.url(page=3) == "?q=a+b&show=dlq&sort=-QueueSize&page=3&size=25"
+    assert page.url(show="") == "?q=a+b&sort=-QueueSize&size=25"
 
 
 def test_ten_thousand_queues_make_a_page_quickly():
@@ -178,23 +178,18 @@ def test_ten_thousand_queues_make_a_page_quickly():
     rows = [stats(Destination.queue(f"load.{number}"), QueueSize=number, enqueued=number) for number in range(10_000)]
     picture = apply_changes(initial_snapshot(100, 1, rows, BrokerSnapshot()), 101, 2, rows, [])
     started = time.process_time()  # others may be at work on this machine too
-    list_page(picture, DestinationQuery.read(DestinationKind.QUEUE, {"sort": "-EnqueueRate"}))
+    DESTINATION_TABLES[DestinationKind.QUEUE].page(
+        visible_rows(picture, DestinationKind.QUEUE), {"sort": "-EnqueueRate"}
+    )
     assert time.process_time() - started < 0.3
 
 
 def test_rates_are_computed_for_the_rows_shown_and_no_others(monkeypatch):
     asked = []
     monkeypatch.setattr(BrokerSnapshot, "rates", lambda self, destination: asked.append(destination) or Rates())
-    picture = apply_changes(
-        initial_snapshot(100, 1, [stats(Destination.queue(f"q{n:03}")) for n in range(300)], BrokerSnapshot()),
-        101,
-        2,
-        [],
-        [],
-    )
-    shown = list_page(
-        picture, DestinationQuery.read(DestinationKind.QUEUE, {"sort": "-QueueSize", "size": "25", "page": "3"})
-    ).rows
+    rows = [stats(Destination.queue(f"q{n:03}")) for n in range(300)]
+    shown = list_page(rows, {"sort": "-QueueSize", "size": "25", "page": "3"}).rows
+    assert [row.cells for row in shown]
     assert asked == [row.destination for row in shown]
     assert len(shown) == 25
 

@@ -274,7 +274,7 @@ def test_a_star_on_a_client_holds_whatever_the_id_of_its_connection():
     assert [(row.stats.id, subject, is_starred) for row, subject, is_starred in page.marked] == [
         ("second", "client://second", True)
     ]
-    assert [(label, count) for label, count, _, is_on in page.chips if is_on] == [("Starred", 1)]
+    assert [(label, count) for label, count, _, is_on in page.chips if is_on] == [("Favorites", 1)]
 
 
 def test_nobody_connected_leads_to_a_way_to_connect(browser_of, console, settings):
