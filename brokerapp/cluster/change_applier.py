@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from brokerapp.cluster.record import ClusterChange
-from brokerapp.core.broker import Broker
+from brokerapp.core.ports import Commits, DestinationDeclarations, DurablesPort
 from brokerapp.errors import BrokerError, StoreUnavailable
 from brokerapp.model.destination import Destination
 from brokerapp.model.subscription_identity import SubscriptionIdentity
@@ -25,13 +25,20 @@ class OperatorRequests(Protocol):
 
 
 class ChangeApplier:
-    """`desk` does what operators would."""
+    """Applies changes in the order in which they come. `operations` deletes destinations and sets subscriptions."""
 
-    def __init__(self, broker: Broker, desk: OperatorRequests) -> None:
-        self._broker, self._desk = broker, desk
+    def __init__(
+        self,
+        *,
+        creation: DestinationDeclarations,
+        durables: DurablesPort,
+        commits: Commits,
+        operations: OperatorRequests,
+    ) -> None:
+        self._creation, self._durables, self._commits, self._operations = creation, durables, commits, operations
         self._queue: asyncio.Queue[ClusterChange | Callable[[], None]] = asyncio.Queue()
 
-    # -- see recording.Applies
+    # -- see ChangeTarget
 
     def soon(self, change: ClusterChange) -> None:
         self._queue.put_nowait(change)
@@ -40,10 +47,9 @@ class ChangeApplier:
         self._queue.put_nowait(then)
 
     def held(self) -> list[ClusterChange]:
-        broker = self._broker
-        subscriptions = (each.subscription for each in broker.durables)
+        subscriptions = (each.subscription for each in self._durables)
         return [
-            *map(ClusterChange.of_destination, broker.creation.declared()),
+            *map(ClusterChange.of_destination, self._creation.declared()),
             *(ClusterChange.of_subscription(each) for each in subscriptions if each.durable),
         ]
 
@@ -66,9 +72,9 @@ class ChangeApplier:
     async def _apply(self, change: ClusterChange) -> None:
         subscription = change.subscription
         if subscription is not None:
-            await self._desk.set_subscription(subscription, change.exists)
+            await self._operations.set_subscription(subscription, change.exists)
         elif change.exists:
-            self._broker.creation.declare(change.destination)
-            await self._broker.commits.barrier()
+            self._creation.declare(change.destination)
+            await self._commits.barrier()
         else:
-            await self._desk.destroy(change.destination)
+            await self._operations.destroy(change.destination)

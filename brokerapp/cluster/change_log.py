@@ -10,14 +10,12 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from brokerapp.cluster.peer import ClusterPeer, Then
 from brokerapp.cluster.record import ClusterChange, ClusterRecord, RecordedItem, catch_up
+from brokerapp.core.ports import BrokerContext
 from brokerapp.errors import RequestRefused
-
-if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
 
 logger = logging.getLogger(__name__)
 
@@ -44,17 +42,19 @@ class ChangeLog:
 
     def __init__(
         self,
-        broker: Broker,
+        *,
+        context: BrokerContext,
         master: str,
         peers: Mapping[str, ClusterPeer],
         record: ClusterRecord,
         configured: Iterable[ClusterChange],
-        applies: ChangeTarget,
+        target: ChangeTarget,
     ) -> None:
-        self._broker, self._peers, self._target = broker, peers, applies
+        self._name, self._session, self._commits = context.name, context.session, context.commits
+        self._peers, self._target = peers, target
         self._configured = tuple(configured)
         self.record, self.master_name = record, master
-        self.is_master = master == broker.name
+        self.is_master = master == context.name
         self.master: ClusterPeer | None = peers.get(master)
         self.is_current = not self.master  #: it had the master's record since it started
         self._parts: dict[str, RecordedItem] = {}  # of a record that is being told
@@ -64,8 +64,8 @@ class ChangeLog:
         if self.is_master:
             known, own = self.record, self.record
             if not own.id:
-                own = self.record = ClusterRecord(f"{self._broker.name}-{self._broker.session}")
-                self._broker.commits.keep_record(own.id, 0, {}, True, lambda: None)
+                own = self.record = ClusterRecord(f"{self._name}-{self._session}")
+                self._commits.keep_record(own.id, 0, {}, True, lambda: None)
             self._catch_up(known, own)
         elif not self.master:
             for each in self._configured:
@@ -100,9 +100,7 @@ class ChangeLog:
 
         def answered(version: str) -> None:
             record = self.record = self.record.noted(change, int(version))
-            self._broker.commits.keep_record(
-                record.id, record.version, _encode_change(record, change), False, lambda: None
-            )
+            self._commits.keep_record(record.id, record.version, _encode_change(record, change), False, lambda: None)
 
         master.ask(then, answered, verb="record", change=change.to_json())
 
@@ -111,7 +109,7 @@ class ChangeLog:
     def asked(self, change: ClusterChange, then: OnRecorded) -> None:
         """Another broker wants a change."""
         if not self.is_master:
-            then(f"{self._broker.name} is not the cluster's master", 0)
+            then(f"{self._name} is not the cluster's master", 0)
             return
 
         def recorded(why_not: str, version: int) -> None:
@@ -136,7 +134,7 @@ class ChangeLog:
             self._broadcast(verb="recorded", id=record.id, version=record.version, change=change.to_json())
             then("", record.version)
 
-        self._broker.commits.keep_record(record.id, record.version, _encode_change(record, change), False, stored)
+        self._commits.keep_record(record.id, record.version, _encode_change(record, change), False, stored)
 
     def introduce(self, peer: ClusterPeer) -> None:
         """Tell a broker that is there again the whole record."""
@@ -163,7 +161,7 @@ class ChangeLog:
             known, self.record = self.record, masters
             rows = {name: _encode_item(each) for name, each in masters.entries.items()}
             self._catch_up(known, masters)
-            self._target.when_done(lambda: self._broker.commits.keep_record(id, version, rows, True, self._on_current))
+            self._target.when_done(lambda: self._commits.keep_record(id, version, rows, True, self._on_current))
 
     def _on_current(self) -> None:
         if not self.is_current:
@@ -182,7 +180,7 @@ class ChangeLog:
             return
         record = self.record = self.record.applied(change, version)
         self._target.soon(change)
-        self._broker.commits.keep_record(id, version, _encode_change(record, change), False, lambda: None)
+        self._commits.keep_record(id, version, _encode_change(record, change), False, lambda: None)
 
     def _catch_up(self, known: ClusterRecord, masters: ClusterRecord) -> None:
         """Be as the record says, and let it say what is here, where that is to be."""

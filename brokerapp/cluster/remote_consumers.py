@@ -9,12 +9,13 @@ from __future__ import annotations
 import itertools
 import json
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from brokerapp.cluster.peer import ClusterPeer, ClusterPeerLink
 from brokerapp.cluster.remote_message import entry_of, message_of
+from brokerapp.core.ports import Authorizer, BrokerEvents, DispatcherPort
 from brokerapp.engine.clients.subscribe_options import CLIENT_OPTION, GROUPS_OPTION, USER_OPTION
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.remote_entry import RemoteLogEntry
@@ -24,9 +25,6 @@ from brokerapp.model.broker_path import TO_HEADER, TTL_HEADER
 from brokerapp.model.destination import LIST_SEPARATOR, Destination
 from brokerapp.model.message import RoutedCopy
 from brokerapp.selectors.joining import join_selectors
-
-if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
 
 #: Messages that another broker may have on its way to one consumer here: Open MQ's consumerFlowLimit.
 CONSUMER_FLOW_LIMIT = 1_000
@@ -46,11 +44,23 @@ class RemoteConsumerRequest:
     told: Callable[[ClusterPeer, Any], None]  #: of each MESSAGE
 
 
-class RemoteConsumers:
-    """`pump` asks for a pump of the broker at the end of this tick."""
+class RemoteConsumers(BrokerEvents):
+    """Consumes at the other brokers for the clients of the broker of this name.
 
-    def __init__(self, broker: Broker, peers: Iterable[ClusterPeer], pump: Callable[[], None]) -> None:
-        self._broker, self._peers, self._pump = broker, list(peers), pump
+    `request_dispatch` asks for a round of dispatch at the end of this tick.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        peers: Collection[ClusterPeer],
+        authorizer: Authorizer,
+        dispatcher: DispatcherPort,
+        request_dispatch: Callable[[], None],
+    ) -> None:
+        self._name, self._peers, self._request_dispatch = name, peers, request_dispatch
+        self._authorizer, self._dispatcher = authorizer, dispatcher
         self._requests: dict[str, RemoteConsumerRequest] = {}  # by id
         self._id_of: dict[Subscription, str] = {}
         self._numbers = itertools.count(1)
@@ -60,8 +70,8 @@ class RemoteConsumers:
 
     # -- consumers here
 
-    def started(self, subscription: Subscription) -> None:
-        """A client of this broker consumes from now on."""
+    def on_consumer_started(self, subscription: Subscription) -> None:
+        """Consume at the other brokers for a client of this one."""
         if not _is_of_a_client(subscription):
             return
         if subscription.durable is not None:
@@ -74,8 +84,8 @@ class RemoteConsumers:
             self._selectors.setdefault(topic, Counter())[_selector(subscription)] += 1
             self._request_topic(topic)
 
-    def stopped(self, subscription: Subscription) -> None:
-        """It does not any more."""
+    def on_consumer_stopped(self, subscription: Subscription) -> None:
+        """Stop consuming at the other brokers for a client of this one."""
         if (id := self._id_of.pop(subscription, None)) is not None:
             self._remove(id)
         if not _is_of_a_client(subscription) or subscription.durable is not None:
@@ -96,7 +106,7 @@ class RemoteConsumers:
             "activemq.exclusive": str(subscription.exclusive).lower(),
             **more,
         }
-        if self._broker.authorizer.access is not None:  # of a pattern it gets what its user may read
+        if self._authorizer.access is not None:  # of a pattern it gets what its user may read
             user = subscription.client.principal
             headers[f"activemq.{USER_OPTION}"] = user.name
             headers[f"activemq.{GROUPS_OPTION}"] = json.dumps(sorted(user.groups))
@@ -117,7 +127,7 @@ class RemoteConsumers:
             del self._selectors[topic]
             self._remove(id)
             return
-        headers = {"ack": "auto", TO_HEADER: self._broker.name, TTL_HEADER: "1"}
+        headers = {"ack": "auto", TO_HEADER: self._name, TTL_HEADER: "1"}
         if (selector := join_selectors(selectors)) is not None:
             headers["selector"] = selector
         known = self._requests.get(id)
@@ -168,8 +178,8 @@ class RemoteConsumers:
         entry = entry_of(frame.headers, frame.body, peer.name, keeper)
         peer.taken += 1
         subscription.add_pending(entry)
-        self._broker.dispatcher.waiting[subscription] = None
-        self._pump()
+        self._dispatcher.on_pending(subscription)
+        self._request_dispatch()
 
     def _on_topic_message(self, peer: ClusterPeer, id: str, frame: Any) -> None:
         """A message of a topic, for all its subscribers here."""
@@ -180,8 +190,8 @@ class RemoteConsumers:
         if len(self._seen_ids) > MAX_DUPLICATE_IDS:
             self._seen_ids.popitem(last=False)
         peer.taken += 1
-        self._broker.dispatcher.publish(message, RoutedCopy(topic))
-        self._pump()
+        self._dispatcher.publish(message, RoutedCopy(topic))
+        self._request_dispatch()
 
     def waiting(self, peer: ClusterPeer) -> int:
         """Messages from there that are held here."""

@@ -7,19 +7,18 @@ client that comes back to this broker instead takes its own along: they are at h
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from brokerapp.cluster.peer import ClusterPeer
+from brokerapp.core.ports import BrokerEvents, RemoteTemporaryHost
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.clients.temporary_owner import TemporaryOwner
 from brokerapp.engine.policy.life_cycles import ConnectionEnd, reconnect_grace_ms
 from brokerapp.model.destination import Destination
 from brokerapp.system import clock
-from brokerapp.system.timers import Timer
-
-if TYPE_CHECKING:
-    from brokerapp.core.broker import Broker
+from brokerapp.system.timers import Timer, Timers
 
 logger = logging.getLogger(__name__)
 
@@ -36,11 +35,11 @@ class RemoteTemporary:
     until: Timer | None = None  #: when it goes; None: its home has it
 
 
-class RemoteTemporaries:
-    """Those of other brokers."""
+class RemoteTemporaries(BrokerEvents):
+    """Keeps the temporary destinations of other brokers here, and tells other brokers of those of this one."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(self, *, temporaries: RemoteTemporaryHost, timers: Timers, peers: Collection[ClusterPeer]) -> None:
+        self._host, self._timers, self._peers = temporaries, timers, peers
         self._temporaries: dict[Destination, RemoteTemporary] = {}
         self._is_full = False  # which was said
         self._listed: dict[str, set[Destination]] = {}  # by broker: what it has, of which it is telling
@@ -64,7 +63,7 @@ class RemoteTemporaries:
         if known is None:
             self._is_full = False
         self._temporaries[destination] = RemoteTemporary(home, belongs)
-        self._broker.temporaries.host_remote(destination)
+        self._host.host_remote(destination)
 
     def replace_part(self, home: str, part: Mapping[Destination, TemporaryOwner], *, first: bool, last: bool) -> None:
         """A broker has these, part by part, and no others."""
@@ -94,23 +93,39 @@ class RemoteTemporaries:
                 self._remove(destination)
             elif lodger.until is None:
                 when = clock.now_ms() + grace
-                lodger.until = self._broker.timers.at(when, lambda gone=destination: self._remove(gone))
+                lodger.until = self._timers.at(when, lambda gone=destination: self._remove(gone))
 
     def _remove(self, destination: Destination) -> None:
         lodger = self._temporaries.pop(destination, None)
         if lodger is not None:
             if lodger.until is not None:
                 lodger.until.cancel()
-            self._broker.temporaries.remove(destination)
+            self._host.remove(destination)
 
-    def returned(self, client: Client) -> None:
-        """A client connected here: what it had at another broker is at home here from now on."""
+    def on_client_connected(self, client: Client) -> None:
+        """Give a client the temporary destinations that it had at another broker; they are at home here now."""
         for destination, lodger in list(self):
             if lodger.belongs.is_of(client):
                 if lodger.until is not None:
                     lodger.until.cancel()
                 del self._temporaries[destination]
-                self._broker.temporaries.take_ownership(client, destination, lodger.belongs)
+                self._host.take_ownership(client, destination, lodger.belongs)
+
+    # -- those of this broker
+
+    def introduce(self, peer: ClusterPeer) -> None:
+        """Tell a broker whose link works now all temporary destinations of this one."""
+        peer.send_entries("temporaries are", [[str(each), owner.to_json()] for each, owner in self._host.at_home()])
+
+    def on_temporary_added(self, destination: Destination, owner: TemporaryOwner) -> None:
+        """Tell all brokers that a client of this one has it."""
+        for peer in self._peers:
+            peer.tell(verb="temporary", destination=str(destination), belongs=owner.to_json())
+
+    def on_temporary_removed(self, destination: Destination) -> None:
+        """Tell all brokers that it went with its client."""
+        for peer in self._peers:
+            peer.tell(verb="temporary gone", destination=str(destination))
 
     def to_json(self) -> tuple[dict[str, Any], ...]:
         """Plain values, for operators."""

@@ -71,13 +71,13 @@ def assemble(
         "on_crowded": broker.idle_destinations.bound_topics,
         "orphans": OrphanedTemporaries(broker),
         "selectors": _cache(settings),
-        "send_message": lambda client, send: broker.perform[SendCommand](client, send),
+        "send_message": lambda client, send: broker.commands[SendCommand](client, send),
         "url": lambda: broker.url,
     }
     broker.placement.__init__(broker)
     for part in parts:
         _initialise(ports[part], ports)
-    broker.perform = _handlers(broker)
+    broker.commands = _handlers(broker)
     _start(broker)
     return broker
 

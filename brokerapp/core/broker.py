@@ -1,6 +1,6 @@
 """Broker: one node's view of the broker, as its parts by name.
 
-`perform` says which part does what a client asks. Synchronous; nothing here waits. The assembly builds it.
+`commands` says which part does what a client asks. Synchronous; nothing here waits. The assembly builds it.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Broker(BrokerParts):
     placement: OwnershipCoordinator
     quotas: Quotas
     #: Who does what a client asks. Each may raise RequestRefused.
-    perform: dict[type[ClientCommand], Callable[[Client, Any], None]]
+    commands: dict[type[ClientCommand], Callable[[Client, Any], None]]
 
     def __init__(self, name: str, session: str, settings: Settings, tracer: TraceRecorder) -> None:
         self.name, self.session, self.settings, self.tracer = name, session, settings, tracer
@@ -144,7 +144,7 @@ class Broker(BrokerParts):
     def admit(
         self, client: Client, connect: ConnectCommand
     ) -> Mapping[type[ClientCommand], Callable[[Client, Any], None]]:
-        """Return who does what this client asks, where that is not `perform`; raise ProtocolError to refuse it."""
+        """Return the handlers that this client has of its own. Raises ProtocolError to refuse it."""
         if self.cluster is not None:
             return self.cluster.admit(client, connect)
         if connect.cluster is not None:

@@ -19,7 +19,7 @@ from brokerapp.runtime.hosted_node import HostedNode
 from brokerapp.runtime.listeners import ListenAddress
 from brokerapp.runtime.node import Node
 from brokerapp.runtime.node_config import NodeConfig
-from brokerapp.stomp.transport.connector_state import Authenticate
+from brokerapp.stomp.transport.login import Authenticate
 from brokerapp.stomp.transport.tls import mutual_contexts, server_context
 from brokerapp.system.environment import Environment
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from brokerapp.core.broker import Broker
+from brokerapp.core.dispatch.dispatcher import Dispatcher
 from brokerapp.nodes.membership.membership import NodeMembership
+from brokerapp.nodes.ownership.coordinator import OwnershipCoordinator
 
 #: Seconds until a node looks again whether it may give anything out, as it may have been taken for dead.
 UNSURE_SECONDS = 0.05
@@ -19,9 +20,12 @@ class DispatchLoop:
         self._requested = False
         self._unsure: asyncio.TimerHandle | None = None  # of the next look whether anything may be given out
 
-    def attach(self, broker: Broker, membership: NodeMembership) -> None:
-        """Dispatch for this broker, as long as its membership is certain."""
-        self._broker, self._membership = broker, membership
+    def attach(self, dispatcher: Dispatcher, placement: OwnershipCoordinator, membership: NodeMembership) -> None:
+        """Run this dispatcher as long as the node's membership is certain.
+
+        Called once, before anything is dispatched: the group commit, which the dispatcher needs, calls `run`.
+        """
+        self._dispatcher, self._placement, self._membership = dispatcher, placement, membership
 
     def request(self) -> None:
         """Run a round of dispatch at the end of this tick."""
@@ -34,12 +38,12 @@ class DispatchLoop:
         self._requested = False
         if self._failed.done():
             return
-        homes = self._broker.placement
+        homes = self._placement
         if homes.other_sessions:
             homes.append_notices.send()
         if self._membership.is_confirmed:
             homes.outbound_consumers.deliver_due()
-            self._broker.dispatcher.pump()
+            self._dispatcher.pump()
         elif self._unsure is None:
             self._unsure = asyncio.get_running_loop().call_later(UNSURE_SECONDS, self._retry)
 

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import socket
 import ssl
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from brokerapp.core.broker import Broker
 from brokerapp.engine.routing.naming_conventions import PLAIN, NamingConventions
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.model.stats_records import ListenerStats
 from brokerapp.model.transport_connector import DEFAULT_LIMITS, ConnectionLimits, Transport
-from brokerapp.stomp.transport.connector_state import Authenticate, ConnectorState
+from brokerapp.stomp.transport.connector_state import ClientServices, ConnectorState
 from brokerapp.stomp.transport.listener import StompConnection
+from brokerapp.stomp.transport.login import Authenticate
 from brokerapp.stomp.transport.websocket import WebSocketConnection, is_origin_allowed
 
 
@@ -67,21 +66,16 @@ class _Listener:
 
 
 class Listeners:
-    """All listeners of a node. Connections are numbered across them."""
+    """All listeners of a node."""
 
-    def __init__(self, broker: Broker, authenticate: Authenticate | None, pump: Callable[[], None]) -> None:
-        self._broker, self._authenticate, self._pump = broker, authenticate, pump
-        self._numbers = itertools.count(1)
-        self.internal_connector = ConnectorState(
-            broker, None, pump, self._numbers, "network"
-        )  #: for parts of the broker itself
+    def __init__(self, services: ClientServices, authenticate: Authenticate | None) -> None:
+        self._services, self._authenticate = services, authenticate
+        self.internal_connector = ConnectorState(services, None, "network")  #: for parts of the broker itself
         self._open: list[_Listener] = []
 
     async def open(self, listen: ListenAddress) -> None:
         """Listen on this address, too. Raises ConfigurationRefused when it cannot be had."""
-        endpoint = ConnectorState(
-            self._broker, self._authenticate, self._pump, self._numbers, listen.name, listen.limits, listen.conventions
-        )
+        endpoint = ConnectorState(self._services, self._authenticate, listen.name, listen.limits, listen.conventions)
         patience = listen.limits.connect_ms / 1000 if listen.tls and listen.limits.connect_ms else None
         try:
             server = await asyncio.get_running_loop().create_server(

@@ -12,7 +12,6 @@ from brokerapp.admin.handlers.request_handler import AdminRequests, answer
 from brokerapp.admin.handlers.request_router import Request, RequestRouter
 from brokerapp.cluster.change_applier import ChangeApplier
 from brokerapp.cluster.change_log import read_record
-from brokerapp.cluster.cluster import Cluster
 from brokerapp.cluster.links import ClusterLinks
 from brokerapp.cluster.settings import ClusterSettings
 from brokerapp.core.assembly import assemble
@@ -23,18 +22,19 @@ from brokerapp.model.definitions import Definitions
 from brokerapp.network.connectors.admin_handler import NetworkRequests
 from brokerapp.network.connectors.connector_store import NetworkConnectorStore
 from brokerapp.network.connectors.connectors import ConnectorManager
+from brokerapp.network.connectors.diagnosis import BridgeDiagnosis
 from brokerapp.network.connectors.leader import ConnectorLeader
-from brokerapp.network.connectors.stats import network_stats
+from brokerapp.network.connectors.stats import NetworkStatus
 from brokerapp.nodes.membership.compatibility import CLUSTERED
 from brokerapp.nodes.membership.membership import NodeMembership
+from brokerapp.runtime.assembly import client_services, join_cluster, node_heartbeat, statistics_writer, trace_writer
 from brokerapp.runtime.definition_sync import DefinitionSync
 from brokerapp.runtime.disk_watch import DiskWatch
 from brokerapp.runtime.dispatch_loop import DispatchLoop
 from brokerapp.runtime.listeners import Listeners
 from brokerapp.runtime.node_config import NodeConfig
 from brokerapp.runtime.startup_checks import check_other_nodes, recover_logs, wait_for_former_node
-from brokerapp.runtime.status_reporter import StatusReporter
-from brokerapp.stomp.transport.connector_state import Authenticate
+from brokerapp.stomp.transport.login import Authenticate
 from brokerapp.stomp.transport.tls import ClientContexts
 from brokerapp.store import StoreLimits
 from brokerapp.store.memory_limits import store_limit
@@ -105,37 +105,47 @@ class Node:
             self._store.nodes, config.node, config.link_host, config.node_timeout_ms, self.broker.placement,
             unrivalled=config.owns_store, tls=config.link_tls, about={CLUSTERED: config.cluster is not None},
         )  # fmt: skip
-        self._dispatch_loop.attach(self.broker, self.membership)
+        self._dispatch_loop.attach(self.broker.dispatcher, self.broker.placement, self.membership)
         last = await self.membership.join()
         alone = not self.broker.placement.other_sessions
         if alone:
             await self._store.stats.clear()
         self.broker.placement.request_dispatch = self._dispatch_loop.request
         self.broker.placement.can_dispatch = lambda: self.membership.is_confirmed
-        self._listeners = Listeners(self.broker, self._authenticate, self._dispatch_loop.request)
+        if config.cluster is not None:
+            await self._join_cluster(config.cluster)
+        self._listeners = Listeners(client_services(self.broker, self._dispatch_loop.request), self._authenticate)
         registry = NetworkConnectorStore(self._store.connectors)
         await registry.initialize(config.network, impose=config.replaces_definitions, first=alone)
         trust = ClientContexts(config.tls)
-        self.network = ConnectorManager(self._listeners.internal_connector, (), trust, at_once=config.network_at_once)
+        self.network = ConnectorManager(
+            self._listeners.internal_connector, (), trust,
+            durables=self.broker.durables, advisories=self.broker.advisories, at_once=config.network_at_once,
+        )  # fmt: skip
         self._seat = ConnectorLeader(self.broker.placement, self.network, registry)
-        desk = NetworkRequests(self._seat, registry)
+        network = NetworkStatus(
+            connections=self.network, bridges=self.broker.bridges, routing=self.broker.routing
+        )  # fmt: skip
+        diagnosis = BridgeDiagnosis(self.network, queues=self.broker.queues, commits=self.broker.commits)
+        desk = NetworkRequests(leader=self._seat, registry=registry, status=network, diagnosis=diagnosis)
         self._serving = RequestRouter(
             self.broker.placement, config.node, self._control.requests, self._store.requests,
             lambda request: self._answer(request, desk),
         )  # fmt: skip
-        snapshot, beat = await self._store.stats.version(), self.membership.send_heartbeat
-        rollbacks = await self._store.server.rollbacks()
-        self._status_reporter = StatusReporter(
-            self.broker, self._store, self._listeners, self._limits, snapshot, rollbacks, beat,
-            lambda: network_stats(self.network),
+        self._statistics = statistics_writer(self.broker, self._store, await self._store.stats.version())
+        self.trace = trace_writer(self.broker, self._store)
+        self._heartbeat = node_heartbeat(
+            self.broker, store=self._store, limits=self._limits, listeners=self._listeners, network=network,
+            rollbacks=await self._store.server.rollbacks(), write=self.membership.send_heartbeat,
         )  # fmt: skip
         # From here on operators ask us instead of changing the store themselves.
-        await self._status_reporter.send_heartbeat()
+        await self._heartbeat.send()
         if alone:
             self.broker.store_recovery.recover(await recover_logs(self._store.logs, config, self.session), last)
         if config.cluster is not None:
-            await self._join_cluster(config.cluster, trust)
-        self._status_reporter.record_depths(START if alone else CHANGED)
+            self.broker.cluster.recording.begin()
+            self.cluster_links = ClusterLinks(config.broker, self.broker.cluster, trust)
+        self.trace.record_depths(START if alone else CHANGED)
         self._tasks.begin("committer", self._committer.run, vital=True)  # better no node than one that stores nothing
         for name, work in self._background_work().items():
             self._tasks.begin(name, work)
@@ -152,7 +162,7 @@ class Node:
         if self.cluster_links is not None:
             self.cluster_links.start()
         self.broker.url = next(iter(self.addresses), "")
-        await self._status_reporter.send_heartbeat()
+        await self._heartbeat.send()
 
     def _background_work(self) -> dict[str, Callable[[], Awaitable[None]]]:
         """Return the tasks that run as long as the node, beside the group commit, by name."""
@@ -177,17 +187,17 @@ class Node:
             ).run
         return work_by_name
 
-    async def _join_cluster(self, terms: ClusterSettings, trust: ClientContexts) -> None:
-        """Take part in the broker's cluster."""
+    async def _join_cluster(self, terms: ClusterSettings) -> None:
+        """Make the broker part of its cluster."""
         record = read_record(*await self._store.cluster_record.read())
         desk = AdminRequests(self.broker, self._committer, self._dispatch_loop.request, self._refresh)
-        self._applying = ChangeApplier(self.broker, desk)
-        self.broker.cluster = Cluster(
-            self.broker, terms, record, self.config.destinations, self._applying, self._dispatch_loop.request
+        self._applying = ChangeApplier(
+            creation=self.broker.creation, durables=self.broker.durables, commits=self._committer, operations=desk
         )
-        self.broker.observers.add(self.broker.cluster)
-        self.broker.cluster.recording.begin()
-        self.cluster_links = ClusterLinks(self.config.broker, self.broker.cluster, trust)
+        join_cluster(
+            self.broker, terms, record,
+            configured=self.config.destinations, changes=self._applying, request_dispatch=self._dispatch_loop.request,
+        )  # fmt: skip
 
     async def _make_broker(self, definitions: Definitions) -> Broker:
         """Create the broker with its limits and the store's current usage."""
@@ -267,7 +277,9 @@ class Node:
             client.sink.close()
         async with self._publish_lock:  # nothing more is taken to be told
             with contextlib.suppress(StoreUnavailable):
-                await self._status_reporter.publish_final()
+                self.trace.record_depths(CHANGED)
+                await self.trace.flush(everything=True)
+                await self._statistics.write_all()
             await self._end_tasks()
         with contextlib.suppress(StoreUnavailable):
             await self.membership.leave()
@@ -323,9 +335,12 @@ class Node:
         while True:
             await asyncio.sleep(min(TICK_SECONDS, self.membership.period))
             self.broker.placement.depth_recount.recount_idle()
-            await self._status_reporter.send_heartbeat()
+            await self._heartbeat.send()
             async with self._publish_lock:
-                await self._status_reporter.publish()
+                if self._limits.disk.may_commit:  # else acknowledgements have no disk space
+                    await self._statistics.write()
+                    self.trace.record_due_depths()
+                    await self.trace.flush()
 
     async def _tidy_libraries(self) -> None:
         while True:
@@ -363,7 +378,7 @@ class Node:
     async def _apply_definitions(self) -> None:
         """Route by the active definitions, and say so in the node's status."""
         await self._refresh()
-        await self._status_reporter.send_heartbeat()
+        await self._heartbeat.send()
 
     async def _answer(self, request: Request, desk: NetworkRequests) -> Request:
         refresh = self._apply_definitions

@@ -260,8 +260,8 @@ def test_a_fault_with_one_job_ends_neither_the_node_nor_other_jobs(connect, node
 
 def test_without_scheduler_support_the_headers_are_properties(connect, node, name, monkeypatch):
     broker = node.node.broker
-    scheduling = broker.perform[type_of_send()]
-    broker.perform[type_of_send()] = broker.publisher.send
+    scheduling = broker.commands[type_of_send()]
+    broker.commands[type_of_send()] = broker.publisher.send
     try:
         client = connect()
         client.subscribe(f"/queue/{name}")
@@ -269,7 +269,7 @@ def test_without_scheduler_support_the_headers_are_properties(connect, node, nam
         [message] = client.take()
         assert message.headers["AMQ_SCHEDULED_DELAY"] == LATER
     finally:
-        broker.perform[type_of_send()] = scheduling
+        broker.commands[type_of_send()] = scheduling
 
 
 def type_of_send():

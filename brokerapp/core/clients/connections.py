@@ -52,6 +52,9 @@ class ClientRegistry:
         self._transactions = transactions
         self._client_ids: dict[str, set[Client]] = {}  # to those that have it
 
+    def __contains__(self, client: Client) -> bool:
+        return client.id in self._clients
+
     def is_back(self, client: Client) -> bool:
         """Whether a connection of this client id, if there is one, is dead without our knowing: its owner is here."""
         if client.member:

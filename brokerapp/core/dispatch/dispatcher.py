@@ -134,11 +134,15 @@ class Dispatcher:
         for log in subscription.logs:
             self.touched[log] = None
         if subscription.pending:
-            self.waiting[subscription] = None
+            self.on_pending(subscription)
         if subscription.abroad:
             self._placement.outbound_consumers.drain(subscription)
         if subscription.browse is not None:
             subscription.browse.go_on()
+
+    def on_pending(self, subscription: Subscription) -> None:
+        """Give the subscription its pending messages in the next round."""
+        self.waiting[subscription] = None
 
     # -- queues
 

@@ -38,23 +38,31 @@ class Authorizer(Protocol):
     def may(self, subscription: Subscription, verb: str, destination: Destination) -> bool: ...
 
 
-class BrokerEvents(Protocol):
-    """Observer of clients, consumers and temporary destinations."""
+class BrokerEvents:
+    """Observer of clients, consumers and temporary destinations. What a subclass does not override does nothing."""
 
     @property
-    def is_suspended(self) -> bool: ...
+    def is_suspended(self) -> bool:
+        """Return whether no clients are accepted for now."""
+        return False
 
-    def on_client_connected(self, client: Client) -> None: ...
+    def on_client_connected(self, client: Client) -> None:
+        """Note that a client connected that may reconnect."""
 
-    def on_client_disconnected(self, client: Client) -> None: ...
+    def on_client_disconnected(self, client: Client) -> None:
+        """Note that a client is gone."""
 
-    def on_consumer_started(self, subscription: Subscription) -> None: ...
+    def on_consumer_started(self, subscription: Subscription) -> None:
+        """Note that a subscription is served from now on."""
 
-    def on_consumer_stopped(self, subscription: Subscription) -> None: ...
+    def on_consumer_stopped(self, subscription: Subscription) -> None:
+        """Note that a subscription is served no more."""
 
-    def on_temporary_added(self, destination: Destination, owner: TemporaryOwner) -> None: ...
+    def on_temporary_added(self, destination: Destination, owner: TemporaryOwner) -> None:
+        """Note that a client of this broker owns a temporary destination."""
 
-    def on_temporary_removed(self, destination: Destination) -> None: ...
+    def on_temporary_removed(self, destination: Destination) -> None:
+        """Note that a temporary destination of a client of this broker is gone."""
 
 
 class ClusterPort(Protocol):

@@ -112,6 +112,14 @@ class CreationPort(Protocol):
     def is_declared(self, destination: Destination) -> bool: ...
 
 
+class DestinationDeclarations(CreationPort, Protocol):
+    """Declares destinations, and lists those that were declared."""
+
+    def declare(self, destination: Destination) -> None: ...
+
+    def declared(self) -> Iterator[Destination]: ...
+
+
 class TemporariesPort(Protocol):
     """Knows the temporary destinations of clients."""
 
@@ -146,6 +154,18 @@ class TemporaryRecovery(TemporariesPort, Protocol):
     def learn(self, destination: Destination, at: str, belongs: TemporaryOwner | None) -> None: ...
 
     def unlearn(self, destination: Destination) -> None: ...
+
+
+class RemoteTemporaryHost(Protocol):
+    """Hosts temporary destinations of other brokers of a cluster."""
+
+    def at_home(self) -> Iterator[tuple[Destination, TemporaryOwner]]: ...
+
+    def host_remote(self, destination: Destination) -> None: ...
+
+    def take_ownership(self, client: Client, destination: Destination, belongs: TemporaryOwner) -> None: ...
+
+    def remove(self, destination: Destination) -> None: ...
 
 
 class ReconnectWindowPort(Protocol):

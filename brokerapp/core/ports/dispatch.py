@@ -60,6 +60,8 @@ class DispatcherPort(DispatchQueue, Protocol):
         self, log: MessageLog, entries: list[LogEntry], client: Client | RemoteClient, now_us: int
     ) -> None: ...
 
+    def on_pending(self, subscription: Subscription) -> None: ...
+
     def acknowledge_topic(self, subscription: Subscription, entry: LogEntry, now_us: int) -> None: ...
 
     @staticmethod
@@ -81,6 +83,8 @@ class DispatcherPort(DispatchQueue, Protocol):
 
 class AcknowledgementsPort(Protocol):
     """Accounts for acknowledged messages."""
+
+    def expire_remote(self, client: Client, ack_id: str) -> None: ...
 
     def count_settled(self, settled: Sequence[tuple[Subscription, str, LogEntry]]) -> None: ...
 

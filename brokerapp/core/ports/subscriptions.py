@@ -11,6 +11,7 @@ from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.routing.bridge_eligibility import BridgeEligibility
+from brokerapp.model.commands import SubscribeCommand, UnsubscribeCommand
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message, RoutedCopy
 from brokerapp.model.subscription_identity import SubscriptionIdentity
@@ -27,6 +28,14 @@ class SubscriptionsPort(Protocol):
     def rise(self, subscription: Subscription) -> None: ...
 
     def note_subscribers(self, target: Destination) -> None: ...
+
+
+class SubscriptionCommands(SubscriptionsPort, Protocol):
+    """Carries out SUBSCRIBE and UNSUBSCRIBE."""
+
+    def subscribe(self, client: Client, subscribe: SubscribeCommand) -> None: ...
+
+    def unsubscribe(self, client: Client, unsubscribe: UnsubscribeCommand) -> None: ...
 
 
 class ConsumersPort(Protocol):
@@ -75,6 +84,16 @@ class DurablesPort(Protocol):
     def parted(self, durable: DurableSubscription) -> None: ...
 
     def keep_of_bridge(self, client_id: str, names: Collection[str]) -> None: ...
+
+
+class DurableChanges(DurablesPort, Protocol):
+    """Compares durable subscriptions with what clients want, and removes them."""
+
+    def known_as(self, wanted: SubscriptionIdentity) -> DurableSubscription | None: ...
+
+    def would_change(self, wanted: SubscriptionIdentity) -> bool: ...
+
+    def remove(self, durable: DurableSubscription) -> None: ...
 
 
 class DurableRecovery(DurablesPort, Protocol):

@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import itertools
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from brokerapp.engine.routing.bridge_eligibility import BridgeFilterCounts
 from brokerapp.model.network_stats import BridgeConnectionState
@@ -33,6 +34,16 @@ logger = logging.getLogger(__name__)
 OUTBOUND, INBOUND = "out", "in"
 
 
+class BridgeAdvisories(Protocol):
+    """Publishes advisories about bridges."""
+
+    def bridge_started(self, key: str, name: str, url: str, *, by_duplex: bool) -> None: ...
+
+    def bridge_stopped(self, key: str) -> None: ...
+
+    def forward_failed(self, headers: Mapping[str, str], body: bytes, cause: str) -> None: ...
+
+
 @dataclass(slots=True)
 class ConnectionCounters:
     """What crossed by one way, in either direction, since it is there: links come and go."""
@@ -47,7 +58,7 @@ class ConnectionCounters:
 class BridgeConnection:
     """To the first of these addresses that answers, in turn. `endpoint` is where bridges consume from their own broker.
 
-    `told` hears of each pair of links that begins (True) and ends; `trust` is what TLS is spoken with.
+    `advisories` are told of each pair of links that begins and ends; `trust` is what TLS is spoken with.
     """
 
     def __init__(
@@ -55,11 +66,11 @@ class BridgeConnection:
         endpoint: ConnectorState,
         terms: ConnectorOptions,
         addresses: Sequence[BrokerAddress],
-        told: Callable[[BridgeConnection, bool], None],
+        advisories: BridgeAdvisories,
         trust: TlsContextFactory,
     ) -> None:
         self.terms, self.addresses = terms, addresses
-        self.broker, self._endpoint, self._on_change, self._trust = endpoint.broker.name, endpoint, told, trust
+        self.broker, self._endpoint, self._advisories, self._trust = endpoint.services.name, endpoint, advisories, trust
         self.state = BridgeConnectionState.STOPPED
         self.remote = ""  #: the name of the broker it leads to, when that is known
         self.connected_to: BrokerAddress | None = None
@@ -146,7 +157,7 @@ class BridgeConnection:
                 self.next_attempt_ms, self._connected_at = 0, asyncio.get_running_loop().time()
                 self.connection_count += 1
                 self.first_attempt_done.set()
-                self._on_change(self, True)
+                self._advisories.bridge_started(self._advisory_key, self.remote, str(address), by_duplex=False)
                 logger.info("network connector %s: bridge to %s (%s)", self.terms.name, self.remote, address)
                 await asyncio.wait({local.lost, remote.lost}, return_when=asyncio.FIRST_COMPLETED)
                 raise BridgeConnectionLost(
@@ -162,7 +173,12 @@ class BridgeConnection:
         self.bridges, self.local_connection = [], None
         if self.connected_to is not None:
             self.connected_to = None
-            self._on_change(self, False)
+            self._advisories.bridge_stopped(self._advisory_key)
+
+    @property
+    def _advisory_key(self) -> str:
+        """Return what tells its bridges from others in advisories."""
+        return f"{self.terms.name} {self.addresses[0]}"
 
     @property
     def _way_name(self) -> str:
@@ -223,7 +239,7 @@ class BridgeConnection:
 
     def _on_message_refused(self, message: Frame, why: str) -> None:
         """Tell of what did not cross (advisoryForFailedForward)."""
-        self._endpoint.broker.advisories.forward_failed(message.headers, message.body, why)
+        self._advisories.forward_failed(message.headers, message.body, why)
 
     def _start_bridges(self, local: BridgeLink, remote: BridgeLink, outbox: Forwarder) -> None:
         terms, counts = self.terms, self.counts

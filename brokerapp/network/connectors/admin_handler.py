@@ -1,4 +1,4 @@
-"""NetworkDesk: what operators ask of a broker's network connectors while they run, and do to them."""
+"""NetworkRequests: carries out operators' requests about the network connectors of a broker."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from brokerapp.errors import ConfigurationRefused, DefinitionRefused, StoreUnava
 from brokerapp.network.connectors.connector_store import NetworkConnectorStore
 from brokerapp.network.connectors.diagnosis import BridgeDiagnosis
 from brokerapp.network.connectors.leader import ConnectorLeader
-from brokerapp.network.connectors.stats import demand_of, network_stats
+from brokerapp.network.connectors.stats import NetworkStatus, demand_of
 from brokerapp.network.options.definition import NetworkConnector
 from brokerapp.network.options.options import options_of
 
@@ -19,15 +19,20 @@ logger = logging.getLogger(__name__)
 
 
 class NetworkRequests:
-    """Carries out requests about the connectors, which the node of this seat has."""
+    """Carries out operators' requests about the network connectors of a broker, on the node that runs them."""
 
-    def __init__(self, seat: ConnectorLeader, registry: NetworkConnectorStore) -> None:
-        self._seat, self._connections, self._registry = seat, seat.connections, registry
-
-    @property
-    def verbs(self) -> Mapping[str, Callable[..., Awaitable[Any]]]:
-        """By the names they are asked by."""
-        return {
+    def __init__(
+        self,
+        *,
+        leader: ConnectorLeader,
+        registry: NetworkConnectorStore,
+        status: NetworkStatus,
+        diagnosis: BridgeDiagnosis,
+    ) -> None:
+        self._leader, self._connections, self._registry = leader, leader.connections, registry
+        self._status = status
+        #: Handlers by the names of the requests.
+        self.verbs: Mapping[str, Callable[..., Awaitable[Any]]] = {
             "network": self.network,
             "incoming": self.incoming,
             "network_demand": self.demand,
@@ -35,16 +40,16 @@ class NetworkRequests:
             "network_remove": self.remove,
             "network_start": self.start,
             "network_stop": self.stop,
-            "network_why": BridgeDiagnosis(self._connections).diagnose,
+            "network_why": diagnosis.diagnose,
         }
 
     async def network(self) -> dict[str, Any]:
-        """NetworkStats, as they are now."""
-        return network_stats(self._connections).to_json()
+        """Return the NetworkStats of this node."""
+        return self._status.stats().to_json()
 
     async def incoming(self) -> list[dict[str, Any]]:
-        """The bridges of other brokers to this very node: InboundBridgeStats of each."""
-        return [asdict(each) for each in self._connections.broker.bridges.incoming()]
+        """Return the InboundBridgeStats of the bridges of other brokers to this very node."""
+        return [asdict(each) for each in self._status.incoming()]
 
     async def demand(self, name: str) -> list[dict[str, Any]]:
         """What the bridges of a connector consume: {way, bridge, demand: DemandStats...}."""
@@ -52,7 +57,7 @@ class NetworkRequests:
 
     async def put(self, definition: dict[str, Any]) -> None:
         """Have this connector, in place of the one of its name. Raises DefinitionRefused."""
-        async with self._seat.lock:
+        async with self._leader.lock:
             known = {each.definition.name: each.definition for each in self._connections}
             former = known.get(definition.get("name", ""))
             connector = NetworkConnector.from_json(definition, former)
@@ -62,19 +67,19 @@ class NetworkRequests:
 
     async def remove(self, name: str) -> None:
         """Have no connector of this name any more. What its bridges held goes back. Raises RequestRefused."""
-        async with self._seat.lock:
+        async with self._leader.lock:
             await self._connections.remove(name)
             await self._keep(name)
 
     async def start(self, name: str) -> None:
         """Let a connector have its bridges. Raises RequestRefused."""
-        async with self._seat.lock:
+        async with self._leader.lock:
             await self._connections.start_connector(name)
             await self._keep(name)
 
     async def stop(self, name: str) -> None:
         """Take the bridges of a connector down, until it is started, or its broker is. Raises RequestRefused."""
-        async with self._seat.lock:
+        async with self._leader.lock:
             await self._connections.stop_connector(name)
             await self._keep(name)
 

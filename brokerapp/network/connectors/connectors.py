@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Protocol
 
+from brokerapp.engine.dispatch.durable_subscription import DurableSubscription
 from brokerapp.errors import ConfigurationRefused, RequestRefused
-from brokerapp.network.bridge.connection import BridgeConnection
+from brokerapp.network.bridge.connection import BridgeAdvisories, BridgeConnection
 from brokerapp.network.links.bridge_link import TlsContextFactory
 from brokerapp.network.options.address import BrokerAddress, address_of
 from brokerapp.network.options.client_ids import is_of_removed_connector
@@ -23,6 +25,14 @@ logger = logging.getLogger(__name__)
 
 #: Brokers that one connector leads to by announcements: anybody may send those.
 MAX_FOUND = 200
+
+
+class BridgeSubscriptions(Protocol):
+    """Durable subscriptions of the broker, those that bridges left among them."""
+
+    def __iter__(self) -> Iterator[DurableSubscription]: ...
+
+    def keep_of_bridge(self, client_id: str, names: Collection[str]) -> None: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -54,14 +64,12 @@ class ConnectorManager:
         definitions: Sequence[NetworkConnector],
         trust: TlsContextFactory,
         *,
+        durables: BridgeSubscriptions,
+        advisories: BridgeAdvisories,
         at_once: bool = False,
     ) -> None:
-        self.broker, self._endpoint, self._starts_concurrently, self._make_tls = (
-            endpoint.broker,
-            endpoint,
-            at_once,
-            trust,
-        )
+        self._name, self._endpoint, self._make_tls = endpoint.services.name, endpoint, trust
+        self._durables, self._advisories, self._starts_concurrently = durables, advisories, at_once
         self._connectors = {each.name: self._make(each) for each in definitions}
         self._start_task: asyncio.Task | None = None
         self._announcements: list[Discovery] = []
@@ -80,7 +88,7 @@ class ConnectorManager:
         connector = RunningConnector(definition, terms, terms.auto_start)
         groups = (terms.addresses,) if terms.in_turn else [(each,) for each in terms.addresses]
         connector.connections = [
-            BridgeConnection(self._endpoint, terms, each, self._on_connection_change, self._make_tls) for each in groups
+            BridgeConnection(self._endpoint, terms, each, self._advisories, self._make_tls) for each in groups
         ]
         return connector
 
@@ -89,7 +97,7 @@ class ConnectorManager:
     async def announce(self, addresses: Mapping[str, Sequence[str]]) -> None:
         """Let brokers of these groups, named by uris, find this one at these addresses. Raises ConfigurationRefused."""
         for uri, announced in addresses.items():
-            discovery = Discovery(parse_group(uri)[0], self.broker.name, tuple(announced))
+            discovery = Discovery(parse_group(uri)[0], self._name, tuple(announced))
             try:
                 await discovery.start()
             except OSError as error:
@@ -160,7 +168,7 @@ class ConnectorManager:
             way.start()
         if connector.options.group is not None and connector.discovery is None:
             connector.discovery = Discovery(
-                connector.options.group, self.broker.name,
+                connector.options.group, self._name,
                 found=partial(self._on_broker_found, connector), lost=partial(self._on_broker_lost, connector),
             )  # fmt: skip
             try:
@@ -197,9 +205,7 @@ class ConnectorManager:
 
     def _add_connection(self, connector: RunningConnector, address: BrokerAddress) -> None:
         logger.info("network connector %s: found %s", connector.options.name, address)
-        way = BridgeConnection(
-            self._endpoint, connector.options, (address,), self._on_connection_change, self._make_tls
-        )
+        way = BridgeConnection(self._endpoint, connector.options, (address,), self._advisories, self._make_tls)
         connector.connections.append(way)
         way.start()
 
@@ -260,10 +266,10 @@ class ConnectorManager:
 
     def remove_durables(self, names: Iterable[str]) -> None:
         """Nothing is to be kept any more for the bridges of connectors that had these names."""
-        clients = {each.subscription.client_id for each in self.broker.durables}
+        clients = {each.subscription.client_id for each in self._durables}
         for client in clients:
-            if any(is_of_removed_connector(client, name, self.broker.name, self._connectors) for name in names):
-                self.broker.durables.keep_of_bridge(client, ())
+            if any(is_of_removed_connector(client, name, self._name, self._connectors) for name in names):
+                self._durables.keep_of_bridge(client, ())
 
     async def _remove(self, name: str, *, for_good: bool = False) -> None:
         """Have no such connector here. Unless it is `for_good` another node may have it."""
@@ -271,11 +277,3 @@ class ConnectorManager:
         connector.is_running = False
         await self._stop_connections(connector, for_good=for_good)
         del self._connectors[name]
-
-    def _on_connection_change(self, way: BridgeConnection, begins: bool) -> None:
-        """The bridges of a way begin, or end."""
-        advisories, key = self.broker.advisories, f"{way.terms.name} {way.addresses[0]}"
-        if begins:
-            advisories.bridge_started(key, way.remote, str(way.connected_to), by_duplex=False)
-        else:
-            advisories.bridge_stopped(key)

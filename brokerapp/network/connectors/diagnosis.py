@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from brokerapp.core.broker import Broker
+from brokerapp.core.ports import Commits, Destinations
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.selective_dispatch import SelectorEvaluation
 from brokerapp.engine.dispatch.subscription import Subscription
@@ -26,12 +26,8 @@ from brokerapp.network.options.destination_filter import is_listed
 class BridgeDiagnosis:
     """Asks what one broker's bridges do about a destination."""
 
-    def __init__(self, connections: ConnectorManager) -> None:
-        self._connections = connections
-
-    @property
-    def _broker(self) -> Broker:
-        return self._connections.broker
+    def __init__(self, connections: ConnectorManager, *, queues: Destinations, commits: Commits) -> None:
+        self._connections, self._queues, self._commits = connections, queues, commits
 
     async def diagnose(self, destination: str, seq: int | None = None) -> list[dict[str, Any]]:
         """Of each way: connector, remote, crosses, and the reason where it does not.
@@ -52,9 +48,9 @@ class BridgeDiagnosis:
 
     async def _read_entry(self, queue: Destination, seq: int) -> LogEntry:
         """The message of this number."""
-        log = self._broker.queues.find(queue)
+        log = self._queues.find(queue)
         done = asyncio.get_running_loop().create_future()
-        self._broker.commits.read(log.name, seq - 1, 1, done.set_result)
+        self._commits.read(log.name, seq - 1, 1, done.set_result)
         entries = [log_entry_of(log.name, each) for each in await done if each.seq == seq]
         if not entries:
             raise RequestRefused(f"{queue} has no message {seq}: it was taken, perhaps by a bridge")
@@ -63,7 +59,7 @@ class BridgeDiagnosis:
     def _collect_facts(self, way: BridgeConnection, target: Destination, entry: LogEntry | None) -> DiagnosisFacts:
         wanted = _matching_demand(way, target)
         log = (
-            self._broker.queues.get(str(target))
+            self._queues.get(str(target))
             if target.kind in (DestinationKind.QUEUE, DestinationKind.TEMP_QUEUE)
             else None
         )

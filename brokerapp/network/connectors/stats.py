@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol
 
+from brokerapp.core.ports import RoutingPort
 from brokerapp.model.definitions import VirtualDestination
-from brokerapp.model.network_stats import BridgeConnectionStats, BridgeStats, ConnectorStats, DemandStats, NetworkStats
+from brokerapp.model.network_stats import (
+    BridgeConnectionStats,
+    BridgeStats,
+    ConnectorStats,
+    DemandStats,
+    InboundBridgeStats,
+    NetworkStats,
+)
 from brokerapp.network.bridge.bridge import Bridge
 from brokerapp.network.bridge.connection import OUTBOUND, BridgeConnection
 from brokerapp.network.connectors.connectors import ConnectorManager, RunningConnector
@@ -19,11 +27,26 @@ from brokerapp.network.options.options import unsupported_options
 MAX_DEMAND, MAX_CONSUMERS = 1_000, 20
 
 
-def network_stats(connections: ConnectorManager) -> NetworkStats:
-    """All of it, in brief."""
-    broker = connections.broker
-    virtual = broker.routing.table.definitions.virtual_destinations
-    return NetworkStats([_connector_stats(each, virtual) for each in connections], broker.bridges.incoming())
+class InboundBridges(Protocol):
+    """Describes the bridges of other brokers to this node."""
+
+    def incoming(self) -> list[InboundBridgeStats]: ...
+
+
+class NetworkStatus:
+    """Describes the connectors of a node, and the bridges of other brokers to it."""
+
+    def __init__(self, *, connections: ConnectorManager, bridges: InboundBridges, routing: RoutingPort) -> None:
+        self._connections, self._bridges, self._routing = connections, bridges, routing
+
+    def stats(self) -> NetworkStats:
+        """Return the state of all connectors and bridges, without what each bridge consumes."""
+        virtual = self._routing.table.definitions.virtual_destinations
+        return NetworkStats([_connector_stats(each, virtual) for each in self._connections], self.incoming())
+
+    def incoming(self) -> list[InboundBridgeStats]:
+        """Return the bridges of other brokers to this very node."""
+        return self._bridges.incoming()
 
 
 def _connector_stats(connector: RunningConnector, virtual: Sequence[VirtualDestination]) -> ConnectorStats:

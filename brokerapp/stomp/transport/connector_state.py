@@ -1,20 +1,19 @@
-"""ConnectorState: the settings and counters that all connections of one connector share."""
+"""What the connections of a node share: what they use of its broker, and the state of each connector."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
-from brokerapp.core.broker import Broker
-from brokerapp.engine.policy.authorization import Principal
+from brokerapp.engine.clients.client import Client
+from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.routing.naming_conventions import PLAIN, NamingConventions
+from brokerapp.model.commands import ClientCommand
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.transport_connector import DEFAULT_LIMITS, ConnectionLimits
 from brokerapp.stomp.protocol_detection import ForeignClientReports
-
-#: Return the principal of a login and passcode sent from an address; None when they are wrong. A connector without it
-#: lets everybody connect.
-Authenticate = Callable[[str | None, str | None, str], Awaitable[Principal | None]]
+from brokerapp.stomp.transport.login import Authenticate, LoginHandler
 
 
 class OpenConnection(Protocol):
@@ -27,14 +26,44 @@ class OpenConnection(Protocol):
         """Take no more commands; what was asked is still done and answered."""
 
 
+class ClientRegistryPort(Protocol):
+    """Registers clients that have logged in, until they leave."""
+
+    def __contains__(self, client: Client) -> bool: ...
+
+    def disconnect(self, client: Client) -> None: ...
+
+    def leave(self, client: Client, receipt: str | None, then: Callable[[], None]) -> None: ...
+
+
+class ClientWakeup(Protocol):
+    """Schedules rounds of dispatch for clients and their subscriptions."""
+
+    def wake(self, client: Client) -> None: ...
+
+    def resume(self, subscription: Subscription) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientServices:
+    """What the connections of clients use of a node and its broker."""
+
+    name: str  #: of the broker, as CONNECTED frames tell it
+    next_client_id: Callable[[], str]
+    login: LoginHandler
+    commands: Mapping[type[ClientCommand], Callable[[Client, Any], None]]  #: who performs what clients ask
+    clients: ClientRegistryPort
+    dispatcher: ClientWakeup
+    own_temporary: Callable[[Client, DestinationKind, str], Destination]
+    request_dispatch: Callable[[], None]  #: asks for a round of dispatch at the end of this tick
+
+
 @dataclass(slots=True)
 class ConnectorState:
     """State shared by all connections of one connector."""
 
-    broker: Broker
+    services: ClientServices
     authenticate: Authenticate | None
-    request_dispatch: Callable[[], None]  #: asks for a round of dispatch at the end of this tick
-    connection_numbers: Iterator[int]
     name: str = ""  #: of the connector
     limits: ConnectionLimits = DEFAULT_LIMITS
     conventions: NamingConventions = PLAIN

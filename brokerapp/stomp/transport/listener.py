@@ -25,7 +25,6 @@ from brokerapp.stomp.protocol_detection import detect_protocol
 from brokerapp.stomp.session import StompSession
 from brokerapp.stomp.transport.connector_state import ConnectorState
 from brokerapp.stomp.transport.heart_beats import HeartBeats
-from brokerapp.stomp.transport.login import LoginHandler
 
 logger = logging.getLogger(__name__)
 
@@ -48,12 +47,12 @@ class StompConnection(asyncio.Protocol):
     """Socket of one client, and the sink through which the broker sends to it."""
 
     def __init__(self, connector: ConnectorState) -> None:
-        self._connector, self._broker, self._login_handler = connector, connector.broker, LoginHandler(connector)
+        self._connector, self._services = connector, connector.services
         limits = connector.limits
         self._parser = FrameParser(MAX_CONNECT_BODY_BYTES, limits.max_frame)
         self._session = StompSession(DestinationNaming(self._own_temporary, connector.conventions), limits)
         self._handlers: dict[type[ClientCommand], Callable[[Client, Any], None]] = {
-            **self._broker.perform,
+            **self._services.commands,
             ConnectCommand: self._connect,
             DisconnectCommand: self._disconnect,
         }
@@ -83,10 +82,9 @@ class StompConnection(asyncio.Protocol):
         self._transport: asyncio.Transport = transport  # type: ignore[assignment]
         self._loop = asyncio.get_running_loop()
         transport.set_write_buffer_limits(high=WRITE_HIGH_WATER)  # type: ignore[attr-defined]
-        number = next(self._connector.connection_numbers)
         peer = transport.get_extra_info("peername")
         self.client = Client(
-            id=f"{self._broker.session}-{number}",
+            id=self._services.next_client_id(),
             sink=self,
             remote_address=f"{peer[0]}:{peer[1]}" if peer else "",
             connected_ms=time.time_ns() // 1_000_000,
@@ -151,7 +149,7 @@ class StompConnection(asyncio.Protocol):
         except Exception:  # top of the connection: a fault of ours ends this client's connection, and is said
             logger.exception("a frame of %s could not be handled", self.client.id)
             self._fail(ProtocolError("internal error: see the broker's log"))
-        self._connector.request_dispatch()
+        self._services.request_dispatch()
 
     def _receive(self, frame: Frame | FrameBatch) -> None:
         session = self._session
@@ -165,7 +163,7 @@ class StompConnection(asyncio.Protocol):
         except RequestRefused as error:
             for receipt in frame.receipts:
                 self.refuse(error, receipt)
-            self._broker.dispatcher.wake(self.client)
+            self._services.dispatcher.wake(self.client)
         except ProtocolError as error:
             error.receipt = frame.receipts[0]  # type: ignore[attr-defined]
             raise
@@ -178,8 +176,8 @@ class StompConnection(asyncio.Protocol):
             return
         self._closing = True
         self._cancel_timers()
-        self._broker.connections.disconnect(self.client)
-        self._connector.request_dispatch()
+        self._services.clients.disconnect(self.client)
+        self._services.request_dispatch()
         if self._transport.can_write_eof():
             self._transport.write_eof()
             self._write_ended = True
@@ -194,8 +192,8 @@ class StompConnection(asyncio.Protocol):
         self.client.blocked = self._over_write_limit = False
         self._update_reading()
         for subscription in self.client.subscriptions.values():
-            self._broker.dispatcher.resume(subscription)
-        self._connector.request_dispatch()
+            self._services.dispatcher.resume(subscription)
+        self._services.request_dispatch()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._closing = True
@@ -205,8 +203,8 @@ class StompConnection(asyncio.Protocol):
         self._cancel_timers()
         if self._login is not None:
             self._login.cancel()
-        self._broker.connections.disconnect(self.client)
-        self._connector.request_dispatch()
+        self._services.clients.disconnect(self.client)
+        self._services.request_dispatch()
 
     def _cancel_timers(self) -> None:
         self._beats.stop()
@@ -224,7 +222,8 @@ class StompConnection(asyncio.Protocol):
         self._parser.max_body = self._connector.limits.max_body
         self._parser.version = self.client.protocol_version = self._session.version
         self._parser.batches_sends = connect.bridge is None  # what is passed on bears an id of its own
-        if not self._login_handler.is_asynchronous(self.client, connect):
+        login = self._services.login
+        if self._connector.authenticate is None and not login.must_claim_client_id(self.client, connect):
             self._identify(connect, ANONYMOUS)
             self._accept(connect)
             return
@@ -234,11 +233,14 @@ class StompConnection(asyncio.Protocol):
     async def _log_in(self, connect: ConnectCommand) -> None:
         """Check the password and claim the client id, while the client waits."""
         try:
-            principal = await self._login_handler.authenticate(self.client, connect)
+            login, connector = self._services.login, self._connector
+            principal = await login.authenticate(connector.authenticate, self.client, connect)
             if self._closing:
                 return
             self._identify(connect, principal)
-            await self._login_handler.claim_client_id(self.client, connect, lambda: self._accept(connect))
+            await login.claim_client_id(
+                self.client, connect, lambda: self._accept(connect), steal=connector.limits.allow_link_stealing
+            )
         except ProtocolError as error:
             self._fail(error)
             return
@@ -253,17 +255,17 @@ class StompConnection(asyncio.Protocol):
         self._update_reading()
 
     def _identify(self, connect: ConnectCommand, principal: Principal) -> None:
-        self._handlers |= self._login_handler.identify(self.client, connect, principal)
+        self._handlers |= self._services.login.identify(self.client, connect, principal)
 
     def _accept(self, connect: ConnectCommand) -> None:
         """Let it in, unless it went away meanwhile. Raises ProtocolError where its client id is taken."""
-        client = self.client
+        client, login = self.client, self._services.login
         if self._closing:
             return
-        self._login_handler.register(client, connect)
-        self._session.user_headers = self._login_handler.user_headers(connect.login, client.principal)
-        self._out.append(self._session.connected(connect.headers, client.client_id, self._broker.name))
-        self._broker.dispatcher.wake(client)
+        login.register(client, connect, steal=self._connector.limits.allow_link_stealing)
+        self._session.user_headers = login.user_headers(connect.login, client.principal)
+        self._out.append(self._session.connected(connect.headers, client.client_id, self._services.name))
+        self._services.dispatcher.wake(client)
         grace = self._connector.limits.heart_beat_grace
         self._beats.start(self._loop, self._session.heart_beat, grace, self._beat, self._on_heart_beat_timeout)
 
@@ -271,13 +273,13 @@ class StompConnection(asyncio.Protocol):
         limit = self._connector.limits.max_consumers
         if limit is not None and len(client.subscriptions) >= limit:
             raise LimitExceeded(f"a connection has at most {limit} consumers (maximumConsumersAllowedPerConnection)")
-        self._broker.perform[SubscribeCommand](client, subscribe)
+        self._services.commands[SubscribeCommand](client, subscribe)
 
     def _own_temporary(self, kind: DestinationKind, name: str) -> Destination:
-        return self._broker.temporaries.own(self.client, kind, name)
+        return self._services.own_temporary(self.client, kind, name)
 
     def _disconnect(self, _client: Client, disconnect: DisconnectCommand) -> None:
-        self._broker.connections.leave(self.client, disconnect.receipt, self.close)
+        self._services.clients.leave(self.client, disconnect.receipt, self.close)
         self._closing = True
 
     def close(self) -> None:
@@ -287,7 +289,7 @@ class StompConnection(asyncio.Protocol):
 
     def stop(self) -> None:
         """Take no more commands; what was asked is still done. Clients that have not logged in are closed."""
-        if self.client.id in self._broker.clients:
+        if self.client in self._services.clients:
             self.client.is_stopping = True
             self.client.update_reading()
         elif not self._closing:

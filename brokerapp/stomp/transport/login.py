@@ -1,10 +1,11 @@
-"""LoginHandler: authenticates and admits the clients of one connector."""
+"""LoginHandler: authenticates clients and registers them with the broker."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
 
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.policy.authorization import ANONYMOUS, Principal
@@ -12,31 +13,69 @@ from brokerapp.engine.policy.life_cycles import reconnect_window_ms
 from brokerapp.errors import AuthenticationFailed, ProtocolError
 from brokerapp.model.commands import ClientCommand, ConnectCommand
 from brokerapp.model.message import escape
-from brokerapp.stomp.transport.connector_state import ConnectorState
+from brokerapp.model.settings import Settings
 
 logger = logging.getLogger(__name__)
 
+#: Return the principal of a login and passcode sent from an address; None when they are wrong. A connector without it
+#: lets everybody connect.
+Authenticate = Callable[[str | None, str | None, str], Awaitable[Principal | None]]
+#: The handlers that a client has of its own, for some commands.
+OwnHandlers = Mapping[type[ClientCommand], Callable[[Client, Any], None]]
+
+
+class ClientRegistration(Protocol):
+    """Registers clients by their client ids."""
+
+    def connect(self, client: Client, steal: bool = False) -> None: ...
+
+    def is_back(self, client: Client) -> bool: ...
+
+
+class BridgeRegistration(Protocol):
+    """Checks and registers clients that are bridges of other brokers."""
+
+    def check(self, principal: Principal, broker: str) -> None: ...
+
+    def came(self, client: Client, broker: str, *, duplex: bool) -> None: ...
+
+
+class ClientIdClaimsPort(Protocol):
+    """Claims client ids at the other nodes of the broker."""
+
+    def is_needed(self, client: Client, client_id: str | None) -> bool: ...
+
+    def hold(self, client: Client, *, steals: bool) -> AbstractAsyncContextManager[None]: ...
+
 
 class LoginHandler:
-    """Authenticates and admits the clients of one connector. Refusals are ProtocolErrors that say why."""
+    """Authenticates clients and registers them with the broker. Refusals are ProtocolErrors that say why."""
 
-    def __init__(self, connector: ConnectorState) -> None:
-        self._connector, self._broker = connector, connector.broker
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        clients: ClientRegistration,
+        bridges: BridgeRegistration,
+        claims: ClientIdClaimsPort,
+        admit: Callable[[Client, ConnectCommand], OwnHandlers],
+    ) -> None:
+        self._settings, self._clients, self._bridges = settings, clients, bridges
+        self._claims, self._admit = claims, admit
 
-    def is_asynchronous(self, client: Client, connect: ConnectCommand) -> bool:
-        """Return whether login has to wait: for the password check, or for the client id at other nodes."""
-        return self._connector.authenticate is not None or self._must_claim_client_id(client, connect)
+    def must_claim_client_id(self, client: Client, connect: ConnectCommand) -> bool:
+        """Return whether login has to wait until the other nodes have agreed to the client id."""
+        return self._claims.is_needed(client, connect.client_id)
 
-    def _must_claim_client_id(self, client: Client, connect: ConnectCommand) -> bool:
-        return self._broker.placement.client_id_claims.is_needed(client, connect.client_id)
-
-    async def authenticate(self, client: Client, connect: ConnectCommand) -> Principal:
+    async def authenticate(
+        self, authenticate: Authenticate | None, client: Client, connect: ConnectCommand
+    ) -> Principal:
         """Return the client's principal after checking its password. Raises ProtocolError."""
-        if self._connector.authenticate is None:
+        if authenticate is None:
             return ANONYMOUS
         try:
             address = client.remote_address.rpartition(":")[0]
-            principal = await self._connector.authenticate(connect.login, connect.passcode, address)
+            principal = await authenticate(connect.login, connect.passcode, address)
         except Exception as error:
             logger.exception("the login of %s could not be checked", client.id)
             raise ProtocolError("the login cannot be checked now") from error
@@ -44,43 +83,36 @@ class LoginHandler:
             raise AuthenticationFailed(f"user name {connect.login or ''!r} or its password is wrong")
         return principal
 
-    def identify(
-        self, client: Client, connect: ConnectCommand, principal: Principal
-    ) -> Mapping[type[ClientCommand], Callable[[Client, Any], None]]:
-        """Note the client's principal and id; return handlers of its own for some commands. Raises ProtocolError."""
+    def identify(self, client: Client, connect: ConnectCommand, principal: Principal) -> OwnHandlers:
+        """Set the client's principal and id; return handlers of its own for some commands. Raises ProtocolError."""
         if connect.bridge is not None and connect.cluster is None and not client.is_internal:
-            self._broker.bridges.check(principal, connect.bridge)
+            self._bridges.check(principal, connect.bridge)
         client.principal, client.client_id = principal, connect.client_id or f"ID:{client.id}"
         client.way = connect.way
         client.named, client.shares_client_id = bool(connect.client_id), connect.shares_client_id
-        client.reconnect_ms = reconnect_window_ms(connect.reconnect, self._broker.settings.reconnect_window)
+        client.reconnect_ms = reconnect_window_ms(connect.reconnect, self._settings.reconnect_window)
         if client.reconnect_ms and not client.named:
             raise ProtocolError("reconnect needs a client-id, by which the client is known again")
-        return self._broker.admit(client, connect)
+        return self._admit(client, connect)
 
-    async def claim_client_id(self, client: Client, connect: ConnectCommand, welcome: Callable[[], None]) -> None:
-        """Accept the client when no other node has a client of its id. Raises ProtocolError."""
-        if not self._must_claim_client_id(client, connect):
-            welcome()
+    async def claim_client_id(
+        self, client: Client, connect: ConnectCommand, accept: Callable[[], None], *, steal: bool
+    ) -> None:
+        """Call `accept` when no other node has a client of this id, or it may `steal` the id. Raises ProtocolError."""
+        if not self.must_claim_client_id(client, connect):
+            accept()
             return
-        async with self._broker.placement.client_id_claims.hold(
-            client, steals=self._connector.limits.allow_link_stealing
-        ):
-            welcome()
+        async with self._claims.hold(client, steals=steal):
+            accept()
 
-    def register(self, client: Client, connect: ConnectCommand) -> None:
-        """Make it a client of the broker. Raises ProtocolError where its client id is taken."""
-        self._broker.connections.connect(client, steal=self._may_steal(client))
+    def register(self, client: Client, connect: ConnectCommand, *, steal: bool) -> None:
+        """Register the client; it may `steal` its client id. Raises ProtocolError where that is taken."""
+        self._clients.connect(client, steal=steal or self._clients.is_back(client))
         client.copies = connect.copies
         if connect.bridge is not None and not client.is_internal:
-            self._broker.bridges.came(client, connect.bridge, duplex=connect.duplex)
-
-    def _may_steal(self, client: Client) -> bool:
-        """Whether it may take over its client id from who has it."""
-        return self._connector.limits.allow_link_stealing or self._broker.connections.is_back(client)
+            self._bridges.came(client, connect.bridge, duplex=connect.duplex)
 
     def user_headers(self, login: str | None, principal: Principal) -> str:
         """Return the header lines that messages of the client carry to name their producer."""
-        settings = self._broker.settings
-        user = principal.name if settings.use_authenticated_principal else login
-        return f"JMSXUserID:{escape(user)}\n" if settings.populate_jmsx_user_id and user else ""
+        user = principal.name if self._settings.use_authenticated_principal else login
+        return f"JMSXUserID:{escape(user)}\n" if self._settings.populate_jmsx_user_id and user else ""

@@ -21,10 +21,19 @@ class Here:
 
     def __init__(self):
         self.holds, self.done, self.asked = [], [], []
-        broker = SimpleNamespace(name="x", commits=SimpleNamespace(keep_record=lambda *about: about[-1]()))
+        context = SimpleNamespace(
+            name="x", session="s", commits=SimpleNamespace(keep_record=lambda *about: about[-1]())
+        )
         self.master = ClusterPeer(ClusterMember("m", BrokerAddress("m", 1)))
         self.master.came(SimpleNamespace(send=lambda _command, headers, _body: self.asked.append(headers["receipt"])))
-        self.recording = ChangeLog(broker, "m", {"m": self.master}, ClusterRecord(), (), self)
+        self.recording = ChangeLog(
+            context=context,
+            master="m",
+            peers={"m": self.master},
+            record=ClusterRecord(),
+            configured=(),
+            target=self,
+        )
         self.tell(1)
 
     def soon(self, change):

@@ -16,7 +16,7 @@ def names(count):
 def test_that_there_are_too_many_of_other_brokers_is_said_once(monkeypatch, caplog):
     monkeypatch.setattr("brokerapp.cluster.remote_temporaries.MAX_TEMPORARIES", 1)
     here = []
-    lodging = RemoteTemporaries(SimpleNamespace(temporaries=SimpleNamespace(host_remote=here.append)))
+    lodging = RemoteTemporaries(temporaries=SimpleNamespace(host_remote=here.append), timers=None, peers=())
     first, second, third = names(3)
     for each in (first, second, third):
         lodging.came("x", each, SimpleNamespace(spec=TemporaryOwner))
@@ -26,7 +26,9 @@ def test_that_there_are_too_many_of_other_brokers_is_said_once(monkeypatch, capl
 
 def test_what_a_broker_has_is_told_in_parts_and_only_what_none_of_them_named_is_gone():
     here = set()
-    lodging = RemoteTemporaries(SimpleNamespace(temporaries=SimpleNamespace(host_remote=here.add, remove=here.discard)))
+    lodging = RemoteTemporaries(
+        temporaries=SimpleNamespace(host_remote=here.add, remove=here.discard), timers=None, peers=()
+    )
     there, told = ClusterPeer(SimpleNamespace(name="x", address="there")), []
     there.came(SimpleNamespace(send=lambda _command, _headers, body: told.append(json.loads(body))))
     for left in (names(3 * ENTRIES_AT_ONCE), names(2 * ENTRIES_AT_ONCE + 1), []):

@@ -15,7 +15,12 @@ from brokerapp.network.options.address import BrokerAddress
 from tests.ports import free_port
 
 believed = ssl.create_default_context
-ENDPOINT = SimpleNamespace(broker=SimpleNamespace(name="here", durables=()))
+ENDPOINT = SimpleNamespace(services=SimpleNamespace(name="here"))
+
+
+def manager(connectors, **options):
+    """The connectors of a broker without durable subscriptions."""
+    return ConnectorManager(ENDPOINT, connectors, believed, durables=(), advisories=None, **options)
 
 
 @pytest.fixture
@@ -27,7 +32,7 @@ def nobody():
 def test_connectors_that_are_made_and_removed_while_others_start_hinder_none(nobody):
     async def start():
         names = ("first", "gone", "last")
-        connections = ConnectorManager(ENDPOINT, [NetworkConnector(each, nobody) for each in names], believed)
+        connections = manager([NetworkConnector(each, nobody) for each in names])
         connections.start()
         await asyncio.sleep(0)
         gone = connections.find("gone")
@@ -44,9 +49,7 @@ def test_connectors_that_are_made_and_removed_while_others_start_hinder_none(nob
 @pytest.mark.parametrize("at_once", [False, True])
 def test_a_slow_network_holds_up_the_next_one_unless_all_start_at_once(nobody, monkeypatch, at_once):
     async def start():
-        connections = ConnectorManager(
-            ENDPOINT, [NetworkConnector(each, nobody) for each in ("slow", "next")], believed, at_once=at_once
-        )
+        connections = manager([NetworkConnector(each, nobody) for each in ("slow", "next")], at_once=at_once)
         slow, following = connections.connections
         answered = asyncio.Event()
         monkeypatch.setattr(slow, "_serve", lambda _address: answered.wait())
@@ -65,7 +68,7 @@ def test_a_slow_network_holds_up_the_next_one_unless_all_start_at_once(nobody, m
 
 def test_a_fault_while_connectors_start_is_told_and_does_not_keep_the_others_from_stopping(nobody, monkeypatch, caplog):
     async def stop():
-        connections = ConnectorManager(ENDPOINT, [NetworkConnector("first", nobody)], believed)
+        connections = manager([NetworkConnector("first", nobody)])
         monkeypatch.setattr(connections, "_start_one", None)
         connections.start()
         await asyncio.sleep(0)
@@ -80,7 +83,7 @@ def test_a_fault_while_connectors_start_is_told_and_does_not_keep_the_others_fro
 def test_a_connector_that_gave_up_tries_again_when_it_is_started(nobody):
     async def start_again():
         once = f"static:({nobody})?maxReconnectAttempts=1"
-        connections = ConnectorManager(ENDPOINT, [NetworkConnector("once", once)], believed)
+        connections = manager([NetworkConnector("once", once)])
         [way] = connections.connections
         states = []
         for _ in range(2):
@@ -96,7 +99,7 @@ def test_a_connector_that_gave_up_tries_again_when_it_is_started(nobody):
 def test_brokers_that_were_found_are_looked_for_anew_after_a_stop(nobody):
     async def stop():
         uri = "multicast://default?networkInterface=lo&group=found"
-        connections = ConnectorManager(ENDPOINT, [NetworkConnector("near", uri)], believed)
+        connections = manager([NetworkConnector("near", uri)])
         await connections.start_connector("near")
         connections._on_broker_found(connections.find("near"), nobody, "there")
         found = len(connections.connections)
@@ -111,7 +114,7 @@ def test_who_accepts_and_never_answers_is_given_up_as_its_address_says_and_tried
         server = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
         address = f"static:(tcp://127.0.0.1:{server.sockets[0].getsockname()[1]}?connectionTimeout=50)"
         quick = "initialReconnectDelay=1&minConnectTime=20&maxReconnectAttempts=3"
-        connections = ConnectorManager(ENDPOINT, [NetworkConnector("deaf", f"{address}?{quick}")], believed)
+        connections = manager([NetworkConnector("deaf", f"{address}?{quick}")])
         await connections.start_connector("deaf")
         [way] = connections.connections
         await asyncio.wait_for(way._task, 10)
@@ -137,9 +140,7 @@ def test_dialling_ends_at_last(monkeypatch):
 
 def test_a_broker_that_announces_two_addresses_is_led_to_by_one_at_a_time(nobody):
     async def find():
-        connections = ConnectorManager(
-            ENDPOINT, [NetworkConnector("near", "multicast://default?networkInterface=lo")], believed
-        )
+        connections = manager([NetworkConnector("near", "multicast://default?networkInterface=lo")])
         connector, other, led_to = connections.find("near"), f"tcp://127.0.0.1:{free_port()}", []
         for change in (
             lambda: connections._on_broker_found(connector, nobody, "there"),
@@ -163,7 +164,7 @@ def test_a_broker_that_announces_two_addresses_is_led_to_by_one_at_a_time(nobody
 def test_a_password_is_told_nobody_who_only_announces_itself_without_tls(uri, ways, secret):
     async def find():
         near = NetworkConnector("near", "multicast://default?networkInterface=lo", options=secret)
-        connections = ConnectorManager(ENDPOINT, [near], believed)
+        connections = manager([near])
         connections._on_broker_found(connections.find("near"), uri, "whoever")
         found = len(connections.connections)
         await connections.stop()

@@ -1,0 +1,94 @@
+"""PeerRequests: carries out what other brokers of the cluster tell or ask this one."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from brokerapp.cluster.change_log import ChangeLog, ChangeTarget
+from brokerapp.cluster.peer import ANSWER, ClusterPeer
+from brokerapp.cluster.record import ClusterChange
+from brokerapp.cluster.remote_temporaries import RemoteTemporaries
+from brokerapp.core.ports import AcknowledgementsPort, CreationPort, Replies
+from brokerapp.engine.clients.client import Client
+from brokerapp.engine.clients.temporary_owner import TemporaryOwner
+from brokerapp.errors import RequestRefused
+from brokerapp.model.commands import SendCommand
+from brokerapp.model.destination import Destination
+
+logger = logging.getLogger(__name__)
+
+
+class PeerRequests:
+    """Carries out the requests of other brokers: SENDs over their links, whose bodies are JSON with a verb."""
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        peers: Mapping[str, ClusterPeer],
+        recording: ChangeLog,
+        changes: ChangeTarget,
+        remote_temporaries: RemoteTemporaries,
+        creation: CreationPort,
+        acknowledgements: AcknowledgementsPort,
+        replies: Replies,
+    ) -> None:
+        self._name, self._recording, self._changes, self._creation = name, recording, changes, creation
+        self._remote_temporaries, self._acknowledgements, self._replies = remote_temporaries, acknowledgements, replies
+        #: Handlers by verb, called with the name of the broker.
+        self._handlers: dict[str, Callable[..., None]] = {
+            "record is": recording.on_record,
+            "recorded": lambda teller, id, version, change: recording.on_change(
+                teller, id, version, ClusterChange.from_json(change)
+            ),
+            "tell record": lambda teller: recording.introduce(peers[teller]),
+            "change": lambda _teller, change: changes.soon(ClusterChange.from_json(change)),
+            "destroy": self._on_destroy,
+            "temporary": lambda teller, destination, belongs: remote_temporaries.came(
+                teller, Destination.parse(destination), TemporaryOwner.from_json(belongs)
+            ),
+            "temporary gone": lambda teller, destination: remote_temporaries.gone(
+                teller, Destination.parse(destination)
+            ),
+            "temporaries are": self._on_temporaries,
+        }
+
+    def on_send(self, client: Client, send: SendCommand) -> None:
+        """Carry out a request of another broker. Raises RequestRefused."""
+        try:
+            document = json.loads(send.body)
+            self._handle(client, send, str(document.pop("verb")), document)
+        except (ValueError, KeyError, TypeError, AttributeError) as wrong:
+            logger.exception("what %s told cannot be read", client.member)
+            raise RequestRefused(f"{self._name} cannot read what it was told: {wrong!r}") from wrong
+
+    def _handle(self, client: Client, send: SendCommand, verb: str, document: dict[str, Any]) -> None:
+        if verb == "record":
+            change = ClusterChange.from_json(document["change"])
+            self._recording.asked(change, lambda why, version: self._answer(client, send, why, str(version)))
+        elif verb == "late":
+            self._acknowledgements.expire_remote(client, document["ack"])
+        elif verb in self._handlers:
+            self._handlers[verb](client.member, **document)
+            self._replies.confirm(client, send.receipt)
+        else:
+            raise RequestRefused(f"{self._name} knows no {verb!r}: it is of another version")
+
+    def _answer(self, client: Client, send: SendCommand, why_not: str, answer: str) -> None:
+        if why_not:
+            self._replies.refuse(client, RequestRefused(why_not), send.receipt)
+        else:
+            self._replies.confirm(client, f"{send.receipt}{ANSWER}{answer}")
+        client.sink.flush()
+
+    def _on_destroy(self, _teller: str, destination: str) -> None:
+        found = Destination.parse(destination)
+        if not self._creation.is_declared(found):
+            self._changes.soon(ClusterChange.of_destination(found, False))
+
+    def _on_temporaries(self, teller: str, entries: list[Any], first: bool, last: bool) -> None:
+        part = {Destination.parse(each): TemporaryOwner.from_json(belongs) for each, belongs in entries}
+        self._remote_temporaries.replace_part(teller, part, first=first, last=last)

@@ -1,0 +1,181 @@
+"""Builds the parts of a node that use its broker: logins and connections, its cluster, and what it reports."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any
+
+from brokerapp.cluster.admission import ClusterAdmission
+from brokerapp.cluster.agreement import ClusterAgreement
+from brokerapp.cluster.change_applier import ChangeApplier
+from brokerapp.cluster.change_log import ChangeLog
+from brokerapp.cluster.cluster import Cluster
+from brokerapp.cluster.durable_changes import DurableSubscriptionChanges
+from brokerapp.cluster.peer import ClusterPeer
+from brokerapp.cluster.peer_requests import PeerRequests
+from brokerapp.cluster.record import ClusterChange, ClusterRecord
+from brokerapp.cluster.remote_consumers import RemoteConsumers
+from brokerapp.cluster.remote_temporaries import RemoteTemporaries
+from brokerapp.cluster.settings import ClusterSettings
+from brokerapp.core.broker import Broker
+from brokerapp.model.destination import Destination
+from brokerapp.network.connectors.stats import NetworkStatus
+from brokerapp.nodes.ownership.status import ownership_status
+from brokerapp.runtime.heartbeat import NodeHeartbeat, StoreStatus
+from brokerapp.runtime.listeners import Listeners
+from brokerapp.runtime.statistics_writer import StatisticsWriter
+from brokerapp.runtime.trace_writer import TraceWriter
+from brokerapp.stomp.transport.connector_state import ClientServices
+from brokerapp.stomp.transport.login import LoginHandler
+from brokerapp.store import StoreLimits
+from brokerapp.store.redis import RedisStore
+
+
+def client_services(broker: Broker, request_dispatch: Callable[[], None]) -> ClientServices:
+    """Return what connections of clients use of the broker."""
+    numbers = itertools.count(1)
+    return ClientServices(
+        name=broker.name,
+        next_client_id=lambda: f"{broker.session}-{next(numbers)}",
+        login=LoginHandler(
+            settings=broker.settings,
+            clients=broker.connections,
+            bridges=broker.bridges,
+            claims=broker.placement.client_id_claims,
+            admit=broker.admit,
+        ),
+        commands=broker.commands,
+        clients=broker.connections,
+        dispatcher=broker.dispatcher,
+        own_temporary=broker.temporaries.own,
+        request_dispatch=request_dispatch,
+    )
+
+
+def join_cluster(
+    broker: Broker,
+    terms: ClusterSettings,
+    record: ClusterRecord,
+    *,
+    configured: Iterable[Destination],
+    changes: ChangeApplier,
+    request_dispatch: Callable[[], None],
+) -> Cluster:
+    """Make the broker part of a cluster. Its record is followed once `recording.begin` is called."""
+    name, context = broker.name, broker.context()
+    peers = {each.name: ClusterPeer(each) for each in terms.others(name)}
+    recording = ChangeLog(
+        context=context,
+        master=terms.master,
+        peers=peers,
+        record=record,
+        configured=map(ClusterChange.of_destination, configured),
+        target=changes,
+    )
+    remote_consumers = RemoteConsumers(
+        name=name,
+        peers=peers.values(),
+        authorizer=broker.authorizer,
+        dispatcher=broker.dispatcher,
+        request_dispatch=request_dispatch,
+    )
+    remote_temporaries = RemoteTemporaries(temporaries=broker.temporaries, timers=broker.timers, peers=peers.values())
+    requests = PeerRequests(
+        name=name,
+        peers=peers,
+        recording=recording,
+        changes=changes,
+        remote_temporaries=remote_temporaries,
+        creation=broker.creation,
+        acknowledgements=broker.acknowledgements,
+        replies=broker.replies,
+    )
+    agreement = ClusterAgreement(terms=terms, settings=broker.settings, routing=broker.routing)
+    admission = ClusterAdmission(
+        name=name,
+        terms=terms,
+        agreement=agreement,
+        peers=peers,
+        recording=recording,
+        requests=requests,
+        remote_temporaries=remote_temporaries,
+        subscriptions=broker.subscriptions,
+    )
+    durable_changes = DurableSubscriptionChanges(
+        recording=recording,
+        clients=broker.clients,
+        subscriptions=broker.subscriptions,
+        durables=broker.durables,
+        authorizer=broker.authorizer,
+        replies=broker.replies,
+        timers=broker.timers,
+    )
+    cluster = Cluster(
+        name=name,
+        terms=terms,
+        agreement=agreement,
+        peers=peers,
+        recording=recording,
+        admission=admission,
+        remote_consumers=remote_consumers,
+        remote_temporaries=remote_temporaries,
+    )
+    for observer in (admission, remote_consumers, remote_temporaries):
+        broker.observers.add(observer)
+    broker.commands.update(durable_changes.commands)
+    broker.cluster = cluster
+    return cluster
+
+
+def node_heartbeat(
+    broker: Broker,
+    *,
+    store: RedisStore,
+    limits: StoreLimits,
+    listeners: Listeners,
+    network: NetworkStatus,
+    rollbacks: Mapping[str, int],
+    write: Callable[[Mapping[str, Any]], Awaitable[None]],
+) -> NodeHeartbeat:
+    """Return what writes the status of the broker's node."""
+
+    def cluster_status() -> Mapping[str, Any]:
+        return broker.cluster.status(brief=True).to_json() if broker.cluster is not None else {}
+
+    return NodeHeartbeat(
+        context=broker.context(),
+        listeners=listeners,
+        clients=broker.clients,
+        quotas=broker.quotas,
+        routing=broker.routing,
+        store=StoreStatus(context=broker.context(), store=store, limits=limits, rollbacks=rollbacks),
+        sections={
+            "network": lambda: network.stats().to_json(),
+            "cluster": cluster_status,
+            "homes": lambda: ownership_status(broker),
+        },
+        write=write,
+    )
+
+
+def statistics_writer(broker: Broker, store: RedisStore, snapshot: int) -> StatisticsWriter:
+    """Return what writes the statistics of the broker's destinations."""
+    return StatisticsWriter(
+        counters=broker.counters,
+        gauges=broker.gauges,
+        placement=broker.placement,
+        store=store.stats,
+        snapshot=snapshot,
+    )
+
+
+def trace_writer(broker: Broker, store: RedisStore) -> TraceWriter:
+    """Return what writes the events that the broker records."""
+    return TraceWriter(
+        recorder=broker.tracer,
+        routing=broker.routing,
+        queues=broker.queues,
+        consumers=broker.dispatcher.consumers,
+        write=store.write_trace,
+    )

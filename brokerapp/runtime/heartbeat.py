@@ -1,0 +1,87 @@
+"""NodeHeartbeat: writes the status of a node for the other nodes and for operators, once a second."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import socket
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from brokerapp.admin.handlers.connection_reports import connection_counts, connection_of
+from brokerapp.core.ports import BrokerContext, RoutingPort
+from brokerapp.engine.clients.client import Client
+from brokerapp.engine.clients.quotas import Quotas
+from brokerapp.model.stats_records import NodeStatus
+from brokerapp.runtime.listeners import Listeners
+from brokerapp.store import StoreLimits
+from brokerapp.store.memory_limits import server_limit
+from brokerapp.store.redis import RedisStore
+from brokerapp.system.clock import now_ms
+
+#: Connections listed in a node's status.
+MAX_LISTED_CONNECTIONS = 1_000
+
+
+class StoreStatus:
+    """Describes the store as a node sees it. `rollbacks`: those of the store so far; another one ends the node."""
+
+    def __init__(
+        self, *, context: BrokerContext, store: RedisStore, limits: StoreLimits, rollbacks: Mapping[str, int]
+    ) -> None:
+        self._commits, self._settings = context.commits, context.settings
+        self._store, self.limits, self._rollbacks = store, limits, rollbacks
+
+    async def read(self) -> dict[str, Any]:
+        """Return the use and the limits of the store, after reading how much memory its server has left."""
+        limits, memory = self.limits, await self._store.server.memory()
+        limits.server = server_limit(memory)
+        return {
+            **memory, "message_limit": limits.total, "temp_limit": limits.temp or limits.total,
+            "temp_used": self._commits.temp, "kept": self._settings.keeps_messages,
+            "disk": limits.disk.to_json(), **self._rollbacks,
+        }  # fmt: skip
+
+
+class NodeHeartbeat:
+    """Writes the status of a node. `sections` are the fields of NodeStatus that other parts of the node describe."""
+
+    def __init__(
+        self,
+        *,
+        context: BrokerContext,
+        listeners: Listeners,
+        clients: Mapping[str, Client],
+        quotas: Quotas,
+        routing: RoutingPort,
+        store: StoreStatus,
+        sections: Mapping[str, Callable[[], Mapping[str, Any]]],
+        write: Callable[[Mapping[str, Any]], Awaitable[None]],
+    ) -> None:
+        self._context, self._listeners, self._clients = context, listeners, clients
+        self._quotas, self._routing, self._store = quotas, routing, store
+        self._sections, self._write = sections, write
+        self._started_ms = now_ms()
+
+    async def send(self) -> None:
+        """Write the node's status, unless there is no disk space for it."""
+        if not self._store.limits.disk.may_report:
+            return
+        store, trace, clients = await self._store.read(), self._context.tracer, self._clients
+        listed = itertools.islice(clients.values(), MAX_LISTED_CONNECTIONS)
+        status = NodeStatus(
+            node=self._context.session,
+            broker=self._context.name,
+            started_ms=self._started_ms,
+            seen_ms=now_ms(),
+            address=self._listeners.addresses,
+            listeners=[each.to_json() for each in self._listeners.stats()],
+            connections=[connection_of(client).to_json() for client in listed],
+            connected=connection_counts(clients.values()),
+            trace={"recorded": trace.recorded, "dropped": trace.dropped, "pending": trace.pending},
+            store=store,
+            memory={"used": self._quotas.held, "limit": self._quotas.memory},
+            definitions=self._routing.table.definitions.version,
+            **{field: describe() for field, describe in self._sections.items()},
+        )
+        await self._write({**status.to_json(), "host": socket.gethostname(), "pid": os.getpid()})
