@@ -50,12 +50,14 @@ class NetworkAdmin:
         """
         return await self._ask("network_why", destination=str(destination), seq=seq)
 
-    async def put(self, definition: Mapping[str, Any]) -> None:
+    async def put(self, definition: Mapping[str, Any], outbound: str | None = None) -> None:
         """Have a connector, in place of the one of its name: see NetworkConnector.to_json for the form.
 
-        A password that is None stays as it is. Raises DefinitionRefused, which names what is wrong.
+        A password that is None stays as it is. `outbound`, a rule as SLUICE_OUTBOUND states it, is kept with the
+        connector and checked whenever it connects. Raises DefinitionRefused, which names what is wrong.
         """
-        await self._ask("network_put", definition=dict(definition))
+        rule = {"outbound": outbound} if outbound is not None else {}
+        await self._ask("network_put", definition=dict(definition), **rule)
 
     async def remove(self, name: str) -> None:
         """Have no connector of this name any more, also after a restart. Raises RequestRefused for no such one."""

@@ -46,14 +46,16 @@ def put_connector(request: HttpRequest, definition: Mapping[str, Any], *, is_new
     _check_addresses(definition, known.get(name))
     action = "create connector" if is_new else "change connector"
     with trail.recording(request, action, name, before=known.get(name)) as change:
-        gateway().run(gateway().admin.networks.put(definition))
+        gateway().run(gateway().admin.networks.put(definition, settings.SLUICE.outbound))
         change.after = get_connector_or_404(name, network_stats()).definition
     _wait_for_mirror(lambda stats: any(each.name == name for each in stats.connectors))
 
 
 def _check_addresses(definition: Mapping[str, Any], former: Mapping[str, Any] | None) -> None:
-    """Raise RequestRefused for a new remote host that is not allowed. A host that is not found is no error: it may
-    start later."""
+    """Raise RequestRefused for a new remote host that is not allowed.
+
+    The node checks again whenever it connects. A host that is not found is no error: it may start later.
+    """
     if former is not None and former.get("uri") == definition.get("uri"):
         return  # from a configuration file, or checked already
     rule = OutboundRule.read(settings.SLUICE.outbound)

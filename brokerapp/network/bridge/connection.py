@@ -187,7 +187,7 @@ class BridgeConnection:
 
     async def _connect_remote(self, address: BrokerAddress) -> BridgeLink:
         terms = self.terms
-        link = await dial(terms.name, address, self._trust)
+        link = await dial(terms.name, address, self._trust, terms.outbound)
         login = dict(zip(("login", "passcode"), terms.login, strict=True)) if terms.login is not None else {}
         duplex = {DUPLEX_HEADER: "true"} if terms.duplex else {}
         await link.open({**self._hello_headers(outbound_client_id(terms.name, self.broker)), **duplex, **login})

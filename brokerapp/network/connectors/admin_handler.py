@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from brokerapp.errors import ConfigurationRefused, DefinitionRefused, StoreUnavailable
@@ -55,12 +55,17 @@ class NetworkRequests:
         """What the bridges of a connector consume: {way, bridge, demand: DemandStats...}."""
         return demand_of(self._connections.find(name))
 
-    async def put(self, definition: dict[str, Any]) -> None:
-        """Have this connector, in place of the one of its name. Raises DefinitionRefused."""
+    async def put(self, definition: dict[str, Any], outbound: str | None = None) -> None:
+        """Have this connector, in place of the one of its name. Raises DefinitionRefused.
+
+        `outbound` is the rule for the addresses that it may connect to. A connector that has none keeps its uri so.
+        """
         async with self._leader.lock:
             known = {each.definition.name: each.definition for each in self._connections}
             former = known.get(definition.get("name", ""))
             connector = NetworkConnector.from_json(definition, former)
+            if outbound is not None and (former is None or former.uri != connector.uri or former.outbound is not None):
+                connector = replace(connector, outbound=outbound)
             check_connector(connector)
             await self._connections.put(connector)
             await self._keep(connector.name)

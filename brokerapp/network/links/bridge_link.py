@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
+import socket
 import ssl
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from brokerapp.errors import BrokerError, ConfigurationRefused, ProtocolError
+from brokerapp.errors import BrokerError, ConfigurationRefused, ProtocolError, RequestRefused
 from brokerapp.model.message import escape, unescape
 from brokerapp.network.links.dialect import SLUICE, RemoteDialect, dialect_of
 from brokerapp.network.links.websocket import WebSocketClientTransport
 from brokerapp.network.options.address import BrokerAddress
+from brokerapp.network.options.outbound_rules import OutboundRule
 from brokerapp.network.options.size_limits import FrameLimits, read_limits
 from brokerapp.stomp.frames import Frame, FrameBatch, FrameParser, encode
 from brokerapp.stomp.session import BRIDGE_HEADER, LIMITS_HEADER
@@ -43,32 +47,60 @@ class BridgeConnectionLost(BrokerError):
 TlsContextFactory = Callable[[], ssl.SSLContext]
 
 
-async def dial(name: str, address: BrokerAddress, trust: TlsContextFactory) -> BridgeLink:
-    """A connection to where a broker listens, which is not open yet; `trust` says whose certificates are believed.
+async def dial(
+    name: str, address: BrokerAddress, trust: TlsContextFactory, outbound: OutboundRule | None = None
+) -> BridgeLink:
+    """Connect to where a broker listens; the link is not open yet. `trust` says whose certificates are believed.
 
-    Raises LinkLost.
+    With a rule the name of the host is resolved once, each of its addresses is checked, and the connection is made to
+    one of these: the name may stand for another machine than when the connector was saved. Raises BridgeConnectionLost.
     """
     patience = address.connect_timeout or CONNECT_SECONDS
     link = BridgeLink(name, patience)
     try:
         async with asyncio.timeout(patience):
-            await _connect(link, address, await asyncio.to_thread(trust) if address.tls else None)
+            hosts = [address.host] if outbound is None else await _allowed_addresses(address, outbound)
+            await _connect_to_any(link, address, hosts, await asyncio.to_thread(trust) if address.tls else None)
     except TimeoutError as error:
         raise BridgeConnectionLost(f"no connection within {patience:g} s") from error
     except OSError as error:
         raise BridgeConnectionLost(error.strerror or str(error)) from error
-    except ConfigurationRefused as error:
+    except (ConfigurationRefused, RequestRefused) as error:
         raise BridgeConnectionLost(str(error)) from error
     return link
 
 
-async def _connect(link: BridgeLink, address: BrokerAddress, tls: ssl.SSLContext | None) -> None:
-    connecting = asyncio.get_running_loop().create_connection
+async def _allowed_addresses(address: BrokerAddress, outbound: OutboundRule) -> list[str]:
+    """Return the numeric addresses of a host. Raises RequestRefused when one of them is not allowed."""
+    found = await asyncio.get_running_loop().getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+    hosts = list(dict.fromkeys(str(info[4][0]) for info in found))
+    for host in hosts:
+        outbound.check(host)
+    return hosts
+
+
+async def _connect_to_any(
+    link: BridgeLink, address: BrokerAddress, hosts: Sequence[str], tls: ssl.SSLContext | None
+) -> None:
+    """Connect to the first of these hosts that accepts. Raises OSError."""
+    *others, last = hosts
+    for host in others:
+        with contextlib.suppress(OSError):
+            await _connect(link, address, host, tls)
+            return
+    await _connect(link, address, last, tls)
+
+
+async def _connect(link: BridgeLink, address: BrokerAddress, host: str, tls: ssl.SSLContext | None) -> None:
+    connecting = partial(
+        asyncio.get_running_loop().create_connection,
+        host=host, port=address.port, ssl=tls, server_hostname=address.host if tls is not None else None,
+    )  # fmt: skip
     if not address.websocket:
-        await connecting(lambda: link, address.host, address.port, ssl=tls)
+        await connecting(lambda: link)
         return
     tunnel = WebSocketClientTransport(link, address)
-    transport, _ = await connecting(lambda: tunnel, address.host, address.port, ssl=tls)
+    transport, _ = await connecting(lambda: tunnel)
     try:
         await tunnel.opened
     except BaseException:
@@ -99,7 +131,7 @@ class BridgeLink(asyncio.Protocol):
         self._heartbeat_timer: asyncio.TimerHandle | None = None
 
     async def open(self, headers: Mapping[str, str]) -> None:
-        """Log in, as the bridge of the broker named in `headers`. Raises LinkLost.
+        """Log in, as the bridge of the broker named in `headers`. Raises BridgeConnectionLost.
 
         Nothing is left of it when that fails or is given up: an id that it has could not be had again.
         """

@@ -25,15 +25,19 @@ class NetworkConnector:
     excluded: tuple[Destination, ...] = ()
     durable: tuple[Destination, ...] = ()
     options: tuple[tuple[str, str], ...] = ()
+    #: The rule for the addresses that it may connect to, as SLUICE_OUTBOUND states it; None: any, as for connectors of
+    #: configuration files.
+    outbound: str | None = None
 
     def to_json(self, *, secrets: bool = False) -> dict[str, Any]:
         """Plain values: `name`, `uri`, lists of destinations in native form, and `options` by name.
 
-        Secrets are None unless they are asked for.
+        Secrets are None unless they are asked for; with them comes `outbound`, which operators do not edit.
         """
         options = {name: text if secrets or name not in SECRETS else None for name, text in self.options}
         lists = {field: list(map(write_destination, getattr(self, field))) for field in _LISTS if getattr(self, field)}
-        return {"name": self.name, "uri": self.uri, **lists, **({"options": options} if options else {})}
+        rule = {"outbound": self.outbound} if secrets and self.outbound is not None else {}
+        return {"name": self.name, "uri": self.uri, **lists, **({"options": options} if options else {}), **rule}
 
     def without_secrets(self) -> NetworkConnector:
         """What anybody may read of it."""
@@ -44,15 +48,16 @@ class NetworkConnector:
         """The inverse of to_json. Raises DefinitionRefused.
 
         A secret that is None stays as the `former` one has it, as long as it is told to the same brokers for the same
-        user: who may not see it may not send it elsewhere, either.
+        user: who may not see it may not send it elsewhere, either. The rule for addresses stays with the uri, too.
         """
-        if unknown := sorted(data.keys() - {"name", "uri", "options", *_LISTS}):
+        if unknown := sorted(data.keys() - {"name", "uri", "options", "outbound", *_LISTS}):
             raise DefinitionRefused(f"a network connector has no {', '.join(unknown)}")
         for field in ("name", "uri"):
             if not isinstance(data.get(field), str) or not data[field].strip():
                 raise DefinitionRefused(f"a network connector needs a {field}")
         lists = {field: tuple(map(Destination.parse, data.get(field, ()))) for field in _LISTS}
-        made = NetworkConnector(data["name"], data["uri"], **lists)
+        rule = former.outbound if former is not None and former.uri == data["uri"] else None
+        made = NetworkConnector(data["name"], data["uri"], **lists, outbound=data.get("outbound", rule))
         options = data.get("options", {})
         same = (
             former is not None

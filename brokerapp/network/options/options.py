@@ -14,6 +14,7 @@ from brokerapp.model.destination import Destination
 from brokerapp.network.options.address import MAX_PORT, MAX_TIMEOUT_MS, BrokerAddress, address_of
 from brokerapp.network.options.definition import NetworkConnector
 from brokerapp.network.options.multicast import DiscoveryGroup, parse_group
+from brokerapp.network.options.outbound_rules import OutboundRule
 
 #: `scheme:(uri,uri)?options`, the parentheses being optional around one.
 _DISCOVERY = re.compile(r"(static|masterslave):(?://)?(?:\((?P<list>[^()]*)\)|(?P<one>[^()?]*))(?:\?(?P<options>.*))?")
@@ -80,6 +81,7 @@ class ConnectorOptions:
     remote_password: str | None = field(default=None, repr=False)
     advisory_for_failed_forward: bool = False
     use_compression: bool = False
+    outbound: OutboundRule | None = None  #: for the addresses that it may connect to; None: any
 
     @property
     def login(self) -> tuple[str, str] | None:
@@ -190,6 +192,7 @@ def options_of(connector: NetworkConnector) -> tuple[ConnectorOptions, list[str]
     terms = ConnectorOptions(
         connector.name, addresses, group, in_turn, _reconnecting(connector, options),
         connector.dynamically_included, connector.statically_included, connector.excluded, _forced(connector),
+        outbound=OutboundRule.read(connector.outbound) if connector.outbound is not None else None,
     )  # fmt: skip
     given = dict(connector.options)
     if _BOTH_TTLS in given:

@@ -10,6 +10,7 @@ from brokerapp.errors import ConfigurationRefused, RequestRefused
 from brokerapp.network.options.outbound_rules import OutboundRule
 from brokerapp.system.environment import Environment
 from console.alerts.delivery import webhook
+from console.broker.gateway import gateway
 
 PRIVATE = ["127.0.0.1", "10.1.2.3", "192.168.0.9", "172.16.5.5", "100.64.0.1", "::1", "fd12::1", "::ffff:10.0.0.1",
            "64:ff9b::a00:1", "2002:a00:1::1"]  # fmt: skip
@@ -95,4 +96,6 @@ def test_a_connector_to_a_private_address_is_refused_unless_it_is_allowed(admin,
     assert (refused.status_code, "SLUICE_OUTBOUND=127.0.0.1" in refused.json()["detail"]) == (409, True)
     settings.SLUICE = replace(settings.SLUICE, outbound="127.0.0.1")
     assert create("inward").status_code == 201
+    [kept] = [each for each in gateway().run(gateway().admin.networks.connectors()) if each.name == "inward"]
+    assert kept.outbound == "127.0.0.1"  # the node checks by it whenever it connects
     admin.delete("/api/v1/networks/connectors/inward")

@@ -1,6 +1,7 @@
 """The connectors of a broker: how they start, stop and change, without any broker at the other end."""
 
 import asyncio
+import socket
 import ssl
 import threading
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ from brokerapp.model.network_stats import BridgeConnectionState
 from brokerapp.network.connectors.connectors import ConnectorManager
 from brokerapp.network.links.bridge_link import BridgeConnectionLost, dial
 from brokerapp.network.options.address import BrokerAddress
+from brokerapp.network.options.outbound_rules import OutboundRule
 from tests.ports import free_port
 
 believed = ssl.create_default_context
@@ -183,3 +185,71 @@ def test_key_stores_are_read_in_a_thread_of_their_own():
     with pytest.raises(BridgeConnectionLost):
         asyncio.run(dial("near", BrokerAddress("127.0.0.1", free_port(), tls=True), believed_slowly))
     assert read_in[0] is not threading.current_thread()
+
+
+class ChangingResolver:
+    """Resolves the name moved.example to each of these addresses in turn, and then to the last one."""
+
+    def __init__(self, monkeypatch, *addresses):
+        self.asked = 0
+        self._addresses, self._real = addresses, socket.getaddrinfo
+        monkeypatch.setattr(socket, "getaddrinfo", self._resolve)
+
+    def _resolve(self, host, port, *args, **named):
+        if host == "moved.example":
+            host = self._addresses[min(self.asked, len(self._addresses) - 1)]
+            self.asked += 1
+        return self._real(host, port, *args, **named)
+
+
+def test_a_connector_with_a_rule_connects_to_the_address_that_was_checked_though_the_name_changes(monkeypatch):
+    resolver = ChangingResolver(monkeypatch, "127.0.0.1", "127.0.0.2")
+
+    async def connect():
+        accepted = asyncio.Event()
+        server = await asyncio.start_server(lambda _reader, _writer: accepted.set(), "127.0.0.1", 0)
+        address = BrokerAddress("moved.example", server.sockets[0].getsockname()[1])
+        link = await dial("moved", address, believed, OutboundRule.read("127.0.0.1/32"))
+        await asyncio.wait_for(accepted.wait(), 10)
+        link.close()
+        server.close()
+
+    asyncio.run(connect())
+    assert resolver.asked == 1
+
+
+def test_a_connector_whose_name_leads_elsewhere_by_now_does_not_connect_there(monkeypatch):
+    ChangingResolver(monkeypatch, "127.0.0.1", "127.0.0.2")
+
+    async def connect_twice():
+        accepted = []
+        server = await asyncio.start_server(lambda _reader, writer: accepted.append(writer), "0.0.0.0", 0)
+        uri = f"tcp://moved.example:{server.sockets[0].getsockname()[1]}?connectionTimeout=100"
+        quick = "initialReconnectDelay=1&minConnectTime=60000&maxReconnectAttempts=2"
+        definition = NetworkConnector("moved", f"static:({uri})?{quick}", outbound="127.0.0.1")
+        connections = manager([definition])
+        await connections.start_connector("moved")
+        [way] = connections.connections
+        await asyncio.wait_for(way._task, 10)
+        for writer in accepted:
+            writer.close()
+        server.close()
+        return len(accepted), way.last_error
+
+    count, error = asyncio.run(connect_twice())
+    assert count == 1
+    assert error.startswith("127.0.0.2 is not a public address")
+
+
+def test_a_connector_of_a_configuration_file_connects_to_any_address(monkeypatch):
+    ChangingResolver(monkeypatch, "127.0.0.2")
+
+    async def connect():
+        accepted = asyncio.Event()
+        server = await asyncio.start_server(lambda _reader, _writer: accepted.set(), "127.0.0.2", 0)
+        link = await dial("moved", BrokerAddress("moved.example", server.sockets[0].getsockname()[1]), believed)
+        await asyncio.wait_for(accepted.wait(), 10)
+        link.close()
+        server.close()
+
+    asyncio.run(connect())

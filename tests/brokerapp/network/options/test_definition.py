@@ -24,3 +24,12 @@ def test_a_secret_that_nobody_names_goes_to_no_other_broker_or_user(elsewhere):
         changed(**elsewhere, password=None)
     assert changed(**elsewhere, password="new").option("password") == "new"
     assert changed(**elsewhere).option("password") is None
+
+
+def test_the_rule_for_addresses_is_stored_and_stays_with_the_uri_but_is_not_shown():
+    ruled = NetworkConnector("x", "tcp://b:1", outbound="10.0.0.0/8")
+    assert "outbound" not in ruled.to_json()
+    assert NetworkConnector.from_json(ruled.to_json(secrets=True)) == ruled
+    assert NetworkConnector.from_json(ruled.to_json(), ruled) == ruled
+    assert NetworkConnector.from_json({"name": "x", "uri": "tcp://c:1"}, ruled).outbound is None
+    assert NetworkConnector.from_json({"name": "x", "uri": "tcp://b:1"}).outbound is None
