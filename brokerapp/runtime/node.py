@@ -8,8 +8,10 @@ import logging
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine
 
-from brokerapp.admin.handlers.request_handler import AdminRequests, answer
-from brokerapp.admin.handlers.request_router import Request, RequestRouter
+from brokerapp.admin.handlers.handler_table import build_handlers
+from brokerapp.admin.handlers.recorded_changes import RecordedChanges
+from brokerapp.admin.handlers.request_handler import RequestHandler
+from brokerapp.admin.handlers.request_router import RequestRouter
 from brokerapp.cluster.change_applier import ChangeApplier
 from brokerapp.cluster.change_log import read_record
 from brokerapp.cluster.links import ClusterLinks
@@ -112,8 +114,9 @@ class Node:
             await self._store.stats.clear()
         self.broker.placement.request_dispatch = self._dispatch_loop.request
         self.broker.placement.can_dispatch = lambda: self.membership.is_confirmed
+        handlers = build_handlers(self.broker, pump=self._dispatch_loop.request, refresh=self._apply_definitions)
         if config.cluster is not None:
-            await self._join_cluster(config.cluster)
+            await self._join_cluster(config.cluster, handlers.recorded_changes)
         self._listeners = Listeners(client_services(self.broker, self._dispatch_loop.request), self._authenticate)
         registry = NetworkConnectorStore(self._store.connectors)
         await registry.initialize(config.network, impose=config.replaces_definitions, first=alone)
@@ -127,10 +130,10 @@ class Node:
             connections=self.network, bridges=self.broker.bridges, routing=self.broker.routing
         )  # fmt: skip
         diagnosis = BridgeDiagnosis(self.network, queues=self.broker.queues, commits=self.broker.commits)
-        desk = NetworkRequests(leader=self._seat, registry=registry, status=network, diagnosis=diagnosis)
+        network_requests = NetworkRequests(leader=self._seat, registry=registry, status=network, diagnosis=diagnosis)
         self._serving = RequestRouter(
             self.broker.placement, config.node, self._control.requests, self._store.requests,
-            lambda request: self._answer(request, desk),
+            RequestHandler({**handlers.by_verb, **network_requests.verbs}),
         )  # fmt: skip
         self._statistics = statistics_writer(self.broker, self._store, await self._store.stats.version())
         self.trace = trace_writer(self.broker, self._store)
@@ -187,12 +190,11 @@ class Node:
             ).run
         return work_by_name
 
-    async def _join_cluster(self, terms: ClusterSettings) -> None:
+    async def _join_cluster(self, terms: ClusterSettings, operations: RecordedChanges) -> None:
         """Make the broker part of its cluster."""
         record = read_record(*await self._store.cluster_record.read())
-        desk = AdminRequests(self.broker, self._committer, self._dispatch_loop.request, self._refresh)
         self._applying = ChangeApplier(
-            creation=self.broker.creation, durables=self.broker.durables, commits=self._committer, operations=desk
+            creation=self.broker.creation, durables=self.broker.durables, commits=self._committer, operations=operations
         )
         join_cluster(
             self.broker, terms, record,
@@ -379,7 +381,3 @@ class Node:
         """Route by the active definitions, and say so in the node's status."""
         await self._refresh()
         await self._heartbeat.send()
-
-    async def _answer(self, request: Request, desk: NetworkRequests) -> Request:
-        refresh = self._apply_definitions
-        return await answer(self.broker, self._committer, self._dispatch_loop.request, refresh, request, desk.verbs)

@@ -232,7 +232,7 @@ def test_who_asks_for_messages_of_a_queue_that_moves_meanwhile_is_told_to_ask_ag
         lambda admin: admin.delete(Destination.queue(queue)),
         lambda admin: admin.step("remove", Destination.queue(queue), range(1, 100_000, 1000)),
     ):
-        with pytest.raises(StoreUnavailable, match="moved to another node: ask again"):
+        with pytest.raises(StoreUnavailable, match="moved to another node: try again"):
             broker.admin(ask)
     assert broker.depth(queue) == 2
     broker["a"].look(homes.handoff_in.take_over)

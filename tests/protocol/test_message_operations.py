@@ -103,7 +103,7 @@ def test_a_message_that_does_not_say_where_it_failed_is_refused_and_stays(connec
     fill(connect, name, 1)
     [seq] = numbers(node, name)
     [(outcome, why)] = step(node, "retry", name, [seq]).values()
-    assert (outcome, why) == ("refused", "it does not say where it failed: name a target")
+    assert (outcome, why) == ("refused", "its original destination is unknown: choose a target")
     assert node.bodies(name) == ["0"]
 
 
@@ -118,7 +118,7 @@ def test_an_edited_message_takes_the_place_of_the_old_one_under_an_id_of_its_own
     assert mended.headers["resubmittedFrom"] == old.id
     assert (mended.headers["region"], mended.headers["resubmittedBy"]) == ("us", "ada")
     assert node.bodies(name) == []
-    with pytest.raises(RequestRefused, match="no more"):
+    with pytest.raises(RequestRefused, match="no longer in"):
         node.ask(lambda admin: admin.edit(queue(name), old.seq, new, "ada"))
     assert len(node.bodies(f"{name}.fixed")) == 1
 
@@ -223,10 +223,11 @@ def test_what_an_edit_makes_larger_than_its_queue_may_hold_stays_as_it_is_and_is
     larger, smaller = MessageEdit(body=bytes(6_000)).to_json(), MessageEdit(body=bytes(1_500)).to_json()
     for outcome, why in step(node, "edit", name, numbers(node, name), edit=larger).values():
         assert outcome == "refused"
-        assert f"what comes of it does not fit: queue://{name} is full" in why
+        assert f"the edited message does not fit: queue://{name} is full" in why
     [first, _] = numbers(node, name)
     message = OperatorMessage(f"/queue/{name}", {}, bytes(6_000)).to_json()
-    with pytest.raises(RequestRefused, match=f"message {first} stays in queue://{name}: what comes of it does not fit"):
+    refusal = f"message {first} stays in queue://{name}: the edited message does not fit"
+    with pytest.raises(RequestRefused, match=refusal):
         node.ask(lambda admin: admin.edit(queue(name), first, message, "ada"))
     assert node.bodies(name) == ["0", "1"]
     step(node, "edit", name, numbers(node, name), edit=smaller)
@@ -269,7 +270,7 @@ def test_an_edit_that_cannot_be_leaves_the_messages_alone(connect, node, name):
     wrong = MessageEdit({"message-id": "x"}).to_json()
     with pytest.raises(RequestRefused, match="is no property"):
         node.ask(lambda admin: admin.step("edit", queue(name), seqs, None, "ada", wrong))
-    with pytest.raises(RequestRefused, match="needs an edit"):
+    with pytest.raises(RequestRefused, match="edit requires changes"):
         step(node, "edit", name, seqs)
     edit = MessageEdit({"a": "1"}).to_json()
     topic = Destination.topic(f"{name}.nobody.>")

@@ -225,11 +225,11 @@ def test_a_message_that_would_come_nowhere_stays(connect, node, name, verb):
             queue(f"{name}.to"), (ForwardTarget(queue(f"{name}.odd"), "parity = 'odd'"),), forward_only=True
         )
     )
-    with pytest.raises(RequestRefused, match="come nowhere"):
+    with pytest.raises(RequestRefused, match="would be lost"):
         node.ask(lambda admin: getattr(admin, verb)(queue(name), queue(f"{name}.to")))
     assert node.bodies(name) == ["0"]
 
 
 def test_a_request_the_node_fails_at_is_answered(node, name):
-    with pytest.raises(BrokerError, match="the node failed at purge"):
+    with pytest.raises(BrokerError, match="internal error in purge"):
         node.ask(lambda admin: admin._ask("purge", destiny=name))

@@ -102,7 +102,7 @@ def test_what_cannot_be_created_is_refused(node, name, changed, error):
     with pytest.raises(error):
         node.ask(lambda admin: admin.create_subscription(wanted))
     assert found(node, name) == []
-    with pytest.raises(RequestRefused, match="create that by its topic"):
+    with pytest.raises(RequestRefused, match="Create the subscription by topic"):
         node.ask(lambda admin: admin.create(log_of(name)))
 
 

@@ -1,33 +1,34 @@
-"""Peers: what a node tells about those who are connected, in brief every second, and in full when somebody asks."""
+"""Reports connections: in brief with the status of the node every second, in full on request."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
-from brokerapp.core.broker import Broker
+from brokerapp.core.clients.connections import ClientRegistry
+from brokerapp.core.ports import DurablesPort
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.slow_consumer import is_slow
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.errors import RequestRefused
 from brokerapp.model.stats_records import ConnectionDetails, ConnectionStats, ConsumerStats
 from brokerapp.system import clock
+from brokerapp.system.timers import Timers
 
-#: Connections told of in one answer; their consumers, of which the last connection may make more; and destinations of
-#: one producer.
+#: Connections in one reply; their consumers, which the last connection may exceed; and destinations of one producer.
 MAX_PEERS = 1_000
 MAX_CONSUMERS = 20_000
 MAX_PRODUCING = 100
-#: Destinations it consumes that are named where a connection is told of in brief, as all are every second.
+#: Destinations that the brief form of a connection names.
 MAX_NAMED = 20
-#: Milliseconds a client has to read why its connection ends.
+#: Milliseconds a client has to read the ERROR before its connection is aborted.
 CLOSE_GRACE_MS = 5_000
 
 
 def connection_of(client: Client) -> ConnectionStats:
-    """A connection in brief."""
+    """Return the brief form of a connection."""
     return ConnectionStats(
         id=client.id,
         client_id=client.client_id,
@@ -45,7 +46,7 @@ def connection_of(client: Client) -> ConnectionStats:
 
 
 def connection_counts(clients: Collection[Client]) -> dict[str, int]:
-    """How many connections there are, of how many a send waits for room, and how many do not keep up."""
+    """Count all connections, those with a blocked SEND, and slow ones."""
     return {
         "all": len(clients),
         "held_back": sum(each.waiting > 0 for each in clients),
@@ -62,7 +63,7 @@ def _consumed(client: Client) -> Iterator[str]:
 
 
 def details_of(client: Client) -> ConnectionDetails:
-    """A connection in full."""
+    """Return the full form of a connection."""
     pulse = client.sink.pulse()
     return ConnectionDetails(
         connection=connection_of(client).to_json(),
@@ -76,7 +77,7 @@ def details_of(client: Client) -> ConnectionDetails:
 
 
 def consumer_of(client: Client, subscription: Subscription) -> ConsumerStats:
-    """One subscription of a connection."""
+    """Return one subscription of a connection."""
     first = next(iter(subscription.pending), None)
     return ConsumerStats(
         connection=client.id,
@@ -100,15 +101,24 @@ def consumer_of(client: Client, subscription: Subscription) -> ConsumerStats:
 
 
 class ConnectionReports:
-    """What operators ask about connections, and do to them."""
+    """Reports connections and offline subscriptions of this node, and closes connections."""
 
-    def __init__(self, broker: Broker, pump: Callable[[], None]) -> None:
-        self._broker, self._pump = broker, pump
+    def __init__(
+        self,
+        *,
+        clients: Mapping[str, Client],
+        connections: ClientRegistry,
+        durables: DurablesPort,
+        timers: Timers,
+        pump: Callable[[], None],
+    ) -> None:
+        self._clients, self._connections, self._durables = clients, connections, durables
+        self._timers, self._pump = timers, pump
 
     async def peers(self, ids: list[str] | None = None) -> list[dict[str, Any]]:
-        """Connections in full: those of these ids, or all, of which there may be more than are told of."""
+        """Return ConnectionDetails as JSON: of these connections or of all, up to a limit."""
         found, consumers = [], 0
-        for client in islice(self._asked(ids), MAX_PEERS):
+        for client in islice(self._selected(ids), MAX_PEERS):
             found.append(details_of(client).to_json())
             consumers += len(client.subscriptions)
             if consumers >= MAX_CONSUMERS:
@@ -116,22 +126,23 @@ class ConnectionReports:
         return found
 
     async def offline(self) -> dict[str, int]:
-        """The durable subscriptions at home here that nobody consumes, by log: since when, ms since the epoch."""
-        here = (each for each in self._broker.durables if not (each.active or each.log.away))
+        """Return the logs of offline durable subscriptions that this node owns, with milliseconds since the epoch
+        since when.
+        """
+        here = (each for each in self._durables if not (each.active or each.log.away))
         return {each.log.name: each.offline_since_ms for each in here}
 
     async def close_connection(self, id: str) -> None:
-        """End a connection: what it holds goes back, its client is told why."""
-        client = self._broker.clients.get(id)
+        """Close a connection: its unacknowledged messages are requeued, and its client gets an ERROR."""
+        client = self._clients.get(id)
         if client is None:
-            raise RequestRefused(f"there is no connection {id!r} any more")
+            raise RequestRefused(f"connection {id!r} not found")
         client.sink.refuse(RequestRefused("an operator closed this connection"), None)
-        self._broker.connections.disconnect(client)  # now: a client that reads nothing may not even take this in
+        self._connections.disconnect(client)  # now: a client that does not read may not receive the ERROR either
         client.sink.close()
-        self._broker.timers.at(clock.now_ms() + CLOSE_GRACE_MS, client.sink.abort)
+        self._timers.at(clock.now_ms() + CLOSE_GRACE_MS, client.sink.abort)
         self._pump()
 
-    def _asked(self, ids: list[str] | None) -> Iterator[Client]:
-        clients = self._broker.clients
-        found = clients.values() if ids is None else [clients[id] for id in ids if id in clients]
+    def _selected(self, ids: list[str] | None) -> Iterator[Client]:
+        found = self._clients.values() if ids is None else [self._clients[id] for id in ids if id in self._clients]
         return (each for each in list(found) if each.member or not each.is_internal)

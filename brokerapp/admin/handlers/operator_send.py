@@ -1,7 +1,4 @@
-"""Sending by operators: a message from the console goes the way of any client's, and who sent it is told where it came.
-
-The inner client below sends; what the broker confirms or refuses is handed to whoever waits for it.
-"""
+"""Sends messages for operators as a client would, and reports where messages would be delivered."""
 
 from __future__ import annotations
 
@@ -11,7 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from brokerapp.core.broker import Broker
+from brokerapp.core.destinations.auto_creation import AutoCreation
+from brokerapp.core.ports import BrokerContext, ProducersPort, RoutingPort, TopicSubscribers
+from brokerapp.core.publishing.publisher import Publisher
+from brokerapp.core.publishing.scheduler import MessageScheduler
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.editing import message_properties
 from brokerapp.engine.editing.operator_message import OperatorMessage, batch_size, estimate_bytes
@@ -21,87 +21,94 @@ from brokerapp.errors import BrokerError, LimitExceeded, RequestRefused
 from brokerapp.model.commands import SendCommand
 from brokerapp.model.destination import Destination, list_of
 
-#: Messages alike that one request may send.
+#: Copies of a message that one request may send.
 MAX_COUNT = 10_000
-#: Sent before the first of them must be confirmed: bounds what is under way.
+#: Messages sent before the first of them must be confirmed.
 BATCH_SIZE = 500
-#: Steps of a route that are told.
+#: Hops of a route that are reported.
 MAX_HOPS_REPORTED = 200
-#: Messages of which it can be asked at once where they would come.
+#: Messages that one request may ask the routes of.
 MAX_ROUTES = 500
-#: Seconds a message waits for room before who sent it is told that there is none: other requests wait behind.
+#: Seconds that messages may be blocked by a limit before the request fails: other requests wait meanwhile.
 TIMEOUT_SECONDS = 3.0
 
 
-class TestSender:
-    """Sends what operators want sent. It is the inner client's sink."""
+class OperatorSend:
+    """Sends messages from operators, and cancels scheduled ones."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        self._client = Client(f"{broker.session}-operators", self, client_id="operators", is_internal=True)
-        self._waiting: dict[str, asyncio.Future[None]] = {}
-        self._numbers = itertools.count(1)
+    def __init__(
+        self,
+        *,
+        context: BrokerContext,
+        creation: AutoCreation,
+        dispatcher: TopicSubscribers,
+        producers: ProducersPort,
+        publisher: Publisher,
+        routing: RoutingPort,
+        scheduler: MessageScheduler,
+    ) -> None:
+        self._session, self._creation, self._dispatcher = context.session, creation, dispatcher
+        self._producers, self._publisher, self._routing = producers, publisher, routing
+        self._scheduler = scheduler
 
     async def send(self, message: dict[str, Any], count: int, actor: str) -> dict[str, Any]:
-        """Send so many messages alike. The first one's id, how many were sent, and where messages like it come now."""
+        """Send copies of a message; return the id of the first, how many were sent, and where such messages go."""
         wanted = OperatorMessage.from_json(message)
         message_properties.check_properties(wanted.properties, may_wait=True)
         for each in Destination.parse_list(wanted.destination):
-            self._broker.creation.check_named(each)
+            self._creation.check_named(each)
         if not 0 < count <= MAX_COUNT:
-            raise RequestRefused(f"{count} messages at once: from 1 to {MAX_COUNT} can be sent")
+            raise RequestRefused(f"Cannot send {count} messages at once: the number must be from 1 to {MAX_COUNT}.")
         first, sent, send = "", 0, wanted.send({SENT_BY: actor} if actor else {})
-        at_once = batch_size(BATCH_SIZE, estimate_bytes(wanted.properties, wanted.body))
+        size = batch_size(BATCH_SIZE, estimate_bytes(wanted.properties, wanted.body))
+        receipts = ReceiptSink()
+        client = Client(f"{self._session}-operators", receipts, client_id="operators", is_internal=True)
         try:
             while sent < count:
-                size = min(at_once, count - sent)
-                under_way = [self._give(send)]
-                first = first or self._broker.publisher.last_id
-                under_way += [self._give(send) for _ in range(size - 1)]
-                await self._confirmed(under_way, sent)
-                sent += size
+                pending = []
+                for _ in range(min(size, count - sent)):
+                    pending.append(self._submit(client, receipts, send))
+                    first = first or self._publisher.last_id
+                await _confirmed(pending, sent)
+                sent += len(pending)
         finally:
-            self._broker.producers.left(self._client)
-        return {"id": first, "count": sent, **self._places(wanted.destination, wanted.properties)}
+            self._producers.left(client)
+        return {"id": first, "count": sent, **self._route(wanted.destination, wanted.properties)}
 
     async def routes(self, messages: list[tuple[str, dict[str, str]]]) -> list[dict[str, Any]]:
-        """Where messages with these headers would come if they were sent now; of each that has no way, why."""
+        """Return where messages with these headers would be delivered, or for each why it would not."""
         if len(messages) > MAX_ROUTES:
-            raise RequestRefused(f"{len(messages)} routes at once: {MAX_ROUTES} can be asked for")
+            raise RequestRefused(f"Too many messages ({len(messages)}): one request can route up to {MAX_ROUTES}.")
         found = []
         for destination, headers in messages:
             try:
-                found.append(self._places(destination, headers))
+                found.append(self._route(destination, headers))
             except BrokerError as error:
                 found.append({"queues": [], "topics": [], "error": str(error)})
         return found
 
-    def _give(self, send: SendCommand) -> asyncio.Future[None]:
-        receipt = str(next(self._numbers))
-        self._waiting[receipt] = done = asyncio.get_running_loop().create_future()
-        done.add_done_callback(lambda _done: self._waiting.pop(receipt, None))
+    async def cancel_scheduled(self, job: str) -> None:
+        """Cancel a scheduled message. Raises RequestRefused if there is none with this job id."""
+        found: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._scheduler.remove(job, found.set_result)
+        if not await found:
+            raise RequestRefused(f"scheduled message {job!r} not found")
+
+    def _submit(self, client: Client, receipts: ReceiptSink, send: SendCommand) -> asyncio.Future[None]:
+        receipt, done = receipts.expect()
         try:
-            self._broker.scheduler.send(self._client, replace(send, receipt=receipt))
+            self._scheduler.send(client, replace(send, receipt=receipt))
         except BrokerError as error:
-            self.refuse(error, receipt)
+            receipts.refuse(error, receipt)
         return done
 
-    async def _confirmed(self, under_way: list[asyncio.Future[None]], before: int) -> None:
-        done, waiting = await asyncio.wait(under_way, timeout=TIMEOUT_SECONDS)
-        if waiting:
-            raise LimitExceeded(
-                f"{before + len(done)} were sent, {len(waiting)} wait for room and go when there is some"
-            )
-        for each in under_way:
-            each.result()
-
-    def _places(self, destination: str, headers: Mapping[str, str]) -> dict[str, Any]:
-        """Where a message like this comes, by the routing in force."""
+    def _route(self, destination: str, headers: Mapping[str, str]) -> dict[str, Any]:
+        """Return the route of a message by the active definitions."""
         targets = Destination.parse_list(destination)
         for each in targets:
-            self._broker.creation.check_named(each)
+            self._creation.check_named(each)
         headers = {**headers, "destination": (list_of(destination) or targets[0]).stomp}
-        explained = [explain_route(headers, each, self._broker.routing.table) for each in targets]
+        explained = [explain_route(headers, each, self._routing.table) for each in targets]
         routes = [found for found, _ in explained]
         return {
             "hops": [
@@ -111,39 +118,68 @@ class TestSender:
             ],
             "queues": [str(copy.destination) for found in routes for copy in found.queues],
             "topics": [
-                [str(copy.destination), len(self._broker.dispatcher.subscribers(copy.destination))]
+                [str(copy.destination), len(self._dispatcher.subscribers(copy.destination))]
                 for found in routes
                 for copy in found.topics
             ],
         }
 
-    # -- as a sink
+
+async def _confirmed(pending: list[asyncio.Future[None]], sent_before: int) -> None:
+    """Wait until all are stored. Raises the first refusal, or LimitExceeded after the timeout."""
+    done, blocked = await asyncio.wait(pending, timeout=TIMEOUT_SECONDS)
+    if blocked:
+        raise LimitExceeded(
+            f"{sent_before + len(done)} messages were sent; {len(blocked)} are blocked by flow control and will be"
+            " stored when there is space"
+        )
+    for each in pending:
+        each.result()
+
+
+class ReceiptSink:
+    """Sink of an internal client that only sends: completes a future for each receipt."""
+
+    def __init__(self) -> None:
+        self._pending: dict[str, asyncio.Future[None]] = {}
+        self._numbers = itertools.count(1)
+
+    def expect(self) -> tuple[str, asyncio.Future[None]]:
+        """Return a new receipt id and its future."""
+        receipt, done = str(next(self._numbers)), asyncio.get_running_loop().create_future()
+        self._pending[receipt] = done
+        done.add_done_callback(lambda _done: self._pending.pop(receipt, None))
+        return receipt, done
 
     def receipts(self, ids: Sequence[str]) -> None:
-        """These are stored."""
+        """Complete these receipts."""
         for each in ids:
-            if (waiting := self._waiting.get(each)) is not None and not waiting.done():
-                waiting.set_result(None)
+            if (done := self._pending.get(each)) is not None and not done.done():
+                done.set_result(None)
 
-    def refuse(self, error: Exception, receipt: str | None) -> None:
-        """This one was not."""
-        if (waiting := self._waiting.get(receipt or "")) is not None and not waiting.done():
-            waiting.set_exception(error)
+    def refuse(self, error: BrokerError, receipt: str | None) -> None:
+        """Fail a receipt."""
+        if (done := self._pending.get(receipt or "")) is not None and not done.done():
+            done.set_exception(error)
 
     def deliver(self, *_messages: object) -> None:
-        """It consumes nothing."""
+        """Ignore messages: the client consumes nothing."""
 
     def end_of_browse(self, _subscription: object) -> None:
-        """It browses nothing."""
+        """Ignore: the client browses nothing."""
 
     def flush(self) -> None:
-        """Nothing goes out."""
+        """Ignore: there is no connection."""
 
     def close(self) -> None:
-        """It ends with the broker."""
+        """Ignore: there is no connection."""
 
     def abort(self) -> None:
-        """It ends with the broker."""
+        """Ignore: there is no connection."""
 
     def hold(self, held: bool) -> None:
-        """Nothing is read."""
+        """Ignore: nothing is read from the client."""
+
+    def pulse(self) -> tuple[int, int, int]:
+        """Return no heart-beats."""
+        return 0, 0, 0

@@ -1,6 +1,6 @@
-"""Serving: what operators ask of the broker's nodes; each request is answered by the node that it is about.
+"""Takes operators' requests from the store, and has each answered by the node that it concerns.
 
-One about a log that is at home here and is not taken home yet waits aside: what is asked meanwhile is answered.
+A request about a log that is being handed to this node is deferred; other requests are answered meanwhile.
 """
 
 from __future__ import annotations
@@ -8,22 +8,22 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
 from typing import Any
 
+from brokerapp.admin.handlers.request_handler import RequestHandler
 from brokerapp.errors import StoreUnavailable
 from brokerapp.nodes.membership.request_owner import log_of_request, other_node_for
 from brokerapp.nodes.ownership.coordinator import OwnershipCoordinator
 from brokerapp.store.requests import RequestStore
 
-#: Seconds that the store is asked for the next request at a time.
+#: Seconds that one call waits for the next request.
 WAIT_SECONDS = 1.0
-#: Requests that wait aside at a time, with a message each at most. A console asks a few a second, and waits a minute.
+#: Requests deferred at a time, each with at most one message. A console sends a few a second, and waits a minute.
 MAX_DEFERRED = 200
 
-#: What one is told of whom there is no room for.
+#: Reply to a request that cannot be deferred.
 TOO_MANY = {
-    "error": "too many wait until this node gives out the messages concerned: ask again",
+    "error": "too many requests wait until this node owns their queues: try again",
     "code": StoreUnavailable.code,
 }
 
@@ -31,7 +31,10 @@ Request = dict[str, Any]
 
 
 class RequestRouter:
-    """That of the node of this name. `asked` is where it waits for requests: it blocks connections of that."""
+    """Serves the requests of one node.
+
+    `asked` is where requests arrive: it blocks connections of its own. Replies go to `store`.
+    """
 
     def __init__(
         self,
@@ -39,26 +42,26 @@ class RequestRouter:
         node: str,
         asked: RequestStore,
         store: RequestStore,
-        answer: Callable[[Request], Awaitable[Request]],
+        handler: RequestHandler,
     ) -> None:
-        self._ownership, self._node, self._asked, self._store, self._answer = ownership, node, asked, store, answer
+        self._ownership, self._node, self._asked, self._store, self._handler = ownership, node, asked, store, handler
         self._deferred: deque[Request] = deque()
-        self._taken = asyncio.Event()
+        self._taken_over = asyncio.Event()
 
     async def run(self) -> None:
-        """Serve one request after the other, until cancelled."""
+        """Serve one request after the other until cancelled."""
         while True:
             request = await self._asked.take(self._node, WAIT_SECONDS)
             if request is not None:
                 await self._serve(request)
 
     async def run_deferred(self) -> None:
-        """Have what waited aside served as anew, once that may be, until cancelled."""
+        """Queue deferred requests again when this node owns their logs, until cancelled."""
         while True:
-            await self._taken.wait()
+            await self._taken_over.wait()
             while self._deferred:
                 await self._store.forward(self._deferred.popleft(), self._node)
-            self._taken.clear()
+            self._taken_over.clear()
 
     async def _serve(self, request: Request) -> None:
         other = other_node_for(self._ownership.members, request["verb"], request["args"])
@@ -67,15 +70,15 @@ class RequestRouter:
         elif self._ownership.handoff_in.is_pending(log_of_request(request["args"])):
             await self._defer(request)
         else:
-            await self._store.reply(request["id"], await self._answer(request))
+            await self._store.reply(request["id"], await self._handler.answer(request))
 
     async def _defer(self, request: Request) -> None:
-        """Keep it until all is taken home; what nobody waits for any more is kept no longer."""
+        """Keep a request until the handoff is done; drop deferred requests whose callers have timed out."""
         now = time.time()
         self._deferred = deque(each for each in self._deferred if each["until"] > now)
         if len(self._deferred) >= MAX_DEFERRED:
             await self._store.reply(request["id"], TOO_MANY)
             return
         if not self._deferred:
-            self._ownership.handoff_in.when_taken_over(self._taken.set)
+            self._ownership.handoff_in.when_taken_over(self._taken_over.set)
         self._deferred.append(request)

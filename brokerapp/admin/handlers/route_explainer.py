@@ -1,11 +1,12 @@
-"""Explaining: where a message would go, and why, by the definitions in force or by others that are only proposed."""
+"""Explains where a message would be delivered by the active definitions or by proposed ones."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-from brokerapp.core.broker import Broker
+from brokerapp.core.destinations.queue_registry import QueueRegistry
+from brokerapp.core.ports import DurablesPort, PropagationPort, RoutingPort
 from brokerapp.engine.routing.consumer_queues import topic_behind
 from brokerapp.engine.routing.route_walk import Route, RouteHop, trace_route
 from brokerapp.engine.routing.routing_context import RoutingContext, SubscriptionLog
@@ -14,77 +15,72 @@ from brokerapp.model.definition_codec import from_json
 from brokerapp.model.definitions import Definitions, VirtualTopic
 from brokerapp.model.destination import Destination, DestinationKind
 
-#: Hops and places that are told of: what a person reads, and what fits into an answer.
-MAX_PLACES = 500
+#: Hops and targets reported at most.
+MAX_REPORTED = 500
 
 
 class RouteExplainer:
-    """Asks the way of messages that nobody sends: nothing is stored, counted or given to anybody."""
+    """Routes messages without sending them: nothing is stored, counted or delivered."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(
+        self, *, routing: RoutingPort, queues: QueueRegistry, durables: DurablesPort, propagation: PropagationPort
+    ) -> None:
+        self._routing, self._queues, self._durables, self._propagation = routing, queues, durables, propagation
 
     async def explain(
         self, destination: str, headers: dict[str, str], body: str = "", definitions: dict[str, Any] | None = None
     ) -> dict[str, Any]:
-        """Every hop that would be considered, where the message would come to, and what would end it too early.
+        """Return the hops that are considered, the targets of the message, and what would stop it.
 
-        With `definitions` by these instead of those in force. What consumers and subscriptions want is as it is now.
+        With `definitions`, these take the place of the active ones; consumers and subscriptions are the present ones.
         """
-        topology = self._topology(definitions)
-        found, hops, problem = trace_route(headers, Destination.parse(destination), topology, body.encode())
+        table = self._routing.table
+        if definitions is not None:
+            table = RoutingTable(from_json(definitions), table.interest, table.queues, table.feeds, table.bindings)
+        found, hops, problem = trace_route(headers, Destination.parse(destination), table, body.encode())
         return {
-            "hops": [_told(each) for each in hops[:MAX_PLACES]],
-            "places": _places(found)[:MAX_PLACES],
-            "untold": max(0, len(hops) - MAX_PLACES),
+            "hops": [_hop_to_json(each) for each in hops[:MAX_REPORTED]],
+            "places": _targets(found)[:MAX_REPORTED],
+            "untold": max(0, len(hops) - MAX_REPORTED),
             "problem": problem,
         }
 
     async def circumstances(self, definitions: dict[str, Any] | None = None) -> dict[str, Any]:
-        """What ways depend on beside definitions, as it is now: by those in force, and by these proposed ones."""
-        every = [self._broker.routing.table.definitions, *([] if definitions is None else [from_json(definitions)])]
-        queues = [
-            each.destination.name for each in self._broker.queues if each.destination.kind is DestinationKind.QUEUE
-        ]
-        kept = [
-            SubscriptionLog(each.subscription, each.log.name, each.feed.persistent_only)
-            for each in self._broker.durables
-        ]
-        wanted = {name: self._wanted(name) for name in _asked(queues, every)}
-        bindings = tuple(self._broker.routing.table.bindings)
-        listened = tuple(self._broker.placement.propagation.listened_topics(DestinationKind.TOPIC))
-        return RoutingContext(tuple(queues), bindings, tuple(kept), wanted, listened).to_json()
+        """Return what routing depends on besides definitions: RoutingContext for the active and these definitions."""
+        table = self._routing.table
+        considered = [table.definitions, *([] if definitions is None else [from_json(definitions)])]
+        queues = [each.destination.name for each in self._queues if each.destination.kind is DestinationKind.QUEUE]
+        subscriptions = tuple(
+            SubscriptionLog(each.subscription, each.log.name, each.feed.persistent_only) for each in self._durables
+        )
+        selectors = {name: self._selectors(name) for name in _selector_aware_queues(queues, considered)}
+        listened = tuple(self._propagation.listened_topics(DestinationKind.TOPIC))
+        return RoutingContext(tuple(queues), tuple(table.bindings), subscriptions, selectors, listened).to_json()
 
-    def _wanted(self, queue: str) -> tuple[str | None, ...]:
-        """The selectors of a queue's consumers, present and remembered."""
-        log = self._broker.queues.find(Destination.queue(queue))
+    def _selectors(self, queue: str) -> tuple[str | None, ...]:
+        """Return the selectors of a queue's consumers, present and remembered; None: without a selector."""
+        log = self._queues.find(Destination.queue(queue))
         present = {each.selector.text if each.selector is not None else None for each in log.consumers}
-        return (*present, *(each for each in self._broker.queues.remembering.entries_of(log.name)))
-
-    def _topology(self, definitions: dict[str, Any] | None) -> RoutingTable:
-        present = self._broker.routing.table
-        if definitions is None:
-            return present
-        return RoutingTable(from_json(definitions), present.interest, present.queues, present.feeds, present.bindings)
+        return (*present, *self._queues.remembering.entries_of(log.name))
 
 
-def _asked(queues: Iterable[str], every: Iterable[Definitions]) -> list[str]:
-    """The queues whose consumers virtual topics ask before they copy."""
-    asking = [
+def _selector_aware_queues(queues: Iterable[str], considered: Iterable[Definitions]) -> list[str]:
+    """Return the queues whose consumers' selectors decide what virtual topics copy there."""
+    topics = [
         each
-        for definitions in every
+        for definitions in considered
         for each in definitions.virtual_destinations
         if isinstance(each, VirtualTopic) and each.selector_aware
     ]
-    return [name for name in queues if any(topic_behind(each, name) is not None for each in asking)]
+    return [name for name in queues if any(topic_behind(each, name) is not None for each in topics)]
 
 
-def _places(found: Route) -> list[list[str]]:
-    """Where copies come to, each with the destination its consumers see."""
+def _targets(found: Route) -> list[list[str]]:
+    """Return where copies are delivered, each with the destination that its consumers see."""
     return [[str(each.destination), str(each.shown or each.destination)] for each in (*found.queues, *found.topics)]
 
 
-def _told(hop: RouteHop) -> dict[str, Any]:
+def _hop_to_json(hop: RouteHop) -> dict[str, Any]:
     return {
         "at": str(hop.at),
         "definition": hop.definition,

@@ -10,7 +10,7 @@ from brokerapp.engine.dispatch.durable_subscription import DurableSubscription
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.log_entry import LogEntry
-from brokerapp.model.destination import Destination
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.message import Message, RoutedCopy
 from brokerapp.model.stats_records import DestinationStats
 from brokerapp.model.subscription_identity import SubscriptionIdentity
@@ -75,6 +75,8 @@ class PropagationPort(Protocol):
     def local_listener_count(self, topic: Destination) -> int: ...
 
     def sessions_listening(self, topic: Destination) -> Iterable[str]: ...
+
+    def listened_topics(self, kind: DestinationKind) -> list[str]: ...
 
     def publish_to_listeners(self, message: Message, copy: RoutedCopy, by: str | None) -> None: ...
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from brokerapp.admin.handlers.bulk_moves import BulkMoves
+from brokerapp.admin.handlers.message_transfer import MessageTransfer
 from brokerapp.core.publishing.publisher import Publisher
 from brokerapp.core.redelivery.dead_lettering import DeadLettering
 from brokerapp.core.subscriptions.retroactive import RetroactiveRecovery
@@ -40,7 +40,7 @@ class FakeBroker(SimpleNamespace):
 
 
 def moved(broker: FakeBroker, message: Message) -> None:
-    broker.kept += BulkMoves(broker).on_its_way(message, TOPIC).route.queues
+    broker.kept += part_of(MessageTransfer, **vars(broker)).route(message, TOPIC).route.queues
 
 
 def buried(broker: FakeBroker, message: Message) -> None:

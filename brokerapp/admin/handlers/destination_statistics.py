@@ -1,0 +1,26 @@
+"""Reports the counters of destinations as this node has them at the moment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from brokerapp.core.ports import Counters, GaugesPort, Ownership, StatsAggregationPort
+from brokerapp.model.destination import Destination
+
+
+class DestinationStatistics:
+    """Reads counters before the node publishes them."""
+
+    def __init__(
+        self, *, counters: Counters, gauges: GaugesPort, ownership: Ownership, totals: StatsAggregationPort
+    ) -> None:
+        self._counters, self._gauges, self._ownership, self._totals = counters, gauges, ownership, totals
+
+    async def numbers(self, destination: str) -> dict[str, Any] | None:
+        """Return the counters of a destination, and whether this node publishes them; None: there are none here."""
+        found = self._counters.find(Destination.parse(destination))
+        if found is None:
+            return None
+        self._gauges.update(found)
+        total = self._totals.with_remote_parts(found)
+        return {"owner": self._ownership.is_local(destination), "numbers": total.to_json()}
