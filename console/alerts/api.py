@@ -21,7 +21,7 @@ from console.alerts.evaluation import rule_of
 from console.alerts.forms import RuleForm
 from console.api.common.inputs import RequestBody
 from console.api.common.operations import operation
-from console.api.common.paging import PageQuery, page_of
+from console.api.common.paging import Page, PageQuery, page_of
 
 router = Router(tags=["alerts"])
 #: Firings that are looked through, the latest.
@@ -100,15 +100,6 @@ class FiringOut(Schema):
     value: float
     worst: float
     sentence: str
-
-
-class FiringPage(Schema):
-    """A page of firings, latest first."""
-
-    items: list[FiringOut]
-    total: int
-    page: int
-    pages: int
 
 
 class FiringQuery(PageQuery):
@@ -215,7 +206,7 @@ def send_test_of_alert_rule(request: HttpRequest, rule_id: int) -> Any:
     return rule_changes.send_test(request, rule_changes.get_editable_rule(request, rule_id))
 
 
-@operation(router, "GET", "/firings", Verb.SEE, response=FiringPage)
+@operation(router, "GET", "/firings", Verb.SEE, response=Page[FiringOut])
 def list_firings(request: HttpRequest, query: Annotated[FiringQuery, Query()]) -> Any:
     """List firings, latest first."""
     sees, found = visible(request.user), AlertFiring.objects.all()

@@ -16,7 +16,7 @@ from console.analyses.models import AnalysisRun
 from console.analyses.questions import catalogue, get_run_or_404, readable_runs, request_for, scope_of
 from console.api.common.inputs import RequestBody
 from console.api.common.operations import operation
-from console.api.common.paging import Paged, page_of
+from console.api.common.paging import Page, Paged, page_of
 from console.audit import trail
 
 router = Router(tags=["analyses"])
@@ -71,22 +71,13 @@ class PinIn(RequestBody):
     pinned: bool
 
 
-class RunPage(Schema):
-    """A page of runs, newest first."""
-
-    items: list[RunOut]
-    total: int
-    page: int
-    pages: int
-
-
 @operation(router, "GET", "", Verb.SEE, response=list[AnalysisOut])
 def list_analyses(request: HttpRequest) -> Any:
     """List the analyses in the catalogue."""
     return catalogue()
 
 
-@operation(router, "GET", "/runs", Verb.SEE, response=RunPage)
+@operation(router, "GET", "/runs", Verb.SEE, response=Page[RunOut])
 def list_runs(request: HttpRequest, query: Paged) -> Any:
     """List runs, newest first."""
     page = page_of(readable_runs(AnalysisRun.objects.all(), visible(request.user)), query)

@@ -15,7 +15,7 @@ from console.access.permissions import visible
 from console.access.roles import Verb
 from console.api.common.inputs import RequestBody
 from console.api.common.operations import operation
-from console.api.common.paging import Paged, PageQuery, page_of
+from console.api.common.paging import Page, Paged, PageQuery, page_of
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
 from console.broker.snapshot import BrokerSnapshot
@@ -50,15 +50,6 @@ class DestinationOut(Schema):
     DispatchRate: float
     Paused: bool
     DLQ: bool
-
-
-class DestinationListPage(Schema):
-    """A page of destinations."""
-
-    items: list[DestinationOut]
-    total: int
-    page: int
-    pages: int
 
 
 class DestinationListQuery(PageQuery):
@@ -124,7 +115,7 @@ def addressed_destination(arguments: dict[str, Any]) -> Destination:
     return Destination(DestinationKind(arguments.get("kind", "queue")), arguments["name"])
 
 
-@operation(router, "GET", "", Verb.SEE, response=DestinationListPage)
+@operation(router, "GET", "", Verb.SEE, response=Page[DestinationOut])
 def list_destinations(request: HttpRequest, query: Annotated[DestinationListQuery, Query()]) -> Any:
     """List queues or topics."""
     sees, picture, text = visible(request.user), mirror().current(), query.q.lower()

@@ -28,6 +28,11 @@ class UserGroupOut(Schema):
     assignments: list[AssignmentOut]
     members: list[int]
 
+    @staticmethod
+    def resolve_members(group: Group) -> list[int]:
+        """Return the ids of the members, sorted."""
+        return sorted(each.pk for each in group.user_set.all())
+
 
 class GroupIn(RequestBody):
     """Describe a group to create."""
@@ -44,7 +49,7 @@ class GroupMembershipIn(RequestBody):
 @operation(router, "GET", "", Verb.USERS, response=list[UserGroupOut])
 def list_user_groups(request: HttpRequest) -> Any:
     """List groups, sorted by name."""
-    return [_shown(each) for each in Group.objects.order_by("name").prefetch_related("assignments", "user_set")]
+    return Group.objects.order_by("name").prefetch_related("assignments", "user_set")
 
 
 @operation(router, "POST", "", Verb.USERS, response={201: UserGroupOut})
@@ -52,7 +57,7 @@ def create_group(request: HttpRequest, wanted: GroupIn) -> Any:
     """Create a group without roles and members."""
     with trail.recording(request, "create group", f"group {wanted.name}"):
         made = users.create_group(wanted.name)
-    return Status(201, _shown(made))
+    return Status(201, made)
 
 
 @operation(router, "DELETE", "/{int:group_id}", Verb.USERS, response={204: None})
@@ -71,7 +76,7 @@ def assign_group_role(request: HttpRequest, group_id: int, wanted: AssignmentIn)
     with trail.recording(request, "give role", f"group {found}", before=users.audit_state(found)) as change:
         users.assign_role(found, users.build_assignment(wanted.role, wanted.scopes, wanted.extras))
         change.after = users.audit_state(found)
-    return Status(201, _shown(found))
+    return Status(201, found)
 
 
 @operation(router, "DELETE", "/{int:group_id}/assignments/{int:assignment_id}", Verb.USERS, response=UserGroupOut)
@@ -82,7 +87,7 @@ def withdraw_group_role(request: HttpRequest, group_id: int, assignment_id: int)
     with trail.recording(request, "take role", f"group {found}", before=users.audit_state(found)) as change:
         users.remove_role(assignment)
         change.after = users.audit_state(found)
-    return _shown(found)
+    return found
 
 
 @operation(router, "PUT", "/{int:group_id}/members/{int:user_id}", Verb.USERS, response=GroupMembershipIn)
@@ -94,10 +99,3 @@ def set_membership(request: HttpRequest, group_id: int, user_id: int, wanted: Gr
         users.set_groups(user, [*others, *([found] if wanted.member else [])])
         change.after = users.audit_state(User.objects.get(pk=user.pk))
     return wanted
-
-
-def _shown(group: Group) -> dict[str, Any]:
-    return {
-        "id": group.pk, "name": group.name, "assignments": list(group.assignments.all()),
-        "members": sorted(each.pk for each in group.user_set.all()),
-    }  # fmt: skip

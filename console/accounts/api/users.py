@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 from ninja import Router, Schema, Status
+from pydantic import Field
 
 from console.access.models import Assignment
 from console.access.permissions import grants_of, has_permission
@@ -17,7 +18,7 @@ from console.accounts import api_tokens, users
 from console.accounts.models import ApiToken
 from console.api.common.inputs import RequestBody
 from console.api.common.operations import operation
-from console.api.common.paging import Paged, page_of
+from console.api.common.paging import Page, Paged, Text, page_of
 from console.audit import trail
 
 router = Router(tags=["people"])
@@ -44,20 +45,16 @@ class UserOut(Schema):
     """Describe a user with roles and groups."""
 
     id: int
-    name: str
+    name: str = Field(validation_alias="username")
     email: str
-    active: bool
+    active: bool = Field(validation_alias="is_active")
     groups: list[str]
     assignments: list[AssignmentOut]
 
-
-class UserPage(Schema):
-    """Describe a page of users, sorted by name."""
-
-    items: list[UserOut]
-    total: int
-    page: int
-    pages: int
+    @staticmethod
+    def resolve_groups(user: User) -> list[str]:
+        """Return the names of the groups, sorted."""
+        return sorted(each.name for each in user.groups.all())
 
 
 class UserIn(RequestBody):
@@ -85,7 +82,7 @@ class TokenOut(Schema):
     """Describe an API token, without its text."""
 
     id: int
-    user: str
+    user: Text
     name: str
     hint: str
     verbs: list[str]
@@ -134,12 +131,11 @@ def get_me(request: HttpRequest) -> Any:
     return {"name": request.user.get_username(), "roles": roles, "verbs": verbs}
 
 
-@operation(router, "GET", "/users", Verb.USERS, response=UserPage)
+@operation(router, "GET", "/users", Verb.USERS, response=Page[UserOut])
 def list_users(request: HttpRequest, query: Paged, q: str = "") -> Any:
     """List users with their roles and groups."""
     found = User.objects.filter(username__icontains=q).order_by("username")
-    page = page_of(found.prefetch_related("assignments", "groups"), query)
-    return page | {"items": [_user(each) for each in page["items"]]}
+    return page_of(found.prefetch_related("assignments", "groups"), query)
 
 
 @operation(router, "POST", "/users", Verb.USERS, response={201: UserOut})
@@ -148,7 +144,7 @@ def create_user(request: HttpRequest, wanted: UserIn) -> Any:
     with trail.recording(request, "create user", wanted.name) as change:
         user = users.create_user(wanted.name, wanted.email)
         change.after = users.audit_state(user)
-    return Status(201, _user(user))
+    return Status(201, user)
 
 
 @operation(router, "PUT", "/users/{int:user_id}/active", Verb.USERS, response=UserOut)
@@ -158,7 +154,7 @@ def switch_user(request: HttpRequest, user_id: int, state: UserStateIn) -> Any:
     with trail.recording(request, "switch user", user, before=users.audit_state(user)) as change:
         users.set_active(user, state.active)
         change.after = users.audit_state(user)
-    return _user(user)
+    return user
 
 
 @operation(router, "POST", "/users/{int:user_id}/unlock", Verb.USERS, response=UserOut)
@@ -167,7 +163,7 @@ def unlock_user(request: HttpRequest, user_id: int) -> Any:
     user = get_object_or_404(User, pk=user_id)
     with trail.recording(request, "unlock account", f"user {user}"):
         users.unlock(user)
-    return _user(user)
+    return user
 
 
 @operation(router, "DELETE", "/users/{int:user_id}/second-factor", Verb.USERS, response=UserOut)
@@ -176,7 +172,7 @@ def reset_second_factor(request: HttpRequest, user_id: int) -> Any:
     user = get_object_or_404(User, pk=user_id)
     with trail.recording(request, "reset second factor", f"user {user}"):
         users.reset_second_factor(user)
-    return _user(user)
+    return user
 
 
 @operation(router, "POST", "/users/{int:user_id}/way-in", Verb.USERS, response=PasswordResetOut)
@@ -196,7 +192,7 @@ def assign_role(request: HttpRequest, user_id: int, wanted: AssignmentIn) -> Any
     with trail.recording(request, "assign role", user, before=users.audit_state(user)) as change:
         users.assign_role(user, users.build_assignment(wanted.role, wanted.scopes, wanted.extras))
         change.after = users.audit_state(user)
-    return Status(201, _user(user))
+    return Status(201, user)
 
 
 @operation(router, "DELETE", "/users/{int:user_id}/assignments/{int:assignment_id}", Verb.USERS, response=UserOut)
@@ -207,14 +203,13 @@ def withdraw_role(request: HttpRequest, user_id: int, assignment_id: int) -> Any
     with trail.recording(request, "withdraw role", user, before=users.audit_state(user)) as change:
         users.remove_role(assignment)
         change.after = users.audit_state(user)
-    return _user(user)
+    return user
 
 
 @operation(router, "GET", "/tokens", Verb.SEE, response=list[TokenOut])
 def list_tokens(request: HttpRequest) -> Any:
     """List active tokens: your own, or all with the permission to manage users."""
-    found = api_tokens.active_tokens(None if has_permission(request.user, Verb.USERS) else request.user)
-    return [_token(each) for each in found]
+    return api_tokens.active_tokens(None if has_permission(request.user, Verb.USERS) else request.user)
 
 
 @operation(router, "POST", "/tokens", Verb.SEE, response={201: TokenCreatedOut})
@@ -223,7 +218,7 @@ def create_token(request: HttpRequest, wanted: TokenIn) -> Any:
     token, text = api_tokens.create_and_record(
         request, wanted.user, wanted.name, wanted.verbs, wanted.scopes, wanted.days
     )
-    return Status(201, _token(token) | {"token": text})
+    return Status(201, TokenOut.from_orm(token).dict() | {"token": text})
 
 
 @operation(router, "DELETE", "/tokens/{int:token_id}", Verb.SEE, response={204: None})
@@ -231,15 +226,3 @@ def revoke_token(request: HttpRequest, token_id: int) -> Any:
     """Revoke one of your tokens, or any with the permission to manage users."""
     api_tokens.revoke_and_record(request, get_object_or_404(ApiToken, pk=token_id, revoked=None))
     return Status(204, None)
-
-
-def _token(token: ApiToken) -> dict[str, Any]:
-    names = ("id", "name", "hint", "verbs", "scopes", "made_by", "created", "expires", "used", "used_from")
-    return {"user": token.user.get_username(), **{name: getattr(token, name) for name in names}}
-
-
-def _user(user: User) -> dict[str, Any]:
-    return {
-        "id": user.pk, "name": user.username, "email": user.email, "active": user.is_active,
-        "groups": sorted(each.name for each in user.groups.all()), "assignments": list(user.assignments.all()),
-    }  # fmt: skip

@@ -22,7 +22,7 @@ from console.analyses.reports.models import Edition, Report
 from console.analyses.reports.presentation import audit_fields
 from console.api.common.inputs import RequestBody
 from console.api.common.operations import operation
-from console.api.common.paging import Paged, page_of
+from console.api.common.paging import Page, Paged, page_of
 from console.audit import trail
 
 router = Router(tags=["reports"])
@@ -92,15 +92,6 @@ class EditionOut(Schema):
     def resolve_runs(edition: Edition) -> list[UUID]:
         """In the order of the report."""
         return list(edition.runs.order_by("created").values_list("id", flat=True))
-
-
-class EditionPage(Schema):
-    """A page of editions, newest first."""
-
-    items: list[EditionOut]
-    total: int
-    page: int
-    pages: int
 
 
 def _existing(request: HttpRequest, report_id: int) -> Report:
@@ -190,7 +181,7 @@ def run_report(request: HttpRequest, report_id: int) -> Any:
         return Status(201, editions.start_edition_now(report, request.user.get_username()))
 
 
-@operation(router, "GET", "/{int:report_id}/editions", Verb.SEE, response=EditionPage)
+@operation(router, "GET", "/{int:report_id}/editions", Verb.SEE, response=Page[EditionOut])
 def list_editions(request: HttpRequest, report_id: int, query: Paged) -> Any:
     """List the editions of a report, newest first."""
     return page_of(_existing(request, report_id).editions.all(), query)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Generic, TypeVar
 
 from ninja import Query, Schema
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
+T = TypeVar("T")
+#: An object, such as a destination, that is returned as its text.
+Text = Annotated[str, BeforeValidator(lambda value: value if value is None else str(value))]
 #: Rows of a page: what is usual, and the most.
 DEFAULT_SIZE, MAX_SIZE = 50, 500
 
@@ -17,6 +20,15 @@ class PageQuery(Schema):
 
     page: Annotated[int, Field(ge=1, le=1_000_000)] = 1
     size: Annotated[int, Field(ge=1, le=MAX_SIZE)] = DEFAULT_SIZE
+
+
+class Page(Schema, Generic[T]):
+    """A page of items and the number of all."""
+
+    items: list[T]
+    total: int
+    page: int
+    pages: int
 
 
 Paged = Annotated[PageQuery, Query()]

@@ -15,7 +15,7 @@ from console.access.permissions import require, visible
 from console.access.roles import Sees, Verb, everything
 from console.api.common.inputs import RequestBody
 from console.api.common.operations import operation
-from console.api.common.paging import Paged, page_of
+from console.api.common.paging import Page, Paged, page_of
 from console.audit import trail
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
@@ -47,15 +47,6 @@ class ConnectionOut(Schema):
     blocked: bool
 
 
-class ConnectionPage(Schema):
-    """A page of connections, oldest first."""
-
-    items: list[ConnectionOut]
-    total: int
-    page: int
-    pages: int
-
-
 class SubscriptionOut(Schema):
     """A named subscription of topics, durable or shared."""
 
@@ -75,15 +66,6 @@ class SubscriptionOut(Schema):
     DispatchCount: int
 
 
-class SubscriptionPage(Schema):
-    """A page of named subscriptions."""
-
-    items: list[SubscriptionOut]
-    total: int
-    page: int
-    pages: int
-
-
 class SubscriptionIn(RequestBody):
     """A durable subscription to create."""
 
@@ -93,7 +75,7 @@ class SubscriptionIn(RequestBody):
     selector: str | None = None
 
 
-@operation(router, "GET", "/connections", Verb.SEE, response=ConnectionPage)
+@operation(router, "GET", "/connections", Verb.SEE, response=Page[ConnectionOut])
 def list_connections(request: HttpRequest, query: Paged, q: str = "") -> Any:
     """List connections, oldest first."""
     sees = visible(request.user)
@@ -114,7 +96,7 @@ def close_connection(request: HttpRequest, connection_id: str) -> Any:
     return Status(204, None)
 
 
-@operation(router, "GET", "/subscriptions", Verb.SEE, response=SubscriptionPage)
+@operation(router, "GET", "/subscriptions", Verb.SEE, response=Page[SubscriptionOut])
 def list_subscriptions(request: HttpRequest, query: Paged, q: str = "") -> Any:
     """List named subscriptions, durable and shared."""
     sees = visible(request.user)

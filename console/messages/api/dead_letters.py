@@ -16,7 +16,7 @@ from brokerapp.model.destination import Destination
 from console.access.roles import Verb
 from console.api.common.inputs import Count
 from console.api.common.operations import operation
-from console.api.common.paging import PageQuery, page_of
+from console.api.common.paging import Page, PageQuery, Text, page_of
 from console.destinations.api import addressed_destination
 from console.messages.dead_letter_survey import survey_visible
 from console.messages.jobs import requests
@@ -28,9 +28,9 @@ router = Router(tags=["messages"])
 class DeadLetterGroupOut(Schema):
     """Dead letters with the same cause and original destination. Times are of those with a recorded failure time."""
 
-    cause: str
+    cause: str = Field(validation_alias="pattern")
     origin: str = Field(description="Original destination")
-    queue: str
+    queue: Text
     count: int
     first: datetime | None
     last: datetime | None
@@ -39,13 +39,9 @@ class DeadLetterGroupOut(Schema):
     selector: str = Field(description="Selector that matches them in their queue")
 
 
-class DeadLetterGroupPage(Schema):
+class DeadLetterGroupPage(Page[DeadLetterGroupOut]):
     """A page of groups, the latest failure first. `read` of `dead` messages were scanned."""
 
-    items: list[DeadLetterGroupOut]
-    total: int
-    page: int
-    pages: int
     read: int
     dead: int
 
@@ -59,7 +55,7 @@ class DeadLetterQuery(PageQuery):
 class ImpactTargetOut(Schema):
     """A queue that messages would reach, and how many of them were processed there before."""
 
-    queue: str
+    queue: Text = Field(validation_alias="destination")
     processed: int
     warning: str
 
@@ -67,20 +63,22 @@ class ImpactTargetOut(Schema):
 class ImpactGroupOut(Schema):
     """Messages that would reach the same targets."""
 
-    target: str | None
+    target: Text | None
     count: int
     sentence: str
     is_safe: bool
-    reaches: list[ImpactTargetOut]
-    unnamed: int = Field(description="Number of queues and topics hidden by missing permission")
+    reaches: list[ImpactTargetOut] = Field(validation_alias="visible_queues")
+    unnamed: int = Field(
+        validation_alias="hidden_count", description="Number of queues and topics hidden by missing permission"
+    )
 
 
 class ImpactOut(Schema):
     """Impact of the selected messages. `looked_at` of `of` messages were routed."""
 
-    blasts: list[ImpactGroupOut]
-    looked_at: int
-    of: int
+    blasts: list[ImpactGroupOut] = Field(validation_alias="groups")
+    looked_at: int = Field(validation_alias="checked")
+    of: int = Field(validation_alias="total")
     notes: list[str]
     is_safe: bool
     traced: bool = Field(description="Whether the trace has where they were processed")
@@ -99,8 +97,7 @@ class ImpactQuery(Schema):
 def list_dead_letters(request: HttpRequest, query: Annotated[DeadLetterQuery, Query()]) -> Any:
     """List dead letters grouped by cause and original destination."""
     found = survey_visible(request.user)
-    groups = [_group_out(each) for each in found.matching(query.q)]
-    return page_of(groups, query) | {"read": found.read, "dead": found.total}
+    return page_of(found.matching(query.q), query) | {"read": found.read, "dead": found.total}
 
 
 @operation(router, "GET", "/{name:name}/radius", Verb.BROWSE, addressed_destination, response=ImpactOut)
@@ -110,26 +107,4 @@ def get_radius(request: HttpRequest, name: str, query: Annotated[ImpactQuery, Qu
     spec = JobSpec(query.action, Destination.queue(name), target, tuple(query.seq), query.selector, 0, "asked", "")
     spec.check()
     requests.check_request(request, spec)
-    found = requests.impact_of(request, spec, requests.choose_messages(spec))
-    return {
-        "blasts": [_impact_group_out(each) for each in found.groups], "looked_at": found.checked, "of": found.total,
-        "notes": found.notes, "is_safe": found.is_safe, "traced": found.traced,
-    }  # fmt: skip
-
-
-def _group_out(group: Any) -> dict[str, Any]:
-    return {
-        "cause": group.pattern, "origin": group.origin, "queue": str(group.queue), "count": group.count,
-        "first": group.first, "last": group.last, "resubmitted": group.resubmitted, "claimed": group.claimed,
-        "selector": group.selector,
-    }  # fmt: skip
-
-
-def _impact_group_out(group: Any) -> dict[str, Any]:
-    reaches = [
-        {"queue": str(e.destination), "processed": e.processed, "warning": e.warning} for e in group.visible_queues
-    ]
-    return {
-        "target": str(group.target) if group.target else None, "count": group.count, "sentence": group.sentence,
-        "is_safe": group.is_safe, "reaches": reaches, "unnamed": group.hidden_count,
-    }  # fmt: skip
+    return requests.impact_of(request, spec, requests.choose_messages(spec))

@@ -7,8 +7,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from django.http import Http404, HttpRequest
-from django.shortcuts import get_object_or_404
+from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
 from pydantic import Field, StrictBool, StrictFloat, StrictInt
 
@@ -16,11 +15,11 @@ from brokerapp.engine.editing.message_edit import MAX_LIFE, MAX_PRIORITY, Messag
 from brokerapp.engine.editing.message_properties import EDITABLE
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
-from console.access.permissions import has_permission, visible
+from console.access.permissions import visible
 from console.access.roles import Verb
 from console.api.common.inputs import Count, RequestBody
 from console.api.common.operations import operation
-from console.api.common.paging import Paged, PageQuery, page_of
+from console.api.common.paging import Page, Paged, PageQuery, page_of
 from console.broker.gateway import gateway
 from console.messages.jobs import failed_again, job_service, requests
 from console.messages.jobs.edit_input import to_stomp_values
@@ -142,14 +141,11 @@ class JobOut(Schema):
         None, description="Resubmitted messages that failed again so far, or a lower bound; only for a single job"
     )
 
-
-class JobPage(Schema):
-    """A page of jobs, newest first."""
-
-    items: list[JobOut]
-    total: int
-    page: int
-    pages: int
+    @staticmethod
+    def resolve_edit(job: Job, context: Any) -> list[dict[str, str]]:
+        """Return the changes of an edit, masked for the caller."""
+        changes = job_service.describe_edit(job, context["request"].user)
+        return [{"name": name, "value": value} for name, value in changes]
 
 
 class JobRateIn(RequestBody):
@@ -168,27 +164,17 @@ class OutcomeOut(Schema):
     detail: str
 
 
-class OutcomePage(Schema):
-    """A page of outcomes of a job."""
-
-    items: list[OutcomeOut]
-    total: int
-    page: int
-    pages: int
-
-
 class OutcomeQuery(PageQuery):
     """Filter of outcomes by state."""
 
     outcome: str = ""
 
 
-@operation(router, "GET", "", Verb.BROWSE, response=JobPage)
+@operation(router, "GET", "", Verb.BROWSE, response=Page[JobOut])
 def list_jobs(request: HttpRequest, query: Paged) -> Any:
     """List jobs, newest first."""
     sees = visible(request.user, Verb.BROWSE)
-    page = page_of([job for job in job_service.without_edits(Job.objects.all())[:10_000] if sees(job.source)], query)
-    return page | {"items": [_job_out(request, job) for job in page["items"]]}
+    return page_of([job for job in job_service.without_edits(Job.objects.all())[:10_000] if sees(job.source)], query)
 
 
 @operation(router, "POST", "", Verb.RESUBMIT, response={201: JobOut})
@@ -198,7 +184,7 @@ def start_job(request: HttpRequest, wanted: JobIn) -> Any:
     spec.check()
     gateway().depth(spec.queue)
     requests.check_request(request, spec)
-    return Status(201, _job_out(request, requests.submit(request, spec)))
+    return Status(201, requests.submit(request, spec))
 
 
 @operation(router, "POST", "/preview", Verb.EDIT, response=EditPreviewOut)
@@ -225,15 +211,16 @@ def preview_edit(request: HttpRequest, wanted: JobIn) -> Any:
 @operation(router, "GET", "/{uuid:job_id}", Verb.BROWSE, response=JobOut)
 def get_job(request: HttpRequest, job_id: UUID) -> Any:
     """Return one job."""
-    job = _get_job(request, job_id)
+    job = requests.get_job_or_404(request, job_id)
     found = failed_again.count_failed_again(job)
-    return _job_out(request, job) | {"came_back": found and found.count}
+    job.came_back = found and found.count
+    return job
 
 
-@operation(router, "GET", "/{uuid:job_id}/outcomes", Verb.BROWSE, response=OutcomePage)
+@operation(router, "GET", "/{uuid:job_id}/outcomes", Verb.BROWSE, response=Page[OutcomeOut])
 def list_outcomes(request: HttpRequest, job_id: UUID, query: Annotated[OutcomeQuery, Query()]) -> Any:
     """List the outcome of each message of a job."""
-    found, sees = _get_job(request, job_id).outcomes.all(), visible(request.user)
+    found, sees = requests.get_job_or_404(request, job_id).outcomes.all(), visible(request.user)
     page = page_of(found.filter(outcome=query.outcome) if query.outcome else found, query)
     for row in page["items"]:
         row.detail = job_service.visible_detail(row, sees)
@@ -243,7 +230,7 @@ def list_outcomes(request: HttpRequest, job_id: UUID, query: Annotated[OutcomeQu
 @operation(router, "PUT", "/{uuid:job_id}/rate", Verb.RESUBMIT, response=JobOut)
 def set_job_rate(request: HttpRequest, job_id: UUID, wanted: JobRateIn) -> Any:
     """Set the rate of a job from its next step on."""
-    return _job_out(request, requests.control(request, _get_job(request, job_id), "rate", wanted.rate)[0])
+    return requests.control(request, requests.get_job_or_404(request, job_id), "rate", wanted.rate)[0]
 
 
 @operation(router, "POST", "/{uuid:job_id}/{action}", Verb.RESUBMIT, response=JobOut)
@@ -252,18 +239,4 @@ def control_job(
 ) -> Any:
     """Approve, pause, resume or cancel a job, or retry its failed messages in a new job."""
     step = "retry" if action == "retry-failed" else action
-    return _job_out(request, requests.control(request, _get_job(request, job_id), step)[0])
-
-
-def _job_out(request: HttpRequest, job: Job) -> dict[str, Any]:
-    """Return the fields of a job with its edit masked for the caller."""
-    told = [{"name": name, "value": value} for name, value in job_service.describe_edit(job, request.user)]
-    plain = JobOut.model_fields.keys() - {"edit", "came_back"}
-    return {name: getattr(job, name) for name in plain} | {"edit": told}
-
-
-def _get_job(request: HttpRequest, job_id: UUID) -> Job:
-    job = get_object_or_404(Job, id=job_id)
-    if not has_permission(request.user, Verb.BROWSE, job.source):
-        raise Http404("Job not found. It may have been deleted.")
-    return job
+    return requests.control(request, requests.get_job_or_404(request, job_id), step)[0]

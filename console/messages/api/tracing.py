@@ -14,10 +14,11 @@ from console.access.masking import mask_message
 from console.access.permissions import missing_permission_message, pattern_filter, visible
 from console.access.roles import Verb
 from console.api.common.operations import operation
+from console.api.common.paging import Text
 from console.audit import trail
 from console.broker.mirror import mirror
 from console.messages.journey.journey_service import journey_of
-from console.messages.search.lookup import MessageHit, search
+from console.messages.search.lookup import search
 
 router = Router(tags=["messages"])
 
@@ -26,24 +27,14 @@ class SearchHitOut(Schema):
     """A message found in one destination, and its other copies."""
 
     id: str
-    place: str
+    place: Text = Field(validation_alias="destination")
     state: str
     when: datetime | None
     why: str
     origin: str
     cause: str
     seq: int | None
-    others: list[tuple[str, str]]
-
-    @staticmethod
-    def resolve_place(hit: MessageHit) -> str:
-        """Return the destination in native form."""
-        return str(hit.destination)
-
-    @staticmethod
-    def resolve_others(hit: MessageHit) -> list[tuple[str, str]]:
-        """Return state and destination of each further copy."""
-        return [(state, str(place)) for state, place in hit.others]
+    others: list[tuple[str, Text]]
 
 
 class SearchResultOut(Schema):
@@ -58,15 +49,15 @@ class JourneyStepOut(Schema):
 
     time: datetime
     kind: str
-    words: str
-    place: str | None
+    words: str = Field(validation_alias="label")
+    place: Text | None = Field(validation_alias="destination")
     detail: str
 
 
 class CopyLocationOut(Schema):
     """Recorded state of one copy of the message."""
 
-    place: str
+    place: Text = Field(validation_alias="destination")
     state: str
     since: datetime
     detail: str
@@ -106,14 +97,4 @@ def get_journey(request: HttpRequest, message_id: str) -> Any:
         reason = missing_permission_message(request.user, Verb.BROWSE)
         trail.record_denied(request, "browse", message_id, reason)
         raise PermissionDenied(reason)
-    found = found.visible_to(sees)
-    steps = [
-        {"time": each.time, "kind": each.kind, "words": each.label, "detail": each.detail,
-         "place": str(each.destination) if each.destination else None}
-        for each in found.steps
-    ]  # fmt: skip
-    copies = [
-        {"place": str(each.destination), "state": each.state, "since": each.since, "detail": each.detail}
-        for each in found.copies
-    ]  # fmt: skip
-    return {"id": found.id, "steps": steps, "copies": copies, "complete": found.complete}
+    return found.visible_to(sees)

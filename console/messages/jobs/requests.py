@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from django.http import Http404, HttpRequest
+from django.shortcuts import get_object_or_404
 
 from brokerapp.engine.editing.operator_message import OperatorMessage
 from brokerapp.errors import RequestRefused
@@ -43,6 +45,14 @@ class ChosenMessages:
     def count(self) -> int:
         """Return the number of messages, or a lower bound."""
         return self.tally.count
+
+
+def get_job_or_404(request: HttpRequest, job_id: UUID | str) -> Job:
+    """Return a job on a queue that the user may browse. Raises Http404."""
+    job = get_object_or_404(Job, id=job_id)
+    if not has_permission(request.user, Verb.BROWSE, job.source):
+        raise Http404("Job not found. It may have been deleted.")
+    return job
 
 
 def check_request(request: HttpRequest, spec: JobSpec) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 from django.contrib import messages
 from django.core.paginator import Paginator
 from django.db.models import Q
-from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from brokerapp.errors import RequestRefused
@@ -58,7 +58,7 @@ def job_list(request: HttpRequest) -> HttpResponse:
 @permission_required(Verb.BROWSE)
 def detail(request: HttpRequest, job_id: str) -> HttpResponse:
     """Show one job with the outcome of each message."""
-    job = _get_job(request, job_id)
+    job = requests.get_job_or_404(request, job_id)
     outcome = request.GET.get("outcome", "")
     after = parse_seq(request.GET.get("after"))
     rows = job.outcomes.filter(seq__gt=after)
@@ -102,7 +102,7 @@ def _approval_context(request: HttpRequest, job: Job) -> dict[str, Any]:
 @permission_required(Verb.BROWSE)
 def control(request: HttpRequest, job_id: str, action: str) -> HttpResponse:
     """Approve, pause, resume, throttle or cancel a job, or retry its failed messages."""
-    job = _get_job(request, job_id)
+    job = requests.get_job_or_404(request, job_id)
     job, is_done = requests.control(request, job, action, _rate(request.POST.get("rate", "")))
     if not is_done:
         messages.error(request, f"No change: the job is {State(job.state).label.lower()}.")
@@ -115,10 +115,3 @@ def _rate(text: str) -> int:
     if not (text.isdecimal() and len(text) < 7):
         raise RequestRefused(f"rate: {text[:40]!r} must be a number of messages/s")
     return int(text)
-
-
-def _get_job(request: HttpRequest, job_id: str) -> Job:
-    job = get_object_or_404(Job, id=job_id)
-    if not has_permission(request.user, Verb.BROWSE, job.source):
-        raise Http404("Job not found. It may have been deleted.")
-    return job

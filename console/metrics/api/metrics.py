@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from django.http import HttpRequest
 from ninja import Query, Router, Schema
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
@@ -17,7 +16,7 @@ from console.access.permissions import require, visible
 from console.access.roles import Verb
 from console.api.common.inputs import Seconds
 from console.api.common.operations import operation
-from console.api.common.paging import PageQuery, page_of
+from console.api.common.paging import Page, PageQuery, Text, page_of
 from console.broker.mirror import mirror
 from console.broker.snapshot import visible_snapshot
 from console.metrics import health, rollup_history
@@ -34,8 +33,8 @@ MOST = 100
 class AttentionOut(Schema):
     """An issue that needs attention."""
 
-    destination: str
-    urgency: Literal["note", "look", "act"]
+    destination: Text
+    urgency: Annotated[Literal["note", "look", "act"], BeforeValidator(lambda urgency: urgency.name.lower())]
     label: str
     sentence: str
 
@@ -104,19 +103,15 @@ class HistoryOut(Schema):
 class DepthOut(Schema):
     """Past and current depth of a queue or subscription; `now` is null if it no longer exists."""
 
-    destination: str
+    destination: Text
     depth: int
     now: int | None
 
 
-class DepthsOut(Schema):
+class DepthsOut(Page[DepthOut]):
     """Depths at one time, the deepest first. `noted`: when they were recorded; null: no data."""
 
     noted: datetime | None
-    items: list[DepthOut]
-    total: int
-    page: int
-    pages: int
 
 
 class DepthsQuery(PageQuery):
@@ -132,22 +127,10 @@ def get_overview(request: HttpRequest) -> Any:
     found = health.findings(picture, sees)
     seen = visible_snapshot(picture, sees)
     verdict = health.summarize(seen, found)
-    attention = [
-        {
-            "destination": str(each.destination),
-            "urgency": each.urgency.name.lower(),
-            "label": each.label,
-            "sentence": each.sentence,
-        }
-        for each in found[:MOST]
-    ]
     return {
-        "state": verdict.state,
-        "sentence": verdict.sentence,
-        "totals": asdict(seen.totals),
-        "attention": attention,
+        "state": verdict.state, "sentence": verdict.sentence, "totals": seen.totals, "attention": found[:MOST],
         "attention_total": len(found),
-    }
+    }  # fmt: skip
 
 
 @operation(router, "GET", "/history", Verb.SEE, response=HistoryOut)
@@ -178,6 +161,4 @@ def get_depths(request: HttpRequest, query: Annotated[DepthsQuery, Query()]) -> 
         return stats[destination].QueueSize if destination in stats else None
 
     rows = rollup_history.past_depths(found.of, now, visible(request.user)) if found else []
-    page = page_of(rows, query)
-    items = [{"destination": str(each.destination), "depth": each.depth, "now": each.now} for each in page["items"]]
-    return {**page, "items": items, "noted": datetime.fromtimestamp(found.noted, UTC) if found else None}
+    return page_of(rows, query) | {"noted": datetime.fromtimestamp(found.noted, UTC) if found else None}

@@ -18,7 +18,7 @@ from console.access.roles import Verb
 from console.analyses.api import RunOut
 from console.api.common.inputs import Count, RequestBody
 from console.api.common.operations import operation
-from console.api.common.paging import PageQuery, page_of
+from console.api.common.paging import Page, PageQuery, page_of
 from console.audit import trail
 from console.broker.gateway import gateway
 from console.routing.api.definitions import DefinitionsDiffOut, diff_ids, read_definitions
@@ -82,15 +82,6 @@ class DraftOut(Schema):
         ]
 
 
-class DraftPage(Schema):
-    """A page of drafts, the last changed first."""
-
-    items: list[DraftOut]
-    total: int
-    page: int
-    pages: int
-
-
 class DraftQuery(PageQuery):
     """A filter of drafts by their state; empty: all."""
 
@@ -119,7 +110,7 @@ class DraftStepIn(RequestBody):
     keep: Literal["", "mine", "theirs"] = ""
 
 
-@operation(router, "GET", "", Verb.SEE, response=DraftPage)
+@operation(router, "GET", "", Verb.SEE, response=Page[DraftOut])
 def list_drafts(request: HttpRequest, query: Annotated[DraftQuery, Query()]) -> Any:
     """List drafts of the routing."""
     sees, found = pattern_filter(request.user), Draft.objects.all()

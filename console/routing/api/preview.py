@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from django.http import Http404, HttpRequest
 from ninja import Router, Schema
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
-from brokerapp.selectors.explain import ClauseExplanation
 from console.access.permissions import pattern_filter, visible
 from console.access.roles import Verb
 from console.api.common.inputs import Count, RequestBody
 from console.api.common.operations import operation
+from console.api.common.paging import Text
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
 from console.broker.snapshot import visible_snapshot
@@ -20,7 +20,6 @@ from console.routing.definitions.visibility import visible_definitions
 from console.routing.drafts import draft_service
 from console.routing.map.findings import find_routing_issues
 from console.routing.preview import route_test
-from console.routing.preview.route_preview import RouteStep
 from console.routing.preview.sample_message import MAX_BODY, SampleMessage
 
 router = Router(tags=["routing"])
@@ -56,12 +55,12 @@ class ClauseOut(Schema):
 class RouteStepOut(Schema):
     """A step of a route: the definition that applied, its target and the result."""
 
-    at: str
-    target: str
+    at: Text
+    target: Text
     depth: int
     outcome: bool | None
     by: str
-    words: str
+    words: str = Field(validation_alias="result")
     selector: str
     clause: ClauseOut | None
 
@@ -69,8 +68,8 @@ class RouteStepOut(Schema):
 class RouteTargetOut(Schema):
     """A destination that receives a copy."""
 
-    destination: str
-    seen_as: str
+    destination: Text
+    seen_as: Text
     exists: bool
     sentence: str
 
@@ -79,9 +78,11 @@ class RouteOut(Schema):
     """The route that a message would take."""
 
     steps: list[RouteStepOut]
-    places: list[RouteTargetOut]
-    unnamed: int = Field(description="Number of further targets, hidden (no permission)")
-    untold: int = Field(description="Number of steps left out")
+    places: list[RouteTargetOut] = Field(validation_alias="targets")
+    unnamed: int = Field(
+        validation_alias="hidden_targets", description="Number of further targets, hidden (no permission)"
+    )
+    untold: int = Field(validation_alias="hidden_steps", description="Number of steps left out")
     problem: str
 
 
@@ -103,58 +104,28 @@ def preview_route(request: HttpRequest, wanted: RoutePreviewIn) -> Any:
     )
     if wanted.draft is not None and draft is None:
         raise Http404(f"No open draft {wanted.draft}.")
-    found = route_test.preview_route(request, wanted.sample_message(), draft).preview
-    places = [
-        {"destination": str(e.destination), "seen_as": str(e.seen_as), "exists": e.exists, "sentence": e.sentence}
-        for e in found.targets
-    ]
-    return {
-        "steps": list(map(_step_out, found.steps)),
-        "places": places,
-        "unnamed": found.hidden_targets,
-        "untold": found.hidden_steps,
-        "problem": found.problem,
-    }
+    return route_test.preview_route(request, wanted.sample_message(), draft).preview
 
 
 @operation(router, "POST", "/selector", Verb.SEE, response=ClauseOut)
 def test_selector(request: HttpRequest, wanted: SelectorTestIn) -> Any:
     """Test a selector on a message: each clause is true, false or unknown, with the reason."""
-    return clause_out(route_test.test_selector(wanted.selector, wanted.sample_message(), wanted.strict))
-
-
-def _step_out(step: RouteStep) -> dict[str, Any]:
-    return {
-        "at": str(step.at), "target": str(step.target), "depth": step.depth, "outcome": step.outcome, "by": step.by,
-        "words": step.result, "selector": step.selector, "clause": step.clause and clause_out(step.clause),
-    }  # fmt: skip
-
-
-def clause_out(clause: ClauseExplanation) -> dict[str, Any]:
-    """Return a clause as ClauseOut has it."""
-    parts = list(map(clause_out, clause.clauses))
-    return {"text": clause.text, "value": clause.value, "reason": clause.reason, "clauses": parts}
+    return route_test.test_selector(wanted.selector, wanted.sample_message(), wanted.strict)
 
 
 class RoutingFindingOut(Schema):
     """An unused, shadowed or ineffective routing definition."""
 
-    sort: str
+    sort: Annotated[str, BeforeValidator(lambda kind: kind.name.lower())] = Field(validation_alias="kind")
     title: str
     sentence: str
     definition: str
-    destination: str | None
-    urgent: bool
+    destination: Text | None
+    urgent: bool = Field(validation_alias="is_urgent")
 
 
 @operation(router, "GET", "/findings", Verb.SEE, response=list[RoutingFindingOut])
 def list_findings(request: HttpRequest) -> Any:
     """List unused, shadowed or ineffective routing definitions."""
     stats = visible_snapshot(mirror().current(), visible(request.user)).stats
-    return [
-        {"sort": each.kind.name.lower(), "title": each.title, "sentence": each.sentence, "definition": each.definition,
-         "destination": str(each.destination) if each.destination else None, "urgent": each.is_urgent}
-        for each in find_routing_issues(
-            visible_definitions(gateway().definitions(), pattern_filter(request.user)), stats
-        )
-    ]  # fmt: skip
+    return find_routing_issues(visible_definitions(gateway().definitions(), pattern_filter(request.user)), stats)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from django.http import Http404, HttpRequest
 from ninja import Query, Router, Schema, Status
+from pydantic import Field
 
 from brokerapp.model.destination import Destination
 from console.access.permissions import pattern_filter, visible
@@ -14,7 +15,7 @@ from console.access.roles import Sees, Verb, everything
 from console.api.common.inputs import RequestBody
 from console.api.common.operations import operation
 from console.broker.gateway import gateway
-from console.routing.api.preview import ClauseOut, clause_out
+from console.routing.api.preview import ClauseOut
 from console.topology import bridge_diagnosis, connector_changes
 from console.topology.clusters import cluster_now
 from console.topology.forms import LISTS
@@ -139,7 +140,7 @@ class DiagnosisQuery(Schema):
 class BridgeReasonOut(Schema):
     """A condition of forwarding; `lets` is null if it is unknown or does not decide."""
 
-    lets: bool | None
+    lets: bool | None = Field(validation_alias="allows")
     sentence: str
     clause: ClauseOut | None
 
@@ -215,17 +216,10 @@ def explain_bridge(request: HttpRequest, name: str, query: Annotated[DiagnosisQu
     """Explain why a message is or is not forwarded by a connector."""
     connector_changes.get_connector_or_404(name, connector_changes.network_stats())
     demand = gateway().run(gateway().admin.networks.demand(name))
-    answers = bridge_diagnosis.diagnose(request, name, query.destination, query.seq, demand)["answers"]
     return [
-        {
-            "remote": way.remote, "addresses": way.addresses,
-            "reasons": [
-                {"lets": each.allows, "sentence": each.sentence, "clause": each.clause and clause_out(each.clause)}
-                for each in found
-            ],
-        }
-        for way, found in answers
-    ]  # fmt: skip
+        {"remote": way.remote, "addresses": way.addresses, "reasons": found}
+        for way, found in bridge_diagnosis.diagnose(request, name, query.destination, query.seq, demand)["answers"]
+    ]
 
 
 @operation(router, "PUT", "/connectors/{name:name}", Verb.BRIDGE, response=ConnectorOut)
