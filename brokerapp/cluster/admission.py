@@ -15,7 +15,13 @@ from brokerapp.core.ports import BrokerEvents, SubscriptionCommands
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.policy.authorization import ANONYMOUS
 from brokerapp.errors import ProtocolError
-from brokerapp.model.commands import ClientCommand, ConnectCommand, SendCommand, SubscribeCommand, UnsubscribeCommand
+from brokerapp.model.commands import (
+    ClientCommand,
+    ConnectCommand,
+    SendBatchCommand,
+    SubscribeCommand,
+    UnsubscribeCommand,
+)
 
 
 class ClusterAdmission(BrokerEvents):
@@ -71,7 +77,7 @@ class ClusterAdmission(BrokerEvents):
         self._links[name] = client
         self._peers[name].reconnect_now()
         return {
-            SendCommand: self._requests.on_send,
+            SendBatchCommand: self._requests.on_send_batch,
             SubscribeCommand: self._subscriptions.subscribe,
             UnsubscribeCommand: self._on_unsubscribe,
         }

@@ -15,7 +15,7 @@ from brokerapp.core.ports import AcknowledgementsPort, CreationPort, Replies
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.clients.temporary_owner import TemporaryOwner
 from brokerapp.errors import RequestRefused
-from brokerapp.model.commands import SendCommand
+from brokerapp.model.commands import RefusedSend, SendBatchCommand, SendCommand
 from brokerapp.model.destination import Destination
 
 logger = logging.getLogger(__name__)
@@ -56,7 +56,15 @@ class PeerRequests:
             "temporaries are": self._on_temporaries,
         }
 
-    def on_send(self, client: Client, send: SendCommand) -> None:
+    def on_send_batch(self, client: Client, batch: SendBatchCommand) -> None:
+        """Do what another broker asks; what is refused does not stop the rest."""
+        for send in batch.sends:
+            if isinstance(send, RefusedSend):
+                self._replies.refuse(client, send.error, send.receipt)
+            else:
+                self._replies.try_command(client, self._on_send, send)
+
+    def _on_send(self, client: Client, send: SendCommand) -> None:
         """Carry out a request of another broker. Raises RequestRefused."""
         try:
             document = json.loads(send.body)

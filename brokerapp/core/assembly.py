@@ -21,7 +21,6 @@ from brokerapp.model.commands import (
     BeginCommand,
     CommitCommand,
     SendBatchCommand,
-    SendCommand,
     SettleCommand,
     SubscribeCommand,
     UnsubscribeCommand,
@@ -71,7 +70,7 @@ def assemble(
         "on_crowded": broker.idle_destinations.bound_topics,
         "orphans": OrphanedTemporaries(broker),
         "selectors": _cache(settings),
-        "send_message": lambda client, send: broker.commands[SendCommand](client, send),
+        "send_message": broker.scheduler.send if settings.scheduler_support else broker.publisher.send,
         "url": lambda: broker.url,
     }
     broker.placement.__init__(broker)
@@ -92,7 +91,6 @@ def _initialise(part: object, ports: dict[str, object]) -> None:
 def _handlers(broker: Broker) -> dict:
     """Return which part does what a client asks."""
     return {
-        SendCommand: broker.scheduler.send if broker.settings.scheduler_support else broker.publisher.send,
         SendBatchCommand: broker.batches.send,
         SubscribeCommand: broker.subscriptions.subscribe,
         UnsubscribeCommand: broker.subscriptions.unsubscribe,

@@ -7,8 +7,9 @@ them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from brokerapp.errors import BrokerError
 from brokerapp.model.broker_path import Path
 
 
@@ -40,7 +41,7 @@ class BridgedOrigin:
 
 @dataclass(slots=True)
 class SendCommand:
-    """Publish a message."""
+    """Publish one message of a batch."""
 
     destination: str
     properties: str  #: escaped header lines that go to consumers as they are
@@ -56,16 +57,18 @@ class SendCommand:
 
 
 @dataclass(slots=True)
+class RefusedSend:
+    """A SEND that asks for something that cannot be."""
+
+    error: BrokerError
+    receipt: str | None
+
+
+@dataclass(slots=True)
 class SendBatchCommand:
-    """SENDs that came one after the other and differ in body and receipt only; `like` has neither."""
+    """Publish messages that came one after the other; a single one is a batch, too."""
 
-    like: SendCommand
-    bodies: list[bytes]
-    receipts: list[str | None]
-
-    def __iter__(self) -> Iterator[SendCommand]:
-        for body, receipt in zip(self.bodies, self.receipts, strict=True):
-            yield replace(self.like, body=body, receipt=receipt)
+    sends: list[SendCommand | RefusedSend]
 
 
 @dataclass(slots=True)
@@ -152,7 +155,6 @@ class DisconnectCommand:
 
 ClientCommand = (
     ConnectCommand
-    | SendCommand
     | SendBatchCommand
     | SubscribeCommand
     | UnsubscribeCommand

@@ -1,64 +1,74 @@
-r"""Reads consecutive frames that are alike at once. Pure; the fast path of frames.py.
+"""Reads consecutive SENDs, and consecutive plain ACKs, at once. Pure; the fast path of frames.py.
 
-There are two: plain ACKs (1.2), and SENDs that differ in receipt, length and body only. A head is learnt when it comes
-the first time, taken apart at the values that change:
-
-    SEND\ndestination:/queue/a\nreceipt:|17|\ncontent-length:|5|\n\n        `|` cuts
-
-From then on a frame that begins so is recognised by comparing bytes. Whatever is less plain is left to frames.py, so
-nothing needs to be refused here.
+Whatever is less plain is left to frames.py, so nothing needs to be refused here. Versions 1.1 and 1.2 read alike what
+is read here.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from dataclasses import dataclass, field
 
-from brokerapp.errors import ProtocolError
 from brokerapp.model.message import unescape
-from brokerapp.stomp.header_parser import MAX_COMMAND_BYTES, read_head
+from brokerapp.stomp.send_shapes import MAX_SHAPE_BYTES, SendShape, shape_at
 
-#: Different heads remembered for all connections together, and the most bytes of one.
-MAX_CACHED_HEADS = 1024
-MAX_CACHED_HEAD_BYTES = MAX_COMMAND_BYTES
-
+#: What may stand between frames.
+BETWEEN_FRAMES = re.compile(rb"[\0\t\r\n ]*")
 _ACKS = re.compile(rb"(?:[\r\n]*ACK\nid:[0-9A-Za-z-]+\n\n\0)+")
 _ACK_ID = re.compile(r"id:([0-9A-Za-z-]+)")
 #: The escape that means something in 1.2 only.
-_READ_DIFFERENTLY = "\\r"
-#: What stands in no head that is learnt; with a transformation it matters what the body is.
-_NOT_PLAIN = (b"\r", _READ_DIFFERENTLY.encode(), b"\ntransformation:")
-_CHANGING = re.compile(rb"\n(receipt|content-length):([^\n]*)")
-#: A value that needs no second look: ASCII without what ends a line or a head.
-_VALUE = re.compile(rb"[^\n\r\0\x80-\xff]{0,512}")
-_LENGTH = re.compile(rb"[1-9][0-9]{0,8}|0").fullmatch
+_READ_DIFFERENTLY = b"\\r"
+#: Longest content-length that is read here.
+_MAX_DIGITS = 9
 
 
-class SendHead:
-    """A SEND's command and headers but for the values that change from frame to frame."""
+@dataclass(slots=True)
+class Frame:
+    """One frame; headers unescaped."""
 
-    __slots__ = ("cached_command", "first", "has_length", "has_receipt", "headers", "others")
+    command: str
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    ignored_lines: tuple[str, ...] = ()  #: header lines without a colon
 
-    def __init__(self, fixed: tuple[bytes, ...], names: tuple[bytes, ...]) -> None:
-        _, self.headers, without_colon = read_head(b"".join(_fixed_parts(fixed, names)).removesuffix(b"\n\n"), "1.2")
-        if without_colon:
-            raise ProtocolError("what is passed over must be reported for each frame")
-        self.first, *others = _fixed_parts(fixed, names)
-        self.others = tuple(zip(names, others, strict=True))  #: name of a value, what stands behind it
-        self.has_length, self.has_receipt = b"content-length" in names, b"receipt" in names
-        self.cached_command: Any = None  #: where the session keeps what it makes of these headers
+    @property
+    def receipt(self) -> str | None:
+        """Return what its receipt is to be called; None when it asks for none."""
+        return self.headers.get("receipt")
+
+
+@dataclass(slots=True)
+class SendFrame:
+    """One SEND of a shape; `groups` are what the shape found in its head."""
+
+    shape: SendShape
+    groups: tuple[bytes, ...]
+    body: bytes
+    command = "SEND"
+
+    @property
+    def receipt(self) -> str | None:
+        """Return what its receipt is to be called; None when it asks for none."""
+        return self.value("receipt")
+
+    def value(self, name: str) -> str | None:
+        """Return the value of an independent header; None without it."""
+        at = self.shape.independent[name]
+        return None if at is None else unescape(self.groups[at].decode())
 
 
 @dataclass(slots=True)
 class SendFrameBatch:
-    """SENDs with the same head. `receipts` has None where none is wanted."""
+    """SENDs that came one after the other, whatever they say; those that are of no shape are plain frames."""
 
-    head: SendHead
-    receipts: list[str | None]
-    bodies: list[bytes]
+    frames: list[SendFrame | Frame]
+    ignored_lines: tuple[str, ...] = ()  #: header lines without a colon
     command = "SEND"
+
+    @property
+    def receipt(self) -> str | None:
+        """Return the receipt of the first."""
+        return self.frames[0].receipt
 
 
 @dataclass(slots=True)
@@ -67,11 +77,13 @@ class AckFrameBatch:
 
     ids: list[str]
     command = "ACK"
+    ignored_lines = ()
+    receipt = None
 
-    @property
-    def receipts(self) -> list[None]:
-        """None of them asks for one."""
-        return [None] * len(self.ids)
+
+def skip_between_frames(buffer: bytes, position: int) -> int:
+    """Return where the next frame begins."""
+    return BETWEEN_FRAMES.match(buffer, position).end()  # type: ignore[union-attr]  # it matches nothing, too
 
 
 def read_acks(buffer: bytes, start: int) -> tuple[AckFrameBatch, int] | None:
@@ -80,64 +92,48 @@ def read_acks(buffer: bytes, start: int) -> tuple[AckFrameBatch, int] | None:
     return found and (AckFrameBatch(_ACK_ID.findall(found[0].decode())), found.end())
 
 
-def learn_head(buffer: bytes, start: int) -> SendHead | None:
-    """Return the head of the SEND that begins here, if later ones can be recognised by its bytes."""
-    end = buffer.find(b"\n\n", start, start + MAX_CACHED_HEAD_BYTES)
-    if end < 0 or any(buffer.find(each, start, end) >= 0 for each in _NOT_PLAIN):
-        return None
-    parts = _CHANGING.split(buffer[start:end])
-    names = parts[1::3]
-    if len(set(names)) < len(names):
-        return None
-    try:
-        return _head(tuple(parts[::3]), tuple(names))
-    except ProtocolError:
-        return None
+class SendReader:
+    """Reads the SENDs of one connection; it tries the shape of the last one first."""
 
+    __slots__ = ("_shape",)
 
-@lru_cache(maxsize=MAX_CACHED_HEADS)
-def _head(fixed: tuple[bytes, ...], names: tuple[bytes, ...]) -> SendHead:
-    return SendHead(fixed, names)
+    def __init__(self) -> None:
+        self._shape: SendShape | None = None
 
-
-def _fixed_parts(fixed: tuple[bytes, ...], names: tuple[bytes, ...]) -> list[bytes]:
-    """Return the bytes before, between and after the values that change."""
-    return [b"%b\n%b:" % each for each in zip(fixed, names, strict=False)] + [fixed[-1] + b"\n\n"]
-
-
-def read_sends(head: SendHead, buffer: bytes, start: int, max_body: int) -> tuple[SendFrameBatch, int] | None:
-    """Read the complete SENDs with this head that begin here, and return where they end; None when there is none."""
-    first, others, after_first = head.first, head.others, len(head.first)
-    receipts: list[str | None] = []
-    bodies: list[bytes] = []
-    position = start
-    while buffer.startswith(first, position):
-        at, length, receipt = position + after_first, None, None
-        for name, behind in others:
-            value = _VALUE.match(buffer, at)
-            at = value.end()  # type: ignore[union-attr]  # it matches nothing, too
-            if not buffer.startswith(behind, at):
-                break
-            at += len(behind)
-            if name == b"receipt":
-                receipt = value[0].decode()  # type: ignore[index]
-                if "\\" in receipt:
-                    if _READ_DIFFERENTLY in receipt:
-                        break
-                    receipt = unescape(receipt)
-            elif _LENGTH(value[0]):  # type: ignore[index]
-                length = int(value[0])  # type: ignore[index]
+    def read(
+        self, buffer: bytes, start: int, version: str, max_body: int, sends: list[SendFrame | Frame]
+    ) -> int:  # fmt: skip
+        """Append the complete SENDs of some shape that begin here to `sends`, and return where they end."""
+        position, size, shape = start, len(buffer), self._shape
+        is_plain = buffer.isascii() and (version == "1.2" or _READ_DIFFERENTLY not in buffer)
+        while True:
+            if shape is None or (found := shape.match(buffer, position)) is None:
+                shape = self._shape = shape_at(buffer, position) or shape
+                if shape is None or (found := shape.match(buffer, position)) is None:
+                    return position
+            groups, begin = found.groups(), found.end()
+            if begin - position > MAX_SHAPE_BYTES or not (is_plain or _is_plain(found[0], version)):
+                return position
+            length = shape.independent["content-length"]
+            if length is None:
+                end = buffer.find(b"\0", begin)
             else:
-                break
-        else:
-            end = buffer.find(b"\0", at) if length is None else at + length
-            if not at <= end < len(buffer) or buffer[end] or end - at > max_body:
-                break
-            bodies.append(buffer[at:end])
-            receipts.append(receipt)
+                digits = groups[length]
+                if not digits.isdigit() or len(digits) > _MAX_DIGITS:
+                    return position
+                end = begin + int(digits)
+            if not begin <= end < size or buffer[end] or end - begin > max_body:
+                return position
+            sends.append(SendFrame(shape, groups, buffer[begin:end]))
             position = end + 1
-            if buffer.startswith(b"\n", position):
-                position += 1
-            continue
-        break
-    return (SendFrameBatch(head, receipts, bodies), position) if bodies else None
+            if not buffer.startswith(b"SEND", position):
+                position = skip_between_frames(buffer, position)
+
+
+def _is_plain(head: bytes, version: str) -> bool:
+    """Whether a head is text that reads as in STOMP 1.2."""
+    try:
+        head.decode()
+    except UnicodeDecodeError:
+        return False
+    return version == "1.2" or _READ_DIFFERENTLY not in head

@@ -14,13 +14,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 
 from brokerapp.errors import ProtocolError
 from brokerapp.model.message import escape
 from brokerapp.model.transport_connector import MAX_BODY_BYTES
-from brokerapp.stomp.frame_batches import AckFrameBatch, SendFrameBatch, SendHead, learn_head, read_acks, read_sends
+from brokerapp.stomp.frame_batches import (
+    AckFrameBatch,
+    Frame,
+    SendFrame,
+    SendFrameBatch,
+    SendReader,
+    read_acks,
+    skip_between_frames,
+)
 from brokerapp.stomp.header_parser import LITERAL, MAX_COMMAND_BYTES, NUL_IN_HEAD, read_head
+from brokerapp.stomp.send_shapes import MAX_SHAPE_BYTES
+
+__all__ = ["Frame", "FrameBatch", "FrameParser", "encode"]
 
 #: Bytes after which a frame whose headers do not end is refused.
 MAX_HEAD_BYTES = 256 * 1024
@@ -32,23 +42,6 @@ MAX_DIGITS = 18
 COMMANDS_WITH_BODY = frozenset({"SEND", "MESSAGE", "ERROR", "RECEIPT"})
 #: As Java reads a number.
 _LENGTH = re.compile(rf"\s*(\+?[0-9]{{1,{MAX_DIGITS}}}|-0{{1,{MAX_DIGITS}}})\s*").fullmatch
-#: What may stand between frames.
-BETWEEN_FRAMES = re.compile(rb"[\0\t\r\n ]*")
-
-
-@dataclass(slots=True)
-class Frame:
-    """One frame; headers unescaped."""
-
-    command: str
-    headers: dict[str, str] = field(default_factory=dict)
-    body: bytes = b""
-    ignored_lines: tuple[str, ...] = ()  #: header lines without a colon
-
-    @property
-    def receipts(self) -> list[str | None]:
-        """Return its receipt in a list, as batches do."""
-        return [self.headers.get("receipt")]
 
 
 FrameBatch = SendFrameBatch | AckFrameBatch
@@ -62,13 +55,12 @@ class FrameParser:
 
     def __init__(self, max_body: int = MAX_BODY_BYTES, max_frame: int | None = None) -> None:
         self.version = "1.0"
-        self.batches_sends = True  #: SENDs that are alike come out at once, as ACKs do
         self.max_body, self.max_frame = max_body, max_frame
         self._chunks: list[bytes] = []
         self._held_bytes = 0
         self._needed_bytes = 1  # bytes before looking again makes sense
         self._until_nul = False  # or: a NUL must have come
-        self._head: SendHead | None = None  # of the last run of SENDs
+        self._sends = SendReader()
 
     @property
     def is_idle(self) -> bool:
@@ -76,7 +68,7 @@ class FrameParser:
         return not self._chunks
 
     def feed(self, data: bytes) -> Iterator[Frame | FrameBatch]:
-        """Yield the frames that these bytes complete; frames that are alike come in batches."""
+        """Yield the frames that these bytes complete; SENDs, and plain ACKs, that follow each other come in batches."""
         self._chunks.append(data)
         self._held_bytes += len(data)
         if self._held_bytes < self._needed_bytes or (self._until_nul and b"\0" not in data):
@@ -85,40 +77,50 @@ class FrameParser:
             return
         buffer = b"".join(self._chunks) if len(self._chunks) > 1 else data
         self._chunks.clear()
+        yield from self._frames_in(buffer)
+
+    def _frames_in(self, buffer: bytes) -> Iterator[Frame | FrameBatch]:
         position = 0
+        sends: list[SendFrame | Frame] = []
+        ignored: tuple[str, ...] = ()
         try:
             while True:
                 self._needed_bytes, self._until_nul = 1, False
-                position = _skip_between_frames(buffer, position)
-                found = self._batch_at(buffer, position) or self._frame_at(buffer, position)
+                position = skip_between_frames(buffer, position)
+                if self.version != "1.0":
+                    position = self._sends.read(buffer, position, self.version, self._room_of_shapes, sends)
+                try:
+                    found = self._acks_at(buffer, position) or self._frame_at(buffer, position)
+                except ProtocolError:
+                    if sends:
+                        yield SendFrameBatch(sends, ignored)
+                    raise
+                if found is not None and isinstance(frame := found[0], Frame) and frame.command == "SEND":
+                    sends.append(frame)
+                    ignored, position = ignored or frame.ignored_lines, found[1]
+                    continue
+                if sends:
+                    yield SendFrameBatch(sends, ignored)
+                    sends, ignored = [], ()
                 if found is None:
                     break
-                frame, position = found
-                yield frame
+                position = found[1]
+                yield found[0]
         finally:
             rest = buffer[position:]
             self._held_bytes = len(rest)
             if rest:
                 self._chunks.insert(0, rest)
 
-    def _batch_at(self, buffer: bytes, start: int) -> tuple[FrameBatch, int] | None:
-        """Return the batch that begins here and where it ends; None for what must be read frame by frame."""
-        if self.version == "1.0":
+    @property
+    def _room_of_shapes(self) -> int:
+        """Bytes of a body that is in no frame that is too long, as the head of a shape is short."""
+        return self.max_body if self.max_frame is None else min(self.max_body, self.max_frame - MAX_SHAPE_BYTES)
+
+    def _acks_at(self, buffer: bytes, start: int) -> tuple[AckFrameBatch, int] | None:
+        if self.version == "1.0" or not buffer.startswith(b"ACK\n", start):
             return None
-        if buffer.startswith(b"SEND\n", start):
-            if not self.batches_sends:
-                return None
-            # A head in a run is short: a body with so much room is in no frame that is too long.
-            room = self.max_body if self.max_frame is None else min(self.max_body, self.max_frame - MAX_HEAD_BYTES)
-            found = None if self._head is None else read_sends(self._head, buffer, start, room)
-            if found or not _more_follow(buffer, start):  # to learn a head for one frame costs more than it saves
-                return found
-            head = learn_head(buffer, start)
-            if head is not None and head is not self._head:
-                self._head = head
-                found = read_sends(head, buffer, start, room)
-            return found
-        return read_acks(buffer, start) if buffer.startswith(b"ACK\n", start) else None
+        return read_acks(buffer, start)
 
     def _frame_at(self, buffer: bytes, start: int) -> tuple[Frame, int] | None:
         end = buffer.find(b"\n\n", start)
@@ -170,15 +172,6 @@ class FrameParser:
         if self.max_frame is not None:
             limits.append(f"a frame of {self.max_frame} bytes (maxFrameSize)")
         return ProtocolError(f"{what} exceeds the limit of {' or '.join(limits)}")
-
-
-def _more_follow(buffer: bytes, start: int) -> bool:
-    """Whether it looks as if another SEND came with the one that begins here."""
-    return buffer.find(b"SEND\n", buffer.find(b"\0", start)) > start
-
-
-def _skip_between_frames(buffer: bytes, position: int) -> int:
-    return BETWEEN_FRAMES.match(buffer, position).end()  # type: ignore[union-attr]  # it matches nothing, too
 
 
 def _end_of_head(buffer: bytes, start: int) -> tuple[int, int]:

@@ -93,7 +93,7 @@ def origin_of(headers: dict[str, str]) -> str:
 
 def priority_of(headers: dict[str, str]) -> int:
     """Return the priority, from 0 to 9. Raises RequestRefused."""
-    return min(9, max(0, number_of(headers, "priority"))) if "priority" in headers else DEFAULT_PRIORITY
+    return min(9, max(0, whole_number("priority", headers["priority"]))) if "priority" in headers else DEFAULT_PRIORITY
 
 
 def has_content_length(headers: dict[str, str]) -> bool:
@@ -107,9 +107,8 @@ def has_content_length(headers: dict[str, str]) -> bool:
     return kind == "bytes" or "content-length" in headers
 
 
-def number_of(headers: dict[str, str], name: str) -> int:
-    """Return the whole number in a header that is present. Raises RequestRefused."""
-    text = headers[name]
+def whole_number(name: str, text: str) -> int:
+    """Return the whole number that is the value of a header. Raises RequestRefused."""
     try:
         number = int(text[: MAX_CHARACTERS + 1])
     except ValueError:

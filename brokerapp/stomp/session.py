@@ -22,6 +22,7 @@ from brokerapp.model.commands import (
     CommitCommand,
     ConnectCommand,
     DisconnectCommand,
+    RefusedSend,
     SendBatchCommand,
     SendCommand,
     SettleCommand,
@@ -32,17 +33,18 @@ from brokerapp.model.message import escape
 from brokerapp.model.transformations import find_error
 from brokerapp.model.transport_connector import DEFAULT_LIMITS, ConnectionLimits
 from brokerapp.stomp.compression import ENCODING_HEADER, decompress
-from brokerapp.stomp.frame_batches import AckFrameBatch
+from brokerapp.stomp.frame_batches import AckFrameBatch, SendFrame
 from brokerapp.stomp.frames import Frame, FrameBatch
 from brokerapp.stomp.naming import NO_OWN_NAMES, SEND_TYPE, DestinationNaming, may_name_own
 from brokerapp.stomp.send_headers import (
     apply_jms_names,
     has_content_length,
-    number_of,
     origin_of,
     priority_of,
     properties_of,
+    whole_number,
 )
+from brokerapp.stomp.send_shapes import SendShape
 from brokerapp.stomp.server_frames import ServerFrames
 from brokerapp.stomp.subscribe_headers import options_of, subscription_name
 
@@ -69,6 +71,10 @@ COPIES_HEADER = "sluice-copies"
 MESSAGE_ID, USER_ID = "message-id", "JMSXUserID"
 
 
+#: Different values of the deciding headers of SEND that one session remembers.
+MAX_KNOWN_SENDS = 1024
+
+
 class SessionState(StrEnum):
     """State of a STOMP session."""
 
@@ -84,6 +90,7 @@ class StompSession:
         self._naming = naming
         self._enter(SessionState.NEW)
         self._limits = limits
+        self._known_sends: dict[tuple[SendShape, object], SendCommand] = {}  # by what decides about them
         self.server_frames = ServerFrames(VERSIONS[-1])  #: what is said to the client
         self.user_headers = ""  #: header lines that each message the client sends gets
         self.heart_beat = (0, 0)  #: milliseconds: what the server sends, what it expects
@@ -112,21 +119,26 @@ class StompSession:
                 return command
         raise ProtocolError(self._unexpected_command(frame.command))
 
-    def receive_batch(self, run: FrameBatch) -> ClientCommand:
-        """Return the command in a batch of frames; an error holds for all of them."""
+    def receive_batch(self, batch: FrameBatch) -> ClientCommand:
+        """Return the command in a batch of frames; a SEND that is refused does not stop the others."""
         if self.state is not SessionState.CONNECTED:
-            raise ProtocolError(self._unexpected_command(run.command))
-        if isinstance(run, AckFrameBatch):
+            raise ProtocolError(self._unexpected_command(batch.command))
+        if isinstance(batch, AckFrameBatch):
             if self.version != "1.2":
-                raise _missing_header(run.command, ACK_HEADER[self.version])
-            return AckBatchCommand(run.ids)
-        for_all = not self.user_headers and self._naming.is_plain  # it means the same whoever sends it
-        like = run.head.cached_command if for_all else None
-        if like is None:
-            like = self._send(run.head.headers, Frame("SEND"))
-            if for_all and not may_name_own(run.head.headers):
-                run.head.cached_command = like
-        return SendBatchCommand(like, run.bodies, run.receipts)
+                raise _missing_header(batch.command, ACK_HEADER[self.version])
+            return AckBatchCommand(batch.ids)
+        sends: list[SendCommand | RefusedSend] = []
+        for frame in batch.frames:
+            try:
+                if isinstance(frame, Frame):
+                    sends.append(self._send(frame.headers, frame.body))
+                elif self.bridge is None:
+                    sends.append(self._send_shaped(frame))
+                else:
+                    sends.append(self._send(frame.shape.headers(frame.groups), frame.body))
+            except RequestRefused as error:
+                sends.append(RefusedSend(error, frame.receipt))
+        return SendBatchCommand(sends)
 
     def _unexpected_command(self, command: str) -> str:
         if self.state is SessionState.NEW:
@@ -161,11 +173,39 @@ class StompSession:
             headers.get(WAY_HEADER, "") if self.bridge is not None else "", headers.get(COPIES_HEADER) == "true",
         )  # fmt: skip
 
-    def _send(self, headers: dict[str, str], frame: Frame) -> SendCommand:
+    def _send_batch(self, headers: dict[str, str], frame: Frame) -> ClientCommand:
+        return SendBatchCommand([self._send(headers, frame.body)])
+
+    def _send_shaped(self, frame: SendFrame) -> SendCommand:
+        """The SEND in a frame. Its deciding headers are looked at once for all frames that have the same values."""
+        shape, groups = frame.shape, frame.groups
+        key = shape, shape.key(groups)
+        like = self._known_sends.get(key)
+        if like is None:
+            headers = shape.deciding_headers(groups)
+            like = self._send(headers, b"")
+            if not may_name_own(headers):
+                if len(self._known_sends) >= MAX_KNOWN_SENDS:
+                    self._known_sends.clear()
+                self._known_sends[key] = like
+        expires, timestamp = frame.value("expires"), frame.value("timestamp")
+        return SendCommand(
+            like.destination,
+            like.properties + shape.properties(groups),
+            frame.body,
+            like.persistent,
+            like.priority,
+            0 if expires is None else whole_number("expires", expires),
+            None if timestamp is None else whole_number("timestamp", timestamp),
+            frame.value("transaction"),
+            frame.receipt,
+            like.is_bytes,
+        )
+
+    def _send(self, headers: dict[str, str], body: bytes) -> SendCommand:
         destination = headers.get("destination")
         if not destination:
             raise RequestRefused("SEND without a destination header")
-        body = frame.body
         if self.bridge is not None and ENCODING_HEADER in headers:
             headers, body = decompress(headers, body, self._limits.max_body)
         if not self._naming.is_plain:
@@ -186,8 +226,8 @@ class StompSession:
             body,
             get("persistent") == "true",
             priority_of(headers),
-            number_of(headers, "expires") if "expires" in headers else 0,
-            number_of(headers, "timestamp") if "timestamp" in headers else None,
+            whole_number("expires", headers["expires"]) if "expires" in headers else 0,
+            whole_number("timestamp", headers["timestamp"]) if "timestamp" in headers else None,
             get("transaction"),
             get("receipt"),
             has_content_length(headers),
@@ -282,7 +322,7 @@ HANDLERS: dict[SessionState, dict[str, Callable[[StompSession, dict[str, str], F
         "STOMP": StompSession._connect,
     },
     SessionState.CONNECTED: {
-        "SEND": StompSession._send,
+        "SEND": StompSession._send_batch,
         "SUBSCRIBE": StompSession._subscribe,
         "UNSUBSCRIBE": StompSession._unsubscribe,
         "ACK": StompSession._settle,

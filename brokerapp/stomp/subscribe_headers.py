@@ -10,7 +10,7 @@ from brokerapp.model.broker_path import (
     TO_HEADER,
     TTL_HEADER,
 )
-from brokerapp.stomp.send_headers import number_of
+from brokerapp.stomp.send_headers import whole_number
 
 ACTIVEMQ_OPTION = "activemq."
 #: What only a bridge says when it subscribes.
@@ -36,7 +36,7 @@ def options_of(headers: dict[str, str], *, of_bridge: bool) -> dict[str, str]:
     }
     if (name := subscription_name(headers)) is not None:
         options["subscriptionName"] = name
-    if WINDOW_SIZE_HEADER in headers and not number_of(headers, WINDOW_SIZE_HEADER):
+    if WINDOW_SIZE_HEADER in headers and not whole_number(WINDOW_SIZE_HEADER, headers[WINDOW_SIZE_HEADER]):
         options.setdefault("prefetchSize", "1")
     if of_bridge:
         options |= {name: headers[name] for name in BRIDGE_HEADERS if name in headers}

@@ -260,22 +260,12 @@ def test_a_fault_with_one_job_ends_neither_the_node_nor_other_jobs(connect, node
 
 def test_without_scheduler_support_the_headers_are_properties(connect, node, name, monkeypatch):
     broker = node.node.broker
-    scheduling = broker.commands[type_of_send()]
-    broker.commands[type_of_send()] = broker.publisher.send
-    try:
-        client = connect()
-        client.subscribe(f"/queue/{name}")
-        client.send(f"/queue/{name}", "now", AMQ_SCHEDULED_DELAY=LATER)
-        [message] = client.take()
-        assert message.headers["AMQ_SCHEDULED_DELAY"] == LATER
-    finally:
-        broker.commands[type_of_send()] = scheduling
-
-
-def type_of_send():
-    from brokerapp.model.commands import SendCommand
-
-    return SendCommand
+    monkeypatch.setattr(broker.batches, "_send_message", broker.publisher.send)
+    client = connect()
+    client.subscribe(f"/queue/{name}")
+    client.send(f"/queue/{name}", "now", AMQ_SCHEDULED_DELAY=LATER)
+    [message] = client.take()
+    assert message.headers["AMQ_SCHEDULED_DELAY"] == LATER
 
 
 # -- management

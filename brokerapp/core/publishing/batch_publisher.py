@@ -15,7 +15,8 @@ from brokerapp.core.publishing.scheduler import MARK as SCHEDULED
 from brokerapp.core.writes.pending_write import ClientBatchWrite, ClientWrite
 from brokerapp.engine.clients.client import Client, RoutedMessage
 from brokerapp.engine.routing.route_walk import Route
-from brokerapp.model.commands import SendBatchCommand, SendCommand
+from brokerapp.errors import RequestRefused
+from brokerapp.model.commands import RefusedSend, SendBatchCommand, SendCommand
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message
 
@@ -61,35 +62,50 @@ class BatchPublisher:
         self._replies, self._routing, self._send_message = replies, routing, send_message
         self._writer = writer
 
-    def send(self, client: Client, run: SendBatchCommand) -> None:
-        """Publish. Raises RequestRefused, which holds for all; the receipts follow when the messages are stored."""
-        way = self._way(client, run)
+    def send(self, client: Client, batch: SendBatchCommand) -> None:
+        """Publish; a SEND that is refused does not stop the others. Receipts follow when the messages are stored."""
+        for like, run in groupby(batch.sends, _what_a_run_shares):
+            if like is None:
+                for refused in run:
+                    self._replies.refuse(client, refused.error, refused.receipt)
+            else:
+                self._send_run(client, list(run))
+
+    def _send_run(self, client: Client, run: Sequence[SendCommand]) -> None:
+        like = run[0]
+        try:
+            way = self._way(client, like)
+            if way is not None:
+                self._authorizer.require(client, "write", way[0])
+        except RequestRefused as error:
+            for send in run:
+                self._replies.refuse(client, error, send.receipt)
+            return
         if way is None:
             for send in run:
                 self._replies.try_command(client, self._send_message, send)
             return
         destination, route = way
-        self._authorizer.require(client, "write", destination)
-        messages = self._publisher.messages(run.like, run.bodies)
+        messages = self._publisher.messages(like, [send.body for send in run])
+        receipts = [send.receipt for send in run]
         if route.bound:
             for each in messages:
                 each.held = tuple(route.bound)
         client.sent += len(messages)
         self._tracer.record_enqueue(messages[0].born_us, messages, str(destination), client.client_id)
         if not messages[0].persistent and self._passed_through(client, messages, destination, route):
-            self._replies.confirm(client, *run.receipts)
+            self._replies.confirm(client, *receipts)
             return
         length = max(1, MAX_COPIES // len(route.groups[0].rows))
         for start in range(0, len(messages), length):
             part = slice(start, start + length)
-            unit = ClientBatchWrite(self, client, messages[part], run.receipts[part], destination, route)
+            unit = ClientBatchWrite(self, client, messages[part], receipts[part], destination, route)
             unit.given = self._concurrent.offer(unit.messages, unit.sizes, route.groups)
             client.started_unit(unit.size)
             self._commits.submit(unit, unit.given)
 
-    def _way(self, client: Client, run: SendBatchCommand) -> tuple[Destination, Route] | None:
+    def _way(self, client: Client, like: SendCommand) -> tuple[Destination, Route] | None:
         """Where the messages go, if that is known, the same for all, and nothing else must be asked for each."""
-        like = run.like
         if like.transaction is not None or like.expires or like.bridged_from or SCHEDULED in like.properties:
             return None
         if self._flow_control.places or self._limits.is_disk_low:
@@ -148,3 +164,12 @@ class BatchPublisher:
             for message in messages:
                 self._dispatcher.publish(message, copy, run.client)
         self._replies.confirm(run.client, *run.receipts[part])
+
+
+def _what_a_run_shares(send: SendCommand | RefusedSend) -> object:
+    if isinstance(send, RefusedSend):
+        return None
+    return (
+        send.destination, send.properties, send.persistent, send.priority, send.expires, send.timestamp,
+        send.transaction, send.is_bytes, send.bridged_from,
+    )  # fmt: skip

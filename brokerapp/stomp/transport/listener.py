@@ -153,7 +153,7 @@ class StompConnection(asyncio.Protocol):
 
     def _receive(self, frame: Frame | FrameBatch) -> None:
         session = self._session
-        if type(frame) is Frame and frame.ignored_lines and not self._has_warned:
+        if frame.ignored_lines and not self._has_warned:
             self._has_warned = True
             line = frame.ignored_lines[0][:MAX_LOGGED_CHARACTERS]
             logger.warning("%s: header line %r of %s has no colon: passed over", self.client.id, line, frame.command)
@@ -161,11 +161,10 @@ class StompConnection(asyncio.Protocol):
             action = session.receive(frame) if isinstance(frame, Frame) else session.receive_batch(frame)
             self._handlers[type(action)](self.client, action)
         except RequestRefused as error:
-            for receipt in frame.receipts:
-                self.refuse(error, receipt)
+            self.refuse(error, frame.receipt)
             self._services.dispatcher.wake(self.client)
         except ProtocolError as error:
-            error.receipt = frame.receipts[0]  # type: ignore[attr-defined]
+            error.receipt = frame.receipt  # type: ignore[attr-defined]
             raise
 
     def _fail(self, error: ProtocolError) -> None:
@@ -221,7 +220,6 @@ class StompConnection(asyncio.Protocol):
     def _connect(self, _client: Client, connect: ConnectCommand) -> None:
         self._parser.max_body = self._connector.limits.max_body
         self._parser.version = self.client.protocol_version = self._session.version
-        self._parser.batches_sends = connect.bridge is None  # what is passed on bears an id of its own
         login = self._services.login
         if self._connector.authenticate is None and not login.must_claim_client_id(self.client, connect):
             self._identify(connect, ANONYMOUS)

@@ -1,8 +1,13 @@
-"""Runs: what follows each other and is alike comes out at once, and says the same as frame by frame."""
+"""Batches: SENDs, and plain ACKs, that follow each other come out at once, and say the same as frame by frame."""
+
+import itertools
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from brokerapp.stomp.frame_batches import AckFrameBatch, SendFrameBatch
+from brokerapp.stomp import frame_batches, frames
+from brokerapp.stomp.frame_batches import AckFrameBatch, SendFrame, SendFrameBatch
 from brokerapp.stomp.frames import Frame, FrameParser
 
 
@@ -12,78 +17,163 @@ def feed(*pieces, version="1.2", **options):
     return [frame for piece in pieces for frame in parser.feed(piece)]
 
 
-def bodies_of(found):
-    return [found.body] if isinstance(found, Frame) else found.bodies
+def sends_in(found):
+    """The SENDs of all batches."""
+    return [send for batch in found for send in batch.frames]
+
+
+def headers_of(send):
+    return send.shape.headers(send.groups)
 
 
 def send(number, body, extra=""):
     return f"SEND\ndestination:/queue/a\nreceipt:r-{number}\n{extra}content-length:{len(body)}\n\n{body}\0\n".encode()
 
 
-def test_sends_that_differ_in_receipt_length_and_body_are_one_run():
-    [run] = feed(b"".join(send(number, "x" * number) for number in range(5)))
-    assert isinstance(run, SendFrameBatch)
-    assert (run.receipts, run.bodies) == ([f"r-{n}" for n in range(5)], [b"x" * n for n in range(5)])
-    assert run.head.headers["destination"] == "/queue/a"
+def test_sends_of_one_read_are_one_batch_whatever_they_say():
+    [batch] = feed(b"".join(send(number, "x" * number, f"order:{number}\n" * (number % 2)) for number in range(5)))
+    assert isinstance(batch, SendFrameBatch)
+    assert [(each.receipt, each.body) for each in batch.frames] == [(f"r-{n}", b"x" * n) for n in range(5)]
+    assert [headers_of(each).get("order") for each in batch.frames] == [None, "1", None, "3", None]
 
 
-def test_a_run_ends_where_another_header_differs_and_its_head_is_known_again_later():
+def test_sends_with_the_same_header_names_have_one_shape_whatever_the_values_are():
     red, blue = send(1, "a", "colour:red\n"), send(2, "bb", "colour:blue\n")
-    runs = feed(red + red + blue + red + red)
-    assert [(run.head.headers["colour"], len(run.bodies)) for run in runs] == [("red", 2), ("blue", 1), ("red", 2)]
-    assert runs[0].head is runs[2].head is feed(red + red)[0].head
+    [batch] = feed(red + blue + send(3, "c"))
+    shapes = [each.shape for each in batch.frames]
+    assert shapes[0] is shapes[1]
+    assert shapes[1] is not shapes[2]
+    assert [batch] != feed(red)
+    assert sends_in(feed(red))[0].shape is shapes[0]
 
 
-def test_a_lone_send_is_a_run_only_where_its_head_is_known():
-    red, blue = send(1, "a", "colour:red\n"), send(2, "bb", "colour:blue\n")
-    alone, together, known, other = feed(red, red + red, red, blue)
-    assert [type(each) for each in (alone, together, known, other)] == [Frame, SendFrameBatch, SendFrameBatch, Frame]
+def test_a_lone_send_is_a_batch_of_one():
+    assert [len(each.frames) for each in feed(send(1, "a"), send(2, "b"))] == [1, 1]
 
 
-def test_a_run_ends_with_the_last_whole_frame_and_goes_on_with_the_next_read():
+def test_a_batch_ends_with_the_last_whole_frame_and_goes_on_with_the_next_read():
     data = send(1, "one") + send(2, "two") + send(3, "three")
     for cut in range(len(data)):
-        found = feed(data[:cut], data[cut:])
-        assert [body for each in found for body in bodies_of(each)] == [b"one", b"two", b"three"]
+        assert [each.body for each in sends_in(feed(data[:cut], data[cut:]))] == [b"one", b"two", b"three"]
 
 
-def test_escapes_in_a_receipt_are_undone():
-    [run] = feed(b"SEND\ndestination:a\nreceipt:ID\\c1\n\n\0SEND\ndestination:a\nreceipt:\\\\2\n\n\0")
-    assert run.receipts == ["ID:1", "\\2"]
+def test_another_command_ends_a_batch():
+    found = feed(send(1, "a") + send(2, "b") + b"BEGIN\ntransaction:t\n\n\0" + send(3, "c"))
+    assert [each.command for each in found] == ["SEND", "BEGIN", "SEND"]
+
+
+def test_escapes_are_undone():
+    [first, second] = sends_in(
+        feed(b"SEND\ndestination:a\nreceipt:ID\\c1\n\n\0SEND\ndestination:a\nreceipt:\\\\2\n\n\0")
+    )
+    assert (first.receipt, second.receipt) == ("ID:1", "\\2")
 
 
 def test_a_body_may_hold_nuls_where_its_length_is_told_and_what_looks_like_a_frame():
     body = "a\0b" + send(9, "no").decode()
-    [run] = feed(send(1, body) + send(2, "plain"))
-    assert run.bodies == [body.encode(), b"plain"]
+    assert [each.body for each in sends_in(feed(send(1, body) + send(2, "plain")))] == [body.encode(), b"plain"]
 
 
-#: Why, and what is left to the frame parser.
-NOT_IN_RUNS = [
-    ("a repeated receipt", b"SEND\ndestination:a\nreceipt:1\nreceipt:2\n\n\0"),
+#: Why, and what no shape matches.
+WITHOUT_SHAPE = [
+    ("a repeated header", b"SEND\ndestination:a\nreceipt:1\nreceipt:2\n\n\0"),
     ("carriage returns", b"SEND\r\ndestination:a\r\n\r\n\0"),
-    ("a receipt that is not ASCII", "SEND\ndestination:a\nreceipt:é\n\n\0".encode()),
+    ("a line without a colon", b"SEND\ndestination:a\nreceipt\n\n\0"),
+    ("a name with an escape", b"SEND\ndestination:a\nx\\cy:1\n\n\0"),
     ("a length that is not plain", b"SEND\ndestination:a\ncontent-length: 1\n\nx\0"),
-    ("an ACK with a transaction", b"ACK\nid:1-1\ntransaction:t\n\n\0"),
-    ("an ACK with an escape", b"ACK\nid:a\\cb\n\n\0"),
+    ("a name that is JMS's", b"SEND\ndestination:a\nJMSPriority:1\n\n\0"),
+    ("more headers than shapes have", b"SEND\n" + b"".join(b"x%d:1\n" % n for n in range(65)) + b"\n\0"),
 ]
 
 
-@pytest.mark.parametrize("data", [data for _, data in NOT_IN_RUNS], ids=[name for name, _ in NOT_IN_RUNS])
-def test_what_is_less_plain_comes_frame_by_frame(data):
-    assert all(isinstance(each, Frame) for each in feed(data + data))
-    assert len(feed(data + data)) == 2
+@pytest.mark.parametrize("data", [data for _, data in WITHOUT_SHAPE], ids=[name for name, _ in WITHOUT_SHAPE])
+def test_what_is_less_plain_is_read_by_itself_within_the_batch(data):
+    [batch] = feed(send(1, "a") + data + data + send(2, "b"))
+    assert [type(each) for each in batch.frames] == [SendFrame, Frame, Frame, SendFrame]
 
 
-def test_nothing_comes_in_runs_in_1_0_which_trims_values():
-    found = feed(send(1, "x") + b"ACK\nid:1-1\n\n\0", version="1.0")
-    assert [type(each) for each in found] == [Frame, Frame]
+@pytest.mark.parametrize("data", [b"ACK\nid:1-1\ntransaction:t\n\n\0", b"ACK\nid:a\\cb\n\n\0"])
+def test_acks_that_are_less_plain_come_frame_by_frame(data):
+    assert [type(each) for each in feed(data + data)] == [Frame, Frame]
 
 
-def test_plain_acks_are_one_run_whatever_line_ends_are_between_them():
+def test_1_0_trims_values_so_nothing_has_a_shape():
+    batch, ack = feed(send(1, "x") + b"ACK\nid:1-1\n\n\0", version="1.0")
+    assert [type(each) for each in (*batch.frames, ack)] == [Frame, Frame]
+
+
+def test_1_1_has_no_escape_for_the_carriage_return_so_it_has_no_shape():
+    data = b"SEND\ndestination:a\nx:1\\r2\n\n\0"
+    assert [type(each) for each in sends_in(feed(data, version="1.1") + feed(data))] == [Frame, SendFrame]
+
+
+def test_plain_acks_are_one_batch_whatever_line_ends_are_between_them():
     assert feed(b"ACK\nid:1-1\n\n\0ACK\nid:1-2\n\n\0\n\r\nACK\nid:2-1\n\n\0") == [AckFrameBatch(["1-1", "1-2", "2-1"])]
 
 
-def test_a_body_past_the_limit_is_refused_behind_a_run_too():
+def test_a_body_past_the_limit_is_refused_and_what_came_before_it_is_given():
+    parser = FrameParser(max_body=10)
+    parser.version = "1.2"
+    found = parser.feed(send(1, "x" * 10) + send(2, "x" * 11))
+    assert [each.body for each in next(found).frames] == [b"x" * 10]
     with pytest.raises(Exception, match="exceeds the limit of 10 bytes"):
-        feed(send(1, "x" * 10) + send(2, "x" * 11), max_body=10)
+        next(found)
+
+
+#: A message of an order system: what is in each is its own.
+ORDER = st.fixed_dictionaries(
+    {"destination": st.sampled_from(["/queue/a", "/queue/b"])},
+    optional={
+        "receipt": st.integers(0, 9).map(str),
+        "persistent": st.just("true"),
+        "correlation-id": st.uuids().map(str),
+        "order": st.integers(0, 10_000).map(str),
+        "customer": st.text("abcäö \\:", max_size=9),
+        "expires": st.integers(0, 10_000).map(str),
+    },
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.tuples(ORDER, st.randoms(), st.binary(max_size=40), st.booleans()), min_size=1, max_size=8),
+    st.lists(st.integers(0, 10_000), max_size=5),
+)
+def test_sends_cut_anywhere_say_what_the_plain_reader_says(orders, places):
+    data = b""
+    for headers, random, body, counted in orders:
+        lines = [*headers.items(), *([("content-length", len(body))] if counted else [])]
+        random.shuffle(lines)
+        text = "".join(f"{name}:{str(value).replace(chr(92), chr(92) * 2)}\n" for name, value in lines)
+        data += f"SEND\n{text}\n".encode() + (body if counted else body.replace(b"\0", b"")) + b"\0\n"
+    edges = [0, *sorted({place % (len(data) + 1) for place in places}), len(data)]
+    found = sends_in(feed(*(data[start:end] for start, end in itertools.pairwise(edges))))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(frames.SendReader, "read", lambda self, buffer, start, *_: start)
+        expected = sends_in(feed(data))
+    assert [(headers_of(each), each.body) for each in found] == [(each.headers, each.body) for each in expected]
+
+
+def test_the_work_is_the_same_whatever_differs_from_message_to_message(monkeypatch):
+    """Counted in calls: one look at a head for each message of a shape, one more where the shape changes."""
+    reads = []
+    real = frame_batches.shape_at
+    monkeypatch.setattr(frame_batches, "shape_at", lambda *args: (reads.append(args), real(*args))[1])
+    monkeypatch.setattr(FrameParser, "_frame_at", count_calls(FrameParser._frame_at, plain_reads := []))
+    like = [send(number, "x" * number, f"order:{number}\n") for number in range(50)]
+    longer = [send(number, "x" * number, f"order:{number}\nsize:{number}\n") for number in range(50)]
+    for data in (like, longer, [each for pair in zip(like, longer, strict=True) for each in pair]):
+        reads.clear()
+        plain_reads.clear()
+        assert len(sends_in(feed(b"".join(data)))) == len(data)
+        changes = len(data) if len(data) > len(like) else 1
+        assert len(reads) == changes + 1  # and once where nothing follows
+        assert len(plain_reads) == 1
+
+
+def count_calls(function, calls):
+    def counted(*args):
+        calls.append(args)
+        return function(*args)
+
+    return counted

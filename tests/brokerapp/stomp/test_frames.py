@@ -70,20 +70,21 @@ def parser(version="1.2", **options):
 
 
 def one_by_one(found):
-    """The frames, those of runs among them as they would be alone."""
+    """The frames, those of batches among them as they would be alone."""
     for each in found:
         if isinstance(each, Frame):
             yield each
         elif isinstance(each, AckFrameBatch):
             yield from (Frame("ACK", {"id": id}) for id in each.ids)
         else:
-            for receipt, body in zip(each.receipts, each.bodies, strict=True):
-                headers = dict(each.head.headers)
-                if receipt is not None:
-                    headers["receipt"] = receipt
-                if "content-length" in headers:
-                    headers["content-length"] = str(len(body))
-                yield Frame("SEND", headers, body)
+            yield from map(plain, each.frames)
+
+
+def plain(send):
+    """A SEND as it is read by itself."""
+    if isinstance(send, Frame):
+        return send
+    return Frame("SEND", send.shape.headers(send.groups), send.body)
 
 
 def parse(pieces, version="1.2", **options):

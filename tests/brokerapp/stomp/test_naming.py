@@ -23,6 +23,11 @@ def own(kind, name):
     return Destination(kind, f"ID:{name}")
 
 
+def send_in(session, frame):
+    [send] = session.receive(frame).sends
+    return send
+
+
 def named(text, conventions=None, **headers):
     headers = {name.replace("_", "-"): value for name, value in headers.items()}
     naming = DestinationNaming(own, conventions) if conventions else DestinationNaming(own)
@@ -97,7 +102,7 @@ def test_a_consumers_queue_becomes_a_subscription_queue(text, expected):
 def test_consumers_are_told_what_a_prefix_said():
     session = StompSession(DestinationNaming(own, PREFIXED))
     session.receive(Frame("CONNECT", {"accept-version": "1.2"}))
-    send = session.receive(Frame("SEND", {"destination": "jms.topic.orders"}))
+    send = send_in(session, Frame("SEND", {"destination": "jms.topic.orders"}))
     assert (send.destination, "destination-type:MULTICAST\n" in send.properties) == ("/topic/orders", True)
-    plain = session.receive(Frame("SEND", {"destination": "orders", "destination-type": "MULTICAST"}))
+    plain = send_in(session, Frame("SEND", {"destination": "orders", "destination-type": "MULTICAST"}))
     assert (plain.destination, plain.properties) == ("/topic/orders", "destination-type:MULTICAST\n")

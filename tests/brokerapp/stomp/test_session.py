@@ -1,6 +1,7 @@
 """The session: frames in, actions out; deliveries in, bytes out. What differs between versions, as tables."""
 
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -13,13 +14,16 @@ from brokerapp.model.commands import (
     CommitCommand,
     ConnectCommand,
     DisconnectCommand,
+    RefusedSend,
+    SendBatchCommand,
     SendCommand,
     SettleCommand,
     SubscribeCommand,
     UnsubscribeCommand,
 )
 from brokerapp.model.transport_connector import HEART_BEAT_FLOOR_MS, ConnectionLimits
-from brokerapp.stomp.frames import Frame, FrameParser
+from brokerapp.stomp.frame_batches import SendFrameBatch
+from brokerapp.stomp.frames import Frame, FrameParser, encode
 from brokerapp.stomp.session import StompSession
 
 VERSIONS = ("1.0", "1.1", "1.2")
@@ -34,6 +38,12 @@ def connected(version="1.2"):
 @pytest.fixture(params=VERSIONS)
 def session(request):
     return connected(request.param)
+
+
+def send_in(session, frame):
+    """The SEND in a frame."""
+    [send] = session.receive(frame).sends
+    return send
 
 
 def read(data, version):
@@ -162,7 +172,7 @@ def test_send_says_what_to_do_with_the_message_and_keeps_the_rest_as_its_propert
         "destination": "/queue/a", "receipt": "r", "transaction": "t", "persistent": "true", "priority": "7",
         "expires": "123", "timestamp": "99", "content-type": "text/plain", "colour": "a:b", "reply-to": "/queue/b",
     }  # fmt: skip
-    send = session.receive(Frame("SEND", headers, b"body"))
+    send = send_in(session, Frame("SEND", headers, b"body"))
     assert send == SendCommand(
         "/queue/a", "content-type:text/plain\ncolour:a\\cb\nreply-to:/queue/b\n", b"body", True, 7, 123, 99, "t", "r"
     )
@@ -170,28 +180,106 @@ def test_send_says_what_to_do_with_the_message_and_keeps_the_rest_as_its_propert
 
 @pytest.mark.scenario("ST-08", "ST-34")
 def test_send_has_the_defaults_of_activemq(session):
-    assert session.receive(Frame("SEND", {"destination": "a"})) == SendCommand(
+    assert send_in(session, Frame("SEND", {"destination": "a"})) == SendCommand(
         "a", "", b"", False, 4, 0, None, None, None
     )
 
 
+#: Names that mean something, and values that are odd for one of them or another.
+SEND_HEADERS = st.dictionaries(
+    st.one_of(
+        st.sampled_from(
+            ["receipt", "persistent", "priority", "expires", "timestamp", "transaction", "reply-to", "amq-msg-type",
+             "JMSCorrelationID", "JMSPriority", "correlation-id", "message-id", "JMSXUserID", "transformation",
+             "destination-type", "AMQ_SCHEDULED_DELAY"]
+        ),
+        st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=8),
+    ),
+    st.one_of(
+        st.sampled_from(["true", "7", "x", "text", "jms-map-json", "/temp-queue/q", "/queue/b", "ANYCAST"]),
+        st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8),
+    ),
+    max_size=6,
+)  # fmt: skip
+
+
+def same_but_for_order(send):
+    """A send with its properties in some order: that of frames says nothing."""
+    return replace(send, properties=sorted(send.properties.split("\n")))
+
+
+def described(sends):
+    """What is asked, and which are refused: of two reasons either may be told."""
+    return [("refused", each.receipt) if isinstance(each, RefusedSend) else same_but_for_order(each) for each in sends]
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.tuples(SEND_HEADERS, st.booleans(), st.binary(max_size=9)), min_size=1, max_size=5),
+    st.sampled_from(["1.1", "1.2"]),
+    st.sampled_from(["", "JMSXUserID:u\n"]),
+)
+def test_sends_read_by_their_shape_say_what_they_say_as_plain_frames(contents, version, user):
+    frames = []
+    for headers, has_destination, body in contents:
+        text = {name.replace("\r", ""): value.replace("\r", "") for name, value in headers.items()}
+        text = {name: value for name, value in text.items() if name and name != "content-length"}
+        frames.append(Frame("SEND", {**text, **({"destination": "/queue/a"} if has_destination else {}),
+                                     "content-length": str(len(body))}, body))  # fmt: skip
+    session, plain = connected(version), connected(version)
+    session.user_headers = plain.user_headers = user
+    parser = FrameParser()
+    parser.version = version
+    data = b"".join(encode("SEND", each.headers, each.body, version=version) for each in frames)
+    backwards = [replace(each, headers=dict(reversed(each.headers.items()))) for each in frames]  # as heads are read
+    expected = [described(plain.receive_batch(SendFrameBatch([each])).sends)[0] for each in backwards]
+    for _ in range(2):  # what is remembered says the same
+        [batch] = parser.feed(data)
+        assert described(session.receive_batch(batch).sends) == expected
+
+
+def test_a_send_that_is_refused_does_not_stop_those_around_it():
+    parser = FrameParser()
+    parser.version = "1.2"
+    heads = ["destination:/queue/a", "destination:/queue/a\nexpires:never\nreceipt:r", "x:1", "destination:/queue/b"]
+    [batch] = parser.feed("".join(f"SEND\n{head}\n\n\0" for head in heads).encode())
+    first, late, nowhere, last = connected().receive_batch(batch).sends
+    assert (first.destination, last.destination) == ("/queue/a", "/queue/b")
+    assert (late.receipt, str(late.error)) == ("r", "expires:never is not a whole number")
+    assert (nowhere.receipt, str(nowhere.error)) == (None, "SEND without a destination header")
+
+
+def test_what_decides_about_a_send_is_looked_at_once_for_all_that_say_the_same(monkeypatch):
+    looked = []
+    real = StompSession._send
+    monkeypatch.setattr(StompSession, "_send", lambda *args: (looked.append(args), real(*args))[1])
+    parser, session = FrameParser(), connected()
+    parser.version = "1.2"
+    for number in range(100):
+        head = f"destination:/queue/{number % 2}\norder:{number}\nreceipt:{number}\nexpires:{number}"
+        [batch] = parser.feed(f"SEND\n{head}\n\n\0".encode())
+        [send] = session.receive_batch(batch).sends
+        assert (send.properties, send.receipt, send.expires) == (f"order:{number}\n", str(number), number)
+    assert len(looked) == 2
+
+
 @pytest.mark.parametrize(("text", "priority"), [("0", 0), ("9", 9), ("10", 9), ("-3", 0), (" 5 ", 5)])
 def test_priorities_are_kept_within_their_range(text, priority):
-    assert connected().receive(Frame("SEND", {"destination": "a", "priority": text})).priority == priority
+    assert send_in(connected(), Frame("SEND", {"destination": "a", "priority": text})).priority == priority
 
 
 @pytest.mark.parametrize("header", ["priority", "expires", "timestamp", "JMSExpiration"])
 @pytest.mark.parametrize("text", [str(2**63), str(-(2**63) - 1), "-" + "9" * 3000, "1" + "0" * 9000, "0" * 41])
 def test_numbers_beyond_those_of_java_are_refused_at_the_door(header, text):
     with pytest.raises(RequestRefused, match=r"^(priority|expires|timestamp):-?[0-9]+ is beyond 9223372036854775807$"):
-        connected().receive(Frame("SEND", {"destination": "a", header: text}))
-    assert connected().receive(Frame("SEND", {"destination": "a", "expires": str(2**63 - 1)})).expires == 2**63 - 1
+        send_in(connected(), Frame("SEND", {"destination": "a", header: text}))
+    assert send_in(connected(), Frame("SEND", {"destination": "a", "expires": str(2**63 - 1)})).expires == 2**63 - 1
 
 
 @pytest.mark.parametrize(("text", "persistent"), [("true", True), ("false", False), ("TRUE", False), ("1", False)])
 @pytest.mark.scenario("ST-34")
 def test_only_the_word_true_makes_a_message_persistent(text, persistent):
-    assert connected().receive(Frame("SEND", {"destination": "a", "persistent": text})).persistent is persistent
+    assert send_in(connected(), Frame("SEND", {"destination": "a", "persistent": text})).persistent is persistent
 
 
 @pytest.mark.parametrize(
@@ -205,7 +293,7 @@ def test_only_the_word_true_makes_a_message_persistent(text, persistent):
     ],
 )
 def test_the_length_is_told_where_the_sender_told_it_and_of_bytes(headers, counted):
-    send = connected().receive(Frame("SEND", {"destination": "a", **headers}, b"body"))
+    send = send_in(connected(), Frame("SEND", {"destination": "a", **headers}, b"body"))
     assert send.is_bytes is counted
 
 
@@ -225,14 +313,14 @@ def test_the_length_is_told_where_the_sender_told_it_and_of_bytes(headers, count
     ],
 )
 def test_jms_names_set_what_they_mean(name, value, field, expected):
-    assert getattr(connected().receive(Frame("SEND", {"destination": "a", name: value})), field) == expected
+    assert getattr(send_in(connected(), Frame("SEND", {"destination": "a", name: value})), field) == expected
 
 
 @pytest.mark.parametrize(
     "name", ["message-id", "redelivered", "subscription", "ack", "JMSXUserID", "original-destination"]
 )
 def test_what_the_broker_writes_itself_is_no_property(name):
-    assert connected().receive(Frame("SEND", {"destination": "a", name: "forged"})).properties == ""
+    assert send_in(connected(), Frame("SEND", {"destination": "a", name: "forged"})).properties == ""
 
 
 def test_only_stomp_1_0_has_no_browsers(session):
@@ -340,7 +428,7 @@ def test_no_frame_makes_a_session_fail_in_any_other_way_than_it_says(version, co
     [
         ("SUB", SubscribeCommand),
         ("SUBX", SubscribeCommand),
-        ("SENDER", SendCommand),
+        ("SENDER", SendBatchCommand),
         ("ACKNOWLEDGE", SettleCommand),
         ("BEGINNING", BeginCommand),
         ("UNSUB", UnsubscribeCommand),
@@ -361,15 +449,15 @@ def test_a_command_of_another_beginning_is_none(command):
 def test_each_message_carries_the_stamp_of_its_sender():
     session = connected()
     session.user_headers = "JMSXUserID:ada\n"
-    send = session.receive(Frame("SEND", {"destination": "a", "x": "1", "JMSXUserID": "root"}))
+    send = send_in(session, Frame("SEND", {"destination": "a", "x": "1", "JMSXUserID": "root"}))
     assert send.properties.splitlines() == ["JMSXUserID:ada", "x:1"]
 
 
 def test_text_announced_as_json_that_is_none_says_so():
     headers = {"destination": "a", "transformation": "jms-map-json"}
-    wrong = connected().receive(Frame("SEND", headers, b"<map/>"))
+    wrong = send_in(connected(), Frame("SEND", headers, b"<map/>"))
     assert "transformation-error:jms-map-json\\c the body cannot be read" in wrong.properties
-    assert "transformation-error" not in connected().receive(Frame("SEND", headers, b'{"map":{}}')).properties
+    assert "transformation-error" not in send_in(connected(), Frame("SEND", headers, b'{"map":{}}')).properties
 
 
 # -- what clients are told
@@ -439,4 +527,4 @@ def test_what_a_bridge_passes_on_says_who_sent_it_where_it_came_from_and_clients
         session = StompSession()
         session.receive(Frame("CONNECT", {"accept-version": "1.2", **bridge}))
         session.user_headers = "JMSXUserID:me\n"
-        assert session.receive(Frame("SEND", dict(sent))).properties == f"JMSXUserID:{user}\n"
+        assert send_in(session, Frame("SEND", dict(sent))).properties == f"JMSXUserID:{user}\n"
