@@ -18,6 +18,7 @@ from benchmarks.brokers.activemq import ActiveMQ
 from benchmarks.brokers.sluice import Sluice
 from benchmarks.comparison.report import table
 from benchmarks.generator.load import Outcome, run
+from benchmarks.generator.traffic import Traffic
 from benchmarks.scenarios.rows import QUEUE_SCENARIO, Scenario
 
 #: Messages of one run, and of a quick one.
@@ -49,7 +50,7 @@ class Pair:
         """One run: what it came to, microseconds of both brokers' processors for a message."""
         before = self.cpu_seconds
         near, far = self.addresses
-        outcome = run(scenario, near, self.near.dialect, messages, far)
+        outcome = run(Traffic(scenario), near, self.near.dialect, messages, far)
         return outcome, (self.cpu_seconds - before) / outcome.deliveries * 1e6
 
 

@@ -29,8 +29,10 @@ from benchmarks.brokers.cpu_limit import held_to
 from benchmarks.brokers.sluice import Sluice
 from benchmarks.comparison.report import table
 from benchmarks.generator.load import run
+from benchmarks.generator.traffic import Traffic
 from benchmarks.protocol.dialect import ActiveMQDialect
-from benchmarks.scenarios.rows import PREFETCH, QUEUE_SCENARIO, ConsumerGroup
+from benchmarks.scenarios.routes import Queue
+from benchmarks.scenarios.rows import QUEUE_SCENARIO
 from brokerapp.model.destination import Destination
 from brokerapp.nodes.links.members import NodeMember, NodeMembers
 from brokerapp.store.redis import RedisStore
@@ -39,23 +41,6 @@ from brokerapp.store.server.embedded import EmbeddedStore
 HEAD = ("nodes", "queues", "messages/s", "against one node", "CPU of nodes", "CPU of the store")
 MESSAGES = 20_000
 HERE, AWAY = "here", "away"
-
-
-@dataclass(frozen=True, slots=True)
-class Named:
-    """A queue of this name, with one consumer."""
-
-    name: str
-
-    @property
-    def destination(self) -> str:
-        return f"/queue/{self.name}"
-
-    def groups(self, dialect: ActiveMQDialect) -> list[ConsumerGroup]:
-        return [ConsumerGroup(dialect.queue(self.name, PREFETCH))]
-
-    def properties(self, _number: int) -> dict:
-        return {}
 
 
 class OneOfSeveral(Sluice):
@@ -120,10 +105,10 @@ def queues_at(redis_url: str, count: int) -> list[str]:
 
 def load(queue: str, address: tuple[str, int], messages: int, begin, end) -> None:
     """One producer and one consumer, who begin together with all others."""
-    scenario = replace(QUEUE_SCENARIO, route=Named(queue))
-    run(scenario, address, ActiveMQDialect(), scenario.block * 10)
+    traffic = Traffic(replace(QUEUE_SCENARIO, route=Queue(name=queue)))
+    run(traffic, address, ActiveMQDialect(), QUEUE_SCENARIO.block * 10)
     begin.wait()
-    run(scenario, address, ActiveMQDialect(), messages)
+    run(traffic, address, ActiveMQDialect(), messages)
     end.wait()
 
 

@@ -18,7 +18,10 @@ from benchmarks.brokers.sluice import Sluice
 from benchmarks.comparison.report import table
 from benchmarks.generator.connection import Consumer
 from benchmarks.generator.load import run
-from benchmarks.scenarios.rows import QUEUE_SCENARIO, Queue, Scenario
+from benchmarks.generator.traffic import Traffic
+from benchmarks.scenarios.messages import Plain
+from benchmarks.scenarios.routes import Unread
+from benchmarks.scenarios.rows import QUEUE_SCENARIO, Scenario
 
 #: Times the cost at the smallest size that the cost at the largest may be to count as flat: what noise makes of equals.
 FLAT = 1.5
@@ -30,23 +33,11 @@ CONNECTIONS = (1, 10, 100, 1_000, 2_000)
 COPIES, MESSAGES = 50_000, 20_000
 #: A backlog is not grown any further after this many seconds.
 GROW_SECONDS = 240
-SHORT_BODY = b"x" * 100
+#: Bytes of the bodies in a long backlog.
+SHORT_BODY = 100
 
 IS_FLAT, GROWS = "flat", "grows"
 HEAD = ("growing", "to", "CPU of one", "messages/s", "verdict")
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """A topic or queue that is sent to and not read here."""
-
-    destination: str
-
-    def groups(self, dialect: object) -> list:
-        return []
-
-    def properties(self, number: int) -> dict:
-        return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +58,7 @@ class Measured:
     def step(self, size: int, scenario: Scenario, messages: int, copies: int = 1) -> Step:
         """What one of the copies of each message costs."""
         before = self._peer.process.usage().cpu_seconds
-        outcome = run(scenario, self.address, self._peer.dialect, messages)
+        outcome = run(Traffic(scenario), self.address, self._peer.dialect, messages)
         used = self._peer.process.usage().cpu_seconds - before
         return Step(size, used / (messages * copies) * 1e6, messages / outcome.seconds)
 
@@ -94,7 +85,7 @@ def by_consumer_queues(scale: float) -> Iterator[Step]:
     queues = [f"Consumer.C{number}.VirtualTopic.Q{count}" for count in CONSUMER_QUEUES for number in range(count)]
     with node(destinations_xml(queues)) as measured:
         for count in CONSUMER_QUEUES:
-            scenario = replace(QUEUE_SCENARIO, route=Sent(f"/topic/VirtualTopic.Q{count}"), window=10, block=10)
+            scenario = replace(QUEUE_SCENARIO, route=Unread([f"/topic/VirtualTopic.Q{count}"]), window=10, block=10)
             if count < 1_000:
                 scenario = replace(scenario, window=200, block=50)
             messages = max(scenario.block, int(COPIES * scale / count) // scenario.block * scenario.block)
@@ -111,7 +102,7 @@ def by_definitions(scale: float) -> Iterator[Step]:
 
 def by_backlog(scale: float) -> Iterator[Step]:
     """A message to a queue in which so many wait."""
-    growing = replace(QUEUE_SCENARIO, route=Queue(consumers=0), body=SHORT_BODY)
+    growing = replace(QUEUE_SCENARIO, route=Unread(QUEUE_SCENARIO.route.destinations), kind=Plain(SHORT_BODY))
     end = time.monotonic() + GROW_SECONDS
     held = 0
     with node() as measured:

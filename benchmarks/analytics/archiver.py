@@ -17,6 +17,7 @@ from analytics.archive.broker_archive import BrokerArchive
 from analytics.archive.trace_stream import TraceStream
 from benchmarks.brokers.sluice import Sluice
 from benchmarks.generator.load import run
+from benchmarks.generator.traffic import Traffic
 from benchmarks.scenarios.rows import SCENARIOS, Scenario
 from brokerapp.store.client.keys import trace_key
 from brokerapp.system.data_directory import DataDirectory
@@ -61,7 +62,7 @@ def _recorded(scenario: Scenario, node: Sluice, address: tuple[str, int], url: s
     """Events a second that a run recorded, until its last consumer was done."""
     messages = scenario.messages[node.pace]
     before = _events(url, name)
-    outcome = run(scenario, address, node.dialect, messages)
+    outcome = run(Traffic(scenario), address, node.dialect, messages)
     expected = messages + 3 * outcome.deliveries  # an enqueue each; a forward, a dispatch and an ack each copy
     deadline = time.monotonic() + TOLD_SECONDS
     while (events := _events(url, name) - before) < expected:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
-from benchmarks.scenarios.rows import FilteredComposite, Scenario
+from benchmarks.scenarios.rows import Scenario
 
 _BROKER = """<?xml version="1.0" encoding="UTF-8"?>
 <beans xmlns="http://www.springframework.org/schema/beans"
@@ -14,24 +14,11 @@ _BROKER = """<?xml version="1.0" encoding="UTF-8"?>
        xsi:schemaLocation="http://www.springframework.org/schema/beans http://www.springframework.org/schema/beans/spring-beans.xsd
          http://activemq.apache.org/schema/core http://activemq.apache.org/schema/core/activemq-core.xsd">
   <broker xmlns="http://activemq.apache.org/schema/core" brokerName="{name}" dataDirectory="{data}" useJmx="false">
-{extra}{interceptors}    <transportConnectors>
+{extra}{route}    <transportConnectors>
       <transportConnector name="stomp" uri="{scheme}://127.0.0.1:{port}"/>
     </transportConnectors>
   </broker>
 </beans>
-"""
-
-_INTERCEPTORS = """    <destinationInterceptors>
-      <virtualDestinationInterceptor>
-        <virtualDestinations>
-          <compositeQueue name={name}>
-            <forwardTo>
-{legs}
-            </forwardTo>
-          </compositeQueue>
-        </virtualDestinations>
-      </virtualDestinationInterceptor>
-    </destinationInterceptors>
 """
 
 
@@ -42,13 +29,10 @@ def broker_xml(
 
     Everything else is at its default: KahaDB, which writes to disk before it answers, and the virtual topics.
     """
-    interceptors = ""
-    if isinstance(scenario.route, FilteredComposite):
-        interceptors = _INTERCEPTORS.format(name=quoteattr(scenario.route.name), legs=_legs(scenario.route))
     return _BROKER.format(
         data=escape(str(data), {'"': "&quot;"}),
         extra=extra,
-        interceptors=interceptors,
+        route=scenario.route.xml(),
         port=port,
         scheme=scheme,
         name=name,
@@ -72,11 +56,4 @@ def definitions_xml(count: int) -> str:
         "    <destinationInterceptors>\n      <virtualDestinationInterceptor>\n        <virtualDestinations>\n"
         f"{lines}"
         "        </virtualDestinations>\n      </virtualDestinationInterceptor>\n    </destinationInterceptors>\n"
-    )
-
-
-def _legs(route: FilteredComposite) -> str:
-    return "\n".join(
-        f"              <filteredDestination selector={quoteattr(selector)} queue={quoteattr(queue)}/>"
-        for queue, selector in route.filtered()
     )

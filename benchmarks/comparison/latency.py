@@ -15,10 +15,13 @@ from statistics import median, quantiles
 
 from benchmarks.comparison.rounds import Peer, running
 from benchmarks.generator.connection import Connection, Consumer, RunFailed
+from benchmarks.generator.ledger import faults
 from benchmarks.generator.load import STALL_SECONDS, run
+from benchmarks.generator.traffic import Traffic
 from benchmarks.protocol.dialect import Dialect, Headers
-from benchmarks.protocol.frames import NUL, ack_block, ack_ids, frame
-from benchmarks.scenarios.rows import BODY, QUEUE_SCENARIO, Scenario
+from benchmarks.protocol.frames import RECEIPT, frame
+from benchmarks.scenarios.messages import first_number
+from benchmarks.scenarios.rows import QUEUE_SCENARIO, Scenario
 
 NAME = "latency"
 TITLE = "latency of a queue, persistent"
@@ -71,7 +74,7 @@ class PacedProducer(Connection):
     def __init__(self, address: tuple[str, int], dialect: Dialect, scenario: Scenario, rate: float, count: int) -> None:
         super().__init__(address, dialect)
         self.receipts = self.sent = 0
-        self.count, self._destination = count, scenario.route.destination
+        self.count, self._kind, [self._destination] = count, scenario.kind, scenario.route.destinations
         self._period = 1e9 / rate
         self._start = time.perf_counter_ns()
 
@@ -80,16 +83,18 @@ class PacedProducer(Connection):
         now = time.perf_counter_ns()
         due = min(self.count, int((now - self._start) / self._period) + 1)
         for number in range(self.sent, due):
+            name = first_number(0) + number
+            body = self._kind.body(name)
             headers = {"destination": self._destination, "persistent": "true", "receipt": number}
-            headers |= {"sent": time.perf_counter_ns(), "content-length": len(BODY)}
-            self.write(frame("SEND", headers, BODY))
+            headers |= {**self._kind.headers(name), "content-length": len(body), "sent": time.perf_counter_ns()}
+            self.write(frame("SEND", headers, body))
         self.sent = max(self.sent, due)
         if self.sent == self.count:
             return STALL_SECONDS
         return max(0.0, (self._start + self.sent * self._period - now) / 1e9)
 
-    def received(self, end: int) -> None:
-        self.receipts += self._buffer.count(NUL, 0, end)
+    def received(self, heads: bytes) -> None:
+        self.receipts += heads.count(RECEIPT) - self.finished
 
 
 class TimedConsumer(Consumer):
@@ -99,12 +104,10 @@ class TimedConsumer(Consumer):
         super().__init__(address, dialect, subscribe, "client-individual")
         self.nanoseconds: list[int] = []
 
-    def received(self, end: int) -> None:
+    def received(self, heads: bytes) -> None:
         now = time.perf_counter_ns()
-        self.nanoseconds += [now - int(sent) for sent in _SENT.findall(self._buffer, 0, end)]
-        self.deliveries = len(self.nanoseconds)
-        if ids := ack_ids(self._buffer, end):
-            self.write(ack_block(ids))
+        self.nanoseconds += [now - int(sent) for sent in _SENT.findall(heads)]
+        super().received(heads)
 
 
 def measure_latency(peers: Sequence[Peer], rounds: int, scale: float) -> tuple[float, Mapping[str, LatencyResult]]:
@@ -132,7 +135,8 @@ def _rate(peers: Sequence[Peer], addresses: Mapping[str, tuple[str, int]], scale
     if pacer is None:
         return RATE_WITHOUT
     messages = int(QUEUE_SCENARIO.messages[PACER] * scale)
-    outcomes = [run(QUEUE_SCENARIO, addresses[PACER], pacer.dialect, messages) for _ in range(PACING_RUNS)]
+    traffic = Traffic(QUEUE_SCENARIO)
+    outcomes = [run(traffic, addresses[PACER], pacer.dialect, messages) for _ in range(PACING_RUNS)]
     return max(each.rate for each in outcomes) / 2
 
 
@@ -157,8 +161,10 @@ def paced_run(address: tuple[str, int], dialect: Dialect, rate: float, count: in
         finally:
             for each in connections:
                 each.socket.close()
-    if consumer.deliveries != count or producer.receipts != count:
-        raise RunFailed(f"{NAME}: {consumer.deliveries} deliveries and {producer.receipts} receipts of {count}")
+    numbers = range(first_number(0), first_number(0) + count)
+    wrong = faults(numbers, [list(map(int, consumer.numbers))], is_ordered=True)
+    if wrong or producer.receipts != count:
+        raise RunFailed(f"{NAME}: {producer.receipts} receipts of {count}; {'; '.join(wrong)}")
     milliseconds = [each / 1e6 for each in consumer.nanoseconds]
     return Latency(median(milliseconds), quantiles(milliseconds, n=100)[98], count / seconds)
 

@@ -10,16 +10,18 @@ from statistics import median
 from benchmarks.comparison.rounds import Peer, running
 from benchmarks.generator.connection import RunFailed
 from benchmarks.generator.load import run
-from benchmarks.scenarios.rows import QUEUE_SCENARIO, Queue
+from benchmarks.generator.traffic import Traffic
+from benchmarks.scenarios.routes import Unread
+from benchmarks.scenarios.rows import QUEUE_SCENARIO
 
 NAME = "memory"
-#: Messages of 1 KiB that wait.
+#: Messages that wait.
 WAITING = 100_000
-TITLE = f"resident memory with {WAITING:,} messages of 1 KiB waiting"
+TITLE = f"resident memory with {WAITING:,} messages waiting"
 #: Looks at the memory once all receipts are there, a second apart: what the sending took may be given back meanwhile.
 LOOKS = 5
 #: A queue without consumers.
-UNREAD = replace(QUEUE_SCENARIO, name=NAME, title=TITLE, route=Queue(consumers=0))
+UNREAD = replace(QUEUE_SCENARIO, name=NAME, title=TITLE, route=Unread(QUEUE_SCENARIO.route.destinations))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ def measure_memory(peers: Sequence[Peer], scale: float) -> Mapping[str, MemoryRe
         for peer in peers:
             before = peer.process.usage().resident_bytes
             try:
-                run(UNREAD, addresses[peer.name], peer.dialect, int(WAITING * scale))
+                run(Traffic(UNREAD), addresses[peer.name], peer.dialect, int(WAITING * scale))
             except (RunFailed, OSError) as error:
                 found[peer.name] = MemoryResult(peer.name, before, failure=str(error))
                 continue

@@ -15,7 +15,7 @@ OURS = "sluice"
 Results = Mapping[str, Result]
 
 FIGURES_HEAD = ("scenario", "broker", "deliveries/s", "lowest", "highest", "broker CPU", "generator CPU", "memory")
-RATIOS_HEAD = ("scenario", "to", "ratio", "bar", "goal")
+RATIOS_HEAD = ("scenario", "to", "ratio", "bar")
 LATENCY_HEAD = ("broker", "messages/s", "median", "99th percentile", "our median is", "our 99th is")
 MEMORY_HEAD = ("broker", "before", "with the messages", "ours is")
 
@@ -42,7 +42,7 @@ def _figures(scenario: Scenario, result: Result) -> tuple[str, ...]:
 
 
 def ratios(scenario: Scenario, results: Results) -> list[tuple[str, ...]]:
-    """A row for each other broker: how many times its rate ours is, and whether that reaches bar and goal."""
+    """A row for each other broker: how many times its rate ours is, and whether that reaches the bar."""
     ours = results.get(OURS)
     if ours is None or ours.rate is None:
         return []
@@ -52,7 +52,6 @@ def ratios(scenario: Scenario, results: Results) -> list[tuple[str, ...]]:
             other.peer,
             f"{ours.rate / other.rate:.1f}",
             _verdict(ours.rate / other.rate, scenario.bars.get(other.peer)),
-            _verdict(ours.rate / other.rate, scenario.goals.get(other.peer)),
         )
         for other in results.values()
         if other is not ours and other.rate

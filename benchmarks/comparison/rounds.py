@@ -14,6 +14,7 @@ from typing import Protocol
 from benchmarks.brokers.process import BrokerProcess
 from benchmarks.generator.connection import RunFailed
 from benchmarks.generator.load import Outcome, run
+from benchmarks.generator.traffic import Traffic
 from benchmarks.protocol.dialect import Dialect
 from benchmarks.scenarios.rows import Scenario
 
@@ -78,6 +79,7 @@ def measure(
     """
     measured: dict[str, list[Measurement]] = {each.name: [] for each in peers}
     failures: dict[str, str] = {}
+    traffic = Traffic(scenario)
     with running(scenario, peers) as addresses:
         for peer in peers:
             started(peer)
@@ -88,16 +90,16 @@ def measure(
                 messages = int(scenario.messages[peer.pace] * scale)
                 try:
                     if number == 0:
-                        run(scenario, addresses[peer.name], peer.dialect, messages)
-                    measured[peer.name].append(_measured_run(scenario, peer, addresses[peer.name], messages))
+                        run(traffic, addresses[peer.name], peer.dialect, messages)
+                    measured[peer.name].append(_measured_run(traffic, peer, addresses[peer.name], messages))
                 except (RunFailed, OSError) as error:
                     failures[peer.name] = str(error)
     return {name: Result(name, tuple(runs), failures.get(name)) for name, runs in measured.items()}
 
 
-def _measured_run(scenario: Scenario, peer: Peer, address: tuple[str, int], messages: int) -> Measurement:
+def _measured_run(traffic: Traffic, peer: Peer, address: tuple[str, int], messages: int) -> Measurement:
     before = peer.process.usage()
-    outcome = run(scenario, address, peer.dialect, messages)
+    outcome = run(traffic, address, peer.dialect, messages)
     after = peer.process.usage()
     return Measurement(outcome, after.cpu_seconds - before.cpu_seconds, after.resident_bytes)
 

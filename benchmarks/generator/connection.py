@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import selectors
+from collections import deque
+from collections.abc import Sequence
 
+from benchmarks.generator.traffic import Block
 from benchmarks.protocol.dialect import Dialect, Headers
-from benchmarks.protocol.frames import NUL, ack_block, ack_ids, end_of_frames, frame, send_block
+from benchmarks.protocol.frames import NUL, RECEIPT, ack_block, ack_ids, end_of_frames, frame, heads, message_numbers
 from benchmarks.scenarios.rows import Scenario
 
 RECEIVE_BYTES = 1 << 18
 _END = "end"
-_END_RECEIPT = f"receipt-id:{_END}".encode()
+_END_RECEIPT = RECEIPT + _END.encode()
 
 
 class RunFailed(Exception):
@@ -72,8 +75,8 @@ class Connection:
         self._ending = True
         self.write(frame("DISCONNECT", {"receipt": _END}))
 
-    def received(self, end: int) -> None:
-        """Whole frames are in the buffer, up to `end`."""
+    def received(self, heads: bytes) -> None:
+        """Whole frames have come, which have these heads."""
         raise NotImplementedError
 
     def _read(self) -> None:
@@ -87,71 +90,63 @@ class Connection:
         end = end_of_frames(self._buffer, self._held)
         if not end:
             return
-        error = self._buffer.find(b"ERROR\n", 0, end)
+        found = heads(self._buffer, end)
+        error = found.find(b"ERROR\n")
         if error >= 0:
-            raise RunFailed(f"the broker answered {bytes(self._view[error:end])[:500]!r}")
-        last = self._buffer.find(_END_RECEIPT, 0, end) if self._ending else -1
-        self.finished = last >= 0
-        self.received(last if self.finished else end)
+            raise RunFailed(f"the broker answered {found[error:][:500]!r}")
+        self.finished = self._ending and _END_RECEIPT in found
+        self.received(found)
         self._buffer[: self._held - end] = self._buffer[end : self._held]
         self._held -= end
 
 
 class Producer(Connection):
-    """Sends prebuilt blocks as long as what is on its way stays within the window."""
+    """Sends prepared blocks as long as what is on its way stays within the window.
 
-    def __init__(self, address: tuple[str, int], dialect: Dialect, scenario: Scenario, messages: int) -> None:
+    `receipts` counts messages that a receipt confirms: that of a transaction confirms all its messages.
+    """
+
+    def __init__(self, address: tuple[str, int], dialect: Dialect, scenario: Scenario, blocks: Sequence[Block]) -> None:
         super().__init__(address, dialect)
-        self.messages = messages
+        self.messages = sum(each.messages for each in blocks)
         self.receipts = 0
-        self._window, self._block = scenario.window, scenario.block
+        self._window = scenario.window
         self._sent = 0
-        self._blocks = send_blocks(scenario)
+        self._blocks = deque(blocks)
+        self._confirmed_by_receipt = scenario.transaction or 1
         self._wants_receipts = scenario.persistent
 
     @property
     def confirmed(self) -> bool:
         """Whether all messages are sent and all receipts are here."""
-        return self._sent == self.messages and self.receipts >= self.messages * self._wants_receipts
+        return not self._blocks and self.receipts >= self.messages * self._wants_receipts
 
     def fill(self, arrived: int) -> None:
         """Send what the window allows, when `arrived` messages of this producer have arrived."""
-        limit = min(self.messages, arrived + self._window)
-        while self._sent + self._block <= limit and not self._unsent:
-            self.write(self._blocks[self._sent // self._block % len(self._blocks)])
-            self._sent += self._block
+        while self._blocks and self._sent + self._blocks[0].messages <= arrived + self._window and not self._unsent:
+            block = self._blocks.popleft()
+            self._sent += block.messages
+            self.write(block.data)
 
-    def received(self, end: int) -> None:
-        self.receipts += self._buffer.count(NUL, 0, end)
-
-
-def send_blocks(scenario: Scenario) -> list[bytes]:
-    """A window's worth of SEND frames, in blocks; the receipts in one window all differ."""
-    return [
-        send_block([_send_headers(scenario, number) for number in range(first, first + scenario.block)], scenario.body)
-        for first in range(0, scenario.window, scenario.block)
-    ]
-
-
-def _send_headers(scenario: Scenario, number: int) -> Headers:
-    headers = {"destination": scenario.route.destination, **scenario.route.properties(number)}
-    if scenario.persistent:
-        headers |= {"persistent": "true", "receipt": number}
-    return headers
+    def received(self, heads: bytes) -> None:
+        self.receipts += (heads.count(RECEIPT) - self.finished) * self._confirmed_by_receipt
 
 
 class Consumer(Connection):
-    """Counts deliveries and, unless sending settles them (`auto`), acknowledges each."""
+    """Notes which messages came and, unless sending settles them (`auto`), acknowledges each."""
 
     def __init__(self, address: tuple[str, int], dialect: Dialect, subscribe: Headers, ack_mode: str) -> None:
         super().__init__(address, dialect)
-        self.deliveries = 0
+        self.numbers: list[bytes] = []
         self._acks = ack_mode != "auto"
         self.ask(frame("SUBSCRIBE", {**subscribe, "id": 1, "ack": ack_mode, "receipt": "subscribed"}), "RECEIPT")
 
-    def received(self, end: int) -> None:
-        if not self._acks:
-            self.deliveries += self._buffer.count(NUL, 0, end)
-        elif ids := ack_ids(self._buffer, end):
-            self.deliveries += len(ids)
+    @property
+    def deliveries(self) -> int:
+        """How many messages came."""
+        return len(self.numbers)
+
+    def received(self, heads: bytes) -> None:
+        self.numbers += message_numbers(heads)
+        if self._acks and (ids := ack_ids(heads)):
             self.write(ack_block(ids))

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from benchmarks.generator.connection import Connection, Consumer, Producer, RunFailed
+from benchmarks.generator.ledger import expected, faults
+from benchmarks.generator.traffic import Traffic
 from benchmarks.protocol.dialect import Dialect
 from benchmarks.scenarios.rows import Scenario
 
@@ -40,22 +42,27 @@ class Outcome:
 
 
 def run(
-    scenario: Scenario, address: tuple[str, int], dialect: Dialect, messages: int, far: tuple[str, int] | None = None
+    traffic: Traffic, address: tuple[str, int], dialect: Dialect, messages: int, far: tuple[str, int] | None = None
 ) -> Outcome:
     """Send about this many messages (a whole number of blocks from each producer) and consume all copies of them,
     where they are sent or at another broker, which is `far`.
 
-    Raises RunFailed when the broker refuses something, or when a receipt or delivery is missing or surplus.
+    Raises RunFailed when the broker refuses something, when a receipt is missing, or when the ledger has a fault: a
+    message that is missing, that came twice or to whom it was not for, or in another order than it was sent in.
     """
+    scenario = traffic.scenario
     each = max(1, messages // (scenario.producers * scenario.block)) * scenario.block
+    sent = [traffic.numbers(producer, each) for producer in range(scenario.producers)]
     groups = [
-        (
+        Group(
             [Consumer(far or address, dialect, group.subscribe, scenario.ack_mode) for _ in range(group.consumers)],
-            group.share,
+            expected(sent, group.takes),
         )
         for group in scenario.route.groups(dialect)
     ]
-    producers = [Producer(address, dialect, scenario, each) for _ in range(scenario.producers)]
+    producers = [
+        Producer(address, dialect, scenario, traffic.blocks(producer, each)) for producer in range(scenario.producers)
+    ]
     load = _Load(scenario, groups, producers)
     try:
         return load.measure()
@@ -63,16 +70,28 @@ def run(
         load.close()
 
 
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Consumers that share messages, and the numbers of the messages that they are to get, ascending."""
+
+    consumers: list[Consumer]
+    numbers: list[int]
+
+    def faults(self, is_ordered: bool) -> list[str]:
+        """What is wrong with what they received."""
+        return faults(self.numbers, [list(map(int, each.numbers)) for each in self.consumers], is_ordered)
+
+
 class _Load:
     """The loop over the connections of one run."""
 
-    def __init__(self, scenario: Scenario, groups: list, producers: list[Producer]) -> None:
+    def __init__(self, scenario: Scenario, groups: list[Group], producers: list[Producer]) -> None:
         self.scenario = scenario
         self.groups = groups
         self.producers = producers
-        self.consumers: list[Consumer] = [each for consumers, _ in groups for each in consumers]
+        self.consumers: list[Consumer] = [each for group in groups for each in group.consumers]
         self.messages = sum(each.messages for each in producers)
-        self.expected = [int(self.messages * share) for _, share in groups]
+        self.expected = sum(len(each.numbers) for each in groups)
         self.selector = selectors.DefaultSelector()
         self.open: set[Connection] = {*self.consumers, *producers}
 
@@ -88,7 +107,7 @@ class _Load:
         seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
         if wrong := self._discrepancies():
             raise RunFailed(f"{self.scenario.name}: {wrong}")
-        return Outcome(sum(self.expected), seconds, cpu)
+        return Outcome(self.expected, seconds, cpu)
 
     def close(self) -> None:
         for each in (*self.consumers, *self.producers):
@@ -106,7 +125,8 @@ class _Load:
                 raise RunFailed(f"{self.scenario.name}: not done after {RUN_SECONDS} s; {self._discrepancies()}")
             for key, ready in events:
                 self._handle(key.data, ready)
-            time.sleep(max(MIN_REST_SECONDS, REST_FACTOR * (time.perf_counter() - looked)))
+            if self.scenario.rests:
+                time.sleep(max(MIN_REST_SECONDS, REST_FACTOR * (time.perf_counter() - looked)))
 
     def _handle(self, connection: Connection, ready: int) -> None:
         connection.handle(ready)
@@ -119,7 +139,7 @@ class _Load:
             for each in self.producers:
                 each.fill(each.receipts)
         else:
-            arrived = self._delivered() * self.producers[0].messages // sum(self.expected)
+            arrived = self._delivered() * self.producers[0].messages // self.expected
             for each in self.producers:
                 each.fill(arrived)
 
@@ -127,17 +147,15 @@ class _Load:
         return sum(each.deliveries for each in self.consumers)
 
     def _all_arrived(self) -> bool:
-        return self._delivered() >= sum(self.expected) and all(each.confirmed for each in self.producers)
+        return self._delivered() >= self.expected and all(each.confirmed for each in self.producers)
 
     def _discrepancies(self) -> str:
-        """Which counts are not what they must be; empty when all are right."""
+        """Which receipts are missing and what is wrong in the ledger; empty when all is right."""
         wrong = [
             f"producer {number} has {each.receipts} receipts for {each.messages} messages"
             for number, each in enumerate(self.producers)
             if self.scenario.persistent and each.receipts != each.messages
         ]
-        for number, ((consumers, _), expected) in enumerate(zip(self.groups, self.expected, strict=True)):
-            got = sum(each.deliveries for each in consumers)
-            if got != expected:
-                wrong.append(f"queue {number} got {got} deliveries of {expected}")
+        for number, group in enumerate(self.groups):
+            wrong += [f"queue {number}: {fault}" for fault in group.faults(self.scenario.is_ordered)]
         return "; ".join(wrong[:5])

@@ -1,43 +1,52 @@
 """Frames in bulk: what the load generator writes and reads, whole buffers at a time. Pure: bytes in, bytes out.
 
-The generator must cost far less than a broker, so nothing here handles one frame at a time. It relies on what the
-generator itself sends: bodies hold neither NUL nor a line end.
+The generator must cost far less than a broker. It relies on what it sends itself: bodies hold neither NUL nor line end,
+and begin with the number of the message.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 NUL = b"\0"
+#: What only RECEIPT frames have, each once.
+RECEIPT = b"\nreceipt-id:"
+#: Bytes of a body that are read: enough for the number of the message.
+_READ_OF_BODY = 24
 
-#: The `ack` header of every MESSAGE frame in a buffer. A value is echoed as it came: escapes read the same both ways.
+#: The `ack` header of every MESSAGE frame. A value is echoed as it came: escapes read the same both ways.
 _ACK_HEADER = re.compile(rb"\nack:([^\n]*)")
+_NUMBER = re.compile(rb'\n\n\{"order":([0-9]+)')
 
-_ACK_START = b"ACK\nid:"
-_ACK_END = b"\n\n\0"
-_ACK_BETWEEN = _ACK_END + _ACK_START
+_ACK_BETWEEN = b"\n\n\0ACK\nid:"
 
 
 def frame(command: str, headers: Mapping[str, object], body: bytes = b"") -> bytes:
     """One frame of STOMP 1.2. Header values are written as they are: the caller uses none that needs an escape."""
-    lines = "".join(f"{name}:{value}\n" for name, value in headers.items())
+    lines = "".join([f"{name}:{value}\n" for name, value in headers.items()])
     return f"{command}\n{lines}\n".encode() + body + NUL
-
-
-def send_block(headers: Sequence[Mapping[str, object]], body: bytes) -> bytes:
-    """SEND frames, one for each set of headers and all with this body, joined so that one write sends them."""
-    return b"".join(frame("SEND", {**each, "content-length": len(body)}, body) for each in headers)
 
 
 def ack_block(ids: Iterable[bytes]) -> bytes:
     """An ACK frame for each id, joined; the ids are `ack` header values, of which there must be at least one."""
-    return _ACK_START + _ACK_BETWEEN.join(ids) + _ACK_END
+    return b"ACK\nid:" + _ACK_BETWEEN.join(ids) + b"\n\n\0"
 
 
-def ack_ids(buffer: bytes | bytearray, end: int) -> list[bytes]:
-    """The `ack` header values in `buffer[:end]`, which must hold whole MESSAGE frames."""
-    return _ACK_HEADER.findall(buffer, 0, end)
+def heads(buffer: bytes | bytearray, end: int) -> bytes:
+    """Commands, headers and starts of the bodies of all frames in `buffer[:end]`, which must hold whole frames."""
+    frames = buffer[:end].split(NUL)
+    return b"\0".join([each[: each.find(b"\n\n") + _READ_OF_BODY] for each in frames])
+
+
+def ack_ids(heads: bytes) -> list[bytes]:
+    """The `ack` header values of all MESSAGE frames."""
+    return _ACK_HEADER.findall(heads)
+
+
+def message_numbers(heads: bytes) -> list[bytes]:
+    """The numbers of all messages, as their bodies have them."""
+    return _NUMBER.findall(heads)
 
 
 def end_of_frames(buffer: bytes | bytearray, end: int) -> int:

@@ -1,12 +1,15 @@
+import json
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
 
 from benchmarks.brokers.configuration import broker_xml
-from benchmarks.generator.connection import send_blocks
+from benchmarks.generator.traffic import Traffic
 from benchmarks.protocol.dialect import ActiveMQDialect, RabbitMQDialect
-from benchmarks.scenarios.rows import BLOCK, SCENARIOS, FilteredComposite, VirtualTopic
+from benchmarks.scenarios.messages import Orders
+from benchmarks.scenarios.routes import FilteredComposite, VirtualTopic
+from benchmarks.scenarios.rows import BLOCK, SCENARIOS
 
 CORE = "{http://activemq.apache.org/schema/core}"
 
@@ -22,22 +25,57 @@ def test_a_window_is_a_whole_number_of_blocks(scenario):
     assert all(count % (scenario.block * scenario.producers) == 0 for count in scenario.messages.values())
 
 
-def test_receipts_on_their_way_all_differ(scenario):
-    text = b"".join(send_blocks(scenario))
-    receipts = [line for line in text.split(b"\n") if line.startswith(b"receipt:")]
-    assert len(receipts) == len(set(receipts)) == (scenario.window if scenario.persistent else 0)
+def sent(scenario):
+    """Headers and bodies of the frames that the first producer writes in a window."""
+    text = b"".join(block.data for block in Traffic(scenario).blocks(0, scenario.window))
+    for each in text.split(b"\0")[:-1]:
+        head, body = each.split(b"\n\n")
+        yield dict(line.split(":", 1) for line in head.decode().split("\n")[1:]), body
 
 
-def test_a_ratio_is_asked_for_only_of_peers_that_take_part_and_goals_lie_beyond_bars(scenario):
-    assert set(scenario.bars) | set(scenario.goals) <= set(scenario.messages)
-    assert all(scenario.goals[peer] >= bar for peer, bar in scenario.bars.items())
+def test_receipts_all_differ(scenario):
+    receipts = [headers["receipt"] for headers, _ in sent(scenario) if "receipt" in headers]
+    each = scenario.transaction or 1
+    assert len(receipts) == len(set(receipts)) == (scenario.window // each if scenario.persistent else 0)
+
+
+def test_bodies_are_json_with_the_number_of_the_message_and_as_long_as_their_header_says(scenario):
+    found = [(headers, body) for headers, body in sent(scenario) if "content-length" in headers]
+    numbers = [json.loads(body)["order"] for _, body in found]
+    assert numbers == list(range(10_000_000, 10_000_000 + scenario.window))
+    assert all(int(headers["content-length"]) == len(body) for headers, body in found)
+
+
+def test_an_order_has_a_correlation_id_and_eight_properties_of_which_five_differ():
+    orders = [Orders().headers(number) for number in range(10_000_000, 10_050_000)]
+    differing = {name for name in orders[0] if len({each[name] for each in orders}) > len(orders) / 3}
+    same = {name for name in orders[0] if len({each[name] for each in orders}) == 1}
+    assert differing == {"correlation-id", "order", "customer", "total", "placed", "trace"}
+    assert same == {"type", "schema", "currency"}
+
+
+def test_bodies_of_orders_have_all_lengths_from_200_to_2500_and_are_the_same_in_each_run():
+    orders = Orders()
+    lengths = [len(orders.body(number)) for number in range(10_000_000, 10_001_009)]
+    assert 200 <= min(lengths) < 220
+    assert 2480 < max(lengths) <= 2500
+    assert 1300 < sum(lengths) / len(lengths) < 1400
+    assert len(set(lengths)) > 700
+    assert Orders().body(10_000_000) == orders.body(10_000_000)
+    assert Orders(seed=18).body(10_000_000) != Orders().body(10_000_000)
+
+
+def test_a_ratio_is_asked_for_only_of_peers_that_take_part(scenario):
+    assert set(scenario.bars) <= set(scenario.messages)
 
 
 def test_the_shares_of_filtered_legs_are_what_their_selectors_take():
     route = FilteredComposite(legs=5)
-    sent = [route.properties(number)["region"] for number in range(BLOCK)]
-    taken = [sum(f"'{region}'" in selector for region in sent) for _, selector in route.filtered()]
-    assert taken == [group.share * BLOCK for group in route.groups(ActiveMQDialect())] == [50, 40, 30, 20, 10]
+    numbers = range(10_000_000, 10_000_000 + BLOCK)
+    regions = [route.properties(number)["region"] for number in numbers]
+    taken = [sum(f"'{region}'" in selector for region in regions) for _, selector in route.filtered()]
+    expected = [sum(map(group.takes, numbers)) for group in route.groups(ActiveMQDialect())]
+    assert taken == expected == [50, 40, 30, 20, 10]
 
 
 def test_each_application_has_a_queue_of_its_own_in_both_dialects():
@@ -46,7 +84,7 @@ def test_each_application_has_a_queue_of_its_own_in_both_dialects():
         f"/queue/Consumer.App{number}.VirtualTopic.Bench" for number in range(3)
     ]
     groups = VirtualTopic(3).groups(RabbitMQDialect())
-    assert {each.subscribe["destination"] for each in groups} == {VirtualTopic(3).destination}
+    assert {each.subscribe["destination"] for each in groups} == set(VirtualTopic(3).destinations)
     assert len({each.subscribe["x-queue-name"] for each in groups}) == 3
 
 

@@ -1,29 +1,32 @@
 import pytest
 
-from benchmarks.protocol.frames import NUL, ack_block, ack_ids, end_of_frames, frame, send_block
+from benchmarks.protocol.frames import NUL, ack_block, ack_ids, end_of_frames, frame, heads, message_numbers
 
 MESSAGES = b"".join(
-    frame("MESSAGE", {"ack": f"ID\\c{number}", "subscription": 1, "destination": "/queue/a"}, b"x" * 20) + b"\n"
-    for number in range(3)
+    frame("MESSAGE", {"ack": f"ID\\c{number}", "subscription": 1}, b'{"order":%d,"note":"%b"}' % (number, b"x" * 50))
+    + b"\n"
+    for number in range(10, 13)
 )
 
 
-def test_a_block_holds_one_send_frame_for_each_set_of_headers():
-    block = send_block([{"destination": "/queue/a", "receipt": 0}, {"destination": "/queue/a", "receipt": 1}], b"body")
-    assert block == (
+def test_a_frame_has_its_headers_in_the_order_given():
+    assert frame("SEND", {"destination": "/queue/a", "receipt": 0, "content-length": 4}, b"body") == (
         b"SEND\ndestination:/queue/a\nreceipt:0\ncontent-length:4\n\nbody\0"
-        b"SEND\ndestination:/queue/a\nreceipt:1\ncontent-length:4\n\nbody\0"
     )
 
 
 def test_every_delivery_is_acknowledged_by_a_frame_of_its_own_with_its_escapes_kept():
-    ids = ack_ids(MESSAGES, len(MESSAGES))
-    assert ack_block(ids) == b"ACK\nid:ID\\c0\n\n\0ACK\nid:ID\\c1\n\n\0ACK\nid:ID\\c2\n\n\0"
+    ids = ack_ids(heads(MESSAGES, len(MESSAGES)))
+    assert ack_block(ids) == b"ACK\nid:ID\\c10\n\n\0ACK\nid:ID\\c11\n\n\0ACK\nid:ID\\c12\n\n\0"
 
 
-def test_an_ack_header_past_the_end_is_left_for_later():
+def test_every_message_is_known_by_the_number_in_its_body():
+    assert message_numbers(heads(MESSAGES, len(MESSAGES))) == [b"10", b"11", b"12"]
+
+
+def test_what_is_past_the_end_is_left_for_later():
     end = MESSAGES.index(NUL) + 1
-    assert ack_ids(MESSAGES, end) == [b"ID\\c0"]
+    assert ack_ids(heads(MESSAGES, end)) == [b"ID\\c10"]
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,10 @@ from tiny_broker import TinyBroker
 from benchmarks.generator import load
 from benchmarks.generator.connection import RunFailed
 from benchmarks.generator.load import run
+from benchmarks.generator.traffic import Traffic
 from benchmarks.protocol.dialect import ActiveMQDialect
-from benchmarks.scenarios.rows import Queue, Scenario
+from benchmarks.scenarios.routes import Queue
+from benchmarks.scenarios.rows import Scenario
 
 QUEUE = Scenario("queue", "", Queue(), {}, window=100)
 MESSAGES = 200
@@ -23,56 +25,56 @@ def with_fault(fault):
 
 
 def test_every_message_is_sent_delivered_and_acknowledged_once(broker):
-    outcome = run(QUEUE, broker.address, ActiveMQDialect(), MESSAGES)
+    outcome = run(Traffic(QUEUE), broker.address, ActiveMQDialect(), MESSAGES)
     assert outcome.deliveries == broker.received == MESSAGES
     assert len(broker.acks) == MESSAGES
 
 
 @pytest.mark.parametrize("broker", [{"pieces": 700}], indirect=True)
 def test_frames_cut_anywhere_are_counted_whole(broker):
-    assert run(QUEUE, broker.address, ActiveMQDialect(), MESSAGES).deliveries == MESSAGES
+    assert run(Traffic(QUEUE), broker.address, ActiveMQDialect(), MESSAGES).deliveries == MESSAGES
     assert len(broker.acks) == MESSAGES
 
 
 def test_several_producers_and_consumers_share_the_work(broker):
     scenario = Scenario("queue", "", Queue(consumers=3), {}, producers=2, window=50)
-    assert run(scenario, broker.address, ActiveMQDialect(), MESSAGES).deliveries == MESSAGES
+    assert run(Traffic(scenario), broker.address, ActiveMQDialect(), MESSAGES).deliveries == MESSAGES
     assert len(broker.acks) == MESSAGES
 
 
 def test_without_receipts_the_window_moves_with_the_deliveries(broker):
     scenario = Scenario("queue", "", Queue(), {}, window=50, persistent=False)
-    assert run(scenario, broker.address, ActiveMQDialect(), MESSAGES).deliveries == MESSAGES
+    assert run(Traffic(scenario), broker.address, ActiveMQDialect(), MESSAGES).deliveries == MESSAGES
     assert not broker.acks
 
 
 @with_fault("double")
 def test_a_delivery_too_many_fails_the_run(broker):
-    with pytest.raises(RunFailed, match="queue 0 got 201 deliveries of 200"):
-        run(QUEUE, broker.address, ActiveMQDialect(), MESSAGES)
+    with pytest.raises(RunFailed, match="queue 0: 1 received twice, the first is 10000059"):
+        run(Traffic(QUEUE), broker.address, ActiveMQDialect(), MESSAGES)
 
 
 @with_fault("lose")
 def test_a_missing_delivery_fails_the_run(broker, monkeypatch):
     monkeypatch.setattr(load, "STALL_SECONDS", 0.2)
-    with pytest.raises(RunFailed, match="queue 0 got 199 deliveries of 200"):
-        run(QUEUE, broker.address, ActiveMQDialect(), MESSAGES)
+    with pytest.raises(RunFailed, match="queue 0: 1 missing, the first is 10000059"):
+        run(Traffic(QUEUE), broker.address, ActiveMQDialect(), MESSAGES)
 
 
 @with_fault("silence")
 def test_a_missing_receipt_fails_the_run(broker, monkeypatch):
     monkeypatch.setattr(load, "STALL_SECONDS", 0.2)
     with pytest.raises(RunFailed, match="producer 0 has 199 receipts for 200 messages"):
-        run(QUEUE, broker.address, ActiveMQDialect(), MESSAGES)
+        run(Traffic(QUEUE), broker.address, ActiveMQDialect(), MESSAGES)
 
 
 @with_fault("refuse")
 def test_an_error_frame_fails_the_run_with_what_it_says(broker):
     with pytest.raises(RunFailed, match="no room"):
-        run(QUEUE, broker.address, ActiveMQDialect(), MESSAGES)
+        run(Traffic(QUEUE), broker.address, ActiveMQDialect(), MESSAGES)
 
 
 def test_a_broker_that_closes_the_connection_fails_the_run(broker, monkeypatch):
     monkeypatch.setattr(TinyBroker, "_handle", lambda self, client, *_: client.close())
     with pytest.raises(RunFailed, match="expected CONNECTED"):
-        run(QUEUE, broker.address, ActiveMQDialect(), MESSAGES)
+        run(Traffic(QUEUE), broker.address, ActiveMQDialect(), MESSAGES)

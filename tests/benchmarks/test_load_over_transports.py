@@ -14,7 +14,7 @@ def test_every_receipt_and_delivery_comes_over_tls_and_over_websocket():
     results = measure(QUEUE_SCENARIO, [OverTls(), OverWebSocket()], 1, 0.02, lambda peer: None)
     assert {name: result.failure for name, result in results.items()} == {"tls": None, "websocket": None}
     assert [len(result.rounds) for result in results.values()] == [1, 1]
-    assert {each.outcome.deliveries for result in results.values() for each in result.rounds} == {1600}
+    assert {each.outcome.deliveries for result in results.values() for each in result.rounds} == {1000}
 
 
 def test_each_frame_is_a_message_of_its_own():

@@ -1,0 +1,68 @@
+"""Traffic: the SEND frames of a run, written before its clock starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from benchmarks.protocol.frames import frame
+from benchmarks.scenarios.messages import Headers, first_number
+from benchmarks.scenarios.rows import Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What one write sends, and how many messages it holds."""
+
+    data: bytes
+    messages: int
+
+
+class Traffic:
+    """What the producers of a scenario send. It is kept, so that the rounds of all brokers send the same bytes."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self._blocks: list[list[Block]] = [[] for _ in range(scenario.producers)]
+
+    def numbers(self, producer: int, messages: int) -> range:
+        """The numbers of the messages of a producer that sends so many."""
+        return range(first_number(producer), first_number(producer) + messages)
+
+    def blocks(self, producer: int, messages: int) -> list[Block]:
+        """The blocks that hold so many messages of a producer, a whole number of them."""
+        made, size = self._blocks[producer], self.scenario.block
+        for first in self.numbers(producer, messages)[len(made) * size :: size]:
+            made.append(Block(self._data(range(first, first + size)), size))
+        return made[: messages // size]
+
+    def _data(self, numbers: range) -> bytes:
+        """Frames of these messages, as transactions if the scenario has any."""
+        size = self.scenario.transaction
+        if not size:
+            return b"".join([self._send(number, self._headers(number)) for number in numbers])
+        parts = []
+        for first in numbers[::size]:
+            name = {"transaction": f"tx-{first}"}
+            parts.append(frame("BEGIN", name))
+            parts += [self._send(number, self._headers(number) | name) for number in range(first, first + size)]
+            parts.append(frame("COMMIT", {**name, "receipt": first}))
+        return b"".join(parts)
+
+    def _headers(self, number: int) -> Headers:
+        """Headers of STOMP that message `number` has."""
+        route = self.scenario.route
+        found: Headers = {"destination": route.destinations[number % len(route.destinations)]}
+        if self.scenario.persistent:
+            found["persistent"] = "true"
+            if not self.scenario.transaction:
+                found["receipt"] = number
+        return found
+
+    def _send(self, number: int, headers: Headers) -> bytes:
+        kind, route = self.scenario.kind, self.scenario.route
+        body = kind.body(number)
+        return frame(
+            "SEND",
+            {**headers, **kind.headers(number), **route.properties(number), "content-length": len(body)},
+            body,
+        )

@@ -1,0 +1,160 @@
+"""Routes: where the messages of a scenario are sent, who consumes them, and which of them each consumer is to get."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+from xml.sax.saxutils import quoteattr
+
+from benchmarks.protocol.dialect import Dialect
+from benchmarks.scenarios.messages import Headers
+
+#: Messages a consumer may hold unacknowledged.
+PREFETCH = 1000
+#: Property that selectors read: text, because ActiveMQ's selectors do not take a STOMP header for a number.
+REGION = "region"
+
+QUEUE = "bench"
+TOPIC = "VirtualTopic.Bench"
+COMPOSITE = "bench.filtered"
+
+
+def _all(number: int) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroup:
+    """Consumers that share one queue or subscription, and get together the messages whose numbers it `takes`."""
+
+    subscribe: Headers
+    consumers: int = 1
+    takes: Callable[[int], bool] = _all
+
+
+class Route(Protocol):
+    """Where is sent and who consumes."""
+
+    @property
+    def destinations(self) -> Sequence[str]:
+        """Destinations, to which the messages of a producer go in turn."""
+        ...
+
+    def groups(self, dialect: Dialect) -> list[ConsumerGroup]:
+        """Who consumes."""
+        ...
+
+    def properties(self, number: int) -> Headers:
+        """Headers that the route needs of message `number`."""
+        ...
+
+    def xml(self) -> str:
+        """What the route needs in the configuration of ActiveMQ and Sluice."""
+        ...
+
+
+class _Undeclared:
+    """A route that needs neither headers nor configuration."""
+
+    __slots__ = ()
+
+    def properties(self, number: int) -> Headers:
+        return {}
+
+    def xml(self) -> str:
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unread(_Undeclared):
+    """Destinations that nobody consumes from."""
+
+    destinations: Sequence[str]
+
+    def groups(self, dialect: Dialect) -> list[ConsumerGroup]:
+        return []
+
+
+@dataclass(frozen=True, slots=True)
+class Queue(_Undeclared):
+    """One queue with competing consumers."""
+
+    consumers: int = 1
+    name: str = QUEUE
+
+    @property
+    def destinations(self) -> Sequence[str]:
+        return (f"/queue/{self.name}",)
+
+    def groups(self, dialect: Dialect) -> list[ConsumerGroup]:
+        return [ConsumerGroup(dialect.queue(self.name, PREFETCH), self.consumers)]
+
+
+@dataclass(frozen=True, slots=True)
+class Queues(_Undeclared):
+    """Several queues that get messages in turn, each with one consumer."""
+
+    count: int
+
+    @property
+    def destinations(self) -> Sequence[str]:
+        return [f"/queue/{QUEUE}.{each}" for each in range(self.count)]
+
+    def groups(self, dialect: Dialect) -> list[ConsumerGroup]:
+        return [
+            ConsumerGroup(dialect.queue(f"{QUEUE}.{each}", PREFETCH), takes=_in_turn(each, self.count))
+            for each in range(self.count)
+        ]
+
+
+def _in_turn(turn: int, count: int) -> Callable[[int], bool]:
+    return lambda number: number % count == turn
+
+
+@dataclass(frozen=True, slots=True)
+class VirtualTopic(_Undeclared):
+    """One topic, of which each of `queues` consumer queues keeps a copy for its one consumer."""
+
+    queues: int
+    destinations: ClassVar[Sequence[str]] = (f"/topic/{TOPIC}",)
+
+    def groups(self, dialect: Dialect) -> list[ConsumerGroup]:
+        return [ConsumerGroup(dialect.consumer_queue(TOPIC, each, PREFETCH)) for each in range(self.queues)]
+
+
+@dataclass(frozen=True, slots=True)
+class FilteredComposite:
+    """One composite queue with `legs` filtered legs: as many regions come in turn, leg n takes those from rn on."""
+
+    legs: int
+    destinations: ClassVar[Sequence[str]] = (f"/queue/{COMPOSITE}",)
+
+    def groups(self, dialect: Dialect) -> list[ConsumerGroup]:
+        return [
+            ConsumerGroup(dialect.queue(name, PREFETCH), takes=self._from(leg))
+            for leg, (name, _) in enumerate(self.filtered())
+        ]
+
+    def filtered(self) -> list[tuple[str, str]]:
+        """Queue and selector of each leg."""
+        regions = [f"'r{each}'" for each in range(self.legs)]
+        return [(f"{COMPOSITE}.{leg}", f"{REGION} IN ({', '.join(regions[leg:])})") for leg in range(self.legs)]
+
+    def properties(self, number: int) -> Headers:
+        return {REGION: f"r{number % self.legs}"}
+
+    def xml(self) -> str:
+        legs = "".join(
+            f"              <filteredDestination selector={quoteattr(selector)} queue={quoteattr(queue)}/>\n"
+            for queue, selector in self.filtered()
+        )
+        return (
+            "    <destinationInterceptors>\n      <virtualDestinationInterceptor>\n        <virtualDestinations>\n"
+            f"          <compositeQueue name={quoteattr(COMPOSITE)}>\n            <forwardTo>\n{legs}"
+            "            </forwardTo>\n          </compositeQueue>\n"
+            "        </virtualDestinations>\n      </virtualDestinationInterceptor>\n    </destinationInterceptors>\n"
+        )
+
+    def _from(self, leg: int) -> Callable[[int], bool]:
+        return lambda number: number % self.legs >= leg
