@@ -75,11 +75,11 @@ def _folders(conf: Path) -> dict[str, str]:
 
 #: Why an import does not take what a broker starts with.
 _NOT_DEFINED = (
-    "no part of an import, which takes virtual destinations, policies and redelivery; "
-    "a broker that starts from the file takes it"
+    "not imported: an import reads virtual destinations, policies and redelivery policies; "
+    "a broker started with the file uses it"
 )
 #: Where what an import leaves aside is made beside a file.
-_MADE_ELSEWHERE = {"networkConnector": "; here Topology, New connector makes one"}
+_MADE_ELSEWHERE = {"networkConnector": "; to create one, use Topology, New connector"}
 
 
 def import_definitions(
@@ -123,34 +123,36 @@ def _parse(text: str | bytes, surroundings: LoadContext) -> BrokerConfig:
         case tag if tag in _PARTS:
             config = _read_parts(_with_built_in(BrokerConfig(), root), [root])
         case _:
-            raise root.refused("this is no part of a broker's configuration")
+            raise root.refused("unknown root element: not part of a broker configuration")
     report += find_repeated_bridges(config, report)
     return replace(config, report=tuple(sorted(report, key=lambda finding: (finding.file, finding.line))))
 
 
 def _read_broker(broker: Element) -> BrokerConfig:
     if broker.namespace == OLD_CORE:
-        broker.note(ImportOutcome.ADAPTED, f"the namespace {OLD_CORE} of the first versions is read as {CORE}", "xmlns")
+        broker.note(ImportOutcome.ADAPTED, f"the old namespace {OLD_CORE} is read as {CORE}", "xmlns")
     values = read_fields(broker, BrokerConfig, READ)
     name = broker.take("brokerName")
     if other := broker.take("name"):
-        broker.note(ImportOutcome.ADAPTED, "read as brokerName" if name is None else "brokerName counts", "name")
+        broker.note(
+            ImportOutcome.ADAPTED, "read as brokerName" if name is None else "ignored because brokerName is set", "name"
+        )
         name = name or other
     for field, value in values.items():
         broker.note(ImportOutcome.TAKEN, str(value).lower(), attribute_name(field))
     values["cluster"] = read_cluster(broker, name)
     by_reference = broker.take("plugins")
     if by_reference is not None:
-        broker.note_locked_out("nobody can connect", f"what {by_reference} refers to is not read", "plugins")
+        broker.note_locked_out("no client can connect", f"references are not supported ({by_reference})", "plugins")
         values["authentication"] = Authentication()
     if (policy := broker.take(_MESSAGE_POLICY)) is not None:
-        broker.note_locked_out("nobody may do anything", f"what {policy} refers to is not read", _MESSAGE_POLICY)
+        broker.note_locked_out("no user is authorized", f"references are not supported ({policy})", _MESSAGE_POLICY)
         values["authorization"] = ()
     for attribute, value in broker.rest():
         why = IGNORED_ATTRIBUTES.get(attribute)
         broker.note(
             ImportOutcome.IGNORED if why else ImportOutcome.UNKNOWN,
-            why or f"nothing here has it ({value:.80})",
+            why or f"unknown attribute (value {value:.80})",
             attribute,
         )
     config = BrokerConfig(name=name or BrokerConfig().name, **values)
@@ -192,9 +194,9 @@ def _read_parts(config: BrokerConfig, parts: list[Element]) -> BrokerConfig:
         if part.tag in IGNORED_ELEMENTS:
             part.note(ImportOutcome.IGNORED, IGNORED_ELEMENTS[part.tag])
         elif part.tag not in _PARTS:
-            part.note(ImportOutcome.UNKNOWN, "a broker has no such part here")
+            part.note(ImportOutcome.UNKNOWN, "unknown element")
         elif part.tag in seen:
-            raise part.refused(f"there is one in line {seen[part.tag]} already")
+            raise part.refused(f"duplicate element: the first is in line {seen[part.tag]}")
         else:
             config = _PARTS[part.tag](config, part)
             seen[part.tag] = part.line
@@ -207,7 +209,7 @@ def _refuse_repeated_names(parts: list[Element]) -> None:
     for element in (each for part in parts for each in part.descendants() if each.tag in _NAMED):
         if (name := element.get("name")) is not None:
             if name in lines:
-                raise element.refused(f"the name {name!r} is taken in line {lines[name]}")
+                raise element.refused(f"duplicate name {name!r}: the first is in line {lines[name]}")
             lines[name] = element.line
 
 
@@ -222,10 +224,10 @@ def _with_definitions(config: BrokerConfig, element: Element, found: tuple[Virtu
     if repeated := next((each for each in found if times[each.id] > 1), None):
         raise element.refused(f"the {repeated.called} is defined twice")
     if loop := find_cycle(definitions):
-        raise element.refused(f"messages would go round for ever: {' -> '.join(map(str, loop))}")
+        raise element.refused(f"definitions form a loop: {' -> '.join(map(str, loop))}")
     for each in config.definitions.virtual_destinations:
         if each not in found:
-            why = f"as a section of its own it takes the place of the built-in {each.called}"
+            why = f"replaces the built-in {each.called}"
             element.note(ImportOutcome.ADAPTED, why)
     return replace(config, definitions=definitions)
 
@@ -241,7 +243,7 @@ def _destinations(config: BrokerConfig, element: Element) -> BrokerConfig:
             found += read_destination(child)
             child.note(ImportOutcome.TAKEN, str(found[-1]))
         else:
-            child.note(ImportOutcome.UNKNOWN, "only queue and topic are known here")
+            child.note(ImportOutcome.UNKNOWN, "unknown element: only queue and topic are supported")
     return replace(config, destinations=tuple(found))
 
 
@@ -259,7 +261,7 @@ def _ssl_context(config: BrokerConfig, element: Element) -> BrokerConfig:
 
 def _message_policy(config: BrokerConfig, element: Element) -> BrokerConfig:
     """Deny all access where a class decides who may read which message: such a class cannot be used here."""
-    element.note_locked_out("nobody may do anything", "no such class can be used here")
+    element.note_locked_out("no user is authorized", "Java classes are not supported")
     return replace(config, authorization=())
 
 
@@ -282,7 +284,7 @@ def _plugins(config: BrokerConfig, element: Element) -> BrokerConfig:
 def _persistence(config: BrokerConfig, element: Element) -> BrokerConfig:
     """Where ActiveMQ keeps messages; of all the places that there are, one forgets them."""
     if next(element.named("memoryPersistenceAdapter"), None) is None:
-        element.note(ImportOutcome.IGNORED, "messages are kept in the store, wherever that is")
+        element.note(ImportOutcome.IGNORED, "messages are always kept in the broker's store")
         return config
     element.note(ImportOutcome.ADAPTED, 'read as persistent="false"')
     return replace(config, persistent=False)

@@ -51,7 +51,7 @@ def export_config(config: BrokerConfig) -> str:
     try:
         broker = _written(config)
     except (ValueError, etree.XMLSyntaxError) as wrong:
-        raise DefinitionRefused(f"XML cannot hold this: {wrong}") from wrong
+        raise DefinitionRefused(f"not valid in XML: {wrong}") from wrong
     beans = etree.Element("beans", {f"{{{_XSI}}}schemaLocation": _SCHEMAS}, nsmap={"xsi": _XSI})
     beans.set("xmlns", BEANS)
     beans.append(broker)
@@ -91,5 +91,5 @@ def _refuse_repeated_names(definitions: Definitions) -> None:
         name = getattr(each, "name", None) or each.destination.name
         if name in seen:
             both = f"both the {seen[name]} and the {each.called}"
-            raise DefinitionRefused(f"an activemq.xml cannot hold {both}: they have one name")
+            raise DefinitionRefused(f"an activemq.xml cannot contain {both}: they have the same name")
         seen[name] = each.called

@@ -20,7 +20,7 @@ def read_cluster(broker: Element, name: str | None) -> ClusterSettings | None:
     retry = broker.take_integer(EXTENSION + _RETRY)
     if given is None:
         if master is not None:
-            broker.note(ImportOutcome.IGNORED, f"there is no {_BROKERS}: the broker is in no cluster", _MASTER)
+            broker.note(ImportOutcome.IGNORED, f"{_BROKERS} is missing: the broker is not part of a cluster", _MASTER)
         return None
     terms = ClusterSettings(
         _members(broker, given), (master or "").strip(), user, password, RETRY_MS if retry is None else retry

@@ -100,47 +100,47 @@ _WITHOUT_EFFECT = {
          "transport.ioBufferSize", "transport.useLocalHost", "daemon", "soWriteTimeout", "transport.soWriteTimeout",
          "soTimeout", "transport.soTimeout", "connectionTimeout", "transport.connectionTimeout", "minimumConnections",
          "initializeConnections"),
-        "it sets up Java's threads and sockets",
+        "configures Java threads and sockets, which do not exist here",
     ),
     **dict.fromkeys(
-        ("transport.tcpNoDelay", "tcpNoDelay", "nodelay"), "small frames are never held back"
+        ("transport.tcpNoDelay", "tcpNoDelay", "nodelay"), "small frames are always sent immediately"
     ),
     **dict.fromkeys(
         ("socketBufferSize", "transport.socketBufferSize", "soLinger", "transport.soLinger", "keepAlive",
          "transport.keepAlive", "transport.diffServ", "transport.typeOfService"),
-        "sockets are set up by the system",
+        "socket options are left to the operating system",
     ),
     **dict.fromkeys(
         ("trace", "transport.trace", "logWriterName", "dynamicManagement", "startLogging", "jmxPort",
          "transport.logWriterName", "transport.dynamicManagement", "transport.startLogging", "transport.jmxPort"),
-        "frames are not logged",
+        "frame logging is not supported",
     ),
     **dict.fromkeys(
         ("maxInactivityDuration", "maxInactivityDurationInitalDelay", "minmumWireFormatVersion",
          "wireFormat.maxInactivityDuration", "wireFormat.maxInactivityDurationInitalDelay", "wireFormat.version",
          "wireFormat.cacheEnabled", "wireFormat.tightEncodingEnabled", "wireFormat.tcpNoDelayEnabled",
          "wireFormat.stackTraceEnabled", "wireFormat.sizePrefixDisabled", "wireFormat.cacheSize"),
-        "it is about OpenWire",
+        "applies to OpenWire only",
     ),
     **dict.fromkeys(
         ("transport.enabledCipherSuites", "enabledCipherSuites"),
-        "the ciphers are OpenSSL's choice for TLS 1.2 and later",
+        "OpenSSL chooses the ciphers for TLS 1.2 and later",
     ),
     **dict.fromkeys(
         ("updateClusterClients", "rebalanceClusterClients", "updateClusterClientsOnRemove", "updateClusterFilter",
          "publishedAddressPolicy"),
-        "STOMP has no way to tell clients of other brokers",
+        "STOMP cannot redirect clients to other brokers",
     ),
     **dict.fromkeys(
         ("websocket.maxTextMessageSize", "websocket.maxBinaryMessageSize", "websocket.bufferSize"),
-        "maxFrameSize and maxDataLength hold for WebSockets, too",
+        "maxFrameSize and maxDataLength also apply to WebSockets",
     ),
     "maximumProducersAllowedPerConnection": "a STOMP connection counts as one producer, as in ActiveMQ",
-    "auditNetworkProducers": "it is about networks of brokers",
-    "disableAsyncDispatch": "delivery never waits for a client",
-    "enableStatusMonitor": "the console shows slow connections",
-    "warnOnRemoteClose": "connections that break off are not warned of",
-    "displayStackTrace": "an ERROR holds one sentence, never a stack trace",
+    "auditNetworkProducers": "applies to networks of brokers",
+    "disableAsyncDispatch": "dispatch is always asynchronous",
+    "enableStatusMonitor": "slow connections are shown in the console",
+    "warnOnRemoteClose": "lost connections are not logged as warnings",
+    "displayStackTrace": "ERROR frames contain one sentence, never a stack trace",
 }  # fmt: skip
 
 
@@ -163,7 +163,7 @@ def tls_options_of(connector: TransportConnector) -> TlsOptions:
         elif name in _ENABLED_PROTOCOLS:
             protocols = tuple(each for each in _PROTOCOLS if each in _words(text))
             if not protocols:
-                raise ConfigurationRefused(f"{name}={text}: of these only {', '.join(_PROTOCOLS)} are spoken")
+                raise ConfigurationRefused(f"{name}={text}: supported protocols are {', '.join(_PROTOCOLS)}")
     return TlsOptions(client_auth, protocols)
 
 

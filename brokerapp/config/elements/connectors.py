@@ -53,22 +53,20 @@ def read_transport_connectors(element: Element) -> Iterator[TransportConnector]:
             if connector.scheme in TRANSPORTS:
                 child.note(ImportOutcome.TAKEN, f"{name} at {uri}")
             else:
-                why = f"not served: {connector.scheme}:// speaks another protocol than STOMP"
+                why = f"not served: {connector.scheme}:// is not a STOMP transport"
                 child.note(ImportOutcome.IGNORED, f"{name} at {uri} is {why}")
             yield connector
 
 
 def _unused(option: str, why: str) -> tuple[ImportOutcome, str, str]:
-    return (
-        (ImportOutcome.IGNORED, why, option) if why else (ImportOutcome.UNKNOWN, "no connector has this here", option)
-    )
+    return (ImportOutcome.IGNORED, why, option) if why else (ImportOutcome.UNKNOWN, "unknown option", option)
 
 
 def _transport_connector(
     element: Element, name: str, uri: str, attributes: tuple[tuple[str, str], ...]
 ) -> TransportConnector | None:
     if "${" in uri:
-        element.note(ImportOutcome.IGNORED, f"nothing listens there: {uri} is not complete")
+        element.note(ImportOutcome.IGNORED, f"not served: {uri} is incomplete")
         return None
     try:
         parts = urlsplit(uri)
@@ -90,7 +88,7 @@ def _options(element: Element, query: str) -> Iterator[tuple[str, str]]:
     """
     mapped = CONSUMER_WILDCARDS in query
     if mapped and ">" in query:
-        raise element.refused(f"{CONSUMER_WILDCARDS}: in a uri a > is written %3E, and a ; in the value %3B")
+        raise element.refused(f"{CONSUMER_WILDCARDS}: in a uri, write > as %3E, and ; within the value as %3B")
     for name, value in parse_qsl(query.replace(";", "&") if mapped else query, keep_blank_values=True):
         yield name, unquote_plus(value) if name == CONSUMER_WILDCARDS else value
 
@@ -126,7 +124,7 @@ def _report(element: Element, connector: NetworkConnector) -> None:
     except ConfigurationRefused as wrong:
         raise element.refused(str(wrong)) from None
     for attribute in unused:
-        element.note(ImportOutcome.UNKNOWN, "no network connector has this", attribute)
+        element.note(ImportOutcome.UNKNOWN, "unknown attribute of a network connector", attribute)
     for attribute, why in unsupported_options(connector):
         element.note(ImportOutcome.IGNORED, why, attribute)
     element.note(ImportOutcome.TAKEN, _taken(connector))
@@ -151,7 +149,7 @@ def _uri(element: Element) -> str:
     uri = element.need("uri").strip()
     plain = _MARKDOWN_LINK.sub(r"\1", uri)
     if plain != uri:
-        element.note(ImportOutcome.ADAPTED, f"the address {plain} stood there as a Markdown link", "uri")
+        element.note(ImportOutcome.ADAPTED, f"the address was a Markdown link and is read as {plain}", "uri")
     return plain
 
 
@@ -160,7 +158,7 @@ def _destinations(element: Element | None) -> Iterator[Destination]:
         if child.tag in ("queue", "topic"):
             yield from read_destination(child)
         else:
-            child.note(ImportOutcome.UNKNOWN, "only queue and topic are known here")
+            child.note(ImportOutcome.UNKNOWN, "unknown element: only queue and topic are supported")
 
 
 # -- writing

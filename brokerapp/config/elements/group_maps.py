@@ -18,12 +18,12 @@ _FACTORIES = {
 def read_group_map(element: Element) -> str | None:
     """The kind of map and its size, e.g. `bucket?bucketCount=64`; None, and a note, for somebody's own class."""
     if len(element.children) != 1 or (factory := element.children[0]).tag not in _FACTORIES:
-        element.note(ImportOutcome.UNKNOWN, f"only {', '.join(_FACTORIES)} are known here")
+        element.note(ImportOutcome.UNKNOWN, f"unknown type: only {', '.join(_FACTORIES)} are supported")
         return None
     kind, attribute = _FACTORIES[factory.tag]
     size = factory.take(attribute) if attribute else None
     factory.note(ImportOutcome.TAKEN, kind)
     if kind == "bucket" and factory.take("cacheSize") is not None:
-        factory.note(ImportOutcome.IGNORED, "a bucket has one owner: there is nothing to forget", "cacheSize")
+        factory.note(ImportOutcome.IGNORED, "no effect: each bucket always has one owner", "cacheSize")
     factory.note_rest()
     return f"{kind}?{attribute}={size.strip()}" if size else kind

@@ -48,9 +48,9 @@ def read_login_config(entry: str, surroundings: LoadContext) -> tuple[Authentica
         case [(name, "required" | "requisite" | "sufficient")] if name == _PROPERTIES:
             return Authentication(_users(modules[0], surroundings)), ""
         case [(name, "required" | "requisite" | "sufficient")] if name == _GUEST:
-            return _with_guest((), modules[0]), "whoever brings a password is refused"
+            return _with_guest((), modules[0]), "clients that send a password are rejected"
         case [(first, "sufficient"), (second, _)] if (first, second) == (_PROPERTIES, _GUEST):
-            differs = "whoever brings a wrong password is refused, not let in as a guest"
+            differs = "clients with a wrong password are rejected, not accepted as guests"
             return _with_guest(_users(modules[0], surroundings), modules[1]), differs
         case [(first, "sufficient"), (second, "required" | "requisite" | "sufficient")] if (first, second) == (
             _GUEST,
@@ -58,20 +58,20 @@ def read_login_config(entry: str, surroundings: LoadContext) -> tuple[Authentica
         ) and modules[0].options.get("credentialsInvalidate") == "true":
             return _with_guest(_users(modules[1], surroundings), modules[0]), ""
     names = ", ".join(f"{each.name} {each.flag}" for each in modules)
-    raise ConfigurationRefused(f"{location}: this combination of login modules is not known here: {names}")
+    raise ConfigurationRefused(f"{location}: unsupported combination of login modules: {names}")
 
 
 def _modules(text: str, entry: str, location: str) -> list[_LoginModule]:
     entries = dict(_ENTRY.findall(_COMMENT.sub("", text)))
     if entry not in entries:
-        raise ConfigurationRefused(f"{location} has no entry {entry!r} that can be read")
+        raise ConfigurationRefused(f"{location} has no readable entry {entry!r}")
     modules = []
     for part in entries[entry].split(";"):
         if not part.strip():
             continue
         if (module := _MODULE.fullmatch(part)) is None:
             raise ConfigurationRefused(
-                f"{location}: {part.strip()[:80]!r} names no login module with a flag and options"
+                f"{location}: {part.strip()[:80]!r} is not a login module with a flag and options"
             )
         options = {name: quoted or plain for name, quoted, plain in _OPTION.findall(module[3])}
         modules.append(_LoginModule(module[1], module[2].lower(), options))
@@ -84,7 +84,7 @@ def _users(module: _LoginModule, surroundings: LoadContext) -> tuple[User, ...]:
     def pairs(option: str) -> dict[str, str]:
         name = module.options.get(option)
         if name is None:
-            raise ConfigurationRefused(f"{module.name} does not say {option}")
+            raise ConfigurationRefused(f"{module.name} has no option {option}")
         return parse_properties(surroundings.read(f"{folder}/{name}" if folder else name))
 
     members = {group: {each.strip() for each in users.split(",")} for group, users in pairs(_GROUP_FILE).items()}

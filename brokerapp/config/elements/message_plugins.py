@@ -23,7 +23,7 @@ def read_discarding(element: Element) -> DiscardingSettings:
         try:
             re.compile(each)
         except re.error as wrong:
-            raise element.refused(f"dropOnly: {each!r} is no regular expression: {wrong}") from wrong
+            raise element.refused(f"dropOnly: {each!r} is not a valid regular expression: {wrong}") from wrong
     return DiscardingSettings(drop_only=patterns, **_read(element, DiscardingSettings))
 
 

@@ -91,40 +91,41 @@ def read_plugins(element: Element) -> PluginSettings:
                 setattr(found, field_name, read(child))
             case tag if tag in _KNOWN:
                 why = plugin_remark(tag)
-                child.note(ImportOutcome.IGNORED if why else ImportOutcome.TAKEN, why or "kept with its attributes")
+                child.note(ImportOutcome.IGNORED if why else ImportOutcome.TAKEN, why or "imported with its attributes")
                 found.others.append(Plugin(tag, child.rest()))
                 child.note_rest()
             case tag if "authorization" in tag.lower():
-                child.note_locked_out("nobody may do anything", "only authorizationPlugin is known")
+                child.note_locked_out("no user is authorized", "only authorizationPlugin is supported")
                 found.authorization = found.authorization or ()
             case _ if _GUARDS.search(f"{child.tag} {child.get('class')} {child.get('bean')}"):
                 child.note_locked_out(
-                    "nobody can connect", "simpleAuthenticationPlugin and jaasAuthenticationPlugin are known"
+                    "no client can connect",
+                    "only simpleAuthenticationPlugin and jaasAuthenticationPlugin are supported",
                 )
                 found.authentication = found.authentication or Authentication()
             case _:
-                child.note(ImportOutcome.UNKNOWN, "there is no such plugin here")
+                child.note(ImportOutcome.UNKNOWN, "unsupported plugin")
     return found
 
 
 def _selector_cache(element: Element) -> SelectorCacheSettings:
-    element.note(ImportOutcome.TAKEN, "what consumers wanted is remembered")
+    element.note(ImportOutcome.TAKEN, "selectors of consumers are remembered")
     values = read_fields(element, SelectorCacheSettings, [each.name for each in fields(SelectorCacheSettings)])
     if (path := element.take("persistFile")) is not None:
         element.note(
-            ImportOutcome.ADAPTED, f"kept in the store instead of in {path}, and kept for export", "persistFile"
+            ImportOutcome.ADAPTED,
+            f"stored by the broker instead of in {path}; the path is only exported",
+            "persistFile",
         )
     element.note_rest()
     return SelectorCacheSettings(**values)
 
 
 def _time_stamping(element: Element) -> TimestampSettings:
-    element.note(ImportOutcome.TAKEN, "the broker's clock counts")
+    element.note(ImportOutcome.TAKEN, "timestamps are set by the clock of the broker")
     values = read_fields(element, TimestampSettings, [each.name for each in fields(TimestampSettings)])
     if element.take("processNetworkMessages") is not None:
-        element.note(
-            ImportOutcome.IGNORED, "what bridges hand over keeps the times it came with", "processNetworkMessages"
-        )
+        element.note(ImportOutcome.IGNORED, "messages from bridges keep their timestamps", "processNetworkMessages")
     element.note_rest()
     return TimestampSettings(**values)
 
@@ -138,7 +139,7 @@ def _force_persistency(element: Element) -> bool:
 
 def _path_separator(element: Element) -> str:
     separator = element.take("pathSeparator") or "/"
-    element.note(ImportOutcome.TAKEN, f"in names of clients {separator!r} stands for the dot")
+    element.note(ImportOutcome.TAKEN, f"clients write {separator!r} for the dot in destination names")
     element.note_rest()
     return separator
 
@@ -159,14 +160,14 @@ def _jaas_authentication(element: Element) -> Authentication:
     try:
         authentication, differs = read_login_config(entry, element.load_context)
     except ConfigurationRefused as wrong:
-        element.note_locked_out("nobody can connect", str(wrong))
+        element.note_locked_out("no client can connect", str(wrong))
         return Authentication()
     element.note(
         ImportOutcome.ADAPTED if differs else ImportOutcome.TAKEN, differs or f"{len(authentication.users)} users"
     )
     for user in authentication.users:
         if user.password is None:
-            element.note_locked_out(f"{user.name} cannot connect", "the password is encrypted")
+            element.note_locked_out(f"user {user.name} cannot connect", "its password is encrypted")
     return authentication
 
 
@@ -186,7 +187,7 @@ def _user(element: Element) -> User:
     groups = _groups(element.take("groups"))
     element.note_rest()
     if password is None or "${" in password:
-        element.note_locked_out(f"{name} cannot connect", "the password is not given", "password")
+        element.note_locked_out(f"user {name} cannot connect", "its password is missing", "password")
         password = None
     return User(name, password, groups)
 
@@ -201,7 +202,7 @@ def _grants(element: Element) -> Iterator[ConfiguredGrant]:
     maps = [child for group in element.named("map") for child in group.children]
     for each in maps:
         if each.tag != "authorizationMap":
-            each.note_locked_out("nobody may do anything", "only authorizationMap is known")
+            each.note_locked_out("no user is authorized", "only authorizationMap is supported")
             continue
         each.note_rest("authorizationEntries", "tempDestinationAuthorizationEntry", "defaultEntry")
         for group in each.named("authorizationEntries"):
@@ -210,19 +211,21 @@ def _grants(element: Element) -> Iterator[ConfiguredGrant]:
         for group in each.named("tempDestinationAuthorizationEntry", "defaultEntry"):
             for entry in group.children:
                 yield from _entry(entry, temporary=group.tag != "defaultEntry", default=group.tag == "defaultEntry")
-    element.note(ImportOutcome.TAKEN, "who may read, write and administer")
+    element.note(ImportOutcome.TAKEN, "authorization of users")
 
 
 def _entry(element: Element, temporary: bool = False, default: bool = False) -> Iterator[ConfiguredGrant]:
     targets = entry_targets(element)
     if default:
         targets = [each for kind in NAMED_KINDS for each in destinations(element, ">", kind)]
-        element.note(ImportOutcome.ADAPTED, "the default entry became one for all queues and one for all topics")
+        element.note(
+            ImportOutcome.ADAPTED, "the default entry is imported as one for all queues and one for all topics"
+        )
     rights = {right: _groups(element.take(right)) for right in _RIGHTS}
     temporary = any([temporary, element.take_boolean("tempQueue"), element.take_boolean("tempTopic")])
     element.note_rest("destination")
     if not targets and not temporary:
-        raise element.refused("queue or topic says which destinations it is for")
+        raise element.refused("queue or topic is required")
     for destination in [*targets, *([None] if temporary else [])]:
         yield ConfiguredGrant(destination, **rights)
 

@@ -82,13 +82,15 @@ def read_policies(element: Element) -> tuple[PolicyEntry, ...]:
                 case "defaultEntry":
                     found = {each.destination: each for each in _default_entry(child)} | found
                 case _:
-                    child.note(ImportOutcome.UNKNOWN, "only policyEntries and defaultEntry are known here")
+                    child.note(
+                        ImportOutcome.UNKNOWN, "unknown element: only policyEntries and defaultEntry are supported"
+                    )
     return tuple(found.values())
 
 
 def _default_entry(element: Element) -> Iterator[PolicyEntry]:
     for entry in element.children:
-        entry.note(ImportOutcome.ADAPTED, "the default entry became one for all queues and one for all topics")
+        entry.note(ImportOutcome.ADAPTED, "the default entry is imported as one for all queues and one for all topics")
         policy = _policy(entry, Destination.queue(ANY_REST))
         yield policy
         yield replace(policy, destination=Destination.topic(ANY_REST))
@@ -97,11 +99,11 @@ def _default_entry(element: Element) -> Iterator[PolicyEntry]:
 def _entries(element: Element) -> Iterator[PolicyEntry]:
     """Yield the policies of one policyEntry, one for each destination it names."""
     if element.tag != "policyEntry":
-        raise element.refused("policyEntries holds policyEntry elements")
+        raise element.refused("policyEntries may contain only policyEntry")
     targets = entry_targets(element)
     targets += [Destination(kind, ANY_REST) for name, kind in _TEMPORARY.items() if element.take_boolean(name)]
     if not targets:
-        raise element.refused("queue or topic says which destinations it is for")
+        raise element.refused("queue or topic is required")
     first, *others = targets
     policy = _policy(element, first)
     yield policy
@@ -117,7 +119,7 @@ def _policy(element: Element, destination: Destination) -> PolicyEntry:
     except DefinitionRefused as error:
         raise element.refused(str(error)) from error
     if not 0 <= values.get("record_one_in", 1) <= MOST_ONE_IN:
-        raise element.refused(f"recordOneIn is a number from 0 to {MOST_ONE_IN:,}")
+        raise element.refused(f"recordOneIn must be a number from 0 to {MOST_ONE_IN:,}")
     element.note(ImportOutcome.TAKEN, str(destination))
     values["queue_cursor"] = cursor = _queue_cursor(element)
     flow_controlled = values.get("memory_limit") and values.get("producer_flow_control") is not False
@@ -141,16 +143,16 @@ def _options(element: Element) -> Iterator[tuple[str, str]]:
             element.note(ImportOutcome.IGNORED if why else ImportOutcome.TAKEN, why or value, name)
             yield name, value
         else:
-            element.note(ImportOutcome.UNKNOWN, "a policyEntry has no such attribute", name)
+            element.note(ImportOutcome.UNKNOWN, "unknown attribute", name)
     for child in element.children:
         if child.tag == "pendingQueuePolicy" and _queue_cursor(element) is not None:
             child.note(ImportOutcome.TAKEN, child.children[0].tag)
         elif child.tag in _NESTED:
             why = option_remark(child.tag)
-            child.note(ImportOutcome.IGNORED if why else ImportOutcome.TAKEN, why or "kept as it is written")
+            child.note(ImportOutcome.IGNORED if why else ImportOutcome.TAKEN, why or "imported unchanged")
             yield child.tag, "".join(each.source() for each in child.children)
         elif child.tag not in ("deadLetterStrategy", "destination", GROUP_MAP, RECOVERY, *NESTED):
-            child.note(ImportOutcome.UNKNOWN, "a policyEntry holds no such element")
+            child.note(ImportOutcome.UNKNOWN, "unknown element")
 
 
 def _queue_cursor(element: Element) -> str | None:
@@ -162,13 +164,13 @@ def _queue_cursor(element: Element) -> str | None:
 
 def _dead_letter_strategy(element: Element) -> DeadLetterStrategy:
     if len(element.children) != 1 or (strategy := element.children[0]).tag not in _STRATEGIES:
-        raise element.refused(f"takes one of {', '.join(_STRATEGIES)}")
+        raise element.refused(f"requires one of {', '.join(_STRATEGIES)}")
     kind, names = _STRATEGIES[strategy.tag]
     values = read_fields(strategy, DeadLetterStrategy, names)
     if kind == "shared" and (queue := _dead_letter_queue(strategy)) is not None:
         values["dead_letter_queue"] = queue
     for name, _ in strategy.rest():
-        strategy.note(ImportOutcome.IGNORED, "every failed copy is kept, by queue and message id", name)
+        strategy.note(ImportOutcome.IGNORED, "every dead letter is kept, identified by queue and message id", name)
     return DeadLetterStrategy(kind=kind, **values)
 
 
@@ -181,7 +183,7 @@ def _dead_letter_queue(strategy: Element) -> str | None:
     if not found:
         return None
     if len(found) > 1 or found[0].kind not in NAMED_KINDS:
-        raise strategy.refused("dead letters go to one queue, or topic")
+        raise strategy.refused("dead letters are sent to a single queue or topic")
     return found[0].name if found[0].kind is DestinationKind.QUEUE else str(found[0])
 
 

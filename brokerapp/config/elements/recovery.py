@@ -29,14 +29,15 @@ def read_recovery(element: Element) -> RecoveryPolicy | None:
     """The policy in a `<subscriptionRecoveryPolicy>`, or in the `<wrapped>` of another one. Refused when unknown."""
     known = (*_POLICIES, _RETAINED, _QUERY)
     if len(element.children) != 1 or (policy := element.children[0]).tag not in known:
-        raise element.refused(f"takes one of {', '.join(known)}")
+        raise element.refused(f"requires one of {', '.join(known)}")
     if policy.tag == _QUERY:
         policy.note(
-            ImportOutcome.IGNORED, "its query is a Java class: only messages with ActiveMQ.Retain are remembered"
+            ImportOutcome.IGNORED,
+            "query is a Java class and is not used: only messages with ActiveMQ.Retain are retained",
         )
         return None
     if policy.tag == _RETAINED:
-        policy.note(ImportOutcome.ADAPTED, "every topic remembers the last message with ActiveMQ.Retain")
+        policy.note(ImportOutcome.ADAPTED, "every topic retains the last message with ActiveMQ.Retain")
         wrapped = policy.child("wrapped")
         return None if wrapped is None else read_recovery(wrapped)
     kind, names = _POLICIES[policy.tag]
@@ -45,7 +46,7 @@ def read_recovery(element: Element) -> RecoveryPolicy | None:
         if value < 1:
             raise policy.refused(f"{attribute_name(name)}={value} is less than 1")
     for name, _ in policy.rest():
-        policy.note(ImportOutcome.IGNORED, "memory is bounded by topic and by node", name)
+        policy.note(ImportOutcome.IGNORED, "memory is limited per topic and per node", name)
     policy.note(ImportOutcome.TAKEN, kind)
     return RecoveryPolicy(kind, **values)
 

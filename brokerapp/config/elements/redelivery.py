@@ -40,12 +40,12 @@ def read_redelivery(element: Element) -> RedeliverySettings:
                     found = {each.destination: each for each in policies} | found
                 else:
                     found |= {each.destination: each for each in policies}
-    element.note(ImportOutcome.TAKEN, f"{len(found)} redelivery policies")
+    element.note(ImportOutcome.TAKEN, f"{len(found)} redelivery policies imported")
     return RedeliverySettings(tuple(found.values()), **values)
 
 
 def _default(element: Element) -> Iterator[RedeliveryPolicy]:
-    element.note(ImportOutcome.ADAPTED, "the default entry became one for all queues and one for all topics")
+    element.note(ImportOutcome.ADAPTED, "the default entry is imported as one for all queues and one for all topics")
     values = _values(element)
     yield from (RedeliveryPolicy(Destination(kind, ANY_REST), **values) for kind in NAMED_KINDS)
 
@@ -54,20 +54,20 @@ def _policies(element: Element) -> Iterator[RedeliveryPolicy]:
     targets = entry_targets(element)
     values = _values(element)
     if not targets:
-        raise element.refused("queue or topic says which destinations it is for")
+        raise element.refused("queue or topic is required")
     yield from (RedeliveryPolicy(each, **values) for each in targets)
 
 
 def _values(element: Element) -> dict:
     if element.tag != "redeliveryPolicy":
-        raise element.refused("only redeliveryPolicy is known here")
+        raise element.refused("unknown element: only redeliveryPolicy is supported")
     values = read_fields(element, RedeliveryPolicy, _FIELDS)
     for name, value in values.items():
         least = -1 if name in _FROM_MINUS_ONE else 0
         if not isinstance(value, bool) and value < least:
             raise element.refused(f"{attribute_name(name)} is {value}, less than {least}")
     for name, _ in element.rest():
-        element.note(ImportOutcome.IGNORED, "only what the broker does counts here", name)
+        element.note(ImportOutcome.IGNORED, "no effect: it configures redelivery by the client", name)
     return values
 
 

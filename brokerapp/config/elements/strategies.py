@@ -64,13 +64,15 @@ def read_strategies(element: Element) -> dict[str, Any]:
         for child in element.named(tag):
             for strategy in child.children:
                 if strategy.tag not in nested.kinds:
-                    strategy.note(ImportOutcome.UNKNOWN, f"only {', '.join(nested.kinds)} are known here")
+                    strategy.note(ImportOutcome.UNKNOWN, f"unknown type: only {', '.join(nested.kinds)} are supported")
                     continue
                 kind, names = nested.kinds[strategy.tag]
                 values[nested.field] = nested.record(kind=kind, **read_fields(strategy, nested.record, names))
                 strategy.note(ImportOutcome.TAKEN, kind)
                 if strategy.take("name") is not None:
-                    strategy.note(ImportOutcome.IGNORED, "the console shows what JMX showed", "name")
+                    strategy.note(
+                        ImportOutcome.IGNORED, "JMX is replaced by the console and the Jolokia endpoint", "name"
+                    )
                 strategy.note_rest()
     return values
 

@@ -16,9 +16,9 @@ _USAGES = {"memoryUsage": "memory", "storeUsage": "store", "tempUsage": "temp"}
 _FLAGS = ("send_fail_if_no_space", "send_fail_if_no_space_after_timeout")
 #: Other attributes of a usage, and why they have no effect.
 _WITHOUT_EFFECT = {
-    "percentOfJvmHeap": f"there is no Java heap; {DEFAULT_MEMORY} bytes are the limit unless one is set in bytes",
-    "percentLimit": "limits are in bytes here",
-    "total": "limits are in bytes here",
+    "percentOfJvmHeap": f"there is no Java heap: the limit is {DEFAULT_MEMORY} bytes unless it is set in bytes",
+    "percentLimit": "limits must be given in bytes",
+    "total": "limits must be given in bytes",
 }
 
 
@@ -34,7 +34,9 @@ def read_system_usage(element: Element) -> SystemUsage:
                 if (limit := limited.take_size("limit")) is not None:
                     values[_USAGES[group.tag]] = limit
                 for attribute, _ in limited.rest():
-                    limited.note(ImportOutcome.IGNORED, _WITHOUT_EFFECT.get(attribute, "only limit is read"), attribute)
+                    limited.note(
+                        ImportOutcome.IGNORED, _WITHOUT_EFFECT.get(attribute, "only limit is supported"), attribute
+                    )
         usage.note(ImportOutcome.TAKEN, ", ".join(f"{name} {value}" for name, value in values.items()))
     return SystemUsage(**values)
 

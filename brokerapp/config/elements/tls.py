@@ -13,10 +13,10 @@ from brokerapp.model.transport_connector import KeyStore, TlsStores
 
 #: Attributes without effect, and why.
 _WITHOUT_EFFECT = {
-    **dict.fromkeys(("keyStoreType", "trustStoreType"), "the file itself says what it is"),
+    **dict.fromkeys(("keyStoreType", "trustStoreType"), "the type is detected from the file"),
     **dict.fromkeys(
         ("secureRandomAlgorithm", "keyStoreAlgorithm", "trustStoreAlgorithm", "provider", "protocol"),
-        "it sets up Java's security",
+        "configures Java security, which does not exist here",
     ),
 }
 _FILE, _CLASS_PATH = "file:", "classpath:"
@@ -31,12 +31,10 @@ def read_ssl_context(element: Element) -> TlsStores:
         trust_store=_store(inner, "trustStore"),
     )
     if inner.take("crlPath"):
-        inner.note(ImportOutcome.IGNORED, "revoked certificates are not looked up", "crlPath")
+        inner.note(ImportOutcome.IGNORED, "certificate revocation is not supported", "crlPath")
     for attribute, _ in inner.rest():
         why = _WITHOUT_EFFECT.get(attribute)
-        inner.note(
-            ImportOutcome.IGNORED if why else ImportOutcome.UNKNOWN, why or "there is no such attribute", attribute
-        )
+        inner.note(ImportOutcome.IGNORED if why else ImportOutcome.UNKNOWN, why or "unknown attribute", attribute)
     inner.note(ImportOutcome.TAKEN, stores.key_store.path if stores.key_store else "without a keyStore")
     return stores
 

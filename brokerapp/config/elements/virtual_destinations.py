@@ -30,9 +30,9 @@ _MIRRORED = ("prefix", "postfix", "copy_message")
 
 #: Attributes that change nothing here, and why not.
 _WITHOUT_EFFECT = {
-    "concurrent_send": "all copies are stored in one step anyway",
-    "transacted_send": "all copies are stored in one step anyway: all or none",
-    "copy_message": "messages are never changed, so copies share them",
+    "concurrent_send": "no effect: all copies are always stored in one transaction",
+    "transacted_send": "no effect: all copies are always stored in one transaction",
+    "copy_message": "no effect: copies always share the message",
 }
 
 COMPOSITES = {"compositeQueue": DestinationKind.QUEUE, "compositeTopic": DestinationKind.TOPIC}
@@ -56,7 +56,10 @@ def read_interceptors(element: Element) -> tuple[VirtualDestination, ...]:
             case "mirroredQueue":
                 found.append(_mirrored_queue(child))
             case _:
-                child.note(ImportOutcome.UNKNOWN, "only virtualDestinationInterceptor and mirroredQueue are known here")
+                child.note(
+                    ImportOutcome.UNKNOWN,
+                    "unknown element: only virtualDestinationInterceptor and mirroredQueue are supported",
+                )
     return tuple(found)
 
 
@@ -70,9 +73,9 @@ def read_virtual_destination(element: Element) -> tuple[VirtualDestination, ...]
         case "compositeQueue" | "compositeTopic":
             found = tuple(_composites(element))
         case _:
-            raise element.refused("this is no virtual destination")
+            raise element.refused("unknown virtual destination")
     if len(found) > 1:
-        element.note(ImportOutcome.ADAPTED, f"its list of names became {len(found)} definitions")
+        element.note(ImportOutcome.ADAPTED, f"its list of names is imported as {len(found)} definitions")
     return found
 
 
@@ -124,7 +127,7 @@ def _legs(element: Element) -> Iterator[ForwardTarget]:
         case "filteredDestination":
             yield from _filtered(element)
         case _:
-            raise element.refused("forwardTo takes queue, topic and filteredDestination")
+            raise element.refused("forwardTo may contain only queue, topic and filteredDestination")
 
 
 def _filtered(element: Element) -> Iterator[ForwardTarget]:
@@ -133,10 +136,13 @@ def _filtered(element: Element) -> Iterator[ForwardTarget]:
     element.refuse_rest()
     named = [(kind, name) for kind, name in targets if name is not None]
     if len(named) != 1:
-        raise element.refused("one of queue, topic and destination says where to")
+        raise element.refused("exactly one of queue, topic and destination is required")
     kind, name = named[0]
     if not selector or not selector.strip():
-        element.note(ImportOutcome.IGNORED, f"without a selector it never matches, so {name} gets nothing")
+        element.note(
+            ImportOutcome.IGNORED,
+            f"a filteredDestination without a selector never matches: {name} receives no messages",
+        )
         return
     try:
         compile_selector(selector)
@@ -179,7 +185,7 @@ def destinations(element: Element, names: str, kind: DestinationKind) -> tuple[D
     try:
         return tuple(Destination.parse(name.strip(), kind) for name in names.split(","))
     except InvalidDestination as wrong:
-        raise element.refused(f"{names!r} names no destination") from wrong
+        raise element.refused(f"{names!r} is not a list of destinations") from wrong
 
 
 # -- writing

@@ -19,9 +19,9 @@ from brokerapp.errors import ConfigurationRefused
 MAX_IMPORTS = 100
 
 #: Parts of ActiveMQ that are set up in files of their own, which a configuration often names and rarely brings along.
-_ELSEWHERE = {"jetty": "the console serves the web here", "camel": "there is no Camel here"}
-_NOTHING = "nothing in it concerns a broker"
-_NOT_READ = "other files are not read: import them on their own"
+_ELSEWHERE = {"jetty": "web pages are served by the console", "camel": "Camel is not supported"}
+_NOTHING = "does not configure a broker"
+_NOT_READ = "other files are not read: import them separately"
 
 
 def properties_of(root: Element) -> dict[str, str]:
@@ -34,8 +34,8 @@ def properties_of(root: Element) -> dict[str, str]:
 
 #: What such a bean does in an ActiveMQ, and what is done instead.
 _PLACEHOLDERS = (
-    "placeholders are filled in from environment variables (${mail.host} from MAIL_HOST), as there are no system"
-    " properties without Java"
+    "placeholders are replaced by environment variables (${mail.host} by MAIL_HOST), because there are no Java system"
+    " properties"
 )
 
 
@@ -45,7 +45,7 @@ def broker_of(root: Element) -> Element:
     for each in _beans_of(root, []):
         if each.tag == "broker":
             if broker is not None:
-                raise each.refused(f"there is a <broker> in {broker.place} already")
+                raise each.refused(f"duplicate <broker>: the first is in {broker.place}")
             broker = each
         elif is_configurer(each):
             each.note(ImportOutcome.ADAPTED, _PLACEHOLDERS)
@@ -53,9 +53,9 @@ def broker_of(root: Element) -> Element:
         elif each.tag == "camelContext":
             each.note(ImportOutcome.IGNORED, _ELSEWHERE["camel"])
         elif each.tag != "description":
-            each.note(ImportOutcome.IGNORED, "only <broker> is read")
+            each.note(ImportOutcome.IGNORED, "only <broker> is supported")
     if broker is None:
-        raise root.refused("there is no <broker> in it")
+        raise root.refused("<broker> is missing")
     return broker
 
 
@@ -92,12 +92,12 @@ def _imported(element: Element, imported: list[Path]) -> Iterator[Element]:
 
 def _document(element: Element, resource: str, path: Path, imported: list[Path]) -> Element:
     if path in element.load_context.importing:
-        raise ConfigurationRefused(f"{resource} imports itself, if by way of others")
+        raise ConfigurationRefused(f"{resource} imports itself, directly or indirectly")
     if len(imported) >= MAX_IMPORTS:
-        raise ConfigurationRefused(f"a configuration imports at most {MAX_IMPORTS} files")
+        raise ConfigurationRefused(f"a configuration may import at most {MAX_IMPORTS} files")
     imported.append(path)
     text = element.load_context.read_bytes(resource)
     root = read_document(text, element.load_context.of_import(resource, path), element.report)
     if root.tag != "beans":
-        raise root.refused("an imported file holds <beans>")
+        raise root.refused("the root of an imported file must be <beans>")
     return root

@@ -57,13 +57,13 @@ class Element:
         self.load_context = surroundings
         self.defines = defines or self.tag in _DEFINING
         if self.namespace == _INCLUSION:
-            raise self.refused("a configuration file includes no others")
+            raise self.refused("XInclude is not supported")
         self._attributes: dict[str, str] = {}
         for attribute, text in node.attrib.items():
             if not attribute.startswith("{") or attribute.startswith(EXTENSION):
                 self._attributes[attribute] = self._resolved(text, attribute, properties)
             elif not attribute.startswith(_SCHEMA_INSTANCE):
-                self.note(ImportOutcome.UNKNOWN, "an attribute of another namespace", attribute)
+                self.note(ImportOutcome.UNKNOWN, "attribute of an unknown namespace", attribute)
         self._attributes.pop("id", None)
         self.text = self._resolved((node.text or "").strip(), "", properties)
         self.children = [Element(child, surroundings, report, self.defines) for child in node]
@@ -71,7 +71,7 @@ class Element:
     def _resolved(self, text: str, attribute: str, properties: Mapping[str, str]) -> str:
         value, missing = resolve(text, properties) if "${" in text else (text, ())
         for name in missing:
-            self.note(ImportOutcome.UNKNOWN, f"${{{name}}} has no value", attribute)
+            self.note(ImportOutcome.UNKNOWN, f"placeholder ${{{name}}} has no value", attribute)
         return value
 
     # -- reading
@@ -97,7 +97,7 @@ class Element:
         if text is None:
             return None
         if (word := text.strip().lower()) not in _TRUE + _FALSE:
-            raise self.refused(f"{attribute}={text!r} is neither true nor false")
+            raise self.refused(f"{attribute}={text!r} must be true or false")
         return word in _TRUE
 
     def take_integer(self, attribute: str) -> int | None:
@@ -115,7 +115,7 @@ class Element:
         if text is None:
             return None
         if re.fullmatch(r"\s*[+-]?[0-9]{1,15}(\.[0-9]{1,15})?\s*", text) is None:
-            raise self.refused(f"{attribute}={text!r} is not a number such as 5 or 1.5")
+            raise self.refused(f"{attribute}={text!r} must be a number such as 5 or 1.5")
         return float(text)
 
     def take_size(self, attribute: str) -> int | None:
@@ -125,7 +125,7 @@ class Element:
             return None
         match = _SIZE.fullmatch(text)
         if match is None or match[2].lower() not in _UNITS:
-            raise self.refused(f"{attribute}={text!r} is not a size such as 65536, 20kb or 20 mb")
+            raise self.refused(f"{attribute}={text!r} must be a size such as 65536, 20kb or 20 mb")
         return int(match[1]) * _UNITS[match[2].lower()]
 
     @property
@@ -147,7 +147,7 @@ class Element:
         """Return the child with this tag, or None; refused when there are several."""
         found = list(self.named(tag))
         if len(found) > 1:
-            raise found[1].refused(f"there is a <{tag}> in line {found[0].line} already")
+            raise found[1].refused(f"duplicate <{tag}>: the first is in line {found[0].line}")
         return found[0] if found else None
 
     def descendants(self) -> Iterator[Element]:
@@ -191,31 +191,31 @@ class Element:
     def refuse_rest(self, *tags: str) -> None:
         """Refuse attributes nobody took and children other than these, as ActiveMQ does."""
         for attribute, _ in self.rest():
-            raise self.refused(f"there is no attribute {attribute!r}")
+            raise self.refused(f"unknown attribute {attribute!r}")
         for child in self.children:
             if child.tag not in tags:
-                raise child.refused(f"this cannot stand in {self.tag}")
+                raise child.refused(f"not allowed in {self.tag}")
 
     def note_rest(self, *tags: str) -> None:
         """Report attributes nobody took and children other than these as unknown."""
         for attribute, _ in self.rest():
-            self.note(ImportOutcome.UNKNOWN, "there is no such attribute", attribute)
+            self.note(ImportOutcome.UNKNOWN, "unknown attribute", attribute)
         for child in self.children:
             if child.tag not in tags:
-                child.note(ImportOutcome.UNKNOWN, f"nothing is known of this in {self.tag}")
+                child.note(ImportOutcome.UNKNOWN, f"unknown element in {self.tag}")
 
 
 def read_document(text: str | bytes, surroundings: LoadContext, report: list[ImportFinding]) -> Element:
     """Return the root element. Raises ConfigurationRefused for malformed or too large XML, or with entities."""
     if len(text) > MAX_LENGTH:
-        raise ConfigurationRefused(f"a configuration file may have {MAX_LENGTH} characters")
+        raise ConfigurationRefused(f"the configuration file exceeds {MAX_LENGTH} characters")
     encoding = "utf-8" if isinstance(text, str) else None
     data = text.encode() if isinstance(text, str) else text
     root = _parsed(data, encoding, surroundings.file)
     declared = root.getroottree().docinfo.internalDTD
     if declared is not None:
         if any(declared.iterentities()):
-            raise ConfigurationRefused("a configuration file declares no entities")
+            raise ConfigurationRefused("XML entities are not supported")
         # Entities of a DTD elsewhere would vanish: without the declaration they are errors.
         root = _parsed(_DOCTYPE.sub(lambda found: b"\n" * found[0].count(b"\n"), data), encoding, surroundings.file)
     return Element(root, surroundings, report)
@@ -229,4 +229,4 @@ def _parsed(data: bytes, encoding: str | None, file: str) -> _Element:
     try:
         return etree.fromstring(data, parser)
     except etree.XMLSyntaxError as wrong:
-        raise ConfigurationRefused(f"{line_label(file, wrong.lineno)}: this is not XML: {wrong.msg}") from wrong
+        raise ConfigurationRefused(f"{line_label(file, wrong.lineno)}: invalid XML: {wrong.msg}") from wrong

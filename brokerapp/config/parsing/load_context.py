@@ -36,16 +36,16 @@ class LoadContext:
     def path(self, location: str) -> Path:
         """Return the path of a Spring location; a relative one lies beside this file."""
         if self.folder is None:
-            raise ConfigurationRefused(f"{location} is not read: here only the text itself counts")
+            raise ConfigurationRefused(f"{location} is not read: an import reads no other files")
         scheme, name = _SCHEME.match(location.strip()), _SCHEME.sub("", location.strip(), count=1)
         if scheme is not None and scheme[3] is not None:
-            raise ConfigurationRefused(f"{location} is not read: only files are")
+            raise ConfigurationRefused(f"{location} is not read: it is not a local file")
         of_classpath = scheme is not None and scheme[1].lower() == "classpath"
         base = self.classpath or self.folder if of_classpath else self.folder
         try:
             return (base / (name.lstrip("/") if of_classpath else name)).resolve()
         except (OSError, ValueError, RuntimeError) as wrong:
-            raise ConfigurationRefused(f"{location!r} names no file") from wrong
+            raise ConfigurationRefused(f"{location!r} is not a file name") from wrong
 
     def read(self, location: str) -> str:
         """Return the text of a file.
@@ -59,7 +59,7 @@ class LoadContext:
         path = self.path(location)
         try:
             if path.exists() and not path.is_file():  # reading a pipe or a device might never end
-                raise ConfigurationRefused(f"{path} is no file")
+                raise ConfigurationRefused(f"{path} is not a file")
             if path.stat().st_size > MAX_BYTES:
                 raise ConfigurationRefused(f"{path} is larger than {MAX_BYTES} bytes")
             return path.read_bytes()

@@ -57,8 +57,8 @@ def read_configurer(element: Element) -> Mapping[str, str]:
             continue
         for name in [name for name, value in pairs.items() if value.startswith(_ENCRYPTED)]:
             del pairs[name]
-            element.note(ImportOutcome.IGNORED, f"{name} is encrypted in {location}, and nothing here can open it")
-        element.note(ImportOutcome.TAKEN, f"{len(pairs)} properties of {location}")
+            element.note(ImportOutcome.IGNORED, f"{name} is encrypted in {location} and cannot be decrypted")
+        element.note(ImportOutcome.TAKEN, f"{len(pairs)} properties read from {location}")
         found |= pairs
     return found
 

@@ -16,67 +16,69 @@ IGNORED_ATTRIBUTES = {
     **dict.fromkeys(
         ("dataDirectory", "dataDirectoryFile", "tmpDataDirectory", "schedulerDirectory", "schedulerDirectoryFile",
          "storeOpenWireVersion"),
-        "messages are kept in the store, wherever that is",
+        "messages are always kept in the broker's store",
     ),
     **dict.fromkeys(
         ("useJmx", "enableStatistics", "populateUserNameInMBeans", "mbeanInvocationTimeout", "brokerObjectName"),
-        "the console shows what JMX showed",
+        "JMX is replaced by the console and the Jolokia endpoint",
     ),
     **dict.fromkeys(
         ("persistenceThreadPriority", "taskRunnerPriority", "dedicatedTaskRunner", "useShutdownHook", "vmConnectorURI",
          "systemExitOnShutdown", "systemExitOnShutdownExitCode", "useLoggingForShutdownErrors", "restartAllowed"),
-        "there is no Java machine to set up",
+        "configures the Java VM, which does not exist here",
     ),
     **dict.fromkeys(
         ("passiveSlave", "shutdownOnMasterFailure", "shutdownOnSlaveFailure", "waitForSlave", "waitForSlaveTimeout"),
-        "there are no masters and slaves: nodes on one store replace each other",
+        "master and slave are replaced by nodes that share one store",
     ),
     **dict.fromkeys(
         ("cacheTempDestinations", "timeBeforePurgeTempDestinations", "allowTempAutoCreationOnSend"),
-        "temporary destinations are there as long as their connection",
+        "temporary destinations exist as long as their connection",
     ),
     **dict.fromkeys(
         ("adjustUsageLimits", "splitSystemUsageForProducersConsumers", "producerSystemUsagePortion",
          "consumerSystemUsagePortion", "schedulePeriodForDiskUsageCheck", "diskUsageCheckRegrowThreshold"),
-        "limits are bytes of messages, for all together",
+        "limits apply to the bytes of all messages together",
     ),
-    **dict.fromkeys(("start", "startAsync"), "it starts when it is told to"),
-    "enableMessageExpirationOnActiveDurableSubs": "what is late expires, whether its subscription has consumers or not",
-    "brokerId": "each run of a node has an id of its own",
-    "anonymousProducerAdvisorySupport": "producers are told of by the destinations they send to",
-    "monitorConnectionSplits": "there are no connections between threads of one machine",
-    "rollbackOnlyOnAsyncException": "a transaction is one unit: all of it happens, or nothing",
-    "useLocalHostBrokerName": "the name is the one given",
+    **dict.fromkeys(("start", "startAsync"), "the broker is started by runbroker or the console"),
+    "enableMessageExpirationOnActiveDurableSubs": "messages always expire, whether the subscription is online or not",
+    "brokerId": "each start of a node generates its own id",
+    "anonymousProducerAdvisorySupport": "producer advisories are published per destination",
+    "monitorConnectionSplits": "the vm transport is not supported",
+    "rollbackOnlyOnAsyncException": "transactions are always atomic",
+    "useLocalHostBrokerName": "the broker name is taken from the configuration",
 }  # fmt: skip
 
 #: Elements of the broker that have no effect here and will have none, and why.
 IGNORED_ELEMENTS = {
     **dict.fromkeys(
         ("persistenceFactory", "tempDataStore", "jobSchedulerStore"),
-        "messages are kept in the store, wherever that is",
+        "messages are always kept in the broker's store",
     ),
-    **dict.fromkeys(("managementContext", "adminView"), "the console shows what JMX showed"),
+    **dict.fromkeys(("managementContext", "adminView"), "JMX is replaced by the console and the Jolokia endpoint"),
     **dict.fromkeys(
         ("persistenceTaskRunnerFactory", "taskRunnerFactory", "shutdownHooks", "services", "brokerContext",
          "ioExceptionHandler", "destinationFactory", "regionBroker"),
-        "there is no Java machine to set up",
+        "configures the Java VM, which does not exist here",
     ),
-    **dict.fromkeys(("producerSystemUsage", "consumerSystemUsage"), "limits are bytes of messages, for all together"),
-    "jmsBridgeConnectors": "there are no bridges to other JMS providers",
-    "proxyConnectors": "there is no proxy",
+    **dict.fromkeys(
+        ("producerSystemUsage", "consumerSystemUsage"), "limits apply to the bytes of all messages together"
+    ),
+    "jmsBridgeConnectors": "bridges to other JMS providers are not supported",
+    "proxyConnectors": "proxy connectors are not supported",
 }  # fmt: skip
 
 #: Why a policy's memoryLimit does nothing at a queue.
 MEMORY_LIMIT_OF_QUEUE = (
-    "kept in the policy, without effect: as in ActiveMQ it bounds a queue with vmQueueCursor only; others have their "
-    "backlog in the store, which storeLimit (urn:sluice) bounds"
+    "imported without effect: as in ActiveMQ, it limits only queues with vmQueueCursor; the backlog of others is in "
+    "the store, which storeLimit (urn:sluice) limits"
 )
 #: Options of a policyEntry that have no effect here and will have none, and why.
 _IGNORED_OPTIONS = {
-    "gcWithNetworkConsumers": "bridges pass messages on without regard to policies so far",
-    "optimizedDispatch": "it spares a thread of ActiveMQ's, and messages are dispatched without threads here",
+    "gcWithNetworkConsumers": "policies do not affect bridges",
+    "optimizedDispatch": "dispatch uses no threads here",
 }
-_KEPT = "kept as it is written, without effect yet"
+_KEPT = "imported unchanged, without effect"
 
 
 def option_remark(name: str) -> str | None:

@@ -86,5 +86,5 @@ def reconnect_window_ms(asked: str | None, usual_ms: int) -> int:
         case "true":
             return usual_ms
     if not (asked.isascii() and asked.isdecimal() and len(asked) <= MAX_DIGITS):
-        raise ProtocolError(f"reconnect:{asked[:40]} is neither true nor false nor a number of milliseconds")
+        raise ProtocolError(f"reconnect:{asked[:40]} must be true, false or a number of milliseconds")
     return min(int(asked), MAX_RECONNECT_WINDOW_MS)

@@ -84,7 +84,7 @@ def read(uri, attributes="", more=""):
         ("transport.defaultHeartBeat=5000", "two numbers of milliseconds"),
         ("transport.hbGracePeriodMultiplier=0", "a number above 0"),
         ("needClientAuth=perhaps", "true or false"),
-        ("transport.enabledProtocols=SSLv3", "only TLSv1.2, TLSv1.3 are spoken"),
+        ("transport.enabledProtocols=SSLv3", "supported protocols are TLSv1.2, TLSv1.3"),
     ],
 )
 def test_a_value_that_means_nothing_is_refused_with_the_line(option, says):
@@ -130,7 +130,7 @@ def test_an_ssl_context_names_the_stores():
     assert "password" not in repr(config.tls)
     found = findings(config)
     assert found["sslContext@keyStoreType"][0] is ImportOutcome.IGNORED
-    assert found["sslContext@crlPath"] == (ImportOutcome.IGNORED, "revoked certificates are not looked up")
+    assert found["sslContext@crlPath"] == (ImportOutcome.IGNORED, "certificate revocation is not supported")
 
 
 @pytest.mark.parametrize(

@@ -47,11 +47,11 @@ def test_a_default_entry_is_for_all_queues_and_topics_that_have_no_other():
 @pytest.mark.parametrize(
     ("entry", "said"),
     [
-        ("<redeliveryPolicy/>", "queue or topic says"),
+        ("<redeliveryPolicy/>", "queue or topic is required"),
         ("<policyEntry queue='a'/>", "only redeliveryPolicy"),
         ("<redeliveryPolicy queue='a' maximumRedeliveries='-2'/>", "maximumRedeliveries is -2, less than -1"),
         ("<redeliveryPolicy queue='a' redeliveryDelay='-1'/>", "redeliveryDelay is -1, less than 0"),
-        ("<redeliveryPolicy queue='a' backOffMultiplier='much'/>", "is not a number"),
+        ("<redeliveryPolicy queue='a' backOffMultiplier='much'/>", "must be a number"),
     ],
 )
 def test_a_wrong_redelivery_policy_is_refused_and_named(entry, said):
@@ -72,7 +72,7 @@ def test_the_discarding_plugin_is_read():
 @pytest.mark.parametrize(
     ("plugin", "said"),
     [
-        ('<discardingDLQBrokerPlugin dropOnly="a(b"/>', "is no regular expression"),
+        ('<discardingDLQBrokerPlugin dropOnly="a(b"/>', "is not a valid regular expression"),
     ],
 )
 def test_wrong_plugins_are_refused(plugin, said):

@@ -73,15 +73,15 @@ def test_lines_of_an_imported_file_bear_its_name(read):
     config = read(beans(OTHERS, imported("other.xml")), other=beans("\n\n", broker))
     assert [str(each).partition(" (")[0] for each in config.report][-1].startswith("other.xml, line ")
     refused = broker.replace("/>", "><plugins/>\n<plugins/></broker>")
-    with pytest.raises(ConfigurationRefused, match=r"activemq.xml: other.xml, line 5: plugins: there is one"):
+    with pytest.raises(ConfigurationRefused, match=r"activemq.xml: other.xml, line 5: plugins: duplicate element"):
         read(beans(imported("other.xml")), other=beans("\n\n", refused))
 
 
 def test_what_does_not_concern_a_broker_is_one_line_of_the_report(read):
     config = read(beans(imported("other.xml"), imported("jetty.xml"), BROKER.format("b")), other=beans(OTHERS, OTHERS))
     assert [(each.element, each.what, each.why) for each in config.report] == [
-        ("import", ImportOutcome.IGNORED, "other.xml: nothing in it concerns a broker"),
-        ("import", ImportOutcome.IGNORED, "jetty.xml: the console serves the web here"),
+        ("import", ImportOutcome.IGNORED, "other.xml: does not configure a broker"),
+        ("import", ImportOutcome.IGNORED, "jetty.xml: web pages are served by the console"),
     ]
 
 
@@ -110,17 +110,17 @@ ENTITIES = '<!DOCTYPE beans [<!ENTITY e SYSTEM "file:///etc/hostname">]>'
         ("${nosuch}.xml", "", "No such file"),
         ("", "", "resource is missing"),
         (" ", "", "resource is missing"),
-        (".", "", "is no file"),
-        ("/dev/zero", "", "is no file"),
-        ("http://127.0.0.1:9/other.xml", "", "only files are"),
-        ("jar:file:x.jar!/other.xml", "", "only files are"),
-        ("other.xml", "hello", "other.xml, line 1: this is not XML"),
-        ("other.xml", BROKER.format("b"), "an imported file holds <beans>"),
-        ("other.xml", ENTITIES + beans("<x>&e;</x>"), "declares no entities"),
+        (".", "", "is not a file"),
+        ("/dev/zero", "", "is not a file"),
+        ("http://127.0.0.1:9/other.xml", "", "not a local file"),
+        ("jar:file:x.jar!/other.xml", "", "not a local file"),
+        ("other.xml", "hello", "other.xml, line 1: invalid XML"),
+        ("other.xml", BROKER.format("b"), "the root of an imported file must be <beans>"),
+        ("other.xml", ENTITIES + beans("<x>&e;</x>"), "XML entities are not supported"),
         (
             "other.xml",
             beans(BROKER.format("a"), BROKER.format("b")),
-            "there is a <broker> in other.xml, line 1 already",
+            "duplicate <broker>: the first is in other.xml, line 1",
         ),
         ("other.xml", beans(imported("activemq.xml")), "imports itself"),
         ("other.xml", beans(imported("other.xml")), "imports itself"),
@@ -136,7 +136,7 @@ def test_what_cannot_be_imported_is_refused(read, main, other, rule):
 
 def test_a_pipe_is_not_waited_for(read, tmp_path):
     os.mkfifo(tmp_path / "pipe.xml")
-    with pytest.raises(ConfigurationRefused, match="is no file"):
+    with pytest.raises(ConfigurationRefused, match="is not a file"):
         read(beans(imported("pipe.xml")))
 
 

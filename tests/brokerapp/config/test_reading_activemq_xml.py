@@ -157,7 +157,7 @@ def test_a_section_of_its_own_replaces_the_built_in_topic_and_the_report_says_so
         (
             3,
             "destinationInterceptors",
-            "as a section of its own it takes the place of the built-in virtual topic VirtualTopic.>",
+            "replaces the built-in virtual topic VirtualTopic.>",
         )
     ]
     assert found(read(virtual('<virtualTopic name="VirtualTopic.>"/>')), ImportOutcome.ADAPTED) == []
@@ -377,7 +377,7 @@ def test_users():
 def test_a_user_whose_password_is_not_known_has_none():
     config = read(broker(USERS))
     assert [each.password for each in config.users] == ["wonder", None]
-    assert (5, "authenticationUser@password", "bob cannot connect: the password is not given") in found(
+    assert (5, "authenticationUser@password", "user bob cannot connect: its password is missing") in found(
         config, ImportOutcome.UNKNOWN
     )
 
@@ -405,7 +405,7 @@ def test_no_plugin_means_no_restriction():
 def test_authentication_that_is_not_known_lets_nobody_in(tag):
     config = read(broker(f'<plugins><{tag} configuration="activemq"/></plugins>'))
     assert config.authentication == Authentication()
-    assert "nobody can connect" in config.report[-1].why
+    assert "no client can connect" in config.report[-1].why
 
 
 def test_authorization_that_is_not_known_allows_nothing():
@@ -527,7 +527,7 @@ def test_an_import_says_taken_of_what_it_takes_and_of_nothing_else():
     assert taken == {"destinationInterceptors", "compositeQueue", "redeliveryPlugin"}
     ignored = {each.element: each.why for each in report if each.what is ImportOutcome.IGNORED}
     assert (
-        "no part of an import, which takes virtual destinations, policies and redelivery"
+        "not imported: an import reads virtual destinations, policies and redelivery policies"
         in ignored["transportConnector"]
     )
     assert {"broker@persistent", "simpleAuthenticationPlugin"} <= set(ignored)
@@ -543,14 +543,14 @@ def test_an_import_says_of_each_part_what_truly_happens_to_it():
     <networkConnectors><networkConnector name="n" uri="static:(tcp://h:9)"/></networkConnectors>
     <transportConnectors><transportConnector name="a" uri="amqp://h:5672"/></transportConnectors></broker>"""
     why = {each.element: each.why for each in import_definitions(text)[1] if each.what is ImportOutcome.IGNORED}
-    assert why["transportConnector"] == "a at amqp://h:5672 is not served: amqp:// speaks another protocol than STOMP"
-    assert why["networkConnector"].endswith("here Topology, New connector makes one")
-    assert why["policyEntry@memoryLimit"].startswith("kept in the policy, without effect")
-    assert "a broker that starts from the file takes it" in why["broker@schedulerSupport"]
+    assert why["transportConnector"] == "a at amqp://h:5672 is not served: amqp:// is not a STOMP transport"
+    assert why["networkConnector"].endswith("to create one, use Topology, New connector")
+    assert why["policyEntry@memoryLimit"].startswith("imported without effect")
+    assert "a broker started with the file uses it" in why["broker@schedulerSupport"]
 
 
 def test_an_import_tells_of_nobody_kept_out_and_of_all_that_is_not_understood_whatever_it_says():
-    guard, odd = "<plugins><loginPlugin/></plugins>", 'odd="nobody can connect"'
+    guard, odd = "<plugins><loginPlugin/></plugins>", 'odd="no client can connect"'
     what = {each.element: each.what for each in import_definitions(f'<broker brokerName="b" {odd}>{guard}</broker>')[1]}
     assert what == {"broker@odd": ImportOutcome.UNKNOWN, "loginPlugin": ImportOutcome.IGNORED}
 
@@ -601,48 +601,48 @@ def test_without_a_file_there_is_one_stomp_connector():
 
 
 REFUSED = [
-    ("", None, "not XML"),
-    ("<broker>", 1, "not XML"),
-    ("<html/>", 1, "no part of a broker"),
-    ("<beans/>", 1, "no <broker>"),
-    ("<beans><broker/><broker/></beans>", 1, "in line 1 already"),
+    ("", None, "invalid XML"),
+    ("<broker>", 1, "invalid XML"),
+    ("<html/>", 1, "not part of a broker"),
+    ("<beans/>", 1, "<broker> is missing"),
+    ("<beans><broker/><broker/></beans>", 1, "the first is in line 1"),
     ('<!DOCTYPE broker [<!ENTITY x "y">]><broker brokerName="&x;"/>', None, "entities"),
-    (virtual('<virtualTopic name="A.>"/>\n<virtualTopic name="A.>" prefix="P.*."/>'), 5, "'A.>' is taken in line 4"),
+    (virtual('<virtualTopic name="A.>"/>\n<virtualTopic name="A.>" prefix="P.*."/>'), 5, "duplicate name 'A.>'"),
     (
         virtual(
             '<compositeQueue name="A"><forwardTo/></compositeQueue>\n'
             '<compositeTopic name="A"><forwardTo/></compositeTopic>'
         ),
         5,
-        "'A' is taken in line 4",
+        "duplicate name 'A': the first is in line 4",
     ),
     (
         broker("<destinationInterceptors><mirroredQueue/><mirroredQueue/></destinationInterceptors>"),
         3,
         "the mirroring of every queue is defined twice",
     ),
-    (broker("<destinations/><destinations/>"), 3, "one in line 3 already"),
+    (broker("<destinations/><destinations/>"), 3, "the first is in line 3"),
     (virtual('<compositeQueue name="A"/>'), 4, "no forwardTo"),
     (virtual("<compositeQueue><forwardTo/></compositeQueue>"), 4, "name is missing"),
-    (composite('<queue physicalName=" "/>'), 4, "names no destination"),
+    (composite('<queue physicalName=" "/>'), 4, "is not a list of destinations"),
     (composite("<queue/>"), 4, "name is missing"),
-    (composite("<frob/>"), 4, "forwardTo takes"),
+    (composite("<frob/>"), 4, "forwardTo may contain only"),
     (composite('<filteredDestination selector="a ="  queue="B"/>'), 4, "position 4"),
-    (composite('<filteredDestination selector="a"/>'), 4, "says where to"),
-    (composite('<filteredDestination selector="a" queue="B" topic="C"/>'), 4, "says where to"),
-    (composite('<filteredDestination selector="a" queue="B" colour="red"/>'), 4, "no attribute 'colour'"),
-    (composite("", 'name="A" forwardonly="false"'), 4, "no attribute 'forwardonly'"),
-    (composite("", 'name="A" forwardOnly="maybe"'), 4, "neither true nor false"),
-    (virtual('<virtualTopic name="A" selectoraware="true"/>'), 4, "no attribute 'selectoraware'"),
-    (virtual("<frob/>"), 4, "no virtual destination"),
-    (broker('<destinationInterceptors><mirroredQueue x="y"/></destinationInterceptors>'), 3, "no attribute 'x'"),
-    (policies("<policyEntry/>"), 3, "which destinations"),
-    (policies('<policyEntry queue="A" memoryLimit="much"/>'), 3, "not a size"),
+    (composite('<filteredDestination selector="a"/>'), 4, "exactly one of queue, topic and destination"),
+    (composite('<filteredDestination selector="a" queue="B" topic="C"/>'), 4, "exactly one of queue"),
+    (composite('<filteredDestination selector="a" queue="B" colour="red"/>'), 4, "unknown attribute 'colour'"),
+    (composite("", 'name="A" forwardonly="false"'), 4, "unknown attribute 'forwardonly'"),
+    (composite("", 'name="A" forwardOnly="maybe"'), 4, "must be true or false"),
+    (virtual('<virtualTopic name="A" selectoraware="true"/>'), 4, "unknown attribute 'selectoraware'"),
+    (virtual("<frob/>"), 4, "unknown virtual destination"),
+    (broker('<destinationInterceptors><mirroredQueue x="y"/></destinationInterceptors>'), 3, "unknown attribute 'x'"),
+    (policies("<policyEntry/>"), 3, "queue or topic is required"),
+    (policies('<policyEntry queue="A" memoryLimit="much"/>'), 3, "must be a size"),
     (policies('<policyEntry queue="A" queuePrefetch="1.5"/>'), 3, "not a whole number"),
     (
         policies('<policyEntry queue="A"><deadLetterStrategy><frob/></deadLetterStrategy></policyEntry>'),
         3,
-        "takes one of",
+        "requires one of",
     ),
     (
         policies(
@@ -655,12 +655,12 @@ REFUSED = [
     (
         policies('<policyEntry topic="A"><subscriptionRecoveryPolicy/></policyEntry>'),
         3,
-        "takes one of noSubscriptionRecoveryPolicy",
+        "requires one of noSubscriptionRecoveryPolicy",
     ),
     (broker("<transportConnectors><transportConnector/></transportConnectors>"), 3, "uri is missing"),
     (broker('<transportConnectors><transportConnector uri="61613"/></transportConnectors>'), 3, "not a uri"),
     (broker('<transportConnectors><transportConnector uri="stomp://h:99999"/></transportConnectors>'), 3, "not a uri"),
-    (broker(attributes='persistent="perhaps"'), 2, "neither true nor false"),
+    (broker(attributes='persistent="perhaps"'), 2, "must be true or false"),
 ]
 
 
@@ -684,7 +684,7 @@ def test_a_size_is_a_number_of_bytes_with_or_without_a_unit(text, size):
     if size is not None:
         assert read(broker).definitions.policies[0].memory_limit == size
         return
-    with pytest.raises(ConfigurationRefused, match=re.escape(f"memoryLimit={text!r} is not a size")):
+    with pytest.raises(ConfigurationRefused, match=re.escape(f"memoryLimit={text!r} must be a size")):
         read(broker)
 
 
@@ -705,5 +705,5 @@ def test_a_file_that_is_not_there_is_refused_by_its_name(tmp_path):
 def test_a_refusal_names_the_file(tmp_path):
     path = tmp_path / "broken.xml"
     path.write_text("<broker>\n<x></broker>")
-    with pytest.raises(ConfigurationRefused, match=r"broken\.xml: line 2: this is not XML"):
+    with pytest.raises(ConfigurationRefused, match=r"broken\.xml: line 2: invalid XML"):
         read_config(path)

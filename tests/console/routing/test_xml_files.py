@@ -55,7 +55,7 @@ def test_a_preview_says_of_each_mode_what_happens_to_what_stands(admin, defined)
     )
     assert "takes the place of" not in adding
     replacing = admin.post(reverse("routing-import"), {"text": XML, "mode": "replace"}).content.decode()
-    assert "it takes the place of the built-in virtual topic VirtualTopic.&gt;" in replacing
+    assert "replaces the built-in virtual topic VirtualTopic.&gt;" in replacing
     assert "Messages already in its targets stay there." in replacing
     for text in (adding, replacing):
         assert "Consumer.*.|" not in text
