@@ -1,4 +1,4 @@
-"""Create and change users, groups and role assignments; callers write the audit entries.
+"""Create and change users, groups and role assignments; callers write the audit entries, with `recording`.
 
 Whatever is refused raises RequestRefused with a sentence for whoever asked.
 """
@@ -24,6 +24,7 @@ from django.utils.http import urlsafe_base64_encode
 from brokerapp.errors import RequestRefused
 from console.access.models import Assignment
 from console.access.roles import EXTRAS, UNSCOPED_ROLES, Role, RoleGrant, Scope
+from console.audit import trail
 
 #: Bytes of chance in a generated password: 16 characters.
 PASSWORD_BYTES = 12
@@ -156,7 +157,18 @@ def require_remaining_admin() -> Iterator[None]:
             raise RequestRefused("Cannot remove the last admin. Assign the role to another user first.")
 
 
-# -- in words
+# -- in the audit log
+
+
+@contextmanager
+def recording(request: HttpRequest, action: str, holder: RoleHolder) -> Iterator[None]:
+    """Write an audit entry for a change, with the state of the user or group before and after it."""
+    kind = "group" if isinstance(holder, Group) else "user"
+    with trail.recording(request, action, f"{kind} {holder}", before=audit_state(holder)) as change:
+        pk = holder.pk
+        yield
+        changed = type(holder).objects.filter(pk=pk).first()
+        change.after = audit_state(changed) if changed is not None else None
 
 
 def audit_state(holder: RoleHolder) -> dict[str, Any]:

@@ -64,7 +64,7 @@ def create_group(request: HttpRequest, wanted: GroupIn) -> Any:
 def delete_group(request: HttpRequest, group_id: int) -> Any:
     """Delete a group; its members lose its roles."""
     found = get_object_or_404(Group, pk=group_id)
-    with trail.recording(request, "delete group", f"group {found}", before=users.audit_state(found)):
+    with users.recording(request, "delete group", found):
         users.delete_group(found)
     return Status(204, None)
 
@@ -73,9 +73,8 @@ def delete_group(request: HttpRequest, group_id: int) -> Any:
 def assign_group_role(request: HttpRequest, group_id: int, wanted: AssignmentIn) -> Any:
     """Assign a role to a group."""
     found = get_object_or_404(Group, pk=group_id)
-    with trail.recording(request, "give role", f"group {found}", before=users.audit_state(found)) as change:
+    with users.recording(request, "give role", found):
         users.assign_role(found, users.build_assignment(wanted.role, wanted.scopes, wanted.extras))
-        change.after = users.audit_state(found)
     return Status(201, found)
 
 
@@ -84,9 +83,8 @@ def withdraw_group_role(request: HttpRequest, group_id: int, assignment_id: int)
     """Remove a role from a group."""
     found = get_object_or_404(Group, pk=group_id)
     assignment = get_object_or_404(Assignment, pk=assignment_id, group=found)
-    with trail.recording(request, "take role", f"group {found}", before=users.audit_state(found)) as change:
+    with users.recording(request, "take role", found):
         users.remove_role(assignment)
-        change.after = users.audit_state(found)
     return found
 
 
@@ -95,7 +93,6 @@ def set_membership(request: HttpRequest, group_id: int, user_id: int, wanted: Gr
     """Add a user to a group, or remove them."""
     found, user = get_object_or_404(Group, pk=group_id), get_object_or_404(User, pk=user_id)
     others = Group.objects.filter(user=user).exclude(pk=found.pk)
-    with trail.recording(request, "set groups", f"user {user}", before=users.audit_state(user)) as change:
+    with users.recording(request, "set groups", user):
         users.set_groups(user, [*others, *([found] if wanted.member else [])])
-        change.after = users.audit_state(User.objects.get(pk=user.pk))
     return wanted

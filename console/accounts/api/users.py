@@ -151,9 +151,8 @@ def create_user(request: HttpRequest, wanted: UserIn) -> Any:
 def switch_user(request: HttpRequest, user_id: int, state: UserStateIn) -> Any:
     """Enable or disable an account."""
     user = get_object_or_404(User, pk=user_id)
-    with trail.recording(request, "switch user", user, before=users.audit_state(user)) as change:
+    with users.recording(request, "open account" if state.active else "close account", user):
         users.set_active(user, state.active)
-        change.after = users.audit_state(user)
     return user
 
 
@@ -161,7 +160,7 @@ def switch_user(request: HttpRequest, user_id: int, state: UserStateIn) -> Any:
 def unlock_user(request: HttpRequest, user_id: int) -> Any:
     """Unlock an account after too many wrong passwords."""
     user = get_object_or_404(User, pk=user_id)
-    with trail.recording(request, "unlock account", f"user {user}"):
+    with users.recording(request, "unlock account", user):
         users.unlock(user)
     return user
 
@@ -170,7 +169,7 @@ def unlock_user(request: HttpRequest, user_id: int) -> Any:
 def reset_second_factor(request: HttpRequest, user_id: int) -> Any:
     """Reset the two-factor authentication of a user who lost the device."""
     user = get_object_or_404(User, pk=user_id)
-    with trail.recording(request, "reset second factor", f"user {user}"):
+    with users.recording(request, "reset second factor", user):
         users.reset_second_factor(user)
     return user
 
@@ -179,7 +178,7 @@ def reset_second_factor(request: HttpRequest, user_id: int) -> Any:
 def reset_password(request: HttpRequest, user_id: int, wanted: PasswordResetIn) -> Any:
     """Reset a password to a generated one, or create a reset link; returned once."""
     user = get_object_or_404(User, pk=user_id)
-    with trail.recording(request, "reset password", f"user {user}"):
+    with users.recording(request, "reset password", user):
         if wanted.way == "password":
             return {"password": users.generate_password(user), "link": ""}
         return {"password": "", "link": users.invitation_link(request, user)}
@@ -189,9 +188,8 @@ def reset_password(request: HttpRequest, user_id: int, wanted: PasswordResetIn) 
 def assign_role(request: HttpRequest, user_id: int, wanted: AssignmentIn) -> Any:
     """Assign a role to a user."""
     user = get_object_or_404(User, pk=user_id)
-    with trail.recording(request, "assign role", user, before=users.audit_state(user)) as change:
+    with users.recording(request, "give role", user):
         users.assign_role(user, users.build_assignment(wanted.role, wanted.scopes, wanted.extras))
-        change.after = users.audit_state(user)
     return Status(201, user)
 
 
@@ -200,9 +198,8 @@ def withdraw_role(request: HttpRequest, user_id: int, assignment_id: int) -> Any
     """Remove a role from a user."""
     user = get_object_or_404(User, pk=user_id)
     assignment = get_object_or_404(Assignment, pk=assignment_id, user=user)
-    with trail.recording(request, "withdraw role", user, before=users.audit_state(user)) as change:
+    with users.recording(request, "take role", user):
         users.remove_role(assignment)
-        change.after = users.audit_state(user)
     return user
 
 

@@ -162,15 +162,8 @@ def user(request: HttpRequest, user_id: int) -> HttpResponse:
         "assignments": _listed(user),
         "groups": [(group, group in user.groups.all()) for group in Group.objects.order_by("name")],
         "effective": [
-            (
-                verb,
-                sources,
-                effective_rights.destination_permission(holder, verb, destination)
-                if destination
-                else "yes"
-                if sources
-                else "no",
-            )
+            (verb, sources, effective_rights.destination_permission(holder, verb, destination)
+             if destination else "yes" if sources else "no")
             for verb, sources in effective_rights.scopes_by_verb(holder)
         ],
         "asked": asked,
@@ -182,7 +175,7 @@ def user(request: HttpRequest, user_id: int) -> HttpResponse:
         "has_factor": is_mfa_enabled(user),
         "secret": secret if secret and secret["user"] == user.pk else None,
         **_choices(),
-    }
+    }  # fmt: skip
     return render(request, "accounts/user.html", context)
 
 
@@ -202,9 +195,8 @@ def change_user(request: HttpRequest, user_id: int, action: str) -> HttpResponse
     words, act, done = USER_ACTIONS[action]
     secret = None
     try:
-        with trail.recording(request, words, f"user {person}", before=accounts.audit_state(person)) as change:
+        with accounts.recording(request, words, person):
             secret = act(request, person)
-            change.after = accounts.audit_state(User.objects.get(pk=user_id))
         messages.success(request, done.format(person))
     except RequestRefused as error:
         messages.error(request, str(error))
@@ -224,17 +216,9 @@ def _reset_password(request: HttpRequest, person: User) -> dict[str, str]:
 
 #: What one can do to a user: how the trail calls it, what does it, what is said then.
 USER_ACTIONS: dict[str, tuple[str, Any, str]] = {
-    "close": (
-        "close account",
-        lambda request, person: accounts.set_active(person, False),
-        "Account {} disabled.",
-    ),
+    "close": ("close account", lambda request, person: accounts.set_active(person, False), "Account {} disabled."),
     "open": ("open account", lambda request, person: accounts.set_active(person, True), "Account {} enabled."),
-    "unlock": (
-        "unlock account",
-        lambda request, person: accounts.unlock(person) and None,
-        "Account {} unlocked.",
-    ),
+    "unlock": ("unlock account", lambda request, person: accounts.unlock(person) and None, "Account {} unlocked."),
     "factor": (
         "reset second factor",
         lambda request, person: accounts.reset_second_factor(person),
@@ -252,9 +236,8 @@ def assign_role(request: HttpRequest, holder: str, holder_id: int) -> HttpRespon
     """Assign a role to a user or a group."""
     found = get_object_or_404(HOLDERS[holder], pk=holder_id)
     try:
-        with trail.recording(request, "give role", f"{holder} {found}", before=accounts.audit_state(found)) as change:
+        with accounts.recording(request, "give role", found):
             accounts.assign_role(found, _typed_assignment(request))
-            change.after = accounts.audit_state(HOLDERS[holder].objects.get(pk=holder_id))
         messages.success(request, f"Role assigned to {found}.")
     except BrokerError as error:
         messages.error(request, str(error))
@@ -270,9 +253,8 @@ def remove_role(request: HttpRequest, assignment_id: int) -> HttpResponse:
     found = assignment.group or assignment.user
     holder = "group" if assignment.group else "user"
     try:
-        with trail.recording(request, "take role", f"{holder} {found}", before=accounts.audit_state(found)) as change:
+        with accounts.recording(request, "take role", found):
             accounts.remove_role(assignment)
-            change.after = accounts.audit_state(HOLDERS[holder].objects.get(pk=found.pk))
         messages.success(request, f"Role removed from {found}.")
     except RequestRefused as error:
         messages.error(request, str(error))
@@ -325,7 +307,7 @@ def delete_group(request: HttpRequest, group_id: int) -> HttpResponse:
     """Delete a group; its members lose its roles."""
     found = get_object_or_404(Group, pk=group_id)
     try:
-        with trail.recording(request, "delete group", f"group {found}", before=accounts.audit_state(found)):
+        with accounts.recording(request, "delete group", found):
             accounts.delete_group(found)
         messages.success(request, f"Group {found} deleted.")
     except RequestRefused as error:

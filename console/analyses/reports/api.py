@@ -6,24 +6,18 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.http import Http404, HttpRequest, QueryDict
-from django.shortcuts import get_object_or_404
-from django.utils import timezone
+from django.http import HttpRequest, QueryDict
 from ninja import Router, Schema, Status
 
 from brokerapp.errors import RequestRefused
-from console.access.permissions import require
 from console.access.roles import Verb
-from console.analyses.reports import editions
-from console.analyses.reports.content import scope_of_report
+from console.analyses.reports import report_changes
 from console.analyses.reports.delivery import is_readable_by
 from console.analyses.reports.forms import BY_CRON, NEVER, ReportForm
 from console.analyses.reports.models import Edition, Report
-from console.analyses.reports.presentation import audit_fields
 from console.api.common.inputs import RequestBody
 from console.api.common.operations import operation
 from console.api.common.paging import Page, Paged, page_of
-from console.audit import trail
 
 router = Router(tags=["reports"])
 
@@ -94,19 +88,6 @@ class EditionOut(Schema):
         return list(edition.runs.order_by("created").values_list("id", flat=True))
 
 
-def _existing(request: HttpRequest, report_id: int) -> Report:
-    report = get_object_or_404(Report, pk=report_id)
-    if not is_readable_by(request.user, report):
-        raise Http404("Report not found.")
-    return report
-
-
-def _require(request: HttpRequest, report: Report) -> None:
-    for place in scope_of_report(report):
-        require(request, Verb.SCHEDULE, place)
-        require(request, Verb.SEE, place)
-
-
 def _form(wanted: ReportIn, report: Report | None) -> ReportForm:
     """The form of the page, filled in: one home for its rules. Raises RequestRefused."""
     data = QueryDict(mutable=True)
@@ -125,15 +106,7 @@ def _form(wanted: ReportIn, report: Report | None) -> ReportForm:
 
 
 def _save(request: HttpRequest, wanted: ReportIn, report: Report | None) -> Report:
-    before = audit_fields(report) if report else None
-    made = _form(wanted, report).save(request.user.get_username())
-    made.is_on = wanted.is_on
-    _require(request, made)
-    with trail.recording(request, "change report" if report else "create report", made.name, before) as change:
-        editions.set_due(made, timezone.now())
-        made.save()
-        change.after = audit_fields(made)
-    return made
+    return report_changes.save(request, _form(wanted, report), report, wanted.is_on)
 
 
 @operation(router, "GET", "", Verb.SEE, response=list[ReportOut])
@@ -151,37 +124,29 @@ def create_report(request: HttpRequest, wanted: ReportIn) -> Any:
 @operation(router, "GET", "/{int:report_id}", Verb.SEE, response=ReportOut)
 def get_report(request: HttpRequest, report_id: int) -> Any:
     """Get a report."""
-    return _existing(request, report_id)
+    return report_changes.get_report_or_404(request, report_id)
 
 
 @operation(router, "PUT", "/{int:report_id}", Verb.SCHEDULE, response=ReportOut)
 def change_report(request: HttpRequest, report_id: int, wanted: ReportIn) -> Any:
     """Replace a report."""
-    report = _existing(request, report_id)
-    _require(request, report)
-    return _save(request, wanted, report)
+    return _save(request, wanted, report_changes.get_changeable_report(request, report_id))
 
 
 @operation(router, "DELETE", "/{int:report_id}", Verb.SCHEDULE, response={204: None})
 def delete_report(request: HttpRequest, report_id: int) -> Any:
     """Delete a report with all its editions."""
-    report = _existing(request, report_id)
-    _require(request, report)
-    with trail.recording(request, "delete report", report.name, before=audit_fields(report)):
-        editions.delete_report(report)
+    report_changes.delete(request, report_changes.get_changeable_report(request, report_id))
     return Status(204, None)
 
 
 @operation(router, "POST", "/{int:report_id}/run", Verb.SCHEDULE, response={201: EditionOut})
 def run_report(request: HttpRequest, report_id: int) -> Any:
     """Generate an edition now."""
-    report = _existing(request, report_id)
-    _require(request, report)
-    with trail.recording(request, "run report", report.name):
-        return Status(201, editions.start_edition_now(report, request.user.get_username()))
+    return Status(201, report_changes.run(request, report_changes.get_changeable_report(request, report_id)))
 
 
 @operation(router, "GET", "/{int:report_id}/editions", Verb.SEE, response=Page[EditionOut])
 def list_editions(request: HttpRequest, report_id: int, query: Paged) -> Any:
     """List the editions of a report, newest first."""
-    return page_of(_existing(request, report_id).editions.all(), query)
+    return page_of(report_changes.get_report_or_404(request, report_id).editions.all(), query)

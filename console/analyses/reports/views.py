@@ -14,17 +14,16 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from brokerapp.errors import RequestRefused
-from console.access.permissions import Verb, permission_required, require
+from console.access.permissions import Verb, permission_required
 from console.analyses import run_queue, run_service
-from console.analyses.reports import editions, mail
-from console.analyses.reports.content import scope_of_report, sections_of
+from console.analyses.reports import editions, mail, report_changes
+from console.analyses.reports.content import sections_of
 from console.analyses.reports.delivery import is_readable_by, recipients
 from console.analyses.reports.forms import FREQUENCIES, MISSED_RUN_POLICIES, READERS, ReportForm, TimingForm
 from console.analyses.reports.models import Edition, Report
-from console.analyses.reports.presentation import audit_fields, row_of
+from console.analyses.reports.presentation import row_of
 from console.analyses.reports.presentation import section_context as part_shown
 from console.analyses.reports.schedule import DAYS, LAST_DAY, zones
-from console.audit import trail
 from console.ui.staticfiles import PLOTLY_STYLES
 
 #: Reports, and older editions, on a page.
@@ -52,33 +51,12 @@ def reports(request: HttpRequest) -> HttpResponse:
     return render(request, "analyses/reports/list.html", context)
 
 
-def _existing(request: HttpRequest, report_id: int) -> Report:
-    """Return the report, for somebody who may read it: who may not does not learn that there is one."""
-    report = get_object_or_404(Report, pk=report_id)
-    if not is_readable_by(request.user, report):
-        raise Http404("Report not found.")
-    return report
-
-
-def _to_change(request: HttpRequest, report_id: int) -> Report:
-    report = _existing(request, report_id)
-    _require(request, report)
-    return report
-
-
-def _require(request: HttpRequest, report: Report) -> None:
-    """Raise PermissionDenied unless somebody may schedule reports on all that this one is about."""
-    for place in scope_of_report(report):
-        require(request, Verb.SCHEDULE, place)
-        require(request, Verb.SEE, place)
-
-
 @require_GET
 @permission_required(Verb.SEE)
 @csp_update({"style-src": PLOTLY_STYLES, "img-src": "blob:"})
 def report(request: HttpRequest, report_id: int) -> HttpResponse:
     """A report: its last good edition, what went wrong since, and the older ones."""
-    return _show(request, _existing(request, report_id), None)
+    return _show(request, report_changes.get_report_or_404(request, report_id), None)
 
 
 @require_GET
@@ -86,7 +64,7 @@ def report(request: HttpRequest, report_id: int) -> HttpResponse:
 @csp_update({"style-src": PLOTLY_STYLES, "img-src": "blob:"})
 def edition(request: HttpRequest, report_id: int, edition_id: int) -> HttpResponse:
     """One edition, whatever became of it."""
-    found = _existing(request, report_id)
+    found = report_changes.get_report_or_404(request, report_id)
     return _show(request, found, get_object_or_404(found.editions, pk=edition_id))
 
 
@@ -114,17 +92,11 @@ def _show(request: HttpRequest, report: Report, shown: Edition | None) -> HttpRe
 @permission_required(Verb.SCHEDULE)
 def edit(request: HttpRequest, report_id: int | None = None) -> HttpResponse:
     """Make a report, or change one. A link may say which analysis a new one begins with."""
-    existing = _to_change(request, report_id) if report_id else None
-    before = audit_fields(existing) if existing else None
+    existing = report_changes.get_changeable_report(request, report_id) if report_id else None
     question = request.GET.dict() if "kind" in request.GET else {}
     form = ReportForm(request.POST or None, existing, {"question": question} if question else None)
     if request.method == "POST" and form.is_valid():
-        made = form.save(request.user.get_username())
-        _require(request, made)
-        with trail.recording(request, "change report" if existing else "create report", made.name, before) as change:
-            editions.set_due(made, timezone.now())
-            made.save()
-            change.after = audit_fields(made)
+        made = report_changes.save(request, form, existing)
         messages.success(request, f"Report “{made.name}” saved.")
         return redirect("report", report_id=made.pk)
     context = {
@@ -159,32 +131,29 @@ def timing(request: HttpRequest) -> HttpResponse:
 @permission_required(Verb.SCHEDULE)
 def change(request: HttpRequest, report_id: int, action: str) -> HttpResponse:
     """Run a report now, switch it on or off, or delete it with all its editions."""
-    report = _to_change(request, report_id)
+    report = report_changes.get_changeable_report(request, report_id)
     if action not in _CHANGES:
         raise Http404(f"Unknown action {action}.")
     if action == "delete" and request.POST.get("typed") != report.name:
         messages.error(request, "Not deleted: the typed name does not match the report name.")
         return redirect(_url(report))
-    with trail.recording(request, f"{action} report", report.name, before=audit_fields(report)):
-        return redirect(_CHANGES[action](request, report))
+    return redirect(_CHANGES[action](request, report))
 
 
 def _run(request: HttpRequest, report: Report) -> str:
-    editions.start_edition_now(report, request.user.get_username())
+    report_changes.run(request, report)
     messages.success(request, "Report started. Progress is shown below.")
     return _url(report)
 
 
 def _switch(request: HttpRequest, report: Report) -> str:
-    report.is_on = not report.is_on
-    editions.set_due(report, timezone.now())
-    report.save(update_fields=["is_on", "due", "changed"])
+    report_changes.switch(request, report)
     messages.success(request, f"Report “{report.name}” {'enabled' if report.is_on else 'disabled'}.")
     return _url(report)
 
 
 def _delete(request: HttpRequest, report: Report) -> str:
-    editions.delete_report(report)
+    report_changes.delete(request, report)
     messages.success(request, f"Report “{report.name}” and its editions deleted.")
     return "reports"
 
@@ -201,5 +170,5 @@ def _url(report: Report) -> str:
 @csp_replace(MAIL_POLICY)
 def preview(request: HttpRequest, report_id: int, edition_id: int) -> HttpResponse:
     """Return the mail of an edition, as mail clients show it."""
-    found = _existing(request, report_id)
+    found = report_changes.get_report_or_404(request, report_id)
     return HttpResponse(mail.preview(get_object_or_404(found.editions, pk=edition_id)))

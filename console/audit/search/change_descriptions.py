@@ -14,7 +14,7 @@ from brokerapp.model.definition_codec import from_json
 from console.audit.models import AuditEntry
 from console.routing.definitions.changes import DefinitionChange, definition_from_json, diff_definitions
 from console.routing.definitions.definition_values import change_rows, label_of, title_of
-from console.ui.formatting.json_diff import JsonDifference, differences
+from console.ui.formatting.json_diff import ValueDifference, differences
 
 #: By it a value is known to hold definitions.
 _OF_DEFINITIONS = "virtualDestinations"
@@ -32,7 +32,7 @@ _NAMES = {"QueueSize": "depth"}
 _TARGET = "forwardTo "
 
 
-def changes_of(entry: AuditEntry) -> list[JsonDifference]:
+def changes_of(entry: AuditEntry) -> list[ValueDifference]:
     """Return the changes of an entry as rows with the value before and after."""
     before, after = entry.before, entry.after
     try:
@@ -42,7 +42,7 @@ def changes_of(entry: AuditEntry) -> list[JsonDifference]:
         return differences(before, after)
     if _is_operation(entry):
         return [*_facts(before, _ASKED), *_facts(after, _DONE)]
-    return [replace(each, path=_in_words(each.path)) for each in differences(before, after)]
+    return [replace(each, name=_in_words(each.name)) for each in differences(before, after)]
 
 
 def _is_operation(entry: AuditEntry) -> bool:
@@ -55,11 +55,11 @@ def _is_operation(entry: AuditEntry) -> bool:
     return isinstance(after, dict) and (entry.action in _OPERATIONS or not before.keys() & after.keys())
 
 
-def _facts(values: dict[str, Any] | None, names: dict[str, str]) -> Iterator[JsonDifference]:
+def _facts(values: dict[str, Any] | None, names: dict[str, str]) -> Iterator[ValueDifference]:
     for name, value in (values or {}).items():
         if value not in ("", [], {}, None):
             text = _text(value)
-            yield JsonDifference(names.get(name, _in_words(name)), text, text)
+            yield ValueDifference(names.get(name, _in_words(name)), text, text)
 
 
 def _text(value: Any) -> str:
@@ -94,16 +94,16 @@ def _holds_definitions(value: Any) -> bool:
     return any(isinstance(each, dict) and _OF_DEFINITIONS in each for each in values)
 
 
-def _of_definitions(before: Any, after: Any) -> Iterator[JsonDifference]:
+def _of_definitions(before: Any, after: Any) -> Iterator[ValueDifference]:
     for change in _changes(before, after):
         item = change.after if change.after is not None else change.before
         title = f"{label_of(item)} {title_of(item)}"
         if change.what != "changed":
             what = {"new": "created", "removed": "deleted"}[change.what]
-            yield JsonDifference(title, what, what)
+            yield ValueDifference(title, what, what)
         for row in change_rows(change):
             name = f"{title}, {_setting(row.name)}"
-            yield JsonDifference(name, _value(row.was), _value(row.now))
+            yield ValueDifference(name, _value(row.was), _value(row.now))
 
 
 def _changes(before: Any, after: Any) -> list[DefinitionChange]:

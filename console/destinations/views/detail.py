@@ -25,7 +25,6 @@ from console.audit.models import AuditEntry
 from console.broker.gateway import gateway
 from console.broker.live.channels import numbers_of
 from console.broker.snapshot import BrokerSnapshot
-from console.destinations import policies
 from console.destinations.clients.clients import consumers_of, current_connections, producers_of
 from console.destinations.lists import COLUMNS
 from console.destinations.placement import node_of_connection, owner_node
@@ -34,6 +33,7 @@ from console.destinations.services import get_stats
 from console.destinations.views.deleted import deleted_page
 from console.metrics import charts_history, rollup_history
 from console.metrics.charts.chart_data import chart_of
+from console.routing.definitions.definition_values import non_default_values
 from console.routing.definitions.visibility import is_visible, visible_definitions
 from console.routing.map.graph import feeds_into
 from console.ui.formatting import number_format
@@ -139,7 +139,10 @@ def _cached_selectors(destination: Destination) -> list[tuple[str, datetime]]:
 def _policy(request: HttpRequest, picture: BrokerSnapshot, stats: DestinationStats, window: Any) -> dict[str, Any]:
     definitions = visible_definitions(gateway().definitions(), pattern_filter(request.user))
     entry = policy_of(definitions, stats.destination)
-    return {"policy": entry, "options": policies.set_options(entry) if entry else []}
+    if entry is None:
+        return {"policy": None}
+    options = non_default_values(entry) | {name: f"{value} (no effect)" for name, value in entry.options}
+    return {"policy": entry, "options": options}
 
 
 def _history(

@@ -204,7 +204,7 @@ def preview_edit(request: HttpRequest, wanted: JobIn) -> Any:
     changed = [*first.rows, *([first.body] if first.body else [])]
     return shown | {
         "seq": first.seq, "id": first.id, "is_hidden": first.is_hidden,
-        "changes": [each for each in changed if each.mark != "same"],
+        "changes": [each for each in changed if each.kind != "same"],
     }  # fmt: skip
 
 

@@ -17,26 +17,11 @@ from console.messages.jobs import job_service
 from console.messages.jobs.impact import PlannedSend
 from console.messages.jobs.models import Job
 from console.messages.jobs.spec import JobSpec
+from console.ui.formatting.json_diff import ValueDifference
 from console.ui.formatting.url_query import parse_integer
 
 #: Characters of a body that a preview shows.
 MAX_CHARACTERS = 2_000
-
-
-@dataclass(frozen=True, slots=True)
-class EditPreviewRow:
-    """A header or the body of a message before and after an edit; None: absent."""
-
-    name: str
-    before: str | None
-    after: str | None
-
-    @property
-    def mark(self) -> str:
-        """Return the kind of change in one word."""
-        if self.before == self.after:
-            return "same"
-        return "added" if self.before is None else "removed" if self.after is None else "changed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +30,8 @@ class EditPreview:
 
     seq: int
     id: str
-    rows: tuple[EditPreviewRow, ...] = ()
-    body: EditPreviewRow | None = None
+    rows: tuple[ValueDifference, ...] = ()
+    body: ValueDifference | None = None
     is_hidden: bool = False
 
 
@@ -77,7 +62,7 @@ def preview_edit(
     made = edited_message(message, spec, now_ms)
     rows = tuple(_rows({**message.headers, "destination": spec.queue.stomp}, routed_headers(made)))
     body = (
-        EditPreviewRow("body", _format_body(message.body), _format_body(made.body))
+        ValueDifference("body", _format_body(message.body), _format_body(made.body))
         if message.body != made.body
         else None
     )
@@ -90,15 +75,15 @@ def routed_headers(made: OperatorMessage) -> dict[str, str]:
     return {**made.properties, **standard, **({"persistent": "true"} if made.persistent else {})}
 
 
-def _rows(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[EditPreviewRow]:
-    yield EditPreviewRow("destination", before["destination"], after["destination"])
+def _rows(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[ValueDifference]:
+    yield ValueDifference("destination", before["destination"], after["destination"])
     for name in ("persistent", "priority", "expires"):
-        row = EditPreviewRow(name, _format_header(name, before.get(name)), _format_header(name, after.get(name)))
-        if name == "persistent" or row.mark != "same" or row.after not in ("4", "never"):
+        row = ValueDifference(name, _format_header(name, before.get(name)), _format_header(name, after.get(name)))
+        if name == "persistent" or row.kind != "same" or row.after not in ("4", "never"):
             yield row
     own = {name for name in (*before, *after) if is_own(name)}
     for name in sorted(own, key=lambda each: (each not in EDITABLE, each)):
-        yield EditPreviewRow(name, before.get(name), after.get(name))
+        yield ValueDifference(name, before.get(name), after.get(name))
 
 
 def _format_header(name: str, value: str | None) -> str:

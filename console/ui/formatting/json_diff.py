@@ -13,10 +13,10 @@ _MISSING = object()
 
 
 @dataclass(frozen=True, slots=True)
-class JsonDifference:
-    """Represent one field, `legs[0].selector`, with both values as text; None for no value."""
+class ValueDifference:
+    """Represent one value, such as the field `legs[0].selector`, before and after as text; None for no value."""
 
-    path: str
+    name: str
     before: str | None
     after: str | None
 
@@ -30,13 +30,13 @@ class JsonDifference:
         return "removed" if self.after is None else "changed"
 
 
-def differences(before: Any, after: Any) -> list[JsonDifference]:
+def differences(before: Any, after: Any) -> list[ValueDifference]:
     """Return all changed fields, and on the first level the unchanged ones as context."""
     found = []
     for path, one, other in _compare("", _MISSING if before is None else before, _MISSING if after is None else after):
         if len(found) == MAX_PLACES:
             break
-        found.append(JsonDifference(path, _text(one), _text(other)))
+        found.append(ValueDifference(path, _text(one), _text(other)))
     return found
 
 

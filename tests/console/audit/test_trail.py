@@ -78,7 +78,7 @@ def test_an_entry_shows_before_and_the_reason(admin, entries):
 def shown(action: str, before, after, outcome: str = "done") -> list[tuple]:
     """What a page shows of an entry."""
     entry = AuditEntry(action=action, object="x", before=before, after=after, outcome=outcome)
-    return [(each.path, each.before, each.after, each.kind) for each in changes_of(entry)]
+    return [(each.name, each.before, each.after, each.kind) for each in changes_of(entry)]
 
 
 def test_the_reason_of_an_operation_is_not_shown_as_removed():
@@ -207,7 +207,7 @@ def test_what_did_not_work_is_recorded_too(error, outcome, db):
     ],
 )
 def test_differences_are_found_place_by_place(before, after, expected):
-    assert [(each.path, each.before, each.after, each.kind) for each in differences(before, after)] == expected
+    assert [(each.name, each.before, each.after, each.kind) for each in differences(before, after)] == expected
 
 
 def test_old_entries_go_when_a_time_is_set_and_that_is_recorded(entries):

@@ -26,7 +26,7 @@ def wish(edit: MessageEdit, target: Destination | None = None) -> JobSpec:
 def told(edit: MessageEdit, target: Destination | None = None) -> dict[str, tuple]:
     found = preview_edit(MESSAGE, wish(edit, target), now_ms=0)
     rows = [*found.rows, *([found.body] if found.body else [])]
-    return {row.name: (row.mark, row.before, row.after) for row in rows if row.mark != "same"}
+    return {row.name: (row.kind, row.before, row.after) for row in rows if row.mark != "same"}
 
 
 def test_the_first_message_is_shown_before_and_after():
@@ -45,7 +45,7 @@ def test_the_first_message_is_shown_before_and_after():
 
 def test_what_stays_is_shown_as_such_and_what_is_masked_not_at_all():
     found = preview_edit(MESSAGE, wish(MessageEdit({"x": "1"})))
-    assert [row.name for row in found.rows if row.mark == "same"] == ["destination", "persistent", "n", "region"]
+    assert [row.name for row in found.rows if row.kind == "same"] == ["destination", "persistent", "n", "region"]
     assert found.body is None
     hidden = preview_edit(MESSAGE, wish(MessageEdit({"x": "1"})), is_hidden=True)
     assert (hidden.is_hidden, hidden.rows, hidden.body) == (True, (), None)
