@@ -17,24 +17,11 @@ from brokerapp.model.destination import LIST_SEPARATOR, Destination
 from brokerapp.model.stats_records import BrowsedMessage
 from brokerapp.selectors import Selector, compile_selector
 from brokerapp.selectors.identifiers import identifier_for
-from console.access.masking_rules import COVER, MaskedBody, MaskRule, mask_body, mask_headers, rule_for_header
+from console.access.masking_rules import MaskedBody, MaskRule, mask_body, mask_headers, rule_for_header
 from console.access.models import MaskingRule
 from console.access.permission_version import permission_state
 from console.access.permissions import AnyUser, Role, Verb, grants_of, missing_permission_message, permission_message
 from console.access.roles import MASKED_ROLES, RoleGrant
-
-__all__ = [
-    "COVER",
-    "MaskedMessage",
-    "all_rules",
-    "check_selector",
-    "is_unmasked",
-    "mask_for_roles",
-    "mask_headers_of",
-    "mask_message",
-    "mask_values",
-    "reader_role",
-]
 
 #: Roles by might, the least first.
 _BY_POWER = (Role.VIEWER, Role.ANALYST, Role.SUPPORT, Role.OPERATOR, Role.ADMIN)

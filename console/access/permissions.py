@@ -20,7 +20,6 @@ from django.http import HttpRequest, HttpResponse
 from brokerapp.model.destination import ANY_REST, Destination, DestinationKind
 from console.access.models import Assignment
 from console.access.roles import (
-    ROLES_BY_VERB,
     Role,
     RoleGrant,
     Scope,
@@ -33,29 +32,6 @@ from console.access.roles import (
     token_permission_message,
 )
 from console.audit import trail
-
-__all__ = [
-    "ROLES_BY_VERB",
-    "Role",
-    "RoleGrant",
-    "Verb",
-    "destination_from_url",
-    "grants_of",
-    "has_permission",
-    "is_restricted",
-    "missing_permission_message",
-    "pattern_filter",
-    "permission_message",
-    "permission_required",
-    "permissions_of",
-    "queue_from_url",
-    "reload_user",
-    "require",
-    "require_everywhere",
-    "restrict",
-    "roles_of",
-    "visible",
-]
 
 AnyUser = AbstractBaseUser | AnonymousUser
 

@@ -17,8 +17,9 @@ from channels.db import database_sync_to_async
 from django.contrib.auth.models import User
 from django.contrib.sessions.backends.base import SessionBase
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.middleware.csrf import rotate_token
+from django.utils.deprecation import MiddlewareMixin
 
 from brokerapp.errors import BrokerError, RequestRefused
 from console.access.permission_version import increment
@@ -163,14 +164,8 @@ def refuse_changes(request: HttpRequest) -> None:
     raise PermissionDenied(reason)
 
 
-class ImpersonationMiddleware:
+class ImpersonationMiddleware(MiddlewareMixin):
     """Serve pages as the impersonated user, read-only."""
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        return self.get_response(request)
 
     def process_view(self, request: HttpRequest, view: Any, args: Any, kwargs: Any) -> None:
         """Raise PermissionDenied for changes and personal pages while impersonating.

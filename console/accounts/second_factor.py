@@ -13,6 +13,7 @@ from django.contrib import messages
 from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils.deprecation import MiddlewareMixin
 
 from console.access.permissions import AnyUser, roles_of
 
@@ -37,14 +38,8 @@ def lacks_second_factor(user: AnyUser, session: Any) -> bool:
     return "socialaccount" not in methods and not is_mfa_enabled(user)
 
 
-class SecondFactorMiddleware:
+class SecondFactorMiddleware(MiddlewareMixin):
     """Redirect users without the required second factor to its setup."""
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        return self.get_response(request)
 
     def process_view(self, request: HttpRequest, view: Any, args: Any, kwargs: Any) -> HttpResponse | None:
         """Return the redirect to the setup; None to continue."""

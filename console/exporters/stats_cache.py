@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from brokerapp.errors import BrokerError
@@ -22,7 +23,7 @@ from console.destinations.clients.clients import ConnectionView, current_connect
 from console.destinations.clients.connection_list import ConnectionRow
 
 
-@dataclass(slots=True)
+@dataclass
 class StatsReading:
     """Hold statistics at one moment; destinations are sorted by name."""
 
@@ -32,10 +33,6 @@ class StatsReading:
     _door: Gateway = field(repr=False)
     others: Sequence[NodeStatus] = ()  #: further nodes of the broker
     _sees: Sees = field(default=everything, repr=False)
-    _used: tuple[int, dict[str, int]] | None = None
-    _subscriptions: list[SubscriptionStats] | None = None
-    _definitions: Definitions | None = None
-    _peers: list[ConnectionView] | None = None
 
     @property
     def nodes(self) -> list[NodeStatus]:
@@ -51,15 +48,13 @@ class StatsReading:
         known = {peer.stats.id for peer in self.peers}
         return [each for each in found if each.stats.id in known]
 
-    @property
+    @cached_property
     def peers(self) -> list[ConnectionView]:
         """Return the details of the connections; none while the node does not respond."""
-        if self._peers is None:
-            try:
-                self._peers = redact_connections(current_connections(), self._sees)
-            except BrokerError:
-                self._peers = []
-        return self._peers
+        try:
+            return redact_connections(current_connections(), self._sees)
+        except BrokerError:
+            return []
 
     @property
     def open_connection_count(self) -> int:
@@ -100,31 +95,25 @@ class StatsReading:
 
     # -- what costs a question of its own is asked when somebody wants to know it
 
-    @property
+    @cached_property
     def used(self) -> tuple[int, dict[str, int]]:
         """Return the bytes of all messages in the store, and by destination (native name)."""
-        if self._used is None:
-            self._used = self._door.run(self._door.admin.used())
-            if self._sees is not everything:
-                seen = {name: used for name, used in self._used[1].items() if self._sees(Destination.parse(name))}
-                self._used = sum(seen.values()), seen
-        return self._used
+        found = self._door.run(self._door.admin.used())
+        if self._sees is everything:
+            return found
+        seen = {name: used for name, used in found[1].items() if self._sees(Destination.parse(name))}
+        return sum(seen.values()), seen
 
-    @property
+    @cached_property
     def subscriptions(self) -> list[SubscriptionStats]:
         """Return named subscriptions sorted by name."""
-        if self._subscriptions is None:
-            found = self._door.run(self._door.admin.subscriptions())
-            seen = (_narrowed(each, self._sees) for each in found)
-            self._subscriptions = sorted(filter(None, seen), key=lambda each: each.subscription.key)
-        return self._subscriptions
+        seen = (_narrowed(each, self._sees) for each in self._door.run(self._door.admin.subscriptions()))
+        return sorted(filter(None, seen), key=lambda each: each.subscription.key)
 
-    @property
+    @cached_property
     def definitions(self) -> Definitions:
         """Return the active definitions."""
-        if self._definitions is None:
-            self._definitions = self._door.definitions()
-        return self._definitions
+        return self._door.definitions()
 
 
 def _narrowed(each: SubscriptionStats, sees: Sees) -> SubscriptionStats | None:

@@ -73,6 +73,11 @@ class ChartWindow:
         return bool(self.name)
 
     @property
+    def choices(self) -> list[tuple[str, str, bool]]:
+        """Return the time ranges to choose from: name, label, and whether it is this one."""
+        return [(name, label, name == self.name) for name, (label, _) in WINDOWS.items()]
+
+    @property
     def seconds(self) -> int:
         """Return the length in seconds."""
         return self.end - self.start

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
 from django import template
 
 from brokerapp.config import ImportOutcome
@@ -50,34 +54,20 @@ _REMARK_ACTIONS = {
 }
 
 
-@register.filter
-def truth(value: bool | None) -> str:
-    """Name the value of a condition: `true`, `false` or `unknown`."""
-    return _TRUTH[value]
+def _look_up(table: Mapping[Any, str], default: str | None, value: Any) -> str:
+    return table.get(value, value if default is None else default)
 
 
-@register.filter
-def truth_icon(value: bool | None) -> str:
-    """Name the icon for the value of a condition."""
-    return _TRUTH_ICONS[value]
-
-
-@register.filter
-def change_badge(what: str) -> str:
-    """Name the badge color for a kind of change: new, changed or removed."""
-    return _CHANGE_BADGES.get(what, "accent")
-
-
-@register.filter
-def outcome_badge(outcome: ImportOutcome) -> str:
-    """Name the badge color for the outcome of an imported element."""
-    return _OUTCOME_BADGES.get(outcome, "")
-
-
-@register.filter
-def draft_badge(state: str) -> str:
-    """Name the badge color for the state of a draft."""
-    return _DRAFT_BADGES.get(Draft.State(state), "")
+#: Filters that look a value up in a table, with the default for others.
+for _name, _table, _default in (
+    ("truth", _TRUTH, ""),
+    ("truth_icon", _TRUTH_ICONS, ""),
+    ("change_badge", _CHANGE_BADGES, "accent"),
+    ("outcome_badge", _OUTCOME_BADGES, ""),
+    ("draft_badge", _DRAFT_BADGES, ""),
+    ("remark_action", _REMARK_ACTIONS, None),
+):
+    register.filter(_name, partial(_look_up, _table, _default))
 
 
 @register.filter
@@ -86,12 +76,6 @@ def draft_status(draft: Draft) -> str:
     if draft.state == Draft.State.APPLIED:
         return f"Applied as version {draft.applied_version}"
     return _DRAFT_STATES[Draft.State(draft.state)]
-
-
-@register.filter
-def remark_action(what: str) -> str:
-    """Describe the action that a remark on a draft stores."""
-    return _REMARK_ACTIONS.get(what, what)
 
 
 @register.filter

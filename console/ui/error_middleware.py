@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.deprecation import MiddlewareMixin
 
 from brokerapp.errors import BrokerError, DestinationNotFound, StoreUnavailable
 from console.access import redaction
@@ -23,14 +23,8 @@ _RESPONSES: tuple[tuple[type[BrokerError], int, str], ...] = (
 )
 
 
-class BrokerErrorMiddleware:
+class BrokerErrorMiddleware(MiddlewareMixin):
     """Turn a BrokerError of a view into a page with a reference that is also logged."""
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         """Return the page for a BrokerError; None for other exceptions."""

@@ -56,12 +56,15 @@ def reading(*destinations: DestinationStats, **more) -> StatsReading:
     found = sorted(destinations or (ORDERS, PRICES, ADVISORY), key=lambda each: each.destination.name)
     values = {
         "node": node(),
-        "_used": (2_500, {"queue://Orders.In": 2_000}),
-        "_subscriptions": [durable("c2", "s2", "Prices", False), durable("c1", "s1", "Prices", True)],
-        "_definitions": Definitions(),
-        "_peers": [],
+        "used": (2_500, {"queue://Orders.In": 2_000}),
+        "subscriptions": [durable("c2", "s2", "Prices", False), durable("c1", "s1", "Prices", True)],
+        "definitions": Definitions(),
+        "peers": [],
     }
-    return StatsReading(found, at=AT, _door=None, **{**values, **more})
+    values |= more
+    made = StatsReading(found, values.pop("node"), AT, None, values.pop("others", ()))
+    vars(made).update(values)  # in place of what it would ask the broker for
+    return made
 
 
 def beans(*destinations: DestinationStats, options: MonitorOptions = MonitorOptions(), **more) -> Beans:  # noqa: B008

@@ -165,7 +165,7 @@ def test_durable_subscriptions_are_beans_and_listed_with_their_topic():
 def test_health_is_good_or_says_what_is_not():
     health = f"{BROKER},service=Health"
     assert read(health, "CurrentStatus")["value"] == "Good"
-    worried = ask({"type": "read", "mbean": health, "attribute": "CurrentStatus"}, _used=(9_500, {}))["value"]
+    worried = ask({"type": "read", "mbean": health, "attribute": "CurrentStatus"}, used=(9_500, {}))["value"]
     assert worried.startswith("Getting Worried {")
     assert worried.endswith(" }")
     assert "Store" in worried
@@ -233,7 +233,7 @@ def test_a_path_that_says_no_request_is_refused(path):
 
 
 def test_every_bean_can_be_read_whole():
-    some = beans(AWKWARD, ORDERS, PRICES, _subscriptions=[durable("c", "s", "Prices", True)], node=node())
+    some = beans(AWKWARD, ORDERS, PRICES, subscriptions=[durable("c", "s", "Prices", True)], node=node())
     agent = JolokiaAgent(some, refuse)
     value = agent.answer(request_from_body({"type": "read", "mbean": "org.apache.activemq:*"}, {}))["value"]
     assert len(value) == 8
@@ -257,7 +257,7 @@ def test_who_consumes_and_who_produces_has_a_bean():
           "in_flight": 2, "delivered": 6, "acked": 4}],
         ["queue://Other"],
     )  # fmt: skip
-    agent = JolokiaAgent(beans(_peers=[ConnectionView.from_stats(told)]), refuse)
+    agent = JolokiaAgent(beans(peers=[ConnectionView.from_stats(told)]), refuse)
 
     def value_of(mbean, attribute=None):
         return agent.answer(request_from_body({"type": "read", "mbean": mbean, "attribute": attribute}, {}))["value"]

@@ -17,8 +17,8 @@ from console.access.masking import all_rules, mask_for_roles
 from console.access.masking_admin import CHANGES, FIELDS, rule_fields
 from console.access.masking_rules import MAX_BODY, MaskAction, MaskRule, MaskTarget
 from console.access.models import MaskingRule
-from console.access.permissions import ROLES_BY_VERB, Role, Verb, permission_required
-from console.access.roles import MASKED_ROLES
+from console.access.permissions import Role, Verb, permission_required
+from console.access.roles import MASKED_ROLES, ROLES_BY_VERB
 from console.accounts.login import recent_login_required
 from console.messages.body_format import render_body
 

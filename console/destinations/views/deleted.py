@@ -39,7 +39,6 @@ def deleted_page(request: HttpRequest, destination: Destination) -> HttpResponse
         "may_read_changes": may_read,
         "chart": chart_of(request, window, destination),
         "window": window,
-        "windows": [(name, label, name == window.name) for name, (label, _) in charts_history.WINDOWS.items()],
     }
     return render(request, "destinations/deleted.html", context, status=410)
 

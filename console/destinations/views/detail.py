@@ -85,12 +85,7 @@ def _overview(
         "columns": [(column, numbers[column.name]) for column in shown if column.is_jmx],
         "oldest": _oldest(stats),
         "chart": chart_of(request, window, stats.destination),
-        "windows": _windows(window),
     }
-
-
-def _windows(window: charts_history.ChartWindow) -> list[tuple[str, str, bool]]:
-    return [(name, label, name == window.name) for name, (label, _) in charts_history.WINDOWS.items()]
 
 
 def _oldest(stats: DestinationStats) -> str:
@@ -153,8 +148,8 @@ def _history(
     may_read = has_permission(request.user, Verb.AUDIT)
     changes = AuditEntry.objects.filter(object=str(stats.destination))[:MAX_CHANGES] if may_read else ()
     return {
+        "window": window,
         "chart": chart_of(request, window, stats.destination),
-        "windows": _windows(window),
         **_latency(window, stats.destination),
         "changes": changes,
         "may_read_changes": may_read,

@@ -15,7 +15,6 @@ from console.broker.live.channels import LiveChannel, overview_cells
 from console.broker.mirror import mirror
 from console.broker.task_queue import enqueue
 from console.metrics.charts.chart_data import chart_of, window_of
-from console.metrics.charts_history import WINDOWS
 
 
 @require_GET
@@ -30,7 +29,6 @@ def overview(request: HttpRequest) -> HttpResponse:
         {
             "cells": {**cells, **active_alerts.cells(request.user)},
             "window": window,
-            "windows": [(name, label, name == window.name) for name, (label, _) in WINDOWS.items()],
             "chart": chart_of(request, window),
             "stomp_host": settings.SLUICE.bind,
             "stomp_port": settings.SLUICE.stomp_port,

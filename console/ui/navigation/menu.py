@@ -3,70 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from django.urls import reverse
+from console.ui.navigation.command_palette import COMMANDS, PaletteCommand
 
-from console.access.permissions import Verb
-
-
-@dataclass(frozen=True, slots=True)
-class NavigationItem:
-    """Describe an entry of the navigation: page, label, icon and required permission."""
-
-    page: str
-    label: str
-    icon: str
-    verb: Verb = Verb.SEE
-
-    @property
-    def url(self) -> str:
-        """Return the URL of the entry's page."""
-        return reverse(self.page)
-
-
-#: The groups from top to bottom: what a group is called, and its entries.
-NAVIGATION: tuple[tuple[str, tuple[NavigationItem, ...]], ...] = (
-    ("", (NavigationItem("overview", "Overview", "overview"),)),
-    (
-        "Broker",
-        (
-            NavigationItem("queues", "Queues", "queue"),
-            NavigationItem("topics", "Topics", "topic"),
-            NavigationItem("subscribers", "Subscriptions", "subscriber"),
-            NavigationItem("connections", "Connections", "connection"),
-            NavigationItem("routing", "Routing", "routing"),
-            NavigationItem("topology", "Topology", "topology"),
-        ),
-    ),
-    (
-        "Messages",
-        (
-            NavigationItem("dead-letters", "Dead letters", "dlq", Verb.BROWSE),
-            NavigationItem("jobs", "Jobs", "history", Verb.BROWSE),
-            NavigationItem("scheduled", "Scheduled messages", "clock", Verb.BROWSE),
-            NavigationItem("send", "Send message", "play", Verb.SEND),
-        ),
-    ),
-    (
-        "Monitoring",
-        (
-            NavigationItem("alerts", "Alerts", "bell"),
-            NavigationItem("analyses", "Analyses", "analysis"),
-            NavigationItem("reports", "Reports", "report"),
-        ),
-    ),
-    (
-        "Administration",
-        (
-            NavigationItem("audit", "Audit log", "audit", Verb.AUDIT),
-            NavigationItem("users", "Users", "people", Verb.USERS),
-        ),
-    ),
+#: The groups from top to bottom: their label and the names of their pages.
+_GROUPS = (
+    ("", ("overview",)),
+    ("Broker", ("queues", "topics", "subscribers", "connections", "routing", "topology")),
+    ("Messages", ("dead-letters", "jobs", "scheduled", "send")),
+    ("Monitoring", ("alerts", "analyses", "reports")),
+    ("Administration", ("audit", "users")),
 )
+_COMMANDS = {each.page: each for each in COMMANDS}
+NAVIGATION = tuple((label, tuple(_COMMANDS[page] for page in pages)) for label, pages in _GROUPS)
 
 
-def navigation_for(rights: Mapping[str, bool], path: str) -> list[tuple[str, list[tuple[NavigationItem, bool]]]]:
+def navigation_for(rights: Mapping[str, bool], path: str) -> list[tuple[str, list[tuple[PaletteCommand, bool]]]]:
     """Return the visible groups, each entry with whether the page at this path belongs to it."""
     groups = [(label, [entry for entry in entries if rights[entry.verb.name.lower()]]) for label, entries in NAVIGATION]
     here = max(

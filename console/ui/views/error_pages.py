@@ -16,7 +16,8 @@ from console.access.permissions import Verb, has_permission
 from console.accounts.impersonation import apply
 from console.api.common.problems import MISSING, internal_error, is_for_api, problem_response
 from console.ui.formatting import number_format
-from console.ui.navigation.menu import NAVIGATION, NavigationItem
+from console.ui.navigation.command_palette import PaletteCommand
+from console.ui.navigation.menu import NAVIGATION
 from console.ui.url_converters import escape_legacy_path
 
 logger = logging.getLogger(__name__)
@@ -67,7 +68,7 @@ def page_not_found(request: HttpRequest, exception: Exception | None = None) -> 
     return _page(request, 404, "Page not found", sentence, nearest=_nearest_menu_entry(request))
 
 
-def _nearest_menu_entry(request: HttpRequest) -> NavigationItem | None:
+def _nearest_menu_entry(request: HttpRequest) -> PaletteCommand | None:
     """Return the navigation entry of the URL, if the user can open it."""
     entries = (entry for _, group in NAVIGATION for entry in group if entry.url != "/")
     found = next((entry for entry in entries if request.path.startswith(entry.url) and request.path != entry.url), None)

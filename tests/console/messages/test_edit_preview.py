@@ -26,7 +26,7 @@ def wish(edit: MessageEdit, target: Destination | None = None) -> JobSpec:
 def told(edit: MessageEdit, target: Destination | None = None) -> dict[str, tuple]:
     found = preview_edit(MESSAGE, wish(edit, target), now_ms=0)
     rows = [*found.rows, *([found.body] if found.body else [])]
-    return {row.name: (row.kind, row.before, row.after) for row in rows if row.mark != "same"}
+    return {row.name: (row.kind, row.before, row.after) for row in rows if row.kind != "same"}
 
 
 def test_the_first_message_is_shown_before_and_after():
