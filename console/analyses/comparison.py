@@ -34,7 +34,7 @@ class ValuePair:
     @property
     def css_class(self) -> str:
         """Return the CSS class for the direction of the difference."""
-        return "more-than" if self.difference > 0 else "less-than" if self.difference < 0 else "soft"
+        return "more-than" if self.difference > 0 else "less-than" if self.difference < 0 else "muted"
 
     @property
     def percent(self) -> str:

@@ -36,7 +36,7 @@ def node_of_connection(nodes: Sequence[NodeStatus], connection: str) -> str:
 class NodeStatusView:
     """State of one node of a broker with several."""
 
-    mood: str  #: class of the badge: good, look or act
+    level: str  #: class of the badge: good, look or act
     says: str  #: what the node owns; "" with a single node
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from brokerapp.cluster.status import ClusterStatus, MemberState, MemberStatus
 from brokerapp.errors import BrokerError
 from console.broker.gateway import gateway
-from console.topology.diagram import MEMBER_MOODS
+from console.topology.diagram import MEMBER_LEVELS
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +22,9 @@ class MemberRow:
     )
 
     @property
-    def mood(self) -> str:
+    def level(self) -> str:
         """Return the color of its state."""
-        return MEMBER_MOODS[self.stats.state]
+        return MEMBER_LEVELS[self.stats.state]
 
     @property
     def is_self(self) -> bool:

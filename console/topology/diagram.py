@@ -27,7 +27,7 @@ from console.ui.formatting import number_format
 
 Cells = dict[str, Any]
 #: Color of a connection's state: good, look, act or off.
-MOODS = {
+LEVELS = {
     BridgeConnectionState.CONNECTED: "good",
     BridgeConnectionState.CONNECTING: "look",
     BridgeConnectionState.WAITING: "act",
@@ -35,7 +35,7 @@ MOODS = {
     BridgeConnectionState.STOPPED: "off",
 }
 #: Color of a cluster member's state.
-MEMBER_MOODS = {MemberState.SELF: "good", MemberState.UP: "good", MemberState.DOWN: "act", MemberState.REFUSED: "act"}
+MEMBER_LEVELS = {MemberState.SELF: "good", MemberState.UP: "good", MemberState.DOWN: "act", MemberState.REFUSED: "act"}
 #: Shown in place of a figure that includes hidden destinations.
 HIDDEN = "–"
 
@@ -93,10 +93,10 @@ class ConnectorCard:
     connections: list[BridgeConnectionRow]
 
     @property
-    def mood(self) -> str:
+    def level(self) -> str:
         """Return the color of its worst connection."""
         order = ("act", "look", "good", "off")
-        return min((MOODS[each.stats.state] for each in self.connections), key=order.index, default="off")
+        return min((LEVELS[each.stats.state] for each in self.connections), key=order.index, default="off")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ class TopologyDiagram:
         parts = [(row.key, row.cells) for row in rows]
         parts += [(key, cells) for row in rows for key, _, cells in row.bridges]
         parts += [(row.key, row.cells) for row in self.incoming]
-        parts += [(f"n{node}", {"mood": each.mood, "homes": each.says}) for node, each in self.standings.items()]
+        parts += [(f"n{node}", {"level": each.level, "homes": each.says}) for node, each in self.standings.items()]
         parts += [(link.key, link.cells) for box in self.boxes for link in box.links]
         for key, cells in parts:
             found |= {f"{key}#{name}": value for name, value in cells.items()}
@@ -197,7 +197,7 @@ def connector_card(stats: ConnectorStats, sees_all: bool = True, node: str = "",
 
 
 def _connection_cells(way: BridgeConnectionStats) -> Cells:
-    return {"mood": MOODS[way.state], "state": str(way.state), "why": last_failure(way)}
+    return {"level": LEVELS[way.state], "state": str(way.state), "why": last_failure(way)}
 
 
 def last_failure(way: BridgeConnectionStats) -> str:
@@ -223,7 +223,7 @@ def _bridge_cells(bridge: BridgeStats, sees_all: bool) -> Cells:
 
 def _incoming_cells(incoming: InboundBridgeStats, sees_all: bool) -> Cells:
     return {
-        "mood": "good", "state": "connected",
+        "level": "good", "state": "connected",
         "received": _count(incoming.received, sees_all), "given": _count(incoming.given, sees_all),
         "duplicates": _count(incoming.duplicates, sees_all), "dropped": _count(incoming.dropped_by_ttl, sees_all),
     }  # fmt: skip
@@ -249,7 +249,7 @@ def _broker_boxes(
     for row in incoming:
         box = boxes.setdefault(row.stats.broker, BrokerBox(row.stats.broker, row.stats.address))
         moved = f"{row.cells['received']} received" + (f", {row.cells['given']} forwarded" if row.stats.given else "")
-        cells = {"mood": "good", "says": moved}
+        cells = {"level": "good", "says": moved}
         box.links.append(DiagramLink(f"l{row.key}", "incoming", "in", "incoming bridge", "", cells))
     for member in cluster.members if cluster else ():
         if member.state is MemberState.SELF:
@@ -266,7 +266,7 @@ def _bridge_links(card: ConnectorCard, row: BridgeConnectionRow) -> Iterator[Dia
     waiting = [cells["queued"] for _, each, cells in row.bridges if each.direction == "out" and each.queued]
     said = ", ".join([*counts, *(f"{each} queued" for each in waiting)])
     is_up = row.stats.state is BridgeConnectionState.CONNECTED
-    cells = {"mood": row.cells["mood"], "says": said if is_up else str(row.stats.state)}
+    cells = {"level": row.cells["level"], "says": said if is_up else str(row.stats.state)}
     yield DiagramLink(f"l{row.key}", "bridge", toward, card.stats.name, card.stats.name, cells)
 
 
@@ -275,7 +275,7 @@ def _member_link(member: MemberStatus, sees_all: bool) -> DiagramLink:
     is_up = member.state is MemberState.UP
     says = f"{number_format.format_integer(member.taken)} received" if is_up and sees_all else str(member.state)
     return DiagramLink(
-        f"m{member.name}", "cluster", "both", "cluster", "", {"mood": MEMBER_MOODS[member.state], "says": says}
+        f"m{member.name}", "cluster", "both", "cluster", "", {"level": MEMBER_LEVELS[member.state], "says": says}
     )
 
 

@@ -50,6 +50,6 @@ def test_the_picture_says_it_live_for_each_node_and_is_drawn_anew_when_one_joins
         build_diagram("x", NODES[:1], None),
         build_diagram("x", [NODES[0], node("b", unreached=["a"])], None),
     )
-    assert after.cells["nbb#mood"] == "act"
+    assert after.cells["nbb#level"] == "act"
     assert after.cells["nbb#homes"] == "cannot reach a"
     assert before.shape != after.shape

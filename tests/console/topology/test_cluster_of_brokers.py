@@ -66,7 +66,7 @@ def test_who_is_there_is_told_live_and_what_fails_without_the_master_in_words(cl
     def page() -> str:
         return admin.get(reverse("topology")).content.decode()
 
-    until(lambda: live("mwest#mood") == live("meast#mood") == "good", "both are there")
+    until(lambda: live("mwest#level") == live("meast#level") == "good", "both are there")
     assert "this broker</span>" in page()
     assert "is unreachable" not in page()
     assert admin.post(reverse("new-queue"), {"name": "made"}).status_code == 302
@@ -85,6 +85,6 @@ def test_who_is_there_is_told_live_and_what_fails_without_the_master_in_words(cl
     assert "master west cannot be reached" in refused.content.decode()
 
     cluster.start(WEST)
-    until(lambda: live("mwest#mood") == "good", "it is back")
+    until(lambda: live("mwest#level") == "good", "it is back")
     until(lambda: "Unavailable operations" not in page(), "all can be done again")
     assert admin.post(reverse("new-queue"), {"name": "not.made"}).status_code == 302

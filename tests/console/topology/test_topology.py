@@ -128,7 +128,7 @@ def test_the_picture_has_a_box_for_each_broker_and_a_line_for_each_link():
     cluster = ClusterStatus("a", "b", False, True, "", "r", 1, 1, members)
     node = NodeStatus("n1", "a", 0, 0, network=network().to_json())
     found = build_diagram("a", [node], cluster)
-    lines = {box.name or box.address: [(each.kind, each.cells["mood"]) for each in box.links] for box in found.boxes}
+    lines = {box.name or box.address: [(each.kind, each.cells["level"]) for each in box.links] for box in found.boxes}
     assert lines == {
         "b": [("bridge", "good"), ("cluster", "good")],
         "d": [("incoming", "good")],

@@ -266,7 +266,7 @@ class Chart {
       if (key === "flag") line.className = "flag-text";
       else if (key) {
         const swatch = document.createElement("i");
-        swatch.className = `key key-${key}`;
+        swatch.className = `legend-key legend-key-${key}`;
         line.append(swatch, " ");
       }
       line.append(text);

@@ -135,7 +135,7 @@ function legend(host, data) {
     button.setAttribute("aria-pressed", "true");
     const swatch = document.createElement("i");
     const last = data[places[places.length - 1]];
-    swatch.className = places.length === 1 && last.line?.dash && last.line.dash !== "solid" ? "key key-dotted" : "key";
+    swatch.className = places.length === 1 && last.line?.dash && last.line.dash !== "solid" ? "legend-key legend-key-dotted" : "legend-key";
     swatch.style.color = last.line?.color ?? last.marker?.color;
     button.append(swatch, called(name));
     button.addEventListener("click", () => {

@@ -121,12 +121,12 @@ function isHeld(row) {
 function applyRow(row, cells) {
   if (isHeld(row)) {
     kept.set(row, { ...kept.get(row), ...cells });
-    row.classList.add("held");
+    row.classList.add("values-paused");
     return;
   }
   fill(row, { ...kept.get(row), ...cells });
   kept.delete(row);
-  row.classList.remove("held");
+  row.classList.remove("values-paused");
   if (cells.gone) row.classList.add("gone");
 }
 
@@ -135,7 +135,7 @@ const keptMarkup = new Map();
 
 function putMarkup(element, markup) {
   const holds = element.isConnected && isHeld(element);
-  element.classList.toggle("held", holds);
+  element.classList.toggle("values-paused", holds);
   if (holds) return keptMarkup.set(element, markup);
   keptMarkup.delete(element);
   element.innerHTML = markup;
@@ -143,12 +143,12 @@ function putMarkup(element, markup) {
 
 function release() {
   for (const [element, markup] of keptMarkup) putMarkup(element, markup);
-  for (const row of document.querySelectorAll("tr.held")) {
+  for (const row of document.querySelectorAll("tr.values-paused")) {
     if (isHeld(row)) continue;
     fill(row, kept.get(row) ?? {});
     if (kept.get(row)?.gone) row.classList.add("gone");
     kept.delete(row);
-    row.classList.remove("held");
+    row.classList.remove("values-paused");
   }
 }
 
