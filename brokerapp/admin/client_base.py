@@ -54,14 +54,14 @@ class AdminClientBase:
 
     async def _ask(self, verb: str, **arguments: Any) -> Any:
         if not await self._store.nodes.has_live_node():
-            raise StoreUnavailable(f"no node of broker {self.broker!r} is running")
+            raise StoreUnavailable(f"broker {self.broker!r} has no running node")
         return _result(await self._store.requests.send(verb, arguments, REQUEST_SECONDS))
 
     async def _ask_each(self, verb: str, **arguments: Any) -> list[Any]:
         """What each node says of what it alone knows. One that ends meanwhile has nothing to tell any more."""
         names = list(await self._store.nodes.statuses())
         if not names:
-            raise StoreUnavailable(f"no node of broker {self.broker!r} is running")
+            raise StoreUnavailable(f"broker {self.broker!r} has no running node")
         told = await asyncio.gather(*(self._ask_one(name, verb, arguments) for name in names))
         return [result for results in told for result in results]
 

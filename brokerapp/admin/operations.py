@@ -147,7 +147,7 @@ class OperationsAdmin(AdminClientBase):
 def _checked(which: Mapping[str, Any]) -> dict[str, Any]:
     """Which messages, as the node is asked. Raises SelectorSyntaxError."""
     if unknown := sorted(which.keys() - {"selector", "ids", "limit"}):
-        raise TypeError(f"messages are not chosen by {', '.join(unknown)}")
+        raise TypeError(f"unknown criteria: {', '.join(unknown)}")
     if which.get("selector"):
         compile_selector(which["selector"])
     return {name: list(value) if name == "ids" else value for name, value in which.items() if value is not None}

@@ -28,7 +28,7 @@ class RoutingAdmin(AdminClientBase):
         current, text = await self._store.definitions.read(version)
         if text is None:
             if version:
-                raise DefinitionRefused(f"there is no version {version} of the definitions")
+                raise DefinitionRefused(f"definitions version {version} not found")
             return Definitions()
         return from_json({**json.loads(text), "version": current if version is None else version})
 

@@ -12,12 +12,12 @@ async def cluster(admin: BrokerAdmin, _args: Namespace) -> tuple[Any, list[str]]
     """How the cluster stands."""
     found = await admin.cluster()
     if found is None:
-        return None, [f"{admin.broker} is in no cluster"]
+        return None, [f"broker {admin.broker} is not part of a cluster"]
     lines = []
     width = max(len(each.name) for each in found.members)
     for each in found.members:
         role = " master" if each.is_master else ""
-        back = "" if each.linked_back or each.name == found.broker else ", no link from there"
+        back = "" if each.linked_back or each.name == found.broker else ", no link back"
         why = f": {each.last_error}" if each.last_error else ""
         lines.append(f"{each.name:<{width}}  {each.state}{role}  {each.address}{back}{why}")
     if found.master:
@@ -25,7 +25,7 @@ async def cluster(admin: BrokerAdmin, _args: Namespace) -> tuple[Any, list[str]]
             f"record {found.record_id or 'none yet'}: version {found.record_version}, {found.recorded} entries"
         )
     else:
-        lines.append("no master: what operators make while a broker is away it never hears of")
+        lines.append("no master: changes made while a broker is unreachable are not sent to it later")
     if found.suspended:
-        lines.append("no client is let in yet")
+        lines.append("clients cannot connect yet")
     return found.to_json(), lines + ([found.why_not] if found.why_not else [])

@@ -29,19 +29,25 @@ def add_edit_verb(parser: ArgumentParser) -> None:
     """What it takes, beside the queue and which messages."""
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME[:TYPE]=VALUE",
-        help="a property, or one of correlation-id, reply-to, type, content-type; TYPE: text, number or boolean",
+        help="set a property, or correlation-id, reply-to, type or content-type; TYPE is text, number or boolean",
     )  # fmt: skip
-    parser.add_argument("--remove", action="append", default=[], metavar="NAME", help="a property that is to go")
-    parser.add_argument("--persistent", action=argparse.BooleanOptionalAction, help="whether they survive a restart")
+    parser.add_argument("--remove", action="append", default=[], metavar="NAME", help="remove a property")
+    parser.add_argument("--persistent", action=argparse.BooleanOptionalAction, help="make the messages persistent")
     parser.add_argument("--priority", type=int, help="0 to 9")
-    parser.add_argument("--lives", type=int, metavar="SECONDS", help="from when they are sent; 0: for ever")
-    body = parser.add_mutually_exclusive_group()
-    body.add_argument("--body", help="in place of each one's own")
-    body.add_argument("--body-file", type=Path, metavar="FILE", help="the same, as bytes")
-    parser.add_argument("--to", metavar="DESTINATION", help="else dead letters go to where they failed, others stay")
-    parser.add_argument("--keep", action="store_true", help="keep the originals, too")
     parser.add_argument(
-        "--dry-run", action="store_true", help="only tell how many match, and what becomes of the first"
+        "--ttl", "--lives", dest="lives", type=int, metavar="SECONDS", help="time to live from now; 0: never expires"
+    )
+    body = parser.add_mutually_exclusive_group()
+    body.add_argument("--body", help="replace the body")
+    body.add_argument("--body-file", type=Path, metavar="FILE", help="replace the body by the bytes of a file")
+    parser.add_argument(
+        "--to",
+        metavar="DESTINATION",
+        help="target (default: the original destination of dead letters, otherwise the same queue)",
+    )
+    parser.add_argument("--keep", action="store_true", help="keep the original messages")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="only count the matching messages and show the first edited one"
     )
 
 
@@ -50,7 +56,7 @@ async def edit(admin: BrokerAdmin, args: Namespace) -> Answer:
     wanted, queue = _edit(args), Destination.parse(args.queue)
     target = Destination.parse(args.to) if args.to else None
     if not (wanted.changes or target):
-        raise RequestRefused("say what is to be changed, or where the messages shall go")
+        raise RequestRefused("nothing to change: use --set, --remove, --body or another option, or --to")
     if args.dry_run:
         return await _preview(admin, args, wanted, queue, target)
     counts: Counter[str] = Counter()
@@ -76,11 +82,11 @@ def _edit(args: Namespace) -> Any:
     for text in args.set:
         written, equals, value = text.partition("=")
         if not equals:
-            raise RequestRefused(f"--set {text}: NAME=VALUE, or NAME:TYPE=VALUE is expected")
+            raise RequestRefused(f"--set {text}: expected NAME=VALUE or NAME:TYPE=VALUE")
         name, kind = _typed_name(written)
         check_name(name)
         if name in values:
-            raise RequestRefused(f"--set {text}: {name!r} is given twice")
+            raise RequestRefused(f"--set {text}: {name!r} is set twice")
         values[name] = check_type(name, kind, value)
     body = args.body_file.read_bytes() if args.body_file else None if args.body is None else args.body.encode()
     found = MessageEdit(
@@ -129,9 +135,9 @@ async def _preview(admin: BrokerAdmin, args: Namespace, wanted: Any, queue: Dest
     made = wanted.applied(old.headers, old.body, to.stomp, 0)
     after = {"destination": made.destination, "properties": dict(made.properties), "persistent": made.persistent,
              "priority": made.priority, "bytes": len(made.body)}  # fmt: skip
-    lines.append(f"the first: {old.id}, {old.size} bytes")
+    lines.append(f"first message: {old.id}, {old.size} bytes")
     lines += [f"  - {name}: {value}" for name, value in old.headers.items()]
-    lines.append(f"would become: {made.destination}, {len(made.body)} bytes, priority {made.priority}, "
+    lines.append(f"edited: {made.destination}, {len(made.body)} bytes, priority {made.priority}, "
                  f"{'' if made.persistent else 'not '}persistent")  # fmt: skip
     lines += [f"  + {name}: {value}" for name, value in made.properties.items()]
     return {"count": len(seqs), "before": {"id": old.id, **old.headers}, "after": after}, lines

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from brokerapp.admin import BrokerAdmin
+from brokerapp.management.verb_names import add_verb
 from brokerapp.model.destination import Destination
 
 if TYPE_CHECKING:  # its import takes longer than a verb that is about no network
@@ -19,36 +20,36 @@ Answer = tuple[Any, list[str]]
 
 def add_network_verbs(verbs) -> None:
     """Add these verbs to brokerctl's."""
-    verbs.add_parser("networks", help="connectors to other brokers with their bridges, and bridges from others")
-    demand = verbs.add_parser("network-demand", help="what the bridges of a connector consume, and for whom")
-    demand.add_argument("connector", help="its name")
-    why = verbs.add_parser(
-        "network-why", help="what keeps the messages of a destination, or one, from crossing bridges"
+    add_verb(verbs, "networks", "list network connectors with their bridges, and bridges from other brokers")
+    demand = add_verb(
+        verbs, "network-demand", "list the subscriptions of a connector's bridges and their remote consumers"
     )
+    demand.add_argument("connector", help="name of the connector")
+    why = add_verb(verbs, "network-diagnosis", "show why messages of a destination are not forwarded over bridges")
     why.add_argument("destination", help="queue://NAME or topic://NAME")
-    why.add_argument("--message", type=int, help="the number of a message of the queue, as browse shows it")
-    put = verbs.add_parser("network-put", help="create or replace a connector")
+    why.add_argument("--message", type=int, help="sequence number of a message in the queue, as shown by browse")
+    put = add_verb(verbs, "network-put", "create or replace a connector")
     put.add_argument(
         "definition",
         type=_definition,
         help='JSON such as {"name": "to-b", "uri": "static:(tcp://b:61613)", "excluded": ["queue://private.>"], '
-        '"options": {"duplex": "true"}}; "password": null keeps the one there is',
+        '"options": {"duplex": "true"}}; "password": null keeps the present one',
     )
     for verb, text in (
-        ("network-start", "let a connector have its bridges"),
-        ("network-stop", "take its bridges down until it is started, or its broker is"),
-        ("network-remove", "have no connector of this name any more"),
+        ("network-start", "start a connector and its bridges"),
+        ("network-stop", "stop a connector until it is started or the broker restarts"),
+        ("network-remove", "delete a connector"),
     ):
-        verbs.add_parser(verb, help=text).add_argument("connector", help="its name")
+        add_verb(verbs, verb, text).add_argument("connector", help="name of the connector")
 
 
 def _definition(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except ValueError as wrong:
-        raise ArgumentTypeError(f"no JSON: {wrong}") from None
+        raise ArgumentTypeError(f"invalid JSON: {wrong}") from None
     if not isinstance(value, dict):
-        raise ArgumentTypeError("a JSON object is expected")
+        raise ArgumentTypeError("expected a JSON object")
     return value
 
 
@@ -56,7 +57,7 @@ async def _networks(admin: BrokerAdmin, _args: Namespace) -> Answer:
     stats = await admin.networks.stats()
     lines = [line for each in stats.connectors for line in _connector_lines(each)]
     lines += [_incoming_line(each) for each in stats.incoming]
-    return stats.to_json(), lines or ["this broker is in no network"]
+    return stats.to_json(), lines or ["No network connectors or bridges"]
 
 
 def _connector_lines(connector: ConnectorStats) -> Iterator[str]:
@@ -79,8 +80,8 @@ def _way_line(way: BridgeConnectionStats) -> str:
 
 def _bridge_line(bridge: BridgeStats) -> str:
     told = {
-        "forwarded": bridge.forwarded, "under way": bridge.under_way, "queued": bridge.queued,
-        "dropped by TTL": bridge.dropped_by_ttl, "duplicates stopped": bridge.duplicates, "refused": bridge.refused,
+        "forwarded": bridge.forwarded, "in flight": bridge.under_way, "queued": bridge.queued,
+        "dropped by TTL": bridge.dropped_by_ttl, "duplicates dropped": bridge.duplicates, "rejected": bridge.refused,
         "subscriptions": bridge.demand,
     }  # fmt: skip
     numbers = ", ".join(f"{number:,} {what}" for what, number in told.items() if number or what == "forwarded")
@@ -90,7 +91,7 @@ def _bridge_line(bridge: BridgeStats) -> str:
 def _incoming_line(incoming: InboundBridgeStats) -> str:
     return (
         f"from {incoming.broker} at {incoming.address}: {incoming.received:,} received, "
-        f"{incoming.duplicates:,} duplicates stopped, {incoming.given:,} given to it, advisories included"
+        f"{incoming.duplicates:,} duplicates dropped, {incoming.given:,} dispatched to it, including advisories"
     )
 
 
@@ -102,43 +103,43 @@ async def _demand(admin: BrokerAdmin, args: Namespace) -> Answer:
     ]
     lines = [
         f"{direction} {remote}  {each.destination}  priority {each.priority}, {each.forwarded:,} forwarded, for "
-        + ("whoever consumes" if each.static else ", ".join(each.consumers))
+        + ("static inclusion" if each.static else ", ".join(each.consumers))
         for (remote, direction), demand in found.items()
         for each in demand
     ]
-    return result, lines or [f"the bridges of {args.connector} consume nothing"]
+    return result, lines or [f"No subscriptions of the bridges of {args.connector}"]
 
 
-async def _why(admin: BrokerAdmin, args: Namespace) -> Answer:
+async def _diagnosis(admin: BrokerAdmin, args: Namespace) -> Answer:
     found = await admin.networks.why(Destination.parse(args.destination), args.message)
-    lines = [f"{each['connector']} to {each['remote']}: {each['reason'] or 'it crosses'}" for each in found]
-    return found, lines or ["this broker has no connectors to others"]
+    lines = [f"{each['connector']} to {each['remote']}: {each['reason'] or 'forwarded'}" for each in found]
+    return found, lines or ["No network connectors"]
 
 
 async def _put(admin: BrokerAdmin, args: Namespace) -> Answer:
     await admin.networks.put(args.definition)
-    return {"put": args.definition.get("name")}, [f"there is a connector {args.definition.get('name')}"]
+    return {"put": args.definition.get("name")}, [f"Connector {args.definition.get('name')} saved"]
 
 
 async def _start(admin: BrokerAdmin, args: Namespace) -> Answer:
     await admin.networks.start(args.connector)
-    return {"started": args.connector}, [f"{args.connector} is started"]
+    return {"started": args.connector}, [f"Connector {args.connector} started"]
 
 
 async def _stop(admin: BrokerAdmin, args: Namespace) -> Answer:
     await admin.networks.stop(args.connector)
-    return {"stopped": args.connector}, [f"{args.connector} is stopped"]
+    return {"stopped": args.connector}, [f"Connector {args.connector} stopped"]
 
 
 async def _remove(admin: BrokerAdmin, args: Namespace) -> Answer:
     await admin.networks.remove(args.connector)
-    return {"removed": args.connector}, [f"there is no connector {args.connector} any more"]
+    return {"removed": args.connector}, [f"Connector {args.connector} deleted"]
 
 
 NETWORK_VERBS: dict[str, Callable[[BrokerAdmin, Namespace], Awaitable[Answer]]] = {
     "networks": _networks,
     "network-demand": _demand,
-    "network-why": _why,
+    "network-diagnosis": _diagnosis,
     "network-put": _put,
     "network-start": _start,
     "network-stop": _stop,

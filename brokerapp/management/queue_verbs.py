@@ -8,6 +8,7 @@ from typing import Any
 
 from brokerapp.admin import BrokerAdmin
 from brokerapp.management.edit_verb import add_edit_verb, edit
+from brokerapp.management.verb_names import add_verb
 from brokerapp.model.destination import Destination
 from brokerapp.system import clock
 
@@ -19,32 +20,32 @@ QUEUE = "queue://NAME, /queue/NAME, or the bare name of a queue"
 def add_verbs(verbs) -> None:
     """Add these verbs to brokerctl's."""
     for verb, text, has_target in (
-        ("move", "move messages to another destination, where they are routed like what is sent there", True),
+        ("move", "move messages to another destination, where they are routed as if sent there", True),
         ("copy", "copy messages to another destination", True),
-        ("retry", "resubmit dead letters to their original destination", False),
+        ("resubmit", "resubmit dead letters to their original destination", False),
         ("remove", "remove messages", False),
-        ("edit", "send messages again with something changed, each in the place of the old one", False),
+        ("edit", "edit messages and resubmit them in place of the originals", False),
     ):
         parser = _queue_verb(verbs, verb, text)
         if has_target:
-            parser.add_argument("target", help="where to")
-        parser.add_argument("--selector", help="only those that match, e.g. \"region = 'eu'\"")
-        parser.add_argument("--id", action="append", help="only the one with this message-id; may be repeated")
-        parser.add_argument("--limit", type=int, help="at most so many, the oldest first")
+            parser.add_argument("target", help="target destination")
+        parser.add_argument("--selector", help="only messages that match, e.g. \"region = 'eu'\"")
+        parser.add_argument("--id", action="append", help="only the message with this message-id; may be repeated")
+        parser.add_argument("--limit", type=int, help="maximum number of messages, oldest first")
         if verb == "edit":
             add_edit_verb(parser)
     _queue_verb(verbs, "pause", "pause delivery from a queue (persists across restarts)")
-    _queue_verb(verbs, "resume", "give out messages of a queue again")
-    _queue_verb(verbs, "groups", "message groups of a queue, with who owns them")
-    forgetting = _queue_verb(verbs, "forget-groups", "reset message group assignments")
-    forgetting.add_argument("group", nargs="?", help="only this one")
-    verbs.add_parser("selectors", help="selectors remembered of former consumers, with the age of their last use")
-    selector = _queue_verb(verbs, "forget-selectors", "remember selectors of former consumers no longer")
-    selector.add_argument("selector", nargs="?", help="only this one")
+    _queue_verb(verbs, "resume", "resume delivery from a queue")
+    _queue_verb(verbs, "groups", "list the message groups of a queue with their owners")
+    forgetting = _queue_verb(verbs, "reset-groups", "reset message group assignments")
+    forgetting.add_argument("group", nargs="?", help="only this one (default: all)")
+    add_verb(verbs, "selectors", "list remembered selectors of former consumers with the time since their last use")
+    selector = _queue_verb(verbs, "delete-selectors", "delete remembered selectors of former consumers")
+    selector.add_argument("selector", nargs="?", help="only this one (default: all)")
 
 
 def _queue_verb(verbs, verb: str, text: str) -> ArgumentParser:
-    parser = verbs.add_parser(verb, help=text)
+    parser = add_verb(verbs, verb, text)
     parser.add_argument("queue", help=QUEUE)
     return parser
 
@@ -67,7 +68,7 @@ async def _copy(admin: BrokerAdmin, args: Namespace) -> Answer:
     return _dealt_with("copied", await admin.copy(queue, target, **_which(args)))
 
 
-async def _retry(admin: BrokerAdmin, args: Namespace) -> Answer:
+async def _resubmit(admin: BrokerAdmin, args: Namespace) -> Answer:
     return _dealt_with("retried", await admin.retry(Destination.parse(args.queue), **_which(args)))
 
 
@@ -77,24 +78,24 @@ async def _remove(admin: BrokerAdmin, args: Namespace) -> Answer:
 
 async def _pause(admin: BrokerAdmin, args: Namespace) -> Answer:
     await admin.pause(Destination.parse(args.queue))
-    return {"paused": args.queue}, [f"{args.queue} is paused"]
+    return {"paused": args.queue}, [f"{args.queue} paused"]
 
 
 async def _resume(admin: BrokerAdmin, args: Namespace) -> Answer:
     await admin.pause(Destination.parse(args.queue), False)
-    return {"resumed": args.queue}, [f"{args.queue} goes on"]
+    return {"resumed": args.queue}, [f"{args.queue} resumed"]
 
 
 async def _groups(admin: BrokerAdmin, args: Namespace) -> Answer:
     found = await admin.groups(Destination.parse(args.queue))
     result = [{"group": group, "client": client, "subscription": name} for group, client, name in found]
     lines = [f"{group}: {client}, subscription {name}" for group, client, name in found]
-    return result, lines or ["no group has an owner"]
+    return result, lines or ["No message groups with an owner"]
 
 
-async def _forget_groups(admin: BrokerAdmin, args: Namespace) -> Answer:
+async def _reset_groups(admin: BrokerAdmin, args: Namespace) -> Answer:
     count = await admin.forget_groups(Destination.parse(args.queue), args.group)
-    return {"forgotten": count}, [f"{count:,} group{'' if count == 1 else 's'} forgotten"]
+    return {"forgotten": count}, [f"{count:,} group assignment{'' if count == 1 else 's'} reset"]
 
 
 async def _selectors(admin: BrokerAdmin, _args: Namespace) -> Answer:
@@ -105,7 +106,7 @@ async def _selectors(admin: BrokerAdmin, _args: Namespace) -> Answer:
         for selector, used in entries.items()
     ]
     lines = [f"{each['queue']}  {_age(now_ms - each['used_ms'])}  {each['selector']}" for each in result]
-    return result, lines or ["nothing is remembered"]
+    return result, lines or ["No remembered selectors"]
 
 
 def _age(milliseconds: int) -> str:
@@ -116,21 +117,21 @@ def _age(milliseconds: int) -> str:
     return f"{seconds} s"
 
 
-async def _forget_selectors(admin: BrokerAdmin, args: Namespace) -> Answer:
+async def _delete_selectors(admin: BrokerAdmin, args: Namespace) -> Answer:
     found = await admin.forget_selectors(Destination.parse(args.queue), args.selector)
-    return {"forgotten": found}, ["forgotten" if found else "there was no such selector"]
+    return {"forgotten": found}, ["Deleted" if found else "Selector not found"]
 
 
 QUEUE_VERBS: dict[str, Callable[[BrokerAdmin, Namespace], Awaitable[Answer]]] = {
     "move": _move,
     "copy": _copy,
-    "retry": _retry,
+    "resubmit": _resubmit,
     "remove": _remove,
     "edit": edit,
     "pause": _pause,
     "resume": _resume,
     "groups": _groups,
-    "forget-groups": _forget_groups,
+    "reset-groups": _reset_groups,
     "selectors": _selectors,
-    "forget-selectors": _forget_selectors,
+    "delete-selectors": _delete_selectors,
 }

@@ -23,8 +23,8 @@ Standing = dict[str, Any] | None
 #: Verbs that change nothing; what is not among them is recorded.
 READING = frozenset(
     {
-        "destinations", "browse", "waiting", "subscriptions", "definitions", "export", "stats", "groups", "selectors",
-        "networks", "network-demand", "network-why", "whatif", "cluster",
+        "destinations", "browse", "scheduled", "subscriptions", "definitions", "export", "stats", "groups", "selectors",
+        "networks", "network-demand", "network-diagnosis", "whatif", "cluster",
     }
 )  # fmt: skip
 #: Arguments that say what a verb is about, the most telling first.
@@ -88,7 +88,7 @@ async def _of_selectors(admin: BrokerAdmin, args: Namespace) -> Standing:
     return {"selectors": list(await admin.selectors_of(Destination.parse(args.queue)))}
 
 
-async def _of_waiting(admin: BrokerAdmin, args: Namespace) -> Standing:
+async def _of_scheduled(admin: BrokerAdmin, args: Namespace) -> Standing:
     _, found = await admin.waiting(limit=MAX_WAITING)
     wanted = (each for each in found if each.job == args.job)
     return next(({"job": each.job, "due_ms": each.due_ms, "to": each.to} for each in wanted), None)
@@ -106,8 +106,8 @@ STANDING: dict[str, Callable[[BrokerAdmin, Namespace], Awaitable[Standing]]] = {
     "network-start": _of_connector,
     "network-stop": _of_connector,
     "network-remove": _of_connector,
-    "forget-groups": _of_groups,
-    "forget-selectors": _of_selectors,
-    "forget-waiting": _of_waiting,
+    "reset-groups": _of_groups,
+    "delete-selectors": _of_selectors,
+    "cancel-scheduled": _of_scheduled,
     "subscribe": _of_subscription,
 }

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from brokerapp.admin import BrokerAdmin
 from brokerapp.errors import BrokerError, RequestRefused
+from brokerapp.management.verb_names import add_verb
 from brokerapp.system.environment import Environment
 
 if TYPE_CHECKING:
@@ -24,23 +25,23 @@ Answer = tuple[Any, list[str]]
 
 _AGO = re.compile(r"([1-9][0-9]{0,3})([mhd])")
 _SECONDS = {"m": 60, "h": 3600, "d": 86400}
-_MOMENT = "a time ago such as 15m, 24h or 7d, or a moment such as 2026-03-29T08:00, in UTC unless it says its zone"
+_MOMENT = "a duration such as 15m, 24h or 7d before now, or a time such as 2026-03-29T08:00 (UTC by default)"
 #: Rows of each table that are printed; --json has all that a page shows.
 PRINTED = 40
 
 
 def add_whatif_verb(verbs: Any) -> None:
     """Add the verb to brokerctl's."""
-    parser = verbs.add_parser("whatif", help="run a what-if analysis of an ActiveMQ XML file")
+    parser = add_verb(verbs, "whatif", "run a what-if analysis of an ActiveMQ XML file")
     parser.add_argument("file", type=Path)
     parser.add_argument("--since", default="24h", help=f"{_MOMENT} (default: %(default)s)")
-    parser.add_argument("--until", default="", help="the same (default: now)")
+    parser.add_argument("--until", default="", help="end of the time range, in the same form (default: now)")
 
 
 async def whatif(admin: BrokerAdmin, args: Namespace) -> Answer:
     """Judge the definitions of a file beside those in force."""
     if not args.file.is_file():
-        raise RequestRefused(f"there is no file {args.file}")
+        raise RequestRefused(f"file {args.file} not found")
     from analytics.requests.request import AnalysisRequest
     from analytics.requests.whatif_request import (
         WhatIfRequest,  # here, with what reads files: other verbs need not wait for them
@@ -65,7 +66,7 @@ def moment(text: str, now_us: int) -> int:
     try:
         said = datetime.fromisoformat(text)
     except ValueError:
-        raise RequestRefused(f"{text!r} is no time: expected {_MOMENT}") from None
+        raise RequestRefused(f"invalid time {text!r}: expected {_MOMENT}") from None
     return int((said if said.tzinfo else said.replace(tzinfo=UTC)).timestamp() * 1_000_000)
 
 
@@ -123,7 +124,7 @@ def _table(table: dict[str, Any], columns: tuple[str, ...]) -> list[str]:
         for row in shown
     ]
     more = table["total_rows"] - len(rows)
-    return lines + ([f"... and {more} more: --json has them"] if more > 0 else [])
+    return lines + ([f"... and {more} more (use --json for all)"] if more > 0 else [])
 
 
 def _cell(value: object) -> str:

@@ -7,7 +7,7 @@ import base64
 import json
 import re
 from argparse import SUPPRESS, ArgumentParser, Namespace
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict, replace
 from datetime import datetime
 from functools import partial
@@ -23,6 +23,7 @@ from brokerapp.management.network_verbs import NETWORK_VERBS, add_network_verbs
 from brokerapp.management.operations import reporting
 from brokerapp.management.queue_verbs import QUEUE_VERBS, add_verbs
 from brokerapp.management.recorded import is_recorded, noted, object_of
+from brokerapp.management.verb_names import FORMER_NAMES, add_verb
 from brokerapp.management.whatif_verb import add_whatif_verb, whatif
 from brokerapp.model.definition_codec import to_json, virtual_destination_to_json
 from brokerapp.model.destination import Destination, DestinationKind
@@ -50,45 +51,45 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         _add_common(parser, {"data": None, "redis": None, "name": None, "json": False})
         verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-        parser.error = partial(_wrong, parser.error, verbs.choices)
-        listing = verbs.add_parser("destinations", help="list destinations with metrics")
-        listing.add_argument("--contains", default="", help="only those whose name contains this")
-        listing.add_argument("--temporary", action="store_true", help="temporary ones, too")
-        browse = verbs.add_parser("browse", help="browse messages of a queue")
+        parser.error = partial(_report_error, parser.error)
+        listing = add_verb(verbs, "destinations", "list destinations with metrics")
+        listing.add_argument("--contains", default="", help="only destinations whose name contains this text")
+        listing.add_argument("--temporary", action="store_true", help="include temporary destinations")
+        browse = add_verb(verbs, "browse", "browse messages of a queue")
         browse.add_argument("destination", help=DESTINATION)
-        browse.add_argument("--after", type=int, default=0, help="only messages with a higher number")
-        browse.add_argument("--limit", type=int, default=BROWSE_LIMIT, help="how many (default: %(default)d)")
-        browse.add_argument("--selector", help="only those that match, e.g. \"region = 'eu' AND amount > 500\"")
+        browse.add_argument("--after", type=int, default=0, help="only messages with a higher sequence number")
+        browse.add_argument("--limit", type=int, default=BROWSE_LIMIT, help="maximum number (default: %(default)d)")
+        browse.add_argument("--selector", help="only messages that match, e.g. \"region = 'eu' AND amount > 500\"")
         for verb, text in (
             ("create", "create a queue or topic"),
             ("purge", "purge a queue (in-flight messages stay)"),
-            ("delete", "remove a queue or topic with all it holds"),
+            ("delete", "delete a queue or topic with its messages"),
         ):
-            verbs.add_parser(verb, help=text).add_argument("destination", help=DESTINATION)
+            add_verb(verbs, verb, text).add_argument("destination", help=DESTINATION)
         add_verbs(verbs)
         add_network_verbs(verbs)
-        waiting = verbs.add_parser("waiting", help="messages that wait until they are due, the next one first")
-        waiting.add_argument("--skip", type=int, default=0, help="how many to pass over")
-        waiting.add_argument("--limit", type=int, default=BROWSE_LIMIT, help="how many (default: %(default)d)")
-        forgetting = verbs.add_parser("forget-waiting", help="cancel a scheduled message")
-        forgetting.add_argument("job", help="its scheduledJobId")
-        verbs.add_parser("subscriptions", help="durable and shared subscriptions of topics, online or not")
-        subscribe = verbs.add_parser("subscribe", help="create a durable subscription")
-        subscribe.add_argument("client", help="client-id; '' for a shared one of nobody in particular")
-        subscribe.add_argument("subscription", help="its name")
+        waiting = add_verb(verbs, "scheduled", "list scheduled messages, the next due first")
+        waiting.add_argument("--skip", type=int, default=0, help="number of messages to skip")
+        waiting.add_argument("--limit", type=int, default=BROWSE_LIMIT, help="maximum number (default: %(default)d)")
+        forgetting = add_verb(verbs, "cancel-scheduled", "cancel a scheduled message")
+        forgetting.add_argument("job", help="scheduledJobId of the message")
+        add_verb(verbs, "subscriptions", "list durable and shared subscriptions")
+        subscribe = add_verb(verbs, "subscribe", "create a durable subscription")
+        subscribe.add_argument("client", help="client-id; '' for a shared subscription without one")
+        subscribe.add_argument("subscription", help="name of the connector")
         subscribe.add_argument("topic", help="topic://NAME, /topic/NAME or the bare name of a topic, or a pattern")
         subscribe.add_argument("--selector", help="only messages that match")
-        subscribe.add_argument("--no-local", action="store_true", help="not what its own client sends")
-        subscribe.add_argument("--shared", action="store_true", help="any number of consumers share it")
-        verbs.add_parser("definitions", help="show active definitions")
-        importing = verbs.add_parser("import", help="import and apply definitions from an ActiveMQ XML file")
+        subscribe.add_argument("--no-local", action="store_true", help="exclude messages sent by the same client")
+        subscribe.add_argument("--shared", action="store_true", help="allow several consumers to share it")
+        add_verb(verbs, "definitions", "show active definitions")
+        importing = add_verb(verbs, "import", "import and apply definitions from an ActiveMQ XML file")
         importing.add_argument("file", type=Path)
-        importing.add_argument("--dry-run", action="store_true", help="only report what would be taken")
+        importing.add_argument("--dry-run", action="store_true", help="only show the report")
         add_whatif_verb(verbs)
-        verbs.add_parser("export", help="definitions and network connectors as an ActiveMQ XML file, but for passwords")
-        verbs.add_parser("stats", help="the live nodes")
-        verbs.add_parser("cluster", help="the brokers of its cluster, the master and the record")
-        for each in verbs.choices.values():  # the same options after the verb; SUPPRESS keeps what stands before it
+        add_verb(verbs, "export", "export definitions and connectors as an ActiveMQ XML file (without passwords)")
+        add_verb(verbs, "stats", "show the running nodes")
+        add_verb(verbs, "cluster", "show the brokers of the cluster, its master and its change record")
+        for each in set(verbs.choices.values()):  # also after the verb; SUPPRESS keeps those before it
             _add_common(each, dict.fromkeys(("data", "redis", "name", "json"), SUPPRESS))
 
     def handle(self, *_args: Any, **options: Any) -> None:
@@ -102,22 +103,22 @@ class Command(BaseCommand):
 
 def _add_common(parser: ArgumentParser, defaults: dict[str, Any]) -> None:
     """The options of all verbs."""
-    folder = "data folder of a `runbroker`: where its store is, and its name"
+    folder = "data folder of a `runbroker`, from which store and broker name are read"
     parser.add_argument("--data", type=Path, default=defaults["data"], help=folder)
     parser.add_argument("--redis", default=defaults["redis"], help="URL of the store")
     parser.add_argument("--name", default=defaults["name"], help="broker name")
-    parser.add_argument("--json", action="store_true", default=defaults["json"], help="answer in JSON")
+    parser.add_argument("--json", action="store_true", default=defaults["json"], help="print JSON")
 
 
-def _wrong(say: Callable[[str], NoReturn], verbs: Collection[str], message: str) -> NoReturn:
-    """Say what is wrong with a command line; where the verb does not exist, which may have been meant, and all."""
+def _report_error(report: Callable[[str], NoReturn], message: str) -> NoReturn:
+    """Report what is wrong with the command line; suggest names like an unknown verb."""
     found = re.match("argument VERB: invalid choice: '(.*?)'", message)
     if found is None:
-        say(message)
-    from difflib import get_close_matches  # here: who types well need not wait for it
+        report(message)
+    from difflib import get_close_matches  # here: most calls do not need it
 
-    near = " or ".join(get_close_matches(found[1], verbs))
-    say(f"there is no verb {found[1]!r}{f': did you mean {near}?' if near else '.'} The verbs are {', '.join(verbs)}")
+    near = " or ".join(get_close_matches(found[1], VERBS))
+    report(f"unknown command {found[1]!r}{f': did you mean {near}?' if near else '.'} Commands: {', '.join(VERBS)}")
 
 
 def _where(args: Namespace) -> tuple[str, str]:
@@ -138,7 +139,7 @@ def _answered(url: str, name: str, args: Namespace) -> Answer:
     verb = VERBS[args.verb]
     if not is_recorded(args, url, name):
         return asyncio.run(_answer(url, name, verb, args))
-    with reporting(args.verb, object_of(args)) as operation:
+    with reporting(FORMER_NAMES.get(args.verb, args.verb), object_of(args)) as operation:
         return asyncio.run(_answer(url, name, partial(noted, operation, verb), args))
 
 
@@ -160,7 +161,7 @@ async def _destinations(admin: BrokerAdmin, args: Namespace) -> Answer:
         f"{each.destination!s:<{width}}  " + "  ".join(f"{getattr(each, column):>13,}" for column in COLUMNS)
         for each in rows
     ]
-    return [each.to_json() for each in rows], lines if rows else ["there are no destinations"]
+    return [each.to_json() for each in rows], lines if rows else ["No destinations"]
 
 
 async def _browse(admin: BrokerAdmin, args: Namespace) -> Answer:
@@ -185,7 +186,7 @@ async def _browse(admin: BrokerAdmin, args: Namespace) -> Answer:
         f"{len(page.messages)} of {tally} messages"
         + (f" after {args.after}" if args.after else "")
         + (" that match" if args.selector else "")
-        + (f", go on with --after {page.next}" if page.next else "")
+        + (f", continue with --after {page.next}" if page.next else "")
     )
     return result, lines
 
@@ -203,33 +204,33 @@ def _text(body: bytes) -> str:
 
 async def _create(admin: BrokerAdmin, args: Namespace) -> Answer:
     is_new = await admin.create(Destination.parse(args.destination))
-    said = "is made" if is_new else "was there already"
-    return {"created": args.destination, "new": is_new}, [f"{args.destination} {said}; it stays until it is deleted"]
+    said = "created" if is_new else "exists already"
+    return {"created": args.destination, "new": is_new}, [f"{args.destination} {said}"]
 
 
 async def _purge(admin: BrokerAdmin, args: Namespace) -> Answer:
     count = await admin.purge(Destination.parse(args.destination))
-    return {"purged": count}, [f"{_messages(count)} removed"]
+    return {"purged": count}, [f"{args.destination} purged ({_messages(count)})"]
 
 
 async def _delete(admin: BrokerAdmin, args: Namespace) -> Answer:
     count = await admin.delete(Destination.parse(args.destination))
-    return {"deleted": args.destination, "messages": count}, [f"{args.destination} deleted with {_messages(count)}"]
+    return {"deleted": args.destination, "messages": count}, [f"{args.destination} deleted ({_messages(count)})"]
 
 
-async def _waiting(admin: BrokerAdmin, args: Namespace) -> Answer:
+async def _scheduled(admin: BrokerAdmin, args: Namespace) -> Answer:
     count, found = await admin.waiting(skip=args.skip, limit=args.limit)
     lines = []
     for each in found:
         due = datetime.fromtimestamp(each.due_ms / 1000).astimezone().isoformat(sep=" ", timespec="milliseconds")
         lines.append(f"{each.job}  {due}  {each.purpose} to {each.to}  {each.size} bytes")
         lines += [f"    {name}: {value}" for name, value in each.headers.items()]
-    return {"count": count, "waiting": [asdict(each) for each in found]}, [*lines, f"{_messages(count)} in all"]
+    return {"count": count, "waiting": [asdict(each) for each in found]}, [*lines, f"{_messages(count)} scheduled"]
 
 
-async def _forget_waiting(admin: BrokerAdmin, args: Namespace) -> Answer:
+async def _cancel_scheduled(admin: BrokerAdmin, args: Namespace) -> Answer:
     await admin.forget_waiting(args.job)
-    return {"forgotten": args.job}, [f"{args.job} is delivered no more"]
+    return {"forgotten": args.job}, [f"Scheduled message {args.job} cancelled"]
 
 
 async def _subscriptions(admin: BrokerAdmin, _args: Namespace) -> Answer:
@@ -241,7 +242,7 @@ async def _subscriptions(admin: BrokerAdmin, _args: Namespace) -> Answer:
         state = f"{numbers.ConsumerCount} consumers" if numbers.ConsumerCount else "offline"
         lines.append(f"{numbers.destination}  {', '.join(map(str, asked.topics))}{selector}")
         lines.append(f"    {asked}: {state}, {_messages(numbers.QueueSize)}")
-    return [each.to_json() for each in found], lines or ["there are no durable or shared subscriptions"]
+    return [each.to_json() for each in found], lines or ["No durable or shared subscriptions"]
 
 
 async def _subscribe(admin: BrokerAdmin, args: Namespace) -> Answer:
@@ -250,7 +251,7 @@ async def _subscribe(admin: BrokerAdmin, args: Namespace) -> Answer:
         args.client, args.subscription, (topic,), args.selector, no_local=args.no_local, shared=args.shared
     )
     created = await admin.create_subscription(wanted)
-    return {"created": str(created)}, [f"{created} exists"]
+    return {"created": str(created)}, [f"{created} created"]
 
 
 async def _definitions(admin: BrokerAdmin, _args: Namespace) -> Answer:
@@ -261,7 +262,7 @@ async def _definitions(admin: BrokerAdmin, _args: Namespace) -> Answer:
 
 async def _import(admin: BrokerAdmin, args: Namespace) -> Answer:
     if not args.file.is_file():
-        raise CommandError(f"there is no file {args.file}")
+        raise CommandError(f"file {args.file} not found")
     from brokerapp.config import import_definitions  # here: other verbs need not wait for it
 
     wanted, report = import_definitions(args.file.read_bytes())
@@ -269,12 +270,12 @@ async def _import(admin: BrokerAdmin, args: Namespace) -> Answer:
     findings = [str(finding) for finding in report]
     kept = {each.id for each in wanted.items}
     gone = [each.called for each in current.items if each.id not in kept]
-    lines = [*findings, *(f"not in the file, so it goes: the {each}" for each in gone)]
+    lines = [*findings, *(f"deleted because it is not in the file: {each}" for each in gone)]
     if args.dry_run:
-        lines.append("nothing changed: this was a dry run; an import replaces the definitions that are in force")
+        lines.append("dry run: nothing was changed; an import replaces the active definitions")
         return {"version": current.version, "report": findings, "gone": gone}, lines
     new = await admin.define(replace(wanted, version=current.version), "brokerctl", f"import of {args.file.name}")
-    lines.append(f"definitions are at version {new.version}")
+    lines.append(f"Definitions applied as version {new.version}")
     return {"version": new.version, "report": findings, "gone": gone}, lines
 
 
@@ -292,9 +293,9 @@ async def _stats(admin: BrokerAdmin, _args: Namespace) -> Answer:
     queues = [each for each in stats if each.destination.is_queue]
     arrived, left, pending = (sum(getattr(each, name) for each in queues) for name in FLOW)
     lines = [_node_line(node) for node in nodes]
-    flow = f"{_messages(arrived)} in and {left:,} out since the node started, {pending:,} pending"
+    flow = f"{_messages(arrived)} enqueued and {left:,} dequeued since the node started, depth {pending:,}"
     lines.append(f"queues and subscriptions: {flow}")
-    return [node.to_json() for node in nodes], lines if nodes else ["no node is running"]
+    return [node.to_json() for node in nodes], lines if nodes else ["No running nodes"]
 
 
 def _node_line(node: NodeStatus) -> str:
@@ -314,8 +315,8 @@ def _homes(node: NodeStatus) -> str:
     """What a node has of a broker of several."""
     if not node.homes:
         return ""
-    unreached = f", does not reach {', '.join(node.homes['unreached'])}" if node.homes["unreached"] else ""
-    return f", home of {node.homes['logs']:,} queue{'' if node.homes['logs'] == 1 else 's'}{unreached}"
+    unreached = f", cannot reach {', '.join(node.homes['unreached'])}" if node.homes["unreached"] else ""
+    return f", owns {node.homes['logs']:,} queue{'' if node.homes['logs'] == 1 else 's'}{unreached}"
 
 
 VERBS: dict[str, Verb] = {
@@ -324,8 +325,8 @@ VERBS: dict[str, Verb] = {
     "create": _create,
     "purge": _purge,
     "delete": _delete,
-    "waiting": _waiting,
-    "forget-waiting": _forget_waiting,
+    "scheduled": _scheduled,
+    "cancel-scheduled": _cancel_scheduled,
     "subscriptions": _subscriptions,
     "subscribe": _subscribe,
     "definitions": _definitions,

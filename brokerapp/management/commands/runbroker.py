@@ -58,13 +58,11 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--config", required=True, type=Path, help="ActiveMQ XML file")
-        parser.add_argument("--data", required=True, type=Path, help="folder that keeps everything the node stores")
+        parser.add_argument("--data", required=True, type=Path, help="data folder of the node")
+        parser.add_argument("--redis", help="URL of a Redis or Valkey server (default: a server in the data folder)")
+        parser.add_argument("--name", help="broker name (default: as in the file)")
         parser.add_argument(
-            "--redis", help="URL of a Redis or Valkey to use instead of one of its own in the data folder"
-        )
-        parser.add_argument("--name", help="broker name, instead of the file's")
-        parser.add_argument(
-            "--node", default=ONLY_NODE, help="name of this node among those of the broker, which use one --redis"
+            "--node", default=ONLY_NODE, help="name of this node, if several nodes of the broker share one --redis"
         )
         parser.add_argument(
             "--node-timeout",
@@ -75,19 +73,19 @@ class Command(BaseCommand):
         parser.add_argument(
             "--link",
             default="127.0.0.1",
-            help="address at which other nodes reach this one; ssl://ADDRESS: with TLS, by the file's sslContext",
+            help="address at which other nodes reach this one; ssl://ADDRESS uses TLS with the file's sslContext",
         )
         parser.add_argument(
             "--anonymous",
             action="store_true",
-            help="allow listeners beyond this machine although nobody needs to log in",
+            help="allow listeners on other interfaces without authentication",
         )
         parser.add_argument(
             "--print-config",
             action="store_true",
-            help="print the file as it is understood, as an activemq.xml without placeholders, and do not start",
+            help="print the effective configuration as an activemq.xml without placeholders, and exit",
         )
-        parser.add_argument("--no-trace", action="store_true", help="do not record what happens to messages")
+        parser.add_argument("--no-trace", action="store_true", help="disable tracing of messages")
 
     def handle(self, *_args: Any, **options: Any) -> None:
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
@@ -153,7 +151,7 @@ class Command(BaseCommand):
                 await node.abandon()  # its tasks, too: a cancel that gets lost kept the process from ending
                 if pause is None:
                     raise error
-                logger.warning("node %s joins again in %g s", wanted.node, pause)
+                logger.warning("node %s rejoins in %g s", wanted.node, pause)
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(told.wait(), pause)
         finally:
@@ -216,7 +214,7 @@ async def _keep_alive(store: EmbeddedStore) -> None:
         await asyncio.sleep(pause)
         try:
             if await asyncio.to_thread(store.restart_if_dead):
-                logger.warning("the store died and was started again; its last words: %s", store.last_log_lines)
+                logger.warning("the store terminated and was restarted; end of its log: %s", store.last_log_lines)
         except (BrokerError, OSError) as error:
             if str(error) != problem:
                 logger.error("the store does not start: %s", error)

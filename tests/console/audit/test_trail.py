@@ -289,9 +289,16 @@ def test_an_entry_of_brokerctl_says_how_it_was_before_and_how_it_is_after(broker
     assert "secret" not in json.dumps([[each.before, each.after] for each in AuditEntry.objects.all()])
 
 
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("verb", ["resubmit", "retry"])
+def test_a_verb_works_by_its_former_name_and_is_recorded_under_it(brokerctl, verb):
+    brokerctl("create", "renamed")
+    assert brokerctl(verb, "renamed").action == "retry"
+
+
 def test_a_verb_that_does_not_exist_is_answered_with_the_nearest_and_all_said_once():
     with pytest.raises(CommandError) as found:
         call_command("brokerctl", "purg")
     said = str(found.value)
-    assert "there is no verb 'purg': did you mean purge?" in said
-    assert said.count("forget-waiting") == 1
+    assert "unknown command 'purg': did you mean purge?" in said
+    assert said.count("cancel-scheduled") == 1
