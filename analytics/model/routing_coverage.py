@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from brokerapp.core.dispatch.counters import DEAD_LETTERS
+from brokerapp.core.dispatch.counters import DEAD_LETTER_QUEUES
 from brokerapp.engine.routing.destination_trie import matches, specificity
 from brokerapp.model.definitions import CompositeDestination, Definitions, PolicyEntry, VirtualTopic
 from brokerapp.model.destination import Destination
@@ -82,7 +82,7 @@ def keeps_dead_letters(definitions: Definitions | None) -> Callable[[str], bool]
 
     def is_one(destination: str) -> bool:
         name = destination.partition("://")[2]
-        return bool(DEAD_LETTERS.fullmatch(name)) or name in names or name.startswith(prefixes or ("\0",))
+        return bool(DEAD_LETTER_QUEUES.fullmatch(name)) or name in names or name.startswith(prefixes or ("\0",))
 
     return is_one
 

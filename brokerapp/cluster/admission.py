@@ -73,7 +73,7 @@ class ClusterAdmission(BrokerEvents):
         if client.principal is not ANONYMOUS and client.principal.name != self._terms.user:
             raise ProtocolError(f"{client.principal.name} is not the user by whom brokers of the cluster log in")
         self._agreement.check(connect.cluster)
-        client.is_internal, client.member = True, name
+        client.is_internal, client.cluster_member = True, name
         self._links[name] = client
         self._peers[name].reconnect_now()
         return {
@@ -90,6 +90,6 @@ class ClusterAdmission(BrokerEvents):
 
     def on_client_disconnected(self, client: Client) -> None:
         """Forget the link of another broker that is gone."""
-        if client.member and self._links.get(client.member) is client:
-            del self._links[client.member]
-            self._remote_temporaries.on_broker_lost(client.member)
+        if client.cluster_member and self._links.get(client.cluster_member) is client:
+            del self._links[client.cluster_member]
+            self._remote_temporaries.on_broker_lost(client.cluster_member)

@@ -47,7 +47,7 @@ class ChangeApplier:
         self._queue.put_nowait(then)
 
     def held(self) -> list[ClusterChange]:
-        subscriptions = (each.subscription for each in self._durables)
+        subscriptions = (each.identity for each in self._durables)
         return [
             *map(ClusterChange.of_destination, self._creation.declared()),
             *(ClusterChange.of_subscription(each) for each in subscriptions if each.durable),

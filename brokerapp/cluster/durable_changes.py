@@ -69,9 +69,9 @@ class DurableSubscriptionChanges:
     def _is_leaving(self, wanted: SubscriptionIdentity) -> bool:
         """Whether only another broker consumes a durable subscription: its client may have left there just now."""
         durable = self._durables.known_as(wanted)
-        if durable is None or wanted.shared or not durable.active:
+        if durable is None or wanted.shared or not durable.is_active:
             return False
-        return all(each.client.member for each in durable.log.consumers)
+        return all(each.client.cluster_member for each in durable.log.consumers)
 
     def _retry(self, client: Client, subscribe: SubscribeCommand, waited_ms: int) -> None:
         if client.id in self._clients:
@@ -86,14 +86,14 @@ class DurableSubscriptionChanges:
         if unsubscribe.subscription_name is None:
             go_on(client, unsubscribe)
             return
-        owner = client.client_id if client.named else ""
+        owner = client.client_id if client.has_client_id else ""
         durable = self._durables.find(owner, unsubscribe.subscription_name)
-        if durable.active:  # which it will say
+        if durable.is_active:  # which it will say
             go_on(client, unsubscribe)
             return
-        for topic in durable.subscription.topics:
+        for topic in durable.identity.topics:
             self._authorizer.require_read(client, topic)
-        change = ClusterChange.of_subscription(durable.subscription, False)
+        change = ClusterChange.of_subscription(durable.identity, False)
         self._when_recorded(
             client, unsubscribe.receipt, change, lambda: self._on_end_recorded(client, durable, unsubscribe)
         )
@@ -108,7 +108,7 @@ class DurableSubscriptionChanges:
         self, client: Client, receipt: str | None, change: ClusterChange, go_on: Callable[[], None]
     ) -> None:
         """Do this when the change is recorded; the client is not read from until then."""
-        client.sink.hold(True)
+        client.sink.pause_reading(True)
 
         def recorded(why_not: str) -> None:
             if client.id not in self._clients:

@@ -70,7 +70,7 @@ class PeerRequests:
             document = json.loads(send.body)
             self._handle(client, send, str(document.pop("verb")), document)
         except (ValueError, KeyError, TypeError, AttributeError) as wrong:
-            logger.exception("what %s told cannot be read", client.member)
+            logger.exception("what %s told cannot be read", client.cluster_member)
             raise RequestRefused(f"{self._name} cannot read what it was told: {wrong!r}") from wrong
 
     def _handle(self, client: Client, send: SendCommand, verb: str, document: dict[str, Any]) -> None:
@@ -80,7 +80,7 @@ class PeerRequests:
         elif verb == "late":
             self._acknowledgements.expire_remote(client, document["ack"])
         elif verb in self._handlers:
-            self._handlers[verb](client.member, **document)
+            self._handlers[verb](client.cluster_member, **document)
             self._replies.confirm(client, send.receipt)
         else:
             raise RequestRefused(f"{self._name} knows no {verb!r}: it is of another version")

@@ -75,7 +75,7 @@ class RemoteConsumers(BrokerEvents):
         if not _is_of_a_client(subscription):
             return
         if subscription.durable is not None:
-            self._request(subscription, _text(subscription.durable.subscription.topics), _named_headers(subscription))
+            self._request(subscription, _text(subscription.durable.identity.topics), _named_headers(subscription))
             return
         queues = [each for each in subscription.destinations if each.is_queue and not _is_local(each)]
         if queues:
@@ -112,7 +112,7 @@ class RemoteConsumers(BrokerEvents):
             headers[f"activemq.{GROUPS_OPTION}"] = json.dumps(sorted(user.groups))
         if (selector := _selector(subscription)) is not None:
             headers["selector"] = selector
-        subscription.told = True  # not all it holds is in its logs
+        subscription.got_retained = True  # not all it holds is in its logs
         id = self._id_of[subscription] = f"c{next(self._numbers)}"
         self._add(
             RemoteConsumerRequest(
@@ -177,8 +177,7 @@ class RemoteConsumers(BrokerEvents):
         keeper = self._owners[peer]
         entry = entry_of(frame.headers, frame.body, peer.name, keeper)
         peer.taken += 1
-        subscription.add_pending(entry)
-        self._dispatcher.on_pending(subscription)
+        self._dispatcher.add_pending(subscription, entry)
         self._request_dispatch()
 
     def _on_topic_message(self, peer: ClusterPeer, id: str, frame: Any) -> None:
@@ -210,15 +209,15 @@ class PeerEntryOwner:
         self._peer = peer
         self.is_there = True
 
-    def accepted(self, entry: RemoteLogEntry) -> None:
+    def accept(self, entry: RemoteLogEntry) -> None:
         if self._link is not None:
             self._link.ack([entry.ack_id])
 
-    def rejected(self, entry: RemoteLogEntry) -> None:
+    def reject(self, entry: RemoteLogEntry) -> None:
         if self._link is not None:
             self._link.send("NACK", {"id": entry.ack_id})
 
-    def late(self, entry: RemoteLogEntry) -> None:
+    def expire(self, entry: RemoteLogEntry) -> None:
         if self.is_there:
             self._peer.tell(verb="late", ack=entry.ack_id)
 
@@ -228,14 +227,14 @@ class PeerEntryOwner:
 
 
 def _is_kept_by(entry: Any, keeper: PeerEntryOwner) -> bool:
-    return isinstance(entry, RemoteLogEntry) and entry.keeper is keeper
+    return isinstance(entry, RemoteLogEntry) and entry.owner is keeper
 
 
 def _is_of_a_client(subscription: Subscription) -> bool:
     """Whether an ordinary client of this broker consumes by it."""
     client = subscription.client
-    is_inner = client.is_internal or client.member or isinstance(subscription.selector, BridgeEligibility)
-    return not is_inner and subscription.browse is None and subscription.prefetch > 0
+    is_inner = client.is_internal or client.cluster_member or isinstance(subscription.selector, BridgeEligibility)
+    return not is_inner and subscription.browse_cursor is None and subscription.prefetch > 0
 
 
 def _is_local(destination: Destination) -> bool:
@@ -256,7 +255,7 @@ def _text(destinations: Iterable[Destination]) -> str:
 
 def _named_headers(subscription: Subscription) -> dict[str, str]:
     """What says that a named subscription is consumed, and whose."""
-    named = subscription.durable.subscription
+    named = subscription.durable.identity
     headers = {
         "activemq.subscriptionName": named.name,
         "activemq.shared": str(named.shared).lower(),

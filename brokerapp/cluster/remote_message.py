@@ -37,8 +37,8 @@ def entry_of(headers: Mapping[str, str], body: bytes, sent_from: str, keeper: En
         f"{REMOTE_LOG_PREFIX}{sent_from}{destination}",
         0,
         message_of(headers, body, sent_from),
-        shown=destination,
-        deliveries=max(0, int(headers.get("JMSXDeliveryCount", 1)) - 1),
-        keeper=keeper,
+        shown_destination=destination,
+        redelivery_count=max(0, int(headers.get("JMSXDeliveryCount", 1)) - 1),
+        owner=keeper,
         ack_id=headers["ack"],
     )

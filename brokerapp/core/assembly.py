@@ -67,7 +67,7 @@ def assemble(
         "is_wanted": broker.queues.is_wanted,
         "on_added": broker.advisories.destination_added,
         "on_removed": broker.advisories.destination_removed,
-        "on_crowded": broker.idle_destinations.bound_topics,
+        "on_too_many": broker.idle_destinations.bound_topics,
         "orphans": OrphanedTemporaries(broker),
         "selectors": _cache(settings),
         "send_message": broker.scheduler.send if settings.scheduler_support else broker.publisher.send,
@@ -108,7 +108,7 @@ def _start(broker: Broker) -> None:
     if selectors is not None and selectors.expire_after:
         expire = broker.queues.remembering.expire
         broker.timers.call_every(SELECTOR_EXPIRY_MS, lambda: expire(broker.queues), clock.now_ms())
-    broker.expiration.watch()
+    broker.expiration.apply_policies()
     broker.slow_consumers.watch()
     broker.scheduled_jobs.start()
     broker.idle_destinations.watch()

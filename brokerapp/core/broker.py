@@ -139,7 +139,7 @@ class Broker(BrokerParts):
         self.placement.selector_interest.on_definitions_changed()
         self.limits.refresh()
         self.advisories.redefined()
-        self.expiration.watch()
+        self.expiration.apply_policies()
 
     def admit(
         self, client: Client, connect: ConnectCommand

@@ -42,7 +42,7 @@ class DestinationStats:
     DLQ: bool = False  #: whether dead letters arrived here, or its name says that they do
     version: int = 0  #: of the snapshot in which these numbers last changed
 
-    def arrived(self, sizes: BodySizes) -> None:
+    def count_arrivals(self, sizes: BodySizes) -> None:
         """Messages with bodies of these sizes came."""
         if not self.EnqueueCount:
             self.MinMessageSize, self.MaxMessageSize = sizes.least, sizes.greatest
@@ -54,7 +54,7 @@ class DestinationStats:
         self.EnqueueCount += sizes.count
         self.EnqueueBytes += sizes.bytes
 
-    def left(self, messages: Collection[Message]) -> None:
+    def count_departures(self, messages: Collection[Message]) -> None:
         """These messages are here no more, whatever became of them."""
         self.DequeueCount += len(messages)
         self.DequeueBytes += sum([each.size for each in messages])

@@ -176,6 +176,6 @@ def trace_writer(broker: Broker, store: RedisStore) -> TraceWriter:
         recorder=broker.tracer,
         routing=broker.routing,
         queues=broker.queues,
-        consumers=broker.dispatcher.consumers,
+        consumers=broker.dispatcher.consumer_recorder,
         write=store.write_trace,
     )

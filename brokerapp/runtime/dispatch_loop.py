@@ -43,7 +43,7 @@ class DispatchLoop:
             homes.append_notices.send()
         if self._membership.is_confirmed:
             homes.outbound_consumers.deliver_due()
-            self._dispatcher.pump()
+            self._dispatcher.run_once()
         elif self._unsure is None:
             self._unsure = asyncio.get_running_loop().call_later(UNSURE_SECONDS, self._retry)
 

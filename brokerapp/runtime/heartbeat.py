@@ -80,7 +80,7 @@ class NodeHeartbeat:
             connected=connection_counts(clients.values()),
             trace={"recorded": trace.recorded, "dropped": trace.dropped, "pending": trace.pending},
             store=store,
-            memory={"used": self._quotas.held, "limit": self._quotas.memory},
+            memory={"used": self._quotas.held_bytes, "limit": self._quotas.memory},
             definitions=self._routing.table.definitions.version,
             **{field: describe() for field, describe in self._sections.items()},
         )

@@ -267,7 +267,7 @@ class Node:
         if self.cluster_links is not None:
             await self.cluster_links.stop()
         self._listeners.stop()
-        self.broker.dispatcher.stopped = True
+        self.broker.dispatcher.is_stopped = True
         self.broker.flow_control.close()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._committer.drain(), DRAIN_SECONDS)

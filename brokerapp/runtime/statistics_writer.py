@@ -48,11 +48,11 @@ class StatisticsWriter:
             str(each.destination): json.dumps(homes.stats_aggregation.with_remote_parts(each).to_json())
             for each in changed
         }
-        forgotten = self._counters.long_gone(self._snapshot)
+        forgotten = self._counters.removals_published_before(self._snapshot)
         try:
             self._snapshot = await self._store.write(rows, list(map(str, gone)), list(map(str, forgotten)))
         except StoreUnavailable:
-            self._counters.give_back(changed, gone)
+            self._counters.restore_changes(changed, gone)
             raise
-        self._counters.forget_gone(forgotten)
-        self._counters.told_gone(gone, self._snapshot)
+        self._counters.forget_removals(forgotten)
+        self._counters.note_removals_published(gone, self._snapshot)

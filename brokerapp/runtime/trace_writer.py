@@ -32,8 +32,8 @@ class TraceWriter:
 
     def record_depths(self, why: str = "") -> None:
         """Record the depths of queues: of all for this reason, else of those that changed."""
-        self._depths.forget(log.name for log in self._queues if log.away)
-        depths = {log.name: log.depth for log in self._queues if not log.away}
+        self._depths.forget(log.name for log in self._queues if log.is_remote)
+        depths = {log.name: log.depth for log in self._queues if not log.is_remote}
         if why == START:
             self._consumers.on_broker_started()
         self._depths.record(time.time_ns() // 1000, depths, why)

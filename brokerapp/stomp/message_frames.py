@@ -33,13 +33,16 @@ class MessageFrames:
         size = 0
         for entry, ack_id in zip(entries, ack_ids or repeat("", len(entries)), strict=True):
             message = entry.message if as_stored else self._transform(subscription, entry.message)
-            out.append(subscription.prefix.get(entry.shown or entry.log) or self._prefix(subscription, entry))
+            out.append(
+                subscription.frame_prefixes.get(entry.shown_destination or entry.log)
+                or self._prefix(subscription, entry)
+            )
             if ack_id and named:
                 out.append(f"ack:{ack_id}\n".encode())
-            if entry.deliveries:
-                out.append(b"redelivered:true\nJMSXDeliveryCount:%d\n" % (entry.deliveries + 1))
-            if entry.original:
-                out.append(session.server_frames.header("original-destination", entry.original))
+            if entry.redelivery_count:
+                out.append(b"redelivered:true\nJMSXDeliveryCount:%d\n" % (entry.redelivery_count + 1))
+            if entry.original_destination:
+                out.append(session.server_frames.header("original-destination", entry.original_destination))
             if session.bridge is not None:
                 if message.path:
                     out.append(session.server_frames.header(PATH_HEADER, format_path(message.path)))
@@ -62,8 +65,8 @@ class MessageFrames:
 
     def _prefix(self, subscription: Subscription, entry: LogEntry) -> bytes:
         """Return the first lines of MESSAGE frames for this subscription and this entry's destination."""
-        destination = entry.shown or Destination.parse(entry.log).stomp
+        destination = entry.shown_destination or Destination.parse(entry.log).stomp
         destination = self._client.temporary_names.get(destination, destination)
         prefix = self._session.server_frames.message_prefix(destination, subscription.id)
-        subscription.prefix[entry.shown or entry.log] = prefix
+        subscription.frame_prefixes[entry.shown_destination or entry.log] = prefix
         return prefix

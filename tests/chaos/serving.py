@@ -63,7 +63,7 @@ def _known_by(node: Node) -> Iterator[str]:
             client = each.client
             yield (
                 f"  {client.client_id} {each.name} guest of {each.owner_session!r}: {each.credit} of {each.prefetch},"
-                f" started {each.started}, blocked {client.blocked}, tested {each.tested.get(log.name)}"
+                f" started {each.started}, blocked {client.is_socket_full}, tested {each.scanned_up_to.get(log.name)}"
             )
 
 

@@ -200,7 +200,9 @@ def test_what_expires_while_it_waits_at_its_consumers_broker_is_a_dead_letter_of
 def test_a_link_that_fell_silent_is_replaced_by_the_next_one(store):
     with pair(store) as (first, second):
         sees(second, first, MemberState.UP)
-        names = first.look(lambda: [each.client_id for each in first.node.broker.clients.values() if each.member])
+        names = first.look(
+            lambda: [each.client_id for each in first.node.broker.clients.values() if each.cluster_member]
+        )
         assert names == [f"cluster:{second.name}"]
         again = RawClient(first.port, None)
         agreement = second.look(lambda: second.node.broker.cluster.agreement)

@@ -65,7 +65,7 @@ def test_a_durable_subscription_in_use_is_not_deleted_wherever_it_is_at_home(bro
     for number in range(6):
         consumer.unsubscribe(id=f"{number}")
         consumer.frame("UNSUBSCRIBE", **{"id": "none", "activemq.subscriptionName": f"{number}"})
-    assert not [each for each in broker["a"].node.broker.durables if each.subscription.client_id == name]
+    assert not [each for each in broker["a"].node.broker.durables if each.identity.client_id == name]
 
 
 @pytest.mark.parametrize("node", ["a", "b"])
@@ -93,7 +93,7 @@ def durable_elsewhere(broker, client, name):
     while True:
         subscription = next(names)
         consumer.subscribe(f"/topic/{name}", **{"activemq.subscriptionName": subscription})
-        if not home.durables.find(name, subscription).log.away:
+        if not home.durables.find(name, subscription).log.is_remote:
             return consumer, subscription
         consumer.unsubscribe()
 
@@ -204,7 +204,7 @@ def leave(broker, queue, home="a"):
 
     def vacate():
         homes.outbound_consumers.on_handed_off(log)
-        log.away = True
+        log.is_remote = True
         log.release_ownership()
 
     broker[home].look(vacate)

@@ -130,11 +130,11 @@ def test_a_browser_that_does_not_read_costs_one_page(raw, connect, node, name):
     slow.tell("SUBSCRIBE", {"id": "b", "destination": f"/queue/{name}", "browser": "true"})
 
     def blocked():
-        return any(each.blocked for each in node.node.broker.clients.values())
+        return any(each.is_socket_full for each in node.node.broker.clients.values())
 
     until(lambda: node.look(blocked), "its socket is full")
-    [subscription] = [s for c in node.node.broker.clients.values() for s in c.subscriptions.values() if s.browse]
-    assert subscription.client.delivered < total
+    [subscription] = [s for c in node.node.broker.clients.values() for s in c.subscriptions.values() if s.browse_cursor]
+    assert subscription.client.delivered_count < total
     seen = 0
     while slow.hear().headers.get("browser") != "end":
         seen += 1

@@ -146,7 +146,7 @@ def test_numbers_of_topics_without_listeners_are_bounded(store, monkeypatch):
         for number in range(30):
             client.send(f"/topic/{number}", "m")
         node.look(node.node.broker.idle_destinations.bound_topics)
-        known = [each for each in node.look(lambda: node.node.broker.counters.known()) if each.kind == "topic"]
+        known = [each for each in node.look(lambda: node.node.broker.counters.destinations()) if each.kind == "topic"]
         assert len(known) <= 10
         assert topic("heard") in known
         assert topic("29") in known

@@ -188,7 +188,7 @@ def test_without_room_in_the_store_it_is_refused_at_once(connect, node, name, mo
     error = client.error()
     assert (error.headers["code"], error.headers["receipt-id"]) == ("limit-exceeded", "r")
     assert "the broker's store is full" in error.headers["message"]
-    assert node.look(lambda: [each.pending for each in broker.clients.values()]) == [0]
+    assert node.look(lambda: [each.pending_writes for each in broker.clients.values()]) == [0]
     monkeypatch.undo()
     client.send(f"/queue/{name}", "x", AMQ_SCHEDULED_DELAY=LATER)
     assert len(waiting(node, f"/queue/{name}")) == 1

@@ -75,14 +75,14 @@ def test_a_client_on_hold_is_read_on_when_its_units_are_done_unless_the_node_sto
     held = []
 
     class FakeSink:
-        def hold(self, now):
+        def pause_reading(self, now):
             held.append(now)
 
     client = Client("c", FakeSink(), is_stopping=stopping)
-    for _ in range(client.share.write_count):
-        client.started_unit()
-    for _ in range(client.share.write_count):
-        client.ended_unit()
+    for _ in range(client.quota.write_count):
+        client.on_write_started()
+    for _ in range(client.quota.write_count):
+        client.on_write_done()
     assert held == [True, stopping]
 
 

@@ -233,14 +233,17 @@ def test_a_name_that_can_be_none_is_refused(connect):
 
 
 def test_many_come_and_go_without_a_trace(connect, node):
-    before = node.look(lambda: len(node.node.broker.counters.known()))
+    before = node.look(lambda: len(node.node.broker.counters.destinations()))
     for number in range(30):
         client = connect()
         client.send(f"/temp-queue/{number}", "m", persistent="true")
         client.send(f"/temp-topic/{number}", "m")
         client.leave()
     until(lambda: not temporaries(node), "the end of all temporary queues")
-    until(lambda: node.look(lambda: len(node.node.broker.counters.known())) <= before + 1, "the end of their numbers")
+    until(
+        lambda: node.look(lambda: len(node.node.broker.counters.destinations())) <= before + 1,
+        "the end of their numbers",
+    )
 
 
 @pytest.mark.scenario("T04")
@@ -258,7 +261,7 @@ def test_none_survives_a_restart(store):
         assert not temporaries(again)
         assert not [
             each
-            for each in again.look(lambda: again.node.broker.counters.known())
+            for each in again.look(lambda: again.node.broker.counters.destinations())
             if each.kind is DestinationKind.TEMP_QUEUE
         ]
     finally:

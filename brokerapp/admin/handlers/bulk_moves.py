@@ -136,7 +136,7 @@ class BulkMoves:
         last, after = await self._last_seq(), 0
 
         def apply(found: list[StoredLogEntry]) -> asyncio.Future[str] | None:
-            intact = self._dead_letters.sound(log, found, take=removes)
+            intact = self._dead_letters.remove_damaged(log, found, dead_letter_damaged=removes)
             entries = [log_entry_of(log.name, each) for each in intact if each.seq <= last]
             selected = self._select(log, selection, entries, target_of)
             if removes:

@@ -37,11 +37,11 @@ def connection_of(client: Client) -> ConnectionStats:
         version=client.protocol_version,
         connected_ms=client.connected_ms,
         subscriptions=list(islice(_consumed(client), MAX_NAMED)),
-        sent=client.sent,
-        delivered=client.delivered,
+        sent=client.sent_count,
+        delivered=client.delivered_count,
         slow=_is_slow(client),
-        discarded=sum(each.discarded for each in client.subscriptions.values()),
-        blocked=client.waiting > 0,
+        discarded=sum(each.discarded_count for each in client.subscriptions.values()),
+        blocked=client.blocked_sends > 0,
     )
 
 
@@ -49,13 +49,13 @@ def connection_counts(clients: Collection[Client]) -> dict[str, int]:
     """Count all connections, those with a blocked SEND, and slow ones."""
     return {
         "all": len(clients),
-        "held_back": sum(each.waiting > 0 for each in clients),
+        "held_back": sum(each.blocked_sends > 0 for each in clients),
         "slow": sum(map(_is_slow, clients)),
     }
 
 
 def _is_slow(client: Client) -> bool:
-    return client.blocked or any(map(is_slow, client.subscriptions.values()))
+    return client.is_socket_full or any(map(is_slow, client.subscriptions.values()))
 
 
 def _consumed(client: Client) -> Iterator[str]:
@@ -64,7 +64,7 @@ def _consumed(client: Client) -> Iterator[str]:
 
 def details_of(client: Client) -> ConnectionDetails:
     """Return the full form of a connection."""
-    pulse = client.sink.pulse()
+    pulse = client.sink.heart_beat_times()
     return ConnectionDetails(
         connection=connection_of(client).to_json(),
         consumers=[asdict(consumer_of(client, each)) for each in client.subscriptions.values()],
@@ -89,12 +89,12 @@ def consumer_of(client: Client, subscription: Subscription) -> ConsumerStats:
         prefetch=subscription.prefetch,
         priority=subscription.priority,
         exclusive=subscription.exclusive,
-        browser=subscription.browse is not None,
+        browser=subscription.browse_cursor is not None,
         pending=len(subscription.pending),
         in_flight=len(subscription.unacked),
-        delivered=subscription.delivered,
-        acked=subscription.acked,
-        discarded=subscription.discarded,
+        delivered=subscription.delivered_count,
+        acked=subscription.acked_count,
+        discarded=subscription.discarded_count,
         slow=is_slow(subscription),
         oldest_ms=first.message.born_us // 1000 if first else 0,
     )
@@ -129,7 +129,7 @@ class ConnectionReports:
         """Return the logs of offline durable subscriptions that this node owns, with milliseconds since the epoch
         since when.
         """
-        here = (each for each in self._durables if not (each.active or each.log.away))
+        here = (each for each in self._durables if not (each.is_active or each.log.is_remote))
         return {each.log.name: each.offline_since_ms for each in here}
 
     async def close_connection(self, id: str) -> None:
@@ -145,4 +145,4 @@ class ConnectionReports:
 
     def _selected(self, ids: list[str] | None) -> Iterator[Client]:
         found = self._clients.values() if ids is None else [self._clients[id] for id in ids if id in self._clients]
-        return (each for each in list(found) if each.member or not each.is_internal)
+        return (each for each in list(found) if each.cluster_member or not each.is_internal)

@@ -91,15 +91,15 @@ class DeleteOperations:
         if self._dispatcher.subscribers(topic) or self._propagation.sessions_listening(topic):
             raise RequestRefused(f"{topic} has subscribers")
         if durables := self._durables.of_topic(topic):
-            raise RequestRefused(f"{topic} has the {durables[0].subscription}")
+            raise RequestRefused(f"{topic} has the {durables[0].identity}")
         await self._cluster.record_removal(topic)
         self._removal.delete_topics([topic])
         return 0
 
     async def _delete_subscription(self, log: MessageLog) -> int:
         durable = self._durables.of_log(log)
-        if durable.subscription.durable and not durable.active:
-            await self._cluster.record(ClusterChange.of_subscription(durable.subscription, False))
+        if durable.identity.durable and not durable.is_active:
+            await self._cluster.record(ClusterChange.of_subscription(durable.identity, False))
         if self._queues.holds(log):
             self._durables.remove(durable)
         await self._commits.barrier()
@@ -115,7 +115,7 @@ class DeleteOperations:
             if not self._queues.holds(log):
                 return removed
             require_local(log)
-            if not (log.depth or log.coming or log.consumers or self._commits.has_pending_for(log.name)):
+            if not (log.depth or log.uncommitted_bytes or log.consumers or self._commits.has_pending_for(log.name)):
                 self._removal.delete(log)
                 await self._commits.barrier()
                 return removed

@@ -29,11 +29,11 @@ async def apply_to_page(
     was loaded anew meanwhile, because some of them may have been settled. What `apply` raises is raised.
     """
     while True:
-        window = log.window
+        window = log.generation
         answer: asyncio.Future[tuple[list[StoredLogEntry], T] | None] = asyncio.get_running_loop().create_future()
 
         def read(found: list[StoredLogEntry], window: int = window, answer: asyncio.Future[Any] = answer) -> None:
-            if is_removal and window != log.window:
+            if is_removal and window != log.generation:
                 answer.set_result(None)
                 return
             try:
@@ -48,5 +48,5 @@ async def apply_to_page(
 
 def require_local(log: MessageLog) -> None:
     """Raise StoreUnavailable when another node owns the log: only the owner knows what consumers hold."""
-    if log.away:
+    if log.is_remote:
         raise StoreUnavailable(f"{log.destination} has just moved to another node: try again")

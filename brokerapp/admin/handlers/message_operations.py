@@ -190,7 +190,7 @@ class MessageOperations:
         plan.ids |= {entry.seq: entry.message.id for entry in entries}
         if plan.removes:  # before routing: a message that stays must not create a queue
             require_local(plan.log)
-            free = plan.log.free(entries)
+            free = plan.log.seqs_not_in_flight(entries)
             plan.outcomes |= {each.seq: (HELD, "a consumer holds it") for each in entries if each.seq not in free}
             entries = [each for each in entries if each.seq in free]
         routed = self._route_all(plan, entries)

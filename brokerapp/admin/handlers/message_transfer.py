@@ -96,7 +96,7 @@ class MessageTransfer:
     ) -> RoutedMessage:
         """Route a message of the log to another destination, with these headers changed; raise as `route`."""
         message, here = entry.message, log.destination
-        path = route_headers(message, entry.original or message.headers.get(ORIGIN, ""), here)
+        path = route_headers(message, entry.original_destination or message.headers.get(ORIGIN, ""), here)
         changed = with_broker_headers(message.headers, {ORIGIN: here.stomp, **path, **headers})
         return self.route(message.with_headers(changed), target)
 
@@ -119,8 +119,8 @@ class MessageTransfer:
         now_us = time.time_ns() // 1000
         for entry in entries:
             self._dead_letters.record(kind, now_us, entry, None, reason)
-        log.settled(entries)
-        log.counts.left([entry.message for entry in entries])
+        log.remove_settled(entries)
+        log.counts.count_departures([entry.message for entry in entries])
         self._counters.mark_changed(log.counts)
 
     def submit(

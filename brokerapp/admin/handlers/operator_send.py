@@ -177,7 +177,7 @@ class ReceiptSink:
     def abort(self) -> None:
         """Ignore: there is no connection."""
 
-    def hold(self, held: bool) -> None:
+    def pause_reading(self, held: bool) -> None:
         """Ignore: nothing is read from the client."""
 
     def pulse(self) -> tuple[int, int, int]:

@@ -52,7 +52,7 @@ class QueueOperations:
             self._transfer.remove(log, [log_entry_of(log.name, each) for each in found if each.seq in reserved])
             return len(reserved)
 
-        log.stopped.add(PURGING)
+        log.suspend_reasons.add(PURGING)
         try:
             while removed < wanted:
                 found, count = await apply_to_page(self._commits, log, after, PURGE_BATCH, remove)
@@ -62,7 +62,7 @@ class QueueOperations:
                 after = found[-1].seq
             await self._commits.barrier()
         finally:
-            log.stopped.discard(PURGING)
+            log.suspend_reasons.discard(PURGING)
             self._dispatcher.touch(log)
             self._pump()
         return removed

@@ -51,7 +51,7 @@ class RouteExplainer:
         considered = [table.definitions, *([] if definitions is None else [from_json(definitions)])]
         queues = [each.destination.name for each in self._queues if each.destination.kind is DestinationKind.QUEUE]
         subscriptions = tuple(
-            SubscriptionLog(each.subscription, each.log.name, each.feed.persistent_only) for each in self._durables
+            SubscriptionLog(each.identity, each.log.name, each.feed.persistent_only) for each in self._durables
         )
         selectors = {name: self._selectors(name) for name in _selector_aware_queues(queues, considered)}
         listened = tuple(self._propagation.listened_topics(DestinationKind.TOPIC))

@@ -98,7 +98,7 @@ def destination_info(destination: Destination, operation: int) -> Document:
 
 def consumer_info(subscription: Subscription, broker: str) -> Document:
     """A consumer that started."""
-    named = subscription.durable.subscription if subscription.durable is not None else None
+    named = subscription.durable.identity if subscription.durable is not None else None
     text = named.selector if named is not None else subscription.selector and subscription.selector.text
     return {"ConsumerInfo": {
         "consumerId": consumer_id(subscription, broker),
@@ -106,7 +106,7 @@ def consumer_info(subscription: Subscription, broker: str) -> Document:
         "destination": destination_document(*subscription.destinations),
         "prefetchSize": subscription.prefetch,
         "maximumPendingMessageLimit": 0,
-        "browser": subscription.browse is not None,
+        "browser": subscription.browse_cursor is not None,
         "dispatchAsync": True,
         **({"selector": text} if text else {}),
         **({"subscriptionName": named.name} if named is not None else {}),
@@ -169,7 +169,7 @@ def producer_info(client: Client, destination: Destination, broker: str) -> Docu
         "destination": destination_document(destination),
         "dispatchAsync": False,
         "windowSize": 0,
-        "sentCount": client.sent,
+        "sentCount": client.sent_count,
     }}  # fmt: skip
 
 

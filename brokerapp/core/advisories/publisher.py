@@ -169,7 +169,7 @@ class Advisories:
             for event in topics.EVENTS:
                 topic = Destination.topic(topic_of(event, destination))
                 if self._counters.find(topic) is not None:
-                    self._counters.forget(topic)
+                    self._counters.remove(topic)
 
     def _tell_destination(self, destination: Destination, operation: int) -> None:
         topic = topics.OF_KIND.get(destination.kind)
@@ -260,13 +260,15 @@ class Advisories:
     def discarded(self, subscription: Subscription, entry: LogEntry) -> None:
         """A message of a topic was dropped for a subscriber that is too slow."""
         consumer = documents.id_text(documents.consumer_id(subscription, self._name))
-        about = {"consumerId": consumer, "discardedCount": subscription.discarded}
-        self._tell_of_message(topics.DISCARDED, Destination.parse(entry.shown), entry.message, about)
+        about = {"consumerId": consumer, "discardedCount": subscription.discarded_count}
+        self._tell_of_message(topics.DISCARDED, Destination.parse(entry.shown_destination), entry.message, about)
 
     def _tell_of_messages(self, event: str, place: Destination, entries: Iterable[LogEntry]) -> None:
         """Something happened to messages in the log of a queue or of a named subscription, or straight from a topic."""
         for entry in entries:
-            destination = Destination.parse(entry.shown) if place.kind is DestinationKind.SUBSCRIPTION else place
+            destination = (
+                Destination.parse(entry.shown_destination) if place.kind is DestinationKind.SUBSCRIPTION else place
+            )
             self._tell_of_message(event, destination, entry.message)
 
     def _tell_of_message(

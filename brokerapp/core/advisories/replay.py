@@ -61,7 +61,7 @@ class AdvisoryReplay:
             yield topics.CONNECTION, {}, documents.connection_info(client, self._name)
 
     def _destinations(self, kind: DestinationKind) -> Iterator[News]:
-        for each in self._counters.known():
+        for each in self._counters.destinations():
             if each.kind is kind and not is_advisory(each):
                 yield topics.OF_KIND[kind], {}, documents.destination_info(each, documents.ADDED)
 
@@ -95,8 +95,8 @@ class AdvisoryReplay:
         """Consumers, and durable subscriptions that nobody consumes, but for those of bridges."""
         yield from self._consumers_there()
         for each in self._durables:
-            named = each.subscription
-            if not each.active and named.durable and not named.name.startswith(BRIDGE_DURABLE_PREFIX):
+            named = each.identity
+            if not each.is_active and named.durable and not named.name.startswith(BRIDGE_DURABLE_PREFIX):
                 for topic in named.topics:
                     document = documents.offline(named, topic, self._name)
                     yield topic_of(topics.CONSUMER, topic), self.consumer_count((topic,)), document
@@ -121,7 +121,7 @@ class AdvisoryReplay:
         """Consumers of a destination, durable ones that are away included, or of all that exist and match a pattern."""
         if not destination.is_pattern:
             return self._consumers_of_one(destination)
-        known = (each for each in self._counters.known() if each.kind is destination.kind)
+        known = (each for each in self._counters.destinations() if each.kind is destination.kind)
         return sum(self._consumers_of_one(each) for each in known if matches(destination.name, each.name))
 
     def _consumers_of_one(self, destination: Destination) -> int:
@@ -132,7 +132,7 @@ class AdvisoryReplay:
         if numbers is None:
             return 0
         self._gauges.update(numbers)
-        offline = sum(not each.active for each in self._durables.of_topic(destination))
+        offline = sum(not each.is_active for each in self._durables.of_topic(destination))
         return numbers.ConsumerCount + (0 if destination.is_queue else offline)
 
     def producer_count(self, destination: Destination) -> Document:

@@ -101,7 +101,7 @@ class StatisticsDocuments:
 
     def of_broker(self, told: Told) -> Numbers:
         """The sums over all destinations, what is used, and where clients reach the broker."""
-        named = [each for each in self._counters.known() if each.kind is not DestinationKind.SUBSCRIPTION]
+        named = [each for each in self._counters.destinations() if each.kind is not DestinationKind.SUBSCRIPTION]
         every = [self.measured(each, told) for each in named]
         held = [self._held(each) for each in named]
         handed_out = [each for each in every if each.DispatchCount]
@@ -126,7 +126,7 @@ class StatisticsDocuments:
         for client in list(self._clients.values()):
             for each in [] if client.is_internal else list(client.subscriptions.values()):
                 first = each.destinations[0]
-                if first.is_queue is queues and each.durable is None and each.browse is None:
+                if first.is_queue is queues and each.durable is None and each.browse_cursor is None:
                     yield self._of_subscription(client, each)
 
     def _of_subscription(self, client: Client, subscription: Subscription) -> Numbers:
@@ -138,9 +138,11 @@ class StatisticsDocuments:
             "connectionId": connection_id(client, self._name),
             "sessionId": _NO_SESSION,
             "selector": subscription.selector.text if subscription.selector else None,
-            "enqueueCounter": subscription.delivered + len(subscription.pending),
-            "dequeueCounter": subscription.acked if subscription.ack_mode != "auto" else subscription.delivered,
-            "dispatchedCounter": subscription.delivered,
+            "enqueueCounter": subscription.delivered_count + len(subscription.pending),
+            "dequeueCounter": subscription.acked_count
+            if subscription.ack_mode != "auto"
+            else subscription.delivered_count,
+            "dispatchedCounter": subscription.delivered_count,
             "dispatchedQueueSize": in_flight,
             "prefetchSize": subscription.prefetch,
             "maximumPendingMessageLimit": subscription.max_pending,
@@ -166,7 +168,7 @@ class StatisticsDocuments:
             if destination not in self._queues:
                 return 0, 0
             log = self._queues.find(destination)
-            return log.ready_bytes + log.coming, len(log.ready)
+            return log.ready_bytes + log.uncommitted_bytes, len(log.ready)
         waiting = self._dispatcher.subscribers(destination)
         return sum(each.pending_bytes for each in waiting), sum(len(each.pending) for each in waiting)
 

@@ -92,7 +92,7 @@ class StatisticsPlugin:
     def deliver(self, _subscription: Subscription, entries: Sequence[LogEntry], _ack_ids: Sequence[str]) -> None:
         """Requests."""
         for entry in entries:
-            self._answer(entry.message, Destination.parse(entry.shown or entry.log))
+            self._answer(entry.message, Destination.parse(entry.shown_destination or entry.log))
 
     def receipts(self, ids: Sequence[str]) -> None:
         """Nothing is asked here."""
@@ -106,7 +106,7 @@ class StatisticsPlugin:
     def close(self) -> None:
         """It ends with the broker."""
 
-    def hold(self, held: bool) -> None:
+    def pause_reading(self, held: bool) -> None:
         """Nothing is read."""
 
     # -- answers
@@ -131,7 +131,7 @@ class StatisticsPlugin:
 
     def _about(self, asked: Destination) -> list[Destination]:
         """The destinations whose numbers the answers are made of."""
-        known, what = self._counters.known(), asked.name.removeprefix(PREFIX)
+        known, what = self._counters.destinations(), asked.name.removeprefix(PREFIX)
         if what.startswith(BROKER):
             return [each for each in known if each.kind is not DestinationKind.SUBSCRIPTION]
         if not what.startswith(DESTINATION):

@@ -117,15 +117,17 @@ class VirtualConsumers:
             served = (each for each in client.subscriptions.values() if not self._duplicates.is_suppressed(each))
             yield from map(self._of, served)
         if self._on_creation:
-            yield from [self._queue(each) for each in self._counters.known() if each.kind is DestinationKind.QUEUE]
+            yield from [
+                self._queue(each) for each in self._counters.destinations() if each.kind is DestinationKind.QUEUE
+            ]
             for durable in self._durables:
-                named = durable.subscription
+                named = durable.identity
                 yield self._durable(named.client_id, named.name, named.topics)
 
     def _of(self, subscription: Subscription) -> _VirtualConsumerSource:
         info = documents.consumer_info
         key = f"{_CONSUMER}{subscription.client.id} {subscription.key}"
-        targets = () if subscription.browse is not None else subscription.destinations
+        targets = () if subscription.browse_cursor is not None else subscription.destinations
         return _VirtualConsumerSource(key, targets, lambda: info(subscription, self._name)["ConsumerInfo"])
 
     def _queue(self, queue: Destination) -> _VirtualConsumerSource:

@@ -32,7 +32,7 @@ def bringer(message: Message, sender: Client | None) -> str | None:
     """
     if sender is None or not sender.bridge or not message.path:
         return None
-    return sender.id if sender.copies else ""
+    return sender.id if sender.sends_copy_per_subscriber else ""
 
 
 class BridgeClients:
@@ -67,7 +67,7 @@ class BridgeClients:
 
     def came(self, client: Client, broker: str, *, duplex: bool) -> None:
         """A client is the bridge of that broker."""
-        client.bridge, client.tally = broker, BridgeFilterCounts()
+        client.bridge, client.bridge_counts = broker, BridgeFilterCounts()
         if duplex:  # it takes messages to there, too
             self._advisories.bridge_started(client.id, broker, client.remote_address, by_duplex=True)
 
@@ -84,8 +84,8 @@ class BridgeClients:
         if sender is None or by is None:
             return False
         repeated = self.came_before(message, topic, by)
-        if repeated and sender.tally is not None:
-            sender.tally.repeated += 1
+        if repeated and sender.bridge_counts is not None:
+            sender.bridge_counts.repeated += 1
         return repeated
 
     def came_before(self, message: Message, topic: Destination, by: str) -> bool:
@@ -104,9 +104,9 @@ class BridgeClients:
 
     def _incoming(self) -> Iterator[InboundBridgeStats]:
         for each in self._clients.values():
-            if each.bridge and each.tally is not None and not each.is_internal:
+            if each.bridge and each.bridge_counts is not None and not each.is_internal:
                 yield InboundBridgeStats(
                     each.bridge, each.id, each.client_id, each.remote_address, each.principal.name, each.connected_ms,
-                    received=each.sent, duplicates=each.tally.repeated, given=each.delivered,
-                    dropped_by_ttl=each.tally.too_far,
+                    received=each.sent_count, duplicates=each.bridge_counts.repeated, given=each.delivered_count,
+                    dropped_by_ttl=each.bridge_counts.too_far,
                 )  # fmt: skip

@@ -57,13 +57,13 @@ class ClientRegistry:
 
     def is_back(self, client: Client) -> bool:
         """Whether a connection of this client id, if there is one, is dead without our knowing: its owner is here."""
-        if client.member:
+        if client.cluster_member:
             return True
         others, user = self._client_ids.get(client.client_id, ()), client.principal.name
-        if not client.named or not others or any(each.principal.name != user for each in others):
+        if not client.has_client_id or not others or any(each.principal.name != user for each in others):
             return False
-        if client.way:  # a bridge: what is not read from, for want of room, may be dead for long
-            return all(each.way == client.way and each.bridge for each in others)
+        if client.bridge_connection:  # a bridge: what is not read from, for want of room, may be dead for long
+            return all(each.bridge_connection == client.bridge_connection and each.bridge for each in others)
         return client.reconnect_ms > 0 and all(each.reconnect_ms > 0 for each in others)
 
     def connect(self, client: Client, steal: bool = False) -> None:
@@ -75,8 +75,8 @@ class ClientRegistry:
             self._reconnect_window.returned(client)
             self._temporaries.strangers.on_client_connected(client)
             self._observers.on_client_connected(client)
-        client.share = self._quotas.share
-        self._quotas.divide(len(self._clients))
+        client.quota = self._quotas.share
+        self._quotas.divide_among(len(self._clients))
         self._advisories.connected(client)
 
     def check_room(self, client: Client, *, steal: bool) -> None:
@@ -102,7 +102,7 @@ class ClientRegistry:
         """A client is gone: its transactions end in nothing, what it held goes back."""
         if self._clients.pop(client.id, None) is None:
             return
-        self._quotas.divide(len(self._clients))
+        self._quotas.divide_among(len(self._clients))
         sharers = self._client_ids[client.client_id]
         sharers.discard(client)
         if not sharers:
@@ -113,20 +113,20 @@ class ClientRegistry:
         self._producers.left(client)
         self._temporaries.end(client)
         self._bridges.left(client)
-        if client.waiting:
+        if client.blocked_sends:
             self._flow_control.on_client_gone(client)
         self._advisories.disconnected(client)
         self._observers.on_client_disconnected(client)
 
     def leave(self, client: Client, receipt: str | None, then: Callable[[], None]) -> None:
         """A client says good-bye: it goes when all that it asked before is done, and before its receipt does."""
-        client.left = True
+        client.disconnected = True
 
         def again() -> None:
             self.leave(client, receipt, then)
 
         def done() -> None:
-            if client.waiting:
+            if client.blocked_sends:
                 self._flow_control.on_unblocked(client, again)
                 return
             if self._placement.pending_confirmations.defer(client, again):

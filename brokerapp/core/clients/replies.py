@@ -23,13 +23,13 @@ class ClientReplies:
         """Confirm a request after everything that the client requested before is done."""
 
         def done(_seq: int = 0, _refused: bool = False) -> None:
-            client.ended_unit()
+            client.on_write_done()
             self.confirm(client, receipt)
             if then is not None:
                 then()
 
-        client.started_unit()
-        if client.pending > 1 or self._commits.busy:
+        client.on_write_started()
+        if client.pending_writes > 1 or self._commits.busy:
             self._commits.submit(PendingWrite(callback=done))
         else:
             done()

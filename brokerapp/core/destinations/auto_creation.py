@@ -63,7 +63,9 @@ class AutoCreation:
         if pattern.is_queue:
             return len(self._routing.table.queues.find(pattern.name))
         known = (
-            each for each in self._counters.known() if each.kind is DestinationKind.TOPIC and not is_advisory(each)
+            each
+            for each in self._counters.destinations()
+            if each.kind is DestinationKind.TOPIC and not is_advisory(each)
         )
         return sum(matches(pattern.name, each.name) for each in known)
 

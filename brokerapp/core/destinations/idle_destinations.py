@@ -88,7 +88,7 @@ class IdleDestinations:
         policies = self._routing.table.definitions.policies
         if self._settings.auto_destroy_after or any(policy.gc_inactive_destinations for policy in policies):
             limit = self._settings.max_purged_destinations_per_sweep
-            self._step(iter(self._counters.known()), limit if limit > 0 else -1)
+            self._step(iter(self._counters.destinations()), limit if limit > 0 else -1)
 
     def _step(self, destinations: Iterator[Destination], left: int) -> None:
         """Look at some of them; `left` may still be removed in this sweep, below 0: any number."""
@@ -165,7 +165,7 @@ class IdleDestinations:
         log = self._queues.get(str(destination))
         if log is None:  # a composite that only forwards
             return True
-        return not (log.consumers or log.depth or log.coming or self._commits.has_pending_for(log.name))
+        return not (log.consumers or log.depth or log.uncommitted_bytes or self._commits.has_pending_for(log.name))
 
     def _remove(self, destination: Destination) -> None:
         self._idle.pop(destination, None)
@@ -177,8 +177,8 @@ class IdleDestinations:
 
     def bound_topics(self) -> None:
         """Forget the numbers of topics nobody listens to, the first known ones first, when there are too many."""
-        topics = [each for each in self._counters.known() if each.kind is DestinationKind.TOPIC]
-        too_many = len(topics) - self._counters.bound
+        topics = [each for each in self._counters.destinations() if each.kind is DestinationKind.TOPIC]
+        too_many = len(topics) - self._counters.limit
         if too_many > 0:
             idle = itertools.islice(filter(self._is_idle, topics), too_many)
             self._removal.delete_topics(list(idle))

@@ -65,9 +65,11 @@ class LogRegistry:
     def restore(self, state: LogState, last: int) -> MessageLog:
         """A log as the last node left it."""
         log = self._add(Destination.parse(state.name), state.depth, maybe_delivered_up_to(state.mark, last))
-        if is_open(state.mark) and not log.away:  # the node that opened it died: what comes now was delivered by nobody
+        if (
+            is_open(state.mark) and not log.is_remote
+        ):  # the node that opened it died: what comes now was delivered by nobody
             self._commits.set_recovery_mark(state.name, str(last))
-        log.returned.update(state.returned)
+        log.redelivery_counts.update(state.returned)
         return log
 
     def open(self, destination: Destination, attributes: Mapping[str, Any]) -> MessageLog:
@@ -90,14 +92,14 @@ class LogRegistry:
         """It is here no longer; the store is told by whoever asks this."""
         del self._logs[log.name]
         self._dispatcher.untouch(log)
-        self._counters.forget(log.destination)
+        self._counters.remove(log.destination)
 
     # -- the rules they give out messages by
 
     def tune(self, log: MessageLog, rules: DispatchPolicy, attributes: Callable[[], Mapping[str, Any]]) -> None:
         """Give out a log's messages by these rules from now on; the store keeps it with the attributes it has then."""
-        was_prioritized = log.rules.prioritized
-        log.tune(rules)
+        was_prioritized = log.policy.prioritized
+        log.apply_policy(rules)
         if rules.prioritized != was_prioritized:
             self.describe(log, attributes())
             self._give_places(log)
@@ -105,16 +107,16 @@ class LogRegistry:
 
     def _give_places(self, log: MessageLog) -> None:
         """Let the store put what a prioritized queue holds in order, part by part; nothing is given out meanwhile."""
-        if not log.rules.prioritized:
+        if not log.policy.prioritized:
             return
         reason = f"{ORDERING} by definitions {self._routing.table.definitions.version}"
-        log.stopped.add(reason)
+        log.suspend_reasons.add(reason)
 
         def came_to(number: int) -> None:
             if number:
                 self._commits.prioritize(log.name, number, came_to)
             else:
-                log.stopped.discard(reason)
+                log.suspend_reasons.discard(reason)
                 self._dispatcher.touch(log)
 
         self._commits.prioritize(log.name, 0, came_to)

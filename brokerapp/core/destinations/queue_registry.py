@@ -47,9 +47,9 @@ class QueueRegistry(LogRegistry):
             self._routing.table.add_queue(log.destination.name)
         self.described(log, state.attributes)
         self._consumers.on_queue_added(log)
-        if log.away:
+        if log.is_remote:
             return
-        if bool(state.attributes.get("prioritized")) != log.rules.prioritized:
+        if bool(state.attributes.get("prioritized")) != log.policy.prioritized:
             self._describe(log)
         if log.depth:
             self._give_places(log)
@@ -228,7 +228,7 @@ class QueueRegistry(LogRegistry):
     @staticmethod
     def _lose(log: MessageLog) -> None:
         for subscription in log.consumers:
-            subscription.lose(log)
+            subscription.detach_log(log)
             for transaction in subscription.client.transactions.values():
                 transaction.settled = [each for each in transaction.settled if each[2].log != log.name]
         log.consumers.clear()

@@ -37,5 +37,5 @@ class DestinationRemoval:
         for topic in topics:
             self._creation.forget(topic)
             self._retained.forget(topic)
-            self._counters.forget(topic)
+            self._counters.remove(topic)
         self._producers.forget(*topics)

@@ -53,7 +53,7 @@ class StoreRecovery:
         for state in states:
             self._recover(state, last)
         if not self._placement.other_sessions:
-            self._stale.clear(last)
+            self._stale.drop_up_to(last)
         if self._settings.statistics:
             self._statistics.start()
 
@@ -120,7 +120,7 @@ class StoreRecovery:
         if log is None:
             part = self._temporaries if destination.is_temporary else self._creation
             part.unlearn(destination)
-        elif not log.away and gets_ours and not is_subscription:
+        elif not log.is_remote and gets_ours and not is_subscription:
             self._queues.declare_again(log)  # it gets messages of ours as this comes
         else:
             self._placement.outbound_consumers.on_log_removed(name)

@@ -147,7 +147,7 @@ class TemporaryDestinations:
         self.strangers.remove(destination)
         self._queues.kept.pop(destination, None)
         if not destination.is_queue:
-            self._counters.forget(destination)
+            self._counters.remove(destination)
         for producer in self._senders.pop(destination, ()):
             producer.producing_to.discard(destination)
 
@@ -200,7 +200,9 @@ class TemporaryDestinations:
             belongs = self._belonging.get(destination)
             if belongs is None:  # its client came back somewhere else
                 continue
-            grace = reconnect_grace_ms(ConnectionEnd.LEFT if client.left else ConnectionEnd.LOST, belongs.window_ms)
+            grace = reconnect_grace_ms(
+                ConnectionEnd.LEFT if client.disconnected else ConnectionEnd.LOST, belongs.window_ms
+            )
             if grace:
                 self._reconnect_window.wait(destination, belongs, grace)
             else:
@@ -227,5 +229,5 @@ class TemporaryDestinations:
             if mirror is not None and not self._dispatcher.subscribers(mirror):
                 self._removal.delete_topics([mirror])
         else:
-            self._counters.forget(destination)
+            self._counters.remove(destination)
         self._routing.table.plans.pop(destination, None)

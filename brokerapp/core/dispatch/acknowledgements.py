@@ -63,13 +63,13 @@ class Acknowledgements:
         if transaction is not None:
             if not settle.accepted:
                 raise RequestRefused("a NACK cannot be part of a transaction")
-            client.check_room(transaction)
-        held = self._held(client, settle, transaction)
+            client.check_transaction_limits(transaction)
+        held = self._find_unacked(client, settle, transaction)
         if held is None:
             self._replies.confirm_after(client, settle.receipt)
             return
         subscription, key = held
-        if subscription.browse is not None:
+        if subscription.browse_cursor is not None:
             self._browsers.settle(client, subscription, key, settle)
             return
         if not settle.accepted:
@@ -78,8 +78,8 @@ class Acknowledgements:
             self._reject(client, subscription, key, settle.reason)
             self._replies.confirm_after(client, settle.receipt)
             return
-        settled = take(subscription, key)
-        self._give_back_credit(subscription, [entry for _, _, entry in settled])
+        settled = take_unacked(subscription, key)
+        self._grant_credit(subscription, [entry for _, _, entry in settled])
         if transaction is not None:
             transaction.settled += settled
             self._replies.confirm(client, settle.receipt)
@@ -87,12 +87,12 @@ class Acknowledgements:
         if settle.receipt is not None:
             self._writer.submit(client, (), settled, settle.receipt)
             return
-        if subscription.abroad:
-            settled = self._settle_abroad(subscription, settled)
+        if subscription.has_remote_logs:
+            settled = self._settle_remote(subscription, settled)
         self.count_settled(settled)
         self._commits.remove_settled([entry for _, _, entry in settled])
 
-    def _held(
+    def _find_unacked(
         self, client: Client, settle: SettleCommand, transaction: Transaction | None
     ) -> tuple[Subscription, str] | None:
         """Who holds the message, and its key; None when nothing is left to do. Raises RequestRefused.
@@ -101,7 +101,7 @@ class Acknowledgements:
         transaction in vain, otherwise it is taken out of that one.
         """
         try:
-            return client.held(settle.ack_id, settle.subscription)
+            return client.find_unacked(settle.ack_id, settle.subscription)
         except RequestRefused:
             if not client.names_messages:
                 raise
@@ -113,12 +113,12 @@ class Acknowledgements:
         self._transactions.hand_back(found)
         return found.subscription, found.key
 
-    def _settle_abroad(
+    def _settle_remote(
         self, subscription: Subscription, settled: Sequence[tuple[Subscription, str, LogEntry]]
     ) -> list[tuple[Subscription, str, LogEntry]]:
         """Let the store remove what is of logs at home elsewhere, and then their homes know; the rest."""
         queues = self._queues
-        away = [e for _, _, e in settled if (log := queues.get(e.log)) is not None and log.away]
+        away = [e for _, _, e in settled if (log := queues.get(e.log)) is not None and log.is_remote]
         if away:
             self._placement.outbound_consumers.settle(away, subscription.client)
         known = set(map(id, away))
@@ -138,8 +138,8 @@ class Acknowledgements:
             entries = [entry for entry in found if entry is not None]
             if not entries:
                 break
-            self._give_back_credit(subscription, entries)
-            if log.away:
+            self._grant_credit(subscription, entries)
+            if log.is_remote:
                 self._placement.outbound_consumers.settle(entries, client)
             else:
                 self._dispatcher.on_acknowledged(log, entries, client, now_us)
@@ -148,13 +148,13 @@ class Acknowledgements:
         for each in AckBatchCommand(ack_ids):
             self._replies.try_command(client, self.settle, each)
 
-    def _give_back_credit(self, subscription: Subscription, entries: Sequence[LogEntry]) -> None:
+    def _grant_credit(self, subscription: Subscription, entries: Sequence[LogEntry]) -> None:
         """It holds these messages no longer."""
         count = len(entries)
-        if subscription.abroad:
+        if subscription.has_remote_logs:
             self._placement.outbound_consumers.give_credit(subscription, entries)
         subscription.credit += count
-        subscription.acked += count
+        subscription.acked_count += count
         if subscription.credit <= count:  # it had none
             self._dispatcher.resume(subscription)
 
@@ -165,16 +165,16 @@ class Acknowledgements:
             entries = [entry for _, _, entry in run]
             if is_from_log(entries[0]):
                 log = self._queues.get(name)
-                if log is not None and log.away:
+                if log is not None and log.is_remote:
                     self._placement.outbound_consumers.on_settled(name, entries, subscription.client)
                 elif log is not None:  # else it was removed meanwhile, with all it held
                     self._dispatcher.on_acknowledged(log, entries, subscription.client, now_us)
                 continue
             for entry in entries:
                 if isinstance(entry, RemoteLogEntry):
-                    entry.keeper.accepted(entry)
+                    entry.owner.accept(entry)
                     continue
-                self._counters.of(Destination.parse(entry.shown)).InFlightCount -= 1
+                self._counters.of(Destination.parse(entry.shown_destination)).InFlightCount -= 1
                 self._dispatcher.acknowledge_topic(subscription, entry, now_us)
 
     def _reject_if_in_dlq(self, entry: LogEntry) -> None:
@@ -187,12 +187,12 @@ class Acknowledgements:
 
     def expire_remote(self, client: Client, ack_id: str) -> None:
         """Another broker of the cluster finds a message past its time, before its consumer there had it."""
-        held = client.held(ack_id, None)
+        held = client.find_unacked(ack_id, None)
         if held is None:
             return
         subscription, key = held
         entry = subscription.unacked.pop(key)
-        self._give_back_credit(subscription, (entry,))
+        self._grant_credit(subscription, (entry,))
         if (log := self._queues.get(entry.log)) is not None:
             self._dead_letters.expire(log, entry, client.client_id)
 
@@ -200,7 +200,7 @@ class Acknowledgements:
         """One message failed: see Redelivering; straight from a topic it is dropped, as in ActiveMQ."""
         entry = subscription.unacked.pop(key)
         subscription.credit += 1
-        if subscription.abroad:
+        if subscription.has_remote_logs:
             self._placement.outbound_consumers.give_credit(subscription, (entry,))
         self._dispatcher.resume(subscription)
         cause = f"rejected by {client.client_id} ({reason or 'NACK'})"
@@ -208,15 +208,15 @@ class Acknowledgements:
             self._dead_letters.record(BRIDGE_REFUSE, time.time_ns() // 1000, entry, client.client_id, reason or None)
         if is_from_log(entry):
             log, again = self._queues[entry.log], not reason
-            self._redelivery.reject(log, entry, client.client_id, cause, again=again)
+            self._redelivery.reject(log, entry, client.client_id, cause, may_redeliver=again)
         elif isinstance(entry, RemoteLogEntry):
-            entry.keeper.rejected(entry)
+            entry.owner.reject(entry)
         else:
-            self._counters.of(Destination.parse(entry.shown)).InFlightCount -= 1
+            self._counters.of(Destination.parse(entry.shown_destination)).InFlightCount -= 1
             self._dead_letters.record(DROP, time.time_ns() // 1000, entry, client.client_id, cause)
 
 
-def take(subscription: Subscription, key: str) -> list[tuple[Subscription, str, LogEntry]]:
+def take_unacked(subscription: Subscription, key: str) -> list[tuple[Subscription, str, LogEntry]]:
     """What an ACK settles: in mode `client` all up to the message, else the one."""
     if subscription.ack_mode != "client":
         return [(subscription, key, subscription.unacked.pop(key))]

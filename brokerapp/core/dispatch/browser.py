@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from brokerapp.core.destinations.log_registry import ORDERING
-from brokerapp.core.dispatch.acknowledgements import take
+from brokerapp.core.dispatch.acknowledgements import take_unacked
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.dispatch_window import PAGE_SIZE
 from brokerapp.engine.dispatch.message_log import MessageLog
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 #: What ActiveMQ lets a browser hold unacknowledged when nobody says otherwise.
 DEFAULT_PREFETCH = 500
 #: Messages given to the socket before it is looked at whether it takes more.
-MAX_GIVEN = 50
+MAX_BATCH = 50
 
 
 class Browsers:
@@ -85,7 +85,7 @@ class Browsers:
         for target in subscription.destinations:
             if not target.is_pattern:
                 self._queues.ensure(target)
-        subscription.browse = BrowseCursor(
+        subscription.browse_cursor = BrowseCursor(
             subscription=subscription,
             context=self._context,
             consumers=self._consumers,
@@ -100,8 +100,8 @@ class Browsers:
             raise RequestRefused("a message that was browsed cannot be rejected (NACK)")
         if settle.transaction is not None:
             client.transaction(settle.transaction)  # it must be open; to abort it changes nothing
-        subscription.credit += len(take(subscription, key))
-        subscription.browse.go_on()
+        subscription.credit += len(take_unacked(subscription, key))
+        subscription.browse_cursor.resume()
         self._replies.confirm_after(client, settle.receipt)
 
 
@@ -125,8 +125,8 @@ class BrowseCursor:
         self._logs: deque[MessageLog] = deque()  # not read to their end
         self._page: deque[LogEntry] = deque()
         self._after = self._upto = 0
-        self._place = seq_order  # what orders the log that is read
-        self._reading = self._over = False
+        self._order_key = seq_order  # what orders the log that is read
+        self._is_reading = self._is_finished = False
 
     def begin(self) -> None:
         """The snapshot is taken now."""
@@ -135,62 +135,62 @@ class BrowseCursor:
         for target in self._subscription.destinations:
             found |= dict.fromkeys(consuming.readable(self._subscription, target))
         self._logs.extend(found)
-        self._reading = True
-        self._commits.read_with(lambda store: store.logs.last_seq(), self._begun)
+        self._is_reading = True
+        self._commits.read_with(lambda store: store.logs.last_seq(), self._on_last_seq_read)
 
-    def _begun(self, last: int) -> None:
+    def _on_last_seq_read(self, last: int) -> None:
         """It shows what was stored until now, at whichever node."""
-        self._reading, self._upto = False, last
-        self.go_on()
+        self._is_reading, self._upto = False, last
+        self.resume()
 
     def stop(self) -> None:
         """Nobody wants the rest."""
-        self._over = True
+        self._is_finished = True
         self._logs.clear()
         self._page.clear()
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Give the client what it can take, and read on when nothing is left."""
         subscription = self._subscription
-        if self._over or not subscription.started:
+        if self._is_finished or not subscription.started:
             return
         self._dispatcher.wake(subscription.client)
-        while self._page and subscription.ready:
-            self._give()
-        if self._page or self._reading or subscription.client.blocked:
+        while self._page and subscription.is_ready:
+            self._deliver()
+        if self._page or self._is_reading or subscription.client.is_socket_full:
             return
         if self._logs:
             self._read()
         else:
-            self._over = True
+            self._is_finished = True
             subscription.client.sink.end_of_browse(subscription)
 
-    def _give(self) -> None:
+    def _deliver(self) -> None:
         subscription, client = self._subscription, self._subscription.client
-        count = min(len(self._page), subscription.credit, MAX_GIVEN)
+        count = min(len(self._page), subscription.credit, MAX_BATCH)
         entries = [self._page.popleft() for _ in range(count)]
         ack_ids: list[str] = []
         if subscription.ack_mode != "auto":
             subscription.credit -= count
             ack_ids = self._dispatcher.ack_ids(subscription, entries)
-        client.delivered += count
+        client.delivered_count += count
         client.sink.deliver(subscription, entries, ack_ids)
 
     def _read(self) -> None:
-        log, after, self._reading = self._logs[0], self._after, True
+        log, after, self._is_reading = self._logs[0], self._after, True
         if not after:
-            ordering = any(reason.startswith(ORDERING) for reason in log.stopped)
-            self._place = seq_order if ordering else log.place
-        if self._place is seq_order:
-            self._commits.read(log.name, after, PAGE_SIZE, self._loaded)
+            ordering = any(reason.startswith(ORDERING) for reason in log.suspend_reasons)
+            self._order_key = seq_order if ordering else log.order_key
+        if self._order_key is seq_order:
+            self._commits.read(log.name, after, PAGE_SIZE, self._on_page_read)
         else:
             self._commits.read_with(
-                lambda store: store.entries.read_by_priority(log.name, after, PAGE_SIZE), self._loaded
+                lambda store: store.entries.read_by_priority(log.name, after, PAGE_SIZE), self._on_page_read
             )
 
-    def _loaded(self, found: list[StoredLogEntry]) -> None:
-        self._reading = False
-        if self._over:
+    def _on_page_read(self, found: list[StoredLogEntry]) -> None:
+        self._is_reading = False
+        if self._is_finished:
             return
         log, now_ms = self._logs[0], clock.now_ms()
         if not self._queues.holds(log):  # deleted meanwhile
@@ -199,15 +199,15 @@ class BrowseCursor:
         in_time, late = partition(entries, lambda entry: not 0 < entry.message.expires <= now_ms)
         if late:
             self._expiration.sweep((log,))
-        self._page.extend(each for each in in_time if self._shows(log, each))
-        if found and (self._place is not seq_order or len(entries) == len(found)):
-            self._after = self._place(found[-1])
+        self._page.extend(each for each in in_time if self._matches(log, each))
+        if found and (self._order_key is not seq_order or len(entries) == len(found)):
+            self._after = self._order_key(found[-1])
         else:
             self._logs.popleft()
             self._after = 0
-        self.go_on()
+        self.resume()
 
-    def _shows(self, log: MessageLog, entry: LogEntry) -> bool:
-        selector = self._subscription.condition
-        entry.deliveries = log.redelivery_count_of(entry)
+    def _matches(self, log: MessageLog, entry: LogEntry) -> bool:
+        selector = self._subscription.consumer_selector
+        entry.redelivery_count = log.redelivery_count_of(entry)
         return selector is None or selector.matches(selector_headers(entry, log.destination))

@@ -11,15 +11,15 @@ from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import DestinationStats
 
 #: Snapshots for which a destination that is gone is told to those who ask what changed: they ask every few seconds.
-GONE_TOLD_FOR = 600
+REMOVALS_KEPT_FOR = 600
 #: Destinations told of at once, which is once a second: telling of one costs more than a message to it.
-MOST_AT_ONCE = 2_000
+MAX_CHANGES = 2_000
 #: Destinations that have numbers before the idle topics among them are looked for: some 1 KB each. Their names come
 #: from clients.
 MAX_DESTINATIONS = 100_000
 
 #: Queues that hold dead letters unless a policy names others: so after a restart, too, before the next failure.
-DEAD_LETTERS = re.compile(r"(ActiveMQ\.)?DLQ(\..*)?")
+DEAD_LETTER_QUEUES = re.compile(r"(ActiveMQ\.)?DLQ(\..*)?")
 
 
 def _nothing() -> None:
@@ -38,17 +38,17 @@ class DestinationCounters:
         *,
         on_added: Callable[[Destination], None] = _ignore,
         on_removed: Callable[[Destination], None] = _ignore,
-        on_crowded: Callable[[], None] = _nothing,
+        on_too_many: Callable[[], None] = _nothing,
     ) -> None:
         self._by_destination: dict[Destination, DestinationStats] = {}
         self.changed: set[DestinationStats] = set()
         #: To be told of counters that somebody changed.
         self.mark_changed: Callable[[DestinationStats], None] = self.changed.add
-        self._gone: set[Destination] = set()
-        self._told_gone: dict[Destination, int] = {}  # and with which snapshot, in that order
+        self._removed: set[Destination] = set()
+        self._published_removals: dict[Destination, int] = {}  # and with which snapshot, in that order
         self._on_added, self._on_removed = on_added, on_removed
-        self._on_crowded = on_crowded  # asked to forget some when there are more than `most`
-        self.bound = self.most = MAX_DESTINATIONS
+        self._on_too_many = on_too_many  # asked to forget some when there are more than `most`
+        self.limit = self.cleanup_threshold = MAX_DESTINATIONS
 
     def __contains__(self, destination: Destination) -> bool:
         return destination in self._by_destination
@@ -58,61 +58,63 @@ class DestinationCounters:
         stats = self._by_destination.get(destination)
         if stats is None:
             stats = self._by_destination[destination] = _new(destination)
-            self._gone.discard(destination)
-            self._told_gone.pop(destination, None)
+            self._removed.discard(destination)
+            self._published_removals.pop(destination, None)
             self.changed.add(stats)
             self._on_added(destination)
-            if len(self._by_destination) > self.most:
-                self._on_crowded()
-                self.most = max(self.bound, len(self._by_destination) + self.bound // 10)
+            if len(self._by_destination) > self.cleanup_threshold:
+                self._on_too_many()
+                self.cleanup_threshold = max(self.limit, len(self._by_destination) + self.limit // 10)
         return stats
 
     def find(self, destination: Destination) -> DestinationStats | None:
         """The numbers of a destination that has some."""
         return self._by_destination.get(destination)
 
-    def forget(self, destination: Destination) -> None:
+    def remove(self, destination: Destination) -> None:
         """The destination is deleted."""
         stats = self._by_destination.pop(destination, None)
         if stats is not None:
             self.changed.discard(stats)
             self._on_removed(destination)
-        self._gone.add(destination)
+        self._removed.add(destination)
 
-    def known(self) -> list[Destination]:
+    def destinations(self) -> list[Destination]:
         """All destinations that have numbers."""
         return list(self._by_destination)
 
-    def give_back(self, changed: list[DestinationStats], gone: list[Destination]) -> None:
+    def restore_changes(self, changed: list[DestinationStats], gone: list[Destination]) -> None:
         """Changes that were taken but could not be told."""
         self.changed.update(each for each in changed if self._by_destination.get(each.destination) is each)
-        self._gone.update(each for each in gone if each not in self._by_destination)
+        self._removed.update(each for each in gone if each not in self._by_destination)
 
-    def told_gone(self, gone: Iterable[Destination], snapshot: int) -> None:
+    def note_removals_published(self, gone: Iterable[Destination], snapshot: int) -> None:
         """The end of these was told with this snapshot."""
-        self._told_gone.update((each, snapshot) for each in gone if each not in self._by_destination)
+        self._published_removals.update((each, snapshot) for each in gone if each not in self._by_destination)
 
-    def long_gone(self, snapshot: int) -> list[Destination]:
+    def removals_published_before(self, snapshot: int) -> list[Destination]:
         """Those whose end was told so long before this snapshot that nobody needs to be told any more."""
-        last = snapshot - GONE_TOLD_FOR
-        return [each for each, told in itertools.takewhile(lambda item: item[1] <= last, self._told_gone.items())]
+        last = snapshot - REMOVALS_KEPT_FOR
+        return [
+            each for each, told in itertools.takewhile(lambda item: item[1] <= last, self._published_removals.items())
+        ]
 
-    def forget_gone(self, destinations: Iterable[Destination]) -> None:
+    def forget_removals(self, destinations: Iterable[Destination]) -> None:
         """Nobody is told of the end of these any more."""
         for each in destinations:
-            self._told_gone.pop(each, None)
+            self._published_removals.pop(each, None)
 
     def take_changes(self) -> tuple[list[DestinationStats], list[Destination]]:
         """What changed and what is gone since the last call: of very much what is new, and was told of longest ago."""
         # Whoever holds the numbers of a destination may change them after it was deleted: that is no news.
         changed = [each for each in self.changed if self._by_destination.get(each.destination) is each]
-        gone = list(self._gone)
+        gone = list(self._removed)
         self.changed.clear()
-        self._gone.clear()
-        if len(changed) <= MOST_AT_ONCE:
+        self._removed.clear()
+        if len(changed) <= MAX_CHANGES:
             return changed, gone
         changed.sort(key=attrgetter("version"))
-        count = max(MOST_AT_ONCE, sum([not each.version for each in changed]))
+        count = max(MAX_CHANGES, sum([not each.version for each in changed]))
         self.changed.update(changed[count:])
         return changed[:count], gone
 
@@ -121,5 +123,5 @@ def _new(destination: Destination) -> DestinationStats:
     """Numbers of a new destination, and what the options behind its name say about it."""
     options = destination.options
     text = "&".join(f"{name}={value}" for name, value in options.items())
-    is_dead = destination.is_queue and DEAD_LETTERS.fullmatch(destination.name) is not None
+    is_dead = destination.is_queue and DEAD_LETTER_QUEUES.fullmatch(destination.name) is not None
     return DestinationStats(destination, Options=text, DLQ=is_dead or options.get("isDLQ") == "true")

@@ -1,6 +1,6 @@
-"""Delivery: hands messages to consumers, and keeps account of what they hold.
+"""Dispatcher: hand messages of logs and topics to consumers, and account for what these hold.
 
-Work gathers while the sockets are read (`touch`, `dirty`); `pump` does it once a tick, so that a burst costs one pass.
+Reading the sockets collects work (`touch`, `wake`); `run_once` does it once a tick, so that a burst costs one pass.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     )
 
 #: Topics whose subscribers are remembered: their names come from clients.
-MAX_REMEMBERED = 10_000
-MAX_REMEMBERED_SUBSCRIBERS = 1_000_000
-_original = attrgetter("original")
+MAX_CACHED_TOPICS = 10_000
+MAX_CACHED_SUBSCRIBERS = 1_000_000
+_original = attrgetter("original_destination")
 _expires = attrgetter("message.expires")
 
 
@@ -68,63 +68,68 @@ class Dispatcher:
         self._topics: dict[DestinationKind, DestinationTrie[Subscription]] = {
             kind: DestinationTrie() for kind in DestinationKind
         }
-        self._subscribers_of: dict[Destination, list[Subscription]] = {}
-        self._remembered = 0  # subscribers in all of these
-        self.touched: dict[MessageLog, None] = {}  # a set that keeps order, so that delivery is fair
-        self.waiting: dict[Subscription, None] = {}  # of topics, with messages pending
-        self.dirty: dict[Client, None] = {}
-        self.stopped = False  #: the node ends: nothing more is given out
-        self.consumers = ConsumerRecorder(context.tracer)  #: who consumes from where, for the record
+        self._subscribers_by_topic: dict[Destination, list[Subscription]] = {}
+        self._cached_subscriber_count = 0  # subscribers in all of these
+        self._ready_logs: dict[MessageLog, None] = {}  # a set that keeps order, so that delivery is fair
+        self._pending_subscriptions: dict[Subscription, None] = {}  # of topics, with messages pending
+        self._unflushed_clients: dict[Client, None] = {}
+        self.is_stopped = False  #: the node ends: nothing more is given out
+        self.consumer_recorder = ConsumerRecorder(context.tracer)  #: who consumes from where, for the record
 
     # -- what is to be done at the next tick
 
     def touch(self, log: MessageLog) -> None:
         """Dispatch from this log at the next tick."""
-        self.touched[log] = None
+        self._ready_logs[log] = None
 
     def untouch(self, log: MessageLog) -> None:
         """Dispatch from this log no more: it is gone."""
-        self.touched.pop(log, None)
+        self._ready_logs.pop(log, None)
+
+    def add_pending(self, subscription: Subscription, entry: LogEntry) -> None:
+        """Let a message that is in no log here wait for a subscription until it has credit."""
+        subscription.add_pending(entry)
+        self._pending_subscriptions[subscription] = None
 
     def wake(self, client: Client) -> None:
         """Flush what this client is to be sent at the next tick."""
-        self.dirty[client] = None
+        self._unflushed_clients[client] = None
 
     # -- once a tick
 
-    def pump(self) -> None:
+    def run_once(self) -> None:
         """Give out what can be given, then let it go to the sockets."""
-        if self.stopped:
-            self.touched.clear()
-            self.waiting.clear()
-        while self.touched:
-            touched, self.touched = self.touched, {}
+        if self.is_stopped:
+            self._ready_logs.clear()
+            self._pending_subscriptions.clear()
+        while self._ready_logs:
+            touched, self._ready_logs = self._ready_logs, {}
             for log in touched:
                 for subscription, entries in log.dispatch():
                     self.dispatch(log, subscription, entries)
-                self._page(log)
-        while ready := [each for each in self.waiting if each.ready or not each.pending]:
+                self._page_in(log)
+        while ready := [each for each in self._pending_subscriptions if each.is_ready or not each.pending]:
             for subscription in ready:
-                self._drain(subscription)
+                self._dispatch_pending(subscription)
             self._flow_control.on_topics_drained()
-        dirty, self.dirty = self.dirty, {}
+        dirty, self._unflushed_clients = self._unflushed_clients, {}
         for client in dirty:
             client.sink.flush()
 
-    def _page(self, log: MessageLog) -> None:
-        after = log.loaded if log.needs_page else log.lookahead_position
+    def _page_in(self, log: MessageLog) -> None:
+        after = log.loaded_up_to if log.needs_page else log.lookahead_position
         if after is None:
             return
-        load = log.load if log.needs_page else partial(log.on_lookahead_read, after=after)
-        log.paging, window = True, log.window
+        load = log.on_page_read if log.needs_page else partial(log.on_lookahead_read, after=after)
+        log.paging, window = True, log.generation
 
         def loaded(found: list[StoredLogEntry]) -> None:
             load((log_entry_of(log.name, each) for each in found), window)
-            if window == log.window:
-                self._dead_letters.sound(log, found)
-            self.touched[log] = None
+            if window == log.generation:
+                self._dead_letters.remove_damaged(log, found)
+            self._ready_logs[log] = None
 
-        if log.rules.prioritized:
+        if log.policy.prioritized:
             self._commits.read_with(lambda store: store.entries.read_by_priority(log.name, after, PAGE_SIZE), loaded)
         else:
             self._commits.read(log.name, after, PAGE_SIZE, loaded)
@@ -132,17 +137,13 @@ class Dispatcher:
     def resume(self, subscription: Subscription) -> None:
         """It may be given messages again."""
         for log in subscription.logs:
-            self.touched[log] = None
+            self._ready_logs[log] = None
         if subscription.pending:
-            self.on_pending(subscription)
-        if subscription.abroad:
+            self._pending_subscriptions[subscription] = None
+        if subscription.has_remote_logs:
             self._placement.outbound_consumers.drain(subscription)
-        if subscription.browse is not None:
-            subscription.browse.go_on()
-
-    def on_pending(self, subscription: Subscription) -> None:
-        """Give the subscription its pending messages in the next round."""
-        self.waiting[subscription] = None
+        if subscription.browse_cursor is not None:
+            subscription.browse_cursor.resume()
 
     # -- queues
 
@@ -156,12 +157,12 @@ class Dispatcher:
                 subscription.credit += 1
                 self._dead_letters.expire(log, entry)
             if expired and log.ready:
-                self.touched[log] = None
+                self._ready_logs[log] = None
         client: Client = subscription.client
         log.counts.count_dispatched([entry.message.born_us for entry in entries], now_us)
         self._counters.mark_changed(log.counts)
-        client.delivered += len(entries)
-        self.dirty[client] = None
+        client.delivered_count += len(entries)
+        self._unflushed_clients[client] = None
         self._record(DISPATCH, log, entries, client.client_id, now_us)
         if self._advisories.watching:
             self._advisories.dispatched(log.destination, entries)
@@ -170,7 +171,7 @@ class Dispatcher:
             return
         subscription.credit += len(entries)
         if log.ready:  # what its credit did not reach
-            self.touched[log] = None
+            self._ready_logs[log] = None
         client.sink.deliver(subscription, entries, ())
         self.on_acknowledged(log, entries, client, time.time_ns() // 1000)
         self._commits.remove_settled(entries)
@@ -179,19 +180,19 @@ class Dispatcher:
         self, log: MessageLog, entries: list[LogEntry], client: Client | RemoteClient, now_us: int
     ) -> None:
         """A consumer is done with these messages of a queue."""
-        self.count_acked(log, entries)
+        self.count_acknowledged(log, entries)
         self.on_remote_acknowledged(log, entries, client, now_us)
 
-    def count_acked(self, log: MessageLog, entries: Sequence[LogEntry]) -> None:
+    def count_acknowledged(self, log: MessageLog, entries: Sequence[LogEntry]) -> None:
         """The node of a consumer counts what it acknowledged, see stats_aggregation.py."""
-        log.counts.left([entry.message for entry in entries])
+        log.counts.count_departures([entry.message for entry in entries])
         self._counters.mark_changed(log.counts)
 
     def on_remote_acknowledged(
         self, log: MessageLog, entries: list[LogEntry], client: Client | RemoteClient, now_us: int
     ) -> None:
         """The same, as the home of the queue has it: they are gone from there."""
-        log.settled(entries)
+        log.remove_settled(entries)
         self._counters.mark_changed(log.counts)
         if client.bridge:
             self._record(BRIDGE_FORWARD, log, entries, client.client_id, now_us)
@@ -211,7 +212,7 @@ class Dispatcher:
         client: Client = subscription.client
         if client.names_messages:
             for entry in entries:
-                subscription.hold(entry.message.id, entry)
+                subscription.add_unacked(entry.message.id, entry)
             return [entry.message.id for entry in entries]
         first = client.last_ack_number + 1
         client.last_ack_number += len(entries)
@@ -225,28 +226,31 @@ class Dispatcher:
         """A subscriber of a topic, or of all that match a pattern."""
         self._topics[topic.kind].add(topic.name, subscription)
         if not subscription.client.is_internal:
-            self.consumers.on_subscribed(str(topic), subscription.client.client_id)
-        self._subscribers_of.clear()
+            self.consumer_recorder.on_subscribed(str(topic), subscription.client.client_id)
+        self._subscribers_by_topic.clear()
         self._placement.propagation.add_listener(topic)
 
     def unsubscribe(self, subscription: Subscription, topic: Destination) -> None:
         """It is one no longer."""
         self._topics[topic.kind].remove(topic.name, subscription)
-        self.consumers.on_unsubscribed(str(topic), subscription.client.client_id)
-        self._subscribers_of.clear()
+        self.consumer_recorder.on_unsubscribed(str(topic), subscription.client.client_id)
+        self._subscribers_by_topic.clear()
         self._placement.propagation.remove_listener(topic)
-        self.waiting.pop(subscription, None)
+        self._pending_subscriptions.pop(subscription, None)
 
     def subscribers(self, topic: Destination) -> list[Subscription]:
         """Who gets messages of this topic; each once, however many of its patterns match."""
-        found = self._subscribers_of.get(topic)
+        found = self._subscribers_by_topic.get(topic)
         if found is None:
-            if len(self._subscribers_of) >= MAX_REMEMBERED or self._remembered >= MAX_REMEMBERED_SUBSCRIBERS:
-                self._subscribers_of.clear()
-                self._remembered = 0
+            if (
+                len(self._subscribers_by_topic) >= MAX_CACHED_TOPICS
+                or self._cached_subscriber_count >= MAX_CACHED_SUBSCRIBERS
+            ):
+                self._subscribers_by_topic.clear()
+                self._cached_subscriber_count = 0
             matching = dict.fromkeys(self._topics[topic.kind].find(topic.name))
-            found = self._subscribers_of[topic] = [each for each in matching if self._may(each, "read", topic)]
-            self._remembered += len(found)
+            found = self._subscribers_by_topic[topic] = [each for each in matching if self._may(each, "read", topic)]
+            self._cached_subscriber_count += len(found)
         return found
 
     def has_subscribers(self, topic: Destination) -> bool:
@@ -256,7 +260,7 @@ class Dispatcher:
     def publish(self, message: Message, copy: RoutedCopy, sender: Client | None = None) -> None:
         """Give a message to the subscribers of its topic, but for those who do not want what their own client sends."""
         stats = self._counters.of(copy.destination)
-        stats.arrived(BodySizes.of((message,)))
+        stats.count_arrivals(BodySizes.of((message,)))
         self._counters.mark_changed(stats)
         self._placement.propagation.publish_to_listeners(message, copy, bringer(message, sender))
         self.publish_locally(message, copy, sender)
@@ -273,8 +277,8 @@ class Dispatcher:
                 continue
             self.offer_to_subscriber(subscription, message, copy, wants=wants)
             if subscription.is_over_pending_limit:
-                self._drain(subscription)
-                self._bound(subscription)
+                self._dispatch_pending(subscription)
+                self._evict_excess(subscription)
 
     def offer_to_subscriber(
         self, subscription: Subscription, message: Message, copy: RoutedCopy, queue: Destination | None = None,
@@ -286,10 +290,9 @@ class Dispatcher:
         entry = topic_entry(message, copy, queue)
         wants = wants or SelectorEvaluation(entry, copy.destination)
         if subscription.selector is None or wants(subscription.selector):
-            subscription.add_pending(entry)
-            self.waiting[subscription] = None
+            self.add_pending(subscription, entry)
 
-    def _bound(self, subscription: Subscription) -> None:
+    def _evict_excess(self, subscription: Subscription) -> None:
         now_us = time.time_ns() // 1000
         while subscription.is_over_pending_limit:
             for entry in evict(subscription.pending, subscription.eviction or OLDEST, now_us // 1000):
@@ -298,56 +301,62 @@ class Dispatcher:
 
     def _discard(self, subscription: Subscription, entry: LogEntry) -> None:
         """A message of a topic is not kept for a subscriber that is too slow."""
-        topic, consumer = Destination.parse(entry.shown), subscription.client.client_id
+        topic, consumer = Destination.parse(entry.shown_destination), subscription.client.client_id
         stats = self._counters.of(topic)
         stats.DroppedCount += 1
         self._counters.mark_changed(stats)
-        subscription.discarded += 1
+        subscription.discarded_count += 1
         self._advisories.discarded(subscription, entry)
         self._dead_letters.discard_for_subscriber(entry, "discarded for a slow subscriber", consumer)
 
-    def _drain(self, subscription: Subscription) -> None:
+    def _dispatch_pending(self, subscription: Subscription) -> None:
         now_us = time.time_ns() // 1000
         pending = subscription.pending
-        while pending and subscription.ready:
+        while pending and subscription.is_ready:
             entry = subscription.pop_oldest_pending()
             if isinstance(entry, RemoteLogEntry):
-                self._give_remote(subscription, entry, now_us // 1000)
+                self._dispatch_remote(subscription, entry, now_us // 1000)
                 continue
             if 0 < entry.message.expires <= now_us // 1000:
                 self._dead_letters.discard_for_subscriber(entry, "expired", subscription.client.client_id, expired=True)
                 continue
-            self._give_from_topic(subscription, entry, now_us)
+            self._dispatch_from_topic(subscription, entry, now_us)
         if not pending:
-            self.waiting.pop(subscription, None)
+            self._pending_subscriptions.pop(subscription, None)
 
-    def _give_remote(self, subscription: Subscription, entry: RemoteLogEntry, now_ms: int) -> None:
+    def _dispatch_remote(self, subscription: Subscription, entry: RemoteLogEntry, now_ms: int) -> None:
         """Hand over what another broker keeps, counts and records."""
         if 0 < entry.message.expires <= now_ms:
-            entry.keeper.late(entry)
+            entry.owner.expire(entry)
             return
         if subscription.ack_mode == "auto":
-            entry.keeper.accepted(entry)
-        self._hand_over(subscription, entry)
+            entry.owner.accept(entry)
+        self._deliver(subscription, entry)
 
-    def _hand_over(self, subscription: Subscription, entry: LogEntry) -> None:
+    def _deliver(self, subscription: Subscription, entry: LogEntry) -> None:
         """Let the client have what is in no log here; unless that is all, it holds it from now on."""
         client: Client = subscription.client
         ack_ids: Sequence[str] = ()
         if subscription.ack_mode != "auto":
             subscription.credit -= 1
             ack_ids = self.ack_ids(subscription, [entry])
-        client.delivered += 1
-        self.dirty[client] = None
+        client.delivered_count += 1
+        self._unflushed_clients[client] = None
         client.sink.deliver(subscription, (entry,), ack_ids)
 
-    def _give_from_topic(self, subscription: Subscription, entry: LogEntry, now_us: int) -> None:
-        topic = Destination.parse(entry.shown)
+    def _dispatch_from_topic(self, subscription: Subscription, entry: LogEntry, now_us: int) -> None:
+        topic = Destination.parse(entry.shown_destination)
         stats = self._counters.of(topic)
         stats.count_dispatched((entry.message.born_us,), now_us)
         consumer = subscription.client.client_id
         self._tracer.record_one(
-            DISPATCH, now_us, entry.message, entry.log, native_form(entry.original or entry.shown), consumer, None
+            DISPATCH,
+            now_us,
+            entry.message,
+            entry.log,
+            native_form(entry.original_destination or entry.shown_destination),
+            consumer,
+            None,
         )
         if self._advisories.watching:
             self._advisories.dispatched(topic, (entry,))
@@ -356,17 +365,17 @@ class Dispatcher:
         else:
             stats.InFlightCount += 1
         self._counters.mark_changed(stats)
-        self._hand_over(subscription, entry)
+        self._deliver(subscription, entry)
 
     def acknowledge_topic(self, subscription: Subscription, entry: LogEntry, now_us: int) -> None:
         """A subscriber is done with a message of a topic."""
-        topic = Destination.parse(entry.shown)
+        topic = Destination.parse(entry.shown_destination)
         stats = self._counters.of(topic)
-        stats.left((entry.message,))
+        stats.count_departures((entry.message,))
         self._counters.mark_changed(stats)
         if self._advisories.watching:
             self._advisories.consumed(topic, (entry,))
-        original = native_form(entry.original or entry.shown)
+        original = native_form(entry.original_destination or entry.shown_destination)
         client: Client = subscription.client
         for kind in (BRIDGE_FORWARD, ACK) if client.bridge else (ACK,):
             self._tracer.record_one(kind, now_us, entry.message, entry.log, original, client.client_id, None)

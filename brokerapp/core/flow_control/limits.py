@@ -56,7 +56,7 @@ class DestinationLimits:
             durable = self._durables.known(name)
             if durable is None:
                 return None
-            destination = durable.subscription.topics[0]
+            destination = durable.identity.topics[0]
         return self._routing.table.policy_for(destination)
 
     def of_log(self, name: str) -> int:

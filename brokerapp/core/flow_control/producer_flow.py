@@ -155,7 +155,7 @@ class FlowControl:
         destination, advisories = place.blamed(unit), self._advisories
         if place.name not in self.places:
             advisories.full(destination, place.name if place.name in SHARED else "memory")
-        if not unit.client.waiting:
+        if not unit.client.blocked_sends:
             advisories.fast_producer(unit.client, destination)
 
     def is_full(self, logs: Collection[str]) -> bool:
@@ -197,8 +197,8 @@ class FlowControl:
         unit.waiting = BlockedSend(unit, self._opened(place), now_ms, None if patience is None else now_ms + patience)
         place.row[unit.waiting] = None
         self.bytes += unit.size
-        client.ended_unit(unit.size)  # on its way it is no more
-        client.waiting += 1
+        client.on_write_done(unit.size)  # on its way it is no more
+        client.blocked_sends += 1
         client.blocked_bytes += unit.size
         client.update_reading()
         stats = self._counters.of(place.blamed(unit))
@@ -211,7 +211,7 @@ class FlowControl:
             return None
         if self.bytes + size > MAX_ALL_WAITING_BYTES:
             return f"{self.bytes} bytes of messages wait for room already"
-        count, waits = client.waiting, client.blocked_bytes
+        count, waits = client.blocked_sends, client.blocked_bytes
         if client.subscriptions and (count >= MAX_WAITING or waits + size > MAX_WAITING_BYTES):
             return (
                 f"{count} sends of this connection ({waits} bytes) wait for room already: one that also consumes must "
@@ -253,11 +253,11 @@ class FlowControl:
         stats = self._counters.of(place.blamed(unit))
         stats.TotalBlockedTime += clock.now_ms() - waiting.since_ms
         self._counters.mark_changed(stats)
-        client.started_unit(unit.size)
-        client.waiting -= 1
+        client.on_write_started(unit.size)
+        client.blocked_sends -= 1
         client.blocked_bytes -= unit.size
         client.update_reading()
-        if not client.waiting:
+        if not client.blocked_sends:
             for farewell in self._unblocked_callbacks.pop(client, ()):
                 farewell()
 
@@ -311,7 +311,7 @@ class FlowControl:
 
     def _call_back(self, unit: ClientWrite | ClientBatchWrite) -> None:
         if isinstance(unit, BatchWrite):
-            unit.client.ended_unit(unit.size)
+            unit.client.on_write_done(unit.size)
             for each in self._batches.split(unit, range(unit.count)):
                 self.submit(each)
         elif unit.waiting is not None:

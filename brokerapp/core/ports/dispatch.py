@@ -42,13 +42,15 @@ class DispatchQueue(TopicSubscribers, Protocol):
 
     def untouch(self, log: MessageLog) -> None: ...
 
+    def add_pending(self, subscription: Subscription, entry: LogEntry) -> None: ...
+
     def wake(self, client: Client) -> None: ...
 
     def resume(self, subscription: Subscription) -> None: ...
 
-    stopped: bool
+    is_stopped: bool
 
-    consumers: ConsumerRecorder
+    consumer_recorder: ConsumerRecorder
 
 
 class DispatcherPort(DispatchQueue, Protocol):
@@ -60,7 +62,11 @@ class DispatcherPort(DispatchQueue, Protocol):
         self, log: MessageLog, entries: list[LogEntry], client: Client | RemoteClient, now_us: int
     ) -> None: ...
 
-    def on_pending(self, subscription: Subscription) -> None: ...
+    def on_remote_acknowledged(
+        self, log: MessageLog, entries: list[LogEntry], client: Client | RemoteClient, now_us: int
+    ) -> None: ...
+
+    def count_acknowledged(self, log: MessageLog, entries: Sequence[LogEntry]) -> None: ...
 
     def acknowledge_topic(self, subscription: Subscription, entry: LogEntry, now_us: int) -> None: ...
 

@@ -91,7 +91,7 @@ class BatchPublisher:
         if route.bound:
             for each in messages:
                 each.held = tuple(route.bound)
-        client.sent += len(messages)
+        client.sent_count += len(messages)
         self._tracer.record_enqueue(messages[0].born_us, messages, str(destination), client.client_id)
         if not messages[0].persistent and self._passed_through(client, messages, destination, route):
             self._replies.confirm(client, *receipts)
@@ -101,7 +101,7 @@ class BatchPublisher:
             part = slice(start, start + length)
             unit = ClientBatchWrite(self, client, messages[part], receipts[part], destination, route)
             unit.given = self._concurrent.offer(unit.messages, unit.sizes, route.groups)
-            client.started_unit(unit.size)
+            client.on_write_started(unit.size)
             self._commits.submit(unit, unit.given)
 
     def _way(self, client: Client, like: SendCommand) -> tuple[Destination, Route] | None:
@@ -125,13 +125,13 @@ class BatchPublisher:
     ) -> bool:
         """Give them straight to the consumers of their one queue, if nothing is before them and all are taken."""
         [group] = route.groups
-        if client.pending or len(group.logs) > 1 or route.topics:
+        if client.pending_writes or len(group.logs) > 1 or route.topics:
             return False
         return self._publisher.pass_through(messages, group, str(destination))
 
     def on_result(self, run: ClientBatchWrite, seq: int, refused: Mapping[int, str]) -> None:
         """The store did what it could; what found no room goes on by itself."""
-        run.client.ended_unit(run.size)
+        run.client.on_write_done(run.size)
         if not refused:
             self._stored(run, slice(None), seq)
             return
@@ -151,7 +151,7 @@ class BatchPublisher:
             appends = [(run.stored[place], run.rows)]
             given = {log: [entries[place]] for log, entries in run.given.items()}
             units.append(ClientWrite(storing, run.client, placed, appends, (), (), run.receipts[place], None, given))
-            run.client.started_unit(units[-1].size)
+            run.client.on_write_started(units[-1].size)
         return units
 
     def _stored(self, run: ClientBatchWrite, part: slice, seq: int) -> None:

@@ -68,7 +68,7 @@ class ConcurrentDispatch:
         committer = self._commits
         if committer.given + len(messages) > MAX_COPIES:
             return NOTHING
-        if self._dispatcher.stopped or not self._placement.can_dispatch():
+        if self._dispatcher.is_stopped or not self._placement.can_dispatch():
             return NOTHING
         if 0 < first.expires <= first.born_us // 1000 or self._flow_control.is_full(group.names):
             return NOTHING
@@ -114,13 +114,17 @@ class ConcurrentDispatch:
         if not limit:
             return True
         held = committer.held.get(log.name)
-        return held is not None and not committer.has_pending_for(log.name) and held + log.coming + size <= limit
+        return (
+            held is not None
+            and not committer.has_pending_for(log.name)
+            and held + log.uncommitted_bytes + size <= limit
+        )
 
     def on_committed(
         self, log: MessageLog, entries: Sequence[LogEntry], numbers: Iterable[int], payloads: Iterable[int]
     ) -> None:
         """The store has what was given early, under these numbers."""
-        log.stored(entries, numbers, payloads)
+        log.on_committed(entries, numbers, payloads)
         if log.ownerless or not log.consumers:
             self._consumers.requeue_ownerless(log)
 
@@ -129,5 +133,5 @@ class ConcurrentDispatch:
         for name, entries in given.items():
             log = self._queues.get(name)
             if log is not None:
-                log.never_stored(entries)
+                log.on_refused(entries)
                 self._consumers.requeue_ownerless(log)

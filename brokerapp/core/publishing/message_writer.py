@@ -92,7 +92,7 @@ class MessageWriter:
         """
         appends = appends_of(placed)
         stored = [entry for _, _, entry in settled if entry.seq] if settled else settled
-        if not appends and not stored and not client.pending and not jobs and self._flow_control.is_free(placed):
+        if not appends and not stored and not client.pending_writes and not jobs and self._flow_control.is_free(placed):
             self._acknowledgements.count_settled(settled)
             self.on_committed(placed, 0, moved_us=self._committed(placed) if is_commit else 0)
             self._replies.confirm(client, receipt)
@@ -105,7 +105,7 @@ class MessageWriter:
             request.jobs = jobs
         elif handover:
             request.dedup_key, request.duplicates = handover, ()
-        client.started_unit(request.size)
+        client.on_write_started(request.size)
         flow = self._flow_control
         if flow.is_active:
             flow.submit(request)
@@ -116,7 +116,7 @@ class MessageWriter:
         """Whether to ask the store what stood last in a log before a commit, see Window.offer_run."""
         found = self._queues.get(log)
         return found is not None and (
-            found.follows or (found.away and self._placement.append_notices.wants_entries(log))
+            found.has_active_consumers or (found.is_remote and self._placement.append_notices.wants_entries(log))
         )
 
     def on_result(self, request: ClientWrite, seq: int, refused: str) -> None:
@@ -129,11 +129,11 @@ class MessageWriter:
             return
         if request.waiting is not None:
             self._flow_control.release(request.waiting)
-        client.ended_unit(request.size)
+        client.on_write_done(request.size)
         if request.settled:
             self._acknowledgements.count_settled(request.settled)
-        if request.duplicates and client.tally is not None:
-            client.tally.repeated += len(request.duplicates)
+        if request.duplicates and client.bridge_counts is not None:
+            client.bridge_counts.repeated += len(request.duplicates)
         if request.dropped or request.duplicates:
             self._remove_dropped(placed, request.dropped, request.duplicates)
         self.on_committed(placed, seq, request.given, self._committed(placed) if request.is_commit else 0)
@@ -163,7 +163,7 @@ class MessageWriter:
             self._publisher.record_rolled_back(request.placed, why)
         if request.waiting is not None:
             self._flow_control.release(request.waiting)
-        request.client.ended_unit(request.size)
+        request.client.on_write_done(request.size)
         if request.undo is not None:
             request.undo()
         self._concurrent.on_refused(request.given)
@@ -239,10 +239,10 @@ class MessageWriter:
                 self._concurrent.on_committed(log, given[name], numbers, payloads)
                 continue
             entries = ()
-            if deposits.wants_entries(name) if log.away else log.consumers:
+            if deposits.wants_entries(name) if log.is_remote else log.consumers:
                 facts = zip(numbers, messages, payloads, sizes, strict=True)
                 entries = [LogEntry(name, *each, original, shown, deliveries) for each in facts]
-            if log.away:
+            if log.is_remote:
                 self._count(log, bodies)
                 deposits.add(log, count, numbers[-1], entries, before.get(name))
                 continue
@@ -275,7 +275,7 @@ class MessageWriter:
 
     def _count(self, log: MessageLog, sizes: BodySizes) -> None:
         """Each node counts what it stored, see stats_aggregation.py."""
-        log.counts.arrived(sizes)
+        log.counts.count_arrivals(sizes)
         self._counters.mark_changed(log.counts)
 
     def _remove_dropped(

@@ -99,13 +99,19 @@ class Publisher:
             return
         message, placed = self._placed(client, send)
         known_by = handover_key(send) if message.persistent or send.receipt is not None else ""
-        if message.persistent or known_by or client.pending or client.waiting or not self._passed_through(placed):
+        if (
+            message.persistent
+            or known_by
+            or client.pending_writes
+            or client.blocked_sends
+            or not self._passed_through(placed)
+        ):
             given = self._give_early(placed[0]) if len(placed) == 1 and not known_by else NOTHING
             self._writer.submit(client, placed, (), send.receipt, given=given, handover=known_by)
         else:
             self._replies.confirm(client, send.receipt)
         if message.expires:
-            self._expiration.arrived(placed)
+            self._expiration.expire_on_arrival(placed)
 
     def _placed(self, client: Client, send: SendCommand) -> tuple[Message, list[RoutedMessage]]:
         """What a client sends, as a message with its ways."""
@@ -117,7 +123,7 @@ class Publisher:
         placed = [
             self.route_message(client, message, each, sent_to, noted=send.transaction is None) for each in targets
         ]
-        client.sent += 1
+        client.sent_count += 1
         return message, placed
 
     def _send_in(self, transaction: Transaction, client: Client, send: SendCommand) -> None:
@@ -128,15 +134,15 @@ class Publisher:
         try:
             _, placed = self._placed(client, send)
             size = sum([len(each.stored) for each in placed])
-            client.check_room(transaction, size)
+            client.check_transaction_limits(transaction, size)
             self._quotas.reserve(size)
         except RequestRefused as error:
             if send.receipt is None:
-                transaction.failed = str(error)
+                transaction.failure = str(error)
             raise
-        transaction.placed += placed
+        transaction.messages += placed
         transaction.bytes += size
-        transaction.copies += sum([len(group.rows) for each in placed for group in each.route.groups])
+        transaction.copy_count += sum([len(group.rows) for each in placed for group in each.route.groups])
         self._replies.confirm(client, send.receipt)
 
     def _give_early(self, placed: RoutedMessage) -> Given:
@@ -155,7 +161,9 @@ class Publisher:
     def pass_through(self, messages: Sequence[Message], group: AppendGroup, sent_to: str) -> bool:
         """Give messages for one queue straight to those who wait there for just such, if they take them all."""
         [log], [(name, original, shown)] = group.logs, group.rows
-        given = log.pass_through([LogEntry(name, 0, message, original=original, shown=shown) for message in messages])
+        given = log.dispatch_unstored(
+            [LogEntry(name, 0, message, original_destination=original, shown_destination=shown) for message in messages]
+        )
         if not given:
             return False
         self._writer.count_arrivals(log, messages, BodySizes.of(messages))

@@ -129,7 +129,7 @@ class ScheduledJobs:
 
     def _fail(self, id: str, job: ScheduledJob) -> None:
         """Let the damaged message of a job be a dead letter instead."""
-        placed = self._dead_letters.damaged_job(job.message, Destination.parse(job.to.partition(",")[0]))
+        placed = self._dead_letters.route_damaged_job(job.message, Destination.parse(job.to.partition(",")[0]))
 
         def then(seq: int, refused: str) -> None:
             moved_us = time.time_ns() // 1000

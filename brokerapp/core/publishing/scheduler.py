@@ -84,7 +84,7 @@ class MessageScheduler:
                 self._keep(client, send, schedule, transaction)
         except RequestRefused as error:
             if transaction is not None and send.receipt is None:
-                transaction.failed = str(error)
+                transaction.failure = str(error)
             raise
         return schedule is not None
 
@@ -106,12 +106,12 @@ class MessageScheduler:
         if transaction is None:
             self._writer.submit(client, (), (), send.receipt, jobs=[change()])
         else:
-            client.check_room(transaction, len(record))
+            client.check_transaction_limits(transaction, len(record))
             self._quotas.reserve(len(record))
             transaction.jobs.append(change)
             transaction.bytes += len(record)
             self._replies.confirm(client, send.receipt)
-        client.sent += 1
+        client.sent_count += 1
 
     # -- delivering
 
@@ -155,7 +155,7 @@ class MessageScheduler:
         action, window = headers[ACTION], _window(headers)
 
         def done(_count: int = 0) -> None:
-            client.ended_unit()
+            client.on_write_done()
             self._replies.confirm(client, send.receipt)
 
         match action:
@@ -174,7 +174,7 @@ class MessageScheduler:
                 self._each(window, lambda job: self._remove(job.id), done)
             case _:
                 raise RequestRefused(f"{ACTION}:{action[:40]} is none of {', '.join(ACTIONS)}")
-        client.started_unit()
+        client.on_write_started()
 
     def remove(self, id: str, then: Callable[[bool], None]) -> None:
         """Let a message that waits be delivered no more; `then` is told whether there was such a job."""

@@ -56,7 +56,7 @@ class Transactions:
             raise RequestRefused(f"the transaction {begin.transaction!r} is open already")
         if len(client.transactions) >= MAX_TRANSACTIONS:
             raise RequestRefused(f"at most {MAX_TRANSACTIONS} transactions may be open")
-        self._quotas.begin()
+        self._quotas.begin_transaction()
         limit = min(self._settings.max_uncommitted_count or MAX_TRANSACTION_ACTIONS, MAX_TRANSACTION_ACTIONS)
         client.transactions[begin.transaction] = Transaction(limit=limit)
         self._replies.confirm(client, begin.receipt)
@@ -65,11 +65,11 @@ class Transactions:
         """All that was done in the transaction happens, or the client gets an ERROR and nothing does."""
         transaction = self._take(client, commit.transaction)
         try:
-            if transaction.failed:
+            if transaction.failure:
                 raise RequestRefused(
-                    f"the transaction was rolled back, as a SEND in it was refused: {transaction.failed}"
+                    f"the transaction was rolled back, as a SEND in it was refused: {transaction.failure}"
                 )
-            self._writer.restore_queues(transaction.placed)
+            self._writer.restore_queues(transaction.messages)
         except RequestRefused as error:
             self.roll_back(client, transaction, str(error))
             raise
@@ -80,8 +80,8 @@ class Transactions:
             self._consumers.requeue(entry for _, _, entry in settled if is_from_log(entry))
 
         jobs = [each() for each in transaction.jobs]
-        self._writer.submit(client, transaction.placed, settled, commit.receipt, undo, jobs, is_commit=True)
-        self._expiration.arrived(transaction.placed)
+        self._writer.submit(client, transaction.messages, settled, commit.receipt, undo, jobs, is_commit=True)
+        self._expiration.expire_on_arrival(transaction.messages)
 
     def _is_there(self, entry: LogEntry) -> bool:
         """Whether it can be acked still: its log may be gone with all it held."""
@@ -91,7 +91,7 @@ class Transactions:
         """An open transaction, which is over."""
         transaction = client.transaction(name)
         del client.transactions[name]
-        self._quotas.end(transaction.bytes)
+        self._quotas.end_transaction(transaction.bytes)
         return transaction
 
     def give_up(self, client: Client) -> None:
@@ -127,7 +127,7 @@ class Transactions:
 
     def roll_back(self, client: Client, transaction: Transaction, why: str) -> None:
         """What was acked goes back to the consumer that held it or, when it is gone, to the queue."""
-        self._publisher.record_rolled_back(transaction.placed, why)
+        self._publisher.record_rolled_back(transaction.messages, why)
         held: dict[Subscription, dict[str, LogEntry]] = {}
         homeless: list[LogEntry] = []
         for subscription, key, entry in transaction.settled:
@@ -136,12 +136,12 @@ class Transactions:
             elif is_from_log(entry):
                 homeless.append(entry)
             elif not isinstance(entry, RemoteLogEntry):  # which goes back where it is kept
-                self._counters.of(Destination.parse(entry.shown)).InFlightCount -= 1
+                self._counters.of(Destination.parse(entry.shown_destination)).InFlightCount -= 1
         for subscription, entries in held.items():
             self._hold_again(subscription, entries)
         self._consumers.requeue(homeless)
 
     def _hold_again(self, subscription: Subscription, entries: Mapping[str, LogEntry]) -> None:
         subscription.restore_unacked(entries)
-        if subscription.abroad:
+        if subscription.has_remote_logs:
             self._placement.outbound_consumers.take_credit(subscription, entries.values())

@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 #: Why a message is given up whose time was over.
 EXPIRED = "expired"
 #: Dead letters of topics that are remembered, so that the copies other subscribers miss are none (ActiveMQ's audit).
-MAX_REMEMBERED = 2_048
+MAX_RECENT_DEAD_LETTERS = 2_048
 #: The cause of a dead letter that storage changed.
 DAMAGED = "the stored message is damaged: its checksum does not match"
 
@@ -75,24 +75,27 @@ class DeadLettering:
         self._advisories, self._durables, self._placement = advisories, durables, placement
         self._publisher, self._queues, self._routing = publisher, queues, routing
         self._writer = writer
-        self._discarded = 0
-        self._lost: dict[tuple[str, Destination], None] = {}  # dead letters of topics, in order
+        self._discarded_count = 0
+        self._recent_dead_letters: dict[tuple[str, Destination], None] = {}  # dead letters of topics, in order
 
     def expire(self, log: MessageLog, entry: LogEntry, consumer: str | None = None) -> None:
         """A message in flight is past its time; `consumer` held it, if one did."""
         log.counts.ExpiredCount += 1
         self.record(EXPIRE, time.time_ns() // 1000, entry, consumer, EXPIRED)
-        self._advisories.expired(self.source(log, entry)[0], entry.message)
+        self._advisories.expired(self.failure_source(log, entry)[0], entry.message)
         self.fail(log, entry, EXPIRED, consumer, expired=True)
 
-    def sound(self, log: MessageLog, found: list[StoredLogEntry], *, take: bool = True) -> list[StoredLogEntry]:
-        """Those of a page of the store that are as they were written. The others become dead letters if `take`, unless
-        a consumer holds them.
+    def remove_damaged(
+        self, log: MessageLog, found: list[StoredLogEntry], *, dead_letter_damaged: bool = True
+    ) -> list[StoredLogEntry]:
+        """Return the entries of a page that storage did not change; the damaged ones become dead letters.
+
+        Not if `dead_letter_damaged` is false, nor while a consumer holds them.
         """
         damaged = [each for each in found if each.message.is_damaged]
         if not damaged:
             return found
-        taken = log.reserve(damaged) if take and not log.away else ()
+        taken = log.reserve(damaged) if dead_letter_damaged and not log.is_remote else ()
         for each in damaged:
             if each.seq in taken:
                 self.fail_damaged(log, log_entry_of(log.name, each))
@@ -103,7 +106,7 @@ class DeadLettering:
         logger.error("message %d of %s is damaged in the store", entry.seq, log.name)
         self.fail(log, entry, DAMAGED, None)
 
-    def damaged_job(self, message: Message, source: Destination) -> RoutedMessage | None:
+    def route_damaged_job(self, message: Message, source: Destination) -> RoutedMessage | None:
         """A damaged message that waited as a job, on its way to the dead letters; None where they are dropped."""
         strategy = self._strategy(source)
         target = self._target(strategy, source, "", message, False)
@@ -112,7 +115,7 @@ class DeadLettering:
             return None
         now_us = time.time_ns() // 1000
         self._tracer.record_one(DEAD_LETTER, now_us, message, str(source), str(source), None, DAMAGED)
-        return self._placed(
+        return self._route(
             dead_letter(message, DeadLetterInfo(DAMAGED, source, "", now_us // 1000, 0, ""), strategy), target
         )
 
@@ -120,7 +123,7 @@ class DeadLettering:
         self, log: MessageLog, entry: LogEntry, cause: str, consumer: str | None, *, expired: bool = False
     ) -> None:
         """Move a message in flight to where its policy sends dead letters, in one step; or drop it."""
-        source, durable = self.source(log, entry)
+        source, durable = self.failure_source(log, entry)
         strategy = self._strategy(source)
         target = self._target(strategy, source, durable, entry.message, expired)
         if entry.message.is_damaged:
@@ -135,38 +138,42 @@ class DeadLettering:
         log.counts.DeadLetterCount += 1
         gone = self.leave_log(log, entry)
         self._advisories.dead_lettered(source, entry.message)
-        deliveries = entry.deliveries if expired or entry.message.is_damaged else entry.deliveries + 1
-        sent_to = entry.original or entry.message.headers.get("original-destination", "")
+        deliveries = entry.redelivery_count if expired or entry.message.is_damaged else entry.redelivery_count + 1
+        sent_to = entry.original_destination or entry.message.headers.get("original-destination", "")
         blamed = "" if expired else consumer or ""
         death = DeadLetterInfo(cause, source, sent_to, now_us // 1000, deliveries, blamed)
-        self._dead_letter(dead_letter(entry.message, death, strategy), target, [entry] if entry.seq else (), gone)
+        self._move_to_dlq(dead_letter(entry.message, death, strategy), target, [entry] if entry.seq else (), gone)
 
     def leave_log(self, log: MessageLog, entry: LogEntry) -> Callable[[], None]:
         """A message in flight leaves its log otherwise than by an ACK, which is counted here, wherever that is at home.
 
         Returns what follows as soon as the store has removed it: its home is not told before.
         """
-        log.counts.left((entry.message,))
+        log.counts.count_departures((entry.message,))
         self._counters.mark_changed(log.counts)
-        if log.away:
+        if log.is_remote:
             return lambda: self._placement.outbound_consumers.on_settled(log.name, [entry], None)
-        log.settled([entry])
+        log.remove_settled([entry])
         return _nothing
 
-    def _dead_letter(
-        self, message: Message, target: Destination, settles: Sequence[LogEntry], gone: Callable[[], None] = _nothing
+    def _move_to_dlq(
+        self,
+        message: Message,
+        target: Destination,
+        entries: Sequence[LogEntry],
+        on_removed: Callable[[], None] = _nothing,
     ) -> None:
         """Let a dead letter be where it goes in the moment in which these entries are no more; that is `gone`."""
-        placed = self._placed(message, target)
+        placed = self._route(message, target)
         appends = [(placed.stored, group.rows) for group in placed.route.groups]
 
-        def buried(seq: int, _refused: str) -> None:
-            gone()
+        def on_committed(seq: int, _refused: str) -> None:
+            on_removed()
             self._writer.on_committed([placed], seq, moved_us=time.time_ns() // 1000)
 
-        self._commits.submit(PendingWrite(appends, settles, ignores_limits=True, callback=buried))
+        self._commits.submit(PendingWrite(appends, entries, ignores_limits=True, callback=on_committed))
 
-    def _placed(self, message: Message, target: Destination) -> RoutedMessage:
+    def _route(self, message: Message, target: Destination) -> RoutedMessage:
         """A dead letter on its way."""
         message, found = self._publisher.route(message, target)
         for group in found.groups:
@@ -189,24 +196,24 @@ class DeadLettering:
             self._advisories.expired(topic, entry.message)
         strategy = self._strategy(topic)
         target = None if is_advisory(topic) else self._target(strategy, topic, "", entry.message, expired)
-        if target is None or not self._is_new(entry.message.id, target):
+        if target is None or not self._is_first_dead_letter(entry.message.id, target):
             self.record(DROP, now_us, entry, consumer, cause)
             return
         stats.DeadLetterCount += 1
         self._counters.mark_changed(stats)
         self.record(DEAD_LETTER, now_us, entry, consumer, cause)
         self._advisories.dead_lettered(topic, entry.message)
-        sent_to = entry.original or entry.message.headers.get("original-destination", "")
-        death = DeadLetterInfo(cause, topic, sent_to, now_us // 1000, entry.deliveries, consumer)
-        self._dead_letter(dead_letter(entry.message, death, strategy), target, ())
+        sent_to = entry.original_destination or entry.message.headers.get("original-destination", "")
+        death = DeadLetterInfo(cause, topic, sent_to, now_us // 1000, entry.redelivery_count, consumer)
+        self._move_to_dlq(dead_letter(entry.message, death, strategy), target, ())
 
-    def _is_new(self, id: str, target: Destination) -> bool:
+    def _is_first_dead_letter(self, id: str, target: Destination) -> bool:
         """Whether this message of a topic is not known to be a dead letter there."""
-        if (id, target) in self._lost:
+        if (id, target) in self._recent_dead_letters:
             return False
-        self._lost[id, target] = None
-        if len(self._lost) > MAX_REMEMBERED:
-            del self._lost[next(iter(self._lost))]
+        self._recent_dead_letters[id, target] = None
+        if len(self._recent_dead_letters) > MAX_RECENT_DEAD_LETTERS:
+            del self._recent_dead_letters[next(iter(self._recent_dead_letters))]
         return True
 
     def drop(self, log: MessageLog, entry: LogEntry, cause: str, consumer: str | None) -> None:
@@ -227,25 +234,27 @@ class DeadLettering:
         """Where a message that failed goes; None when it is dropped."""
         discarding = self._settings.discarding
         if discarding is not None and is_discarded(discarding, source):
-            self._discarded += 1
-            if discarding.report_interval > 0 and self._discarded % discarding.report_interval == 0:
-                logger.info("%d messages were dropped that would have been dead letters", self._discarded)
+            self._discarded_count += 1
+            if discarding.report_interval > 0 and self._discarded_count % discarding.report_interval == 0:
+                logger.info("%d messages were dropped that would have been dead letters", self._discarded_count)
             return None
         return dead_letter_destination(strategy, source, message, expired=expired, durable=durable)
 
     def is_in_dlq(self, log: MessageLog, entry: LogEntry) -> bool:
         """Whether it lies where dead letters do: when it fails there again it is dropped."""
-        source, _ = self.source(log, entry)
+        source, _ = self.failure_source(log, entry)
         return is_dead_letter_queue(self._strategy(source), source)
 
-    def source(self, log: MessageLog, entry: LogEntry) -> tuple[Destination, str]:
+    def failure_source(self, log: MessageLog, entry: LogEntry) -> tuple[Destination, str]:
         """Where the message failed: in its queue; or at its topic, with the durable subscription it failed in."""
         if log.destination.kind is not DestinationKind.SUBSCRIPTION:
             return log.destination, ""
-        return Destination.parse(entry.shown), self._durables.of_log(log).subscription.short_name
+        return Destination.parse(entry.shown_destination), self._durables.of_log(log).identity.short_name
 
     def record(self, kind: int, now_us: int, entry: LogEntry, consumer: str | None, reason: str | None) -> None:
         """Note a trace event about a message in a queue or on its way from a topic."""
-        original = entry.original or entry.message.headers.get("original-destination") or entry.shown
+        original = (
+            entry.original_destination or entry.message.headers.get("original-destination") or entry.shown_destination
+        )
         sent_to = str(Destination.parse(original)) if original else entry.log
         self._tracer.record_one(kind, now_us, entry.message, entry.log, sent_to, consumer, reason)

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from brokerapp.core.ports import BrokerContext, DeadLettersPort, Destinations, DispatchQueue, RoutingPort
 
 #: ActiveMQ's `expireMessagesPeriod`, milliseconds, and the shortest one that is kept: each look is a call of the store.
-PERIOD_MS = 30_000
-SHORTEST_PERIOD_MS = 100
+DEFAULT_PERIOD_MS = 30_000
+MIN_PERIOD_MS = 100
 #: ActiveMQ's `maxExpirePageSize`. Here it bounds a step: between two steps of a sweep other work gets its turn.
-PAGE = 400
+DEFAULT_PAGE_SIZE = 400
 #: The most that a policy may make of it: a page is in memory as a whole.
-LARGEST_PAGE = 2_000
+MAX_PAGE_SIZE = 2_000
 
 
 class ExpirationSweeper:
@@ -46,42 +46,43 @@ class ExpirationSweeper:
         self._dead_letters, self._dispatcher, self._queues = dead_letters, dispatcher, queues
         self._routing = routing
         self._sweeps: dict[int, Timer] = {}  # by period
-        self._under_way: set[MessageLog] = set()
+        self._sweeping: set[MessageLog] = set()
 
-    def watch(self) -> None:
+    def apply_policies(self) -> None:
         """Look in the periods of the policies that are in force from now on."""
         periods = {self._period(policy) for policy in (None, *self._routing.table.definitions.policies)} - {0}
         for period in self._sweeps.keys() - periods:
             self._sweeps.pop(period).cancel()
         for period in periods - self._sweeps.keys():
-            self._look_after(period)
+            self._schedule_sweep(period)
 
     @staticmethod
     def _period(policy: PolicyEntry | None) -> int:
         """Milliseconds between two sweeps of the queues of a policy; 0: none."""
         period = policy.expire_messages_period if policy is not None else None
         if period is None:
-            return PERIOD_MS
-        return max(period, SHORTEST_PERIOD_MS) if period > 0 else 0
+            return DEFAULT_PERIOD_MS
+        return max(period, MIN_PERIOD_MS) if period > 0 else 0
 
-    def _look_after(self, period: int) -> None:
+    def _schedule_sweep(self, period: int) -> None:
         def look() -> None:
-            self._look_after(period)
+            self._schedule_sweep(period)
             now_ms = clock.now_ms()
             self._commits.read_with(
-                lambda store: store.schedules.logs_with_expired(now_ms), lambda names: self._found(names, period)
+                lambda store: store.schedules.logs_with_expired(now_ms),
+                lambda names: self._on_logs_found(names, period),
             )
 
         self._sweeps[period] = self._timers.at(clock.now_ms() + period, look)
 
-    def _found(self, names: list[str], period: int) -> None:
+    def _on_logs_found(self, names: list[str], period: int) -> None:
         """These logs hold late messages: it is the turn of those that are swept in this period."""
         queues = self._queues
         logs = [log for name in names if (log := queues.get(name)) is not None]
         policy_for = self._routing.table.policy_for
         self.sweep(log for log in logs if self._period(policy_for(log.destination)) == period)
 
-    def arrived(self, placed: Iterable[RoutedMessage]) -> None:
+    def expire_on_arrival(self, placed: Iterable[RoutedMessage]) -> None:
         """These messages are about to be stored: those that come past their time do not wait for the next sweep."""
         late = [each for each in placed if 0 < each.message.expires <= each.message.born_us // 1000]
         self.sweep(dict.fromkeys(log for each in late for group in each.route.groups for log in group.logs))
@@ -89,27 +90,27 @@ class ExpirationSweeper:
     def sweep(self, logs: Iterable[MessageLog]) -> None:
         """Take out what is late and held by nobody; paused queues wait until they are resumed."""
         for log in logs:
-            if not (log.paused or log.away or log in self._under_way):
-                self._under_way.add(log)
-                self._step(log, 0)
+            if not (log.paused or log.is_remote or log in self._sweeping):
+                self._sweeping.add(log)
+                self._sweep_page(log, 0)
 
-    def _step(self, log: MessageLog, skip: int) -> None:
+    def _sweep_page(self, log: MessageLog, skip: int) -> None:
         """One page of a sweep, after the first `skip` late messages, which consumers hold."""
         policy = self._routing.table.policy_for(log.destination)
-        count = min((policy and policy.max_expire_page_size) or PAGE, LARGEST_PAGE)
-        now_ms, window = clock.now_ms(), log.window
+        count = min((policy and policy.max_expire_page_size) or DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)
+        now_ms, window = clock.now_ms(), log.generation
 
         def found(late: list[StoredLogEntry]) -> None:
-            if not late or log.paused or log.away or not self._queues.holds(log):
-                self._under_way.discard(log)
-            elif window != log.window:  # some of it may be settled meanwhile
-                self._step(log, skip)
+            if not late or log.paused or log.is_remote or not self._queues.holds(log):
+                self._sweeping.discard(log)
+            elif window != log.generation:  # some of it may be settled meanwhile
+                self._sweep_page(log, skip)
             else:
                 taken = log.reserve(late)
                 for each in late:
                     if each.seq in taken:
                         self._dead_letters.expire(log, log_entry_of(log.name, each))
                 self._dispatcher.touch(log)
-                self._step(log, skip + len(late) - len(taken))
+                self._sweep_page(log, skip + len(late) - len(taken))
 
         self._commits.read_with(lambda store: store.schedules.read_expired(log.name, now_ms, skip, count), found)

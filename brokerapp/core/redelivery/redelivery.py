@@ -56,33 +56,33 @@ class RedeliveryHandler:
         self._dead_letters, self._publisher, self._routing = dead_letters, publisher, routing
         self._scheduled_jobs, self._temporaries, self._writer = scheduled_jobs, temporaries, writer
 
-    def reject(self, log: MessageLog, entry: LogEntry, consumer: str, cause: str, *, again: bool) -> None:
+    def reject(self, log: MessageLog, entry: LogEntry, consumer: str, cause: str, *, may_redeliver: bool) -> None:
         """A consumer said that it cannot use a message (NACK); whether it may come again, where its policy says so."""
         now_ms = clock.now_ms()
         failures = self._dead_letters
-        source, _ = failures.source(log, entry)
+        source, _ = failures.failure_source(log, entry)
         plan, policy = self._routing.table.definitions.redelivery, self._routing.table.redelivery_for(source)
         if 0 < entry.message.expires <= now_ms:
             failures.expire(log, entry, consumer)
-        elif again and policy is not None and may_be_redelivered(policy, entry.deliveries + 1):
-            delay = delay_ms(policy, entry.deliveries + 1, random.uniform(-1, 1))
-            self._put_off(log, entry, now_ms + delay, f"{cause}: again in {delay} ms", consumer)
+        elif may_redeliver and policy is not None and may_be_redelivered(policy, entry.redelivery_count + 1):
+            delay = delay_ms(policy, entry.redelivery_count + 1, random.uniform(-1, 1))
+            self._delay(log, entry, now_ms + delay, f"{cause}: again in {delay} ms", consumer)
         elif policy is None and (plan.fallback_to_dead_letter or not plan.policies):
             failures.fail(log, entry, cause, consumer)
         elif policy is not None and plan.send_to_dlq_if_max_retries_exceeded:
-            failures.fail(log, entry, f"{cause}, delivery {entry.deliveries + 1}", consumer)
+            failures.fail(log, entry, f"{cause}, delivery {entry.redelivery_count + 1}", consumer)
         else:
             failures.drop(log, entry, cause, consumer)
 
     def on_unacked_at_detach(self, log: MessageLog, entries: Sequence[LogEntry]) -> Sequence[LogEntry]:
         """Which of these that a consumer held when it went away may return; those delivered too often are given up."""
-        source, _ = self._dead_letters.source(log, entries[0])
+        source, _ = self._dead_letters.failure_source(log, entries[0])
         policy = self._routing.table.redelivery_for(source)
         if policy is None or policy.maximum_redeliveries == UNLIMITED:
             return entries
         kept = []
         for entry in entries:
-            deliveries = entry.deliveries + 1
+            deliveries = entry.redelivery_count + 1
             if may_be_redelivered(policy, deliveries):
                 self._commits.record_redelivery(entry, deliveries)
                 kept.append(entry)
@@ -97,23 +97,25 @@ class RedeliveryHandler:
         else:
             failures.drop(log, entry, cause, None)
 
-    def _put_off(self, log: MessageLog, entry: LogEntry, due_ms: int, reason: str, consumer: str) -> None:
+    def _delay(self, log: MessageLog, entry: LogEntry, due_ms: int, reason: str, consumer: str) -> None:
         """The message leaves its queue until then, in one step."""
         now_us = time.time_ns() // 1000
         self._dead_letters.record(REDELIVER, now_us, entry, consumer, reason)
         self._dead_letters.record(DELAY, now_us, entry, None, None)
-        message = replace(entry.message, deliveries=entry.deliveries + 1)
-        job = ScheduledJob(JobPurpose.RETURN, log.name, message, original=entry.original, shown=entry.shown)
+        message = replace(entry.message, deliveries=entry.redelivery_count + 1)
+        job = ScheduledJob(
+            JobPurpose.RETURN, log.name, message, original=entry.original_destination, shown=entry.shown_destination
+        )
         change = ScheduledJobChange(self._publisher.next_id(), due_ms, job.record(), new=True)
         log.counts.RedeliveredCount += 1
         gone = self._dead_letters.leave_log(log, entry)
 
-        def put_off(_seq: int, _refused: str) -> None:
+        def on_committed(_seq: int, _refused: str) -> None:
             gone()
             self._scheduled_jobs.note(due_ms)
 
         settles = [entry] if entry.seq else ()
-        self._commits.submit(JobWrite([change], settles=settles, ignores_limits=True, callback=put_off))
+        self._commits.submit(JobWrite([change], settles=settles, ignores_limits=True, callback=on_committed))
 
     def return_message(self, id: str, _due_ms: int, job: ScheduledJob) -> None:
         """Its delay is over: it returns to its queue, at the end."""

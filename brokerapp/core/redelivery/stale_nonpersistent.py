@@ -36,36 +36,36 @@ class StaleNonPersistent:
     ) -> None:
         self._commits = context.commits
         self._dead_letters, self._dispatcher, self._queues = dead_letters, dispatcher, queues
-        self._then = idle_destinations.recovered  # told of each log that holds nothing of the kind (any more)
+        self._on_log_checked = idle_destinations.recovered  # told of each log that holds nothing of the kind (any more)
         self._logs: deque[MessageLog] = deque()  # that were not looked through, the first one is under way
         self._last = 0
 
-    def clear(self, last: int) -> None:
+    def drop_up_to(self, last: int) -> None:
         """Drop what has a number up to this one."""
         if not self._commits.temp:
             for log in list(self._queues):
-                self._then(log)
+                self._on_log_checked(log)
             return
         self._last = last
         for log in list(self._queues):
             if log.depth:
                 self._logs.append(log)
             else:
-                self._then(log)
+                self._on_log_checked(log)
         for log in self._logs:
-            log.stopped.add(CAUSE)
+            log.suspend_reasons.add(CAUSE)
         self._read(0)
 
     def _read(self, after: int) -> None:
         """The next page of the first log."""
         if not self._logs:
             return
-        log, window = self._logs[0], self._logs[0].window
+        log, window = self._logs[0], self._logs[0].generation
 
         def found(page: list[StoredLogEntry]) -> None:
             if not self._queues.holds(log):
                 page = []
-            elif window != log.window:  # some of it may be settled meanwhile
+            elif window != log.generation:  # some of it may be settled meanwhile
                 self._read(after)
                 return
             former = [each for each in page if each.seq <= self._last]
@@ -73,11 +73,11 @@ class StaleNonPersistent:
             if page and len(former) == len(page):
                 self._read(page[-1].seq)
                 return
-            log.stopped.discard(CAUSE)
+            log.suspend_reasons.discard(CAUSE)
             self._dispatcher.touch(log)
             self._logs.popleft()
             if self._queues.holds(log):
-                self._then(log)
+                self._on_log_checked(log)
             self._read(0)
 
         self._commits.read(log.name, after, PAGE_SIZE, found)

@@ -103,7 +103,7 @@ class Consumers:
 
     def attach(self, subscription: Subscription, log: MessageLog) -> None:
         """Consume from this log, wherever it is at home; whoever comes from another node takes it to be here."""
-        if log.away and not subscription.owner_session:
+        if log.is_remote and not subscription.owner_session:
             self._placement.outbound_consumers.attach(subscription, log)
         else:
             self.attach_local(subscription, log)
@@ -115,7 +115,7 @@ class Consumers:
             return
         is_first = not log.consumers
         log.consumers.append(subscription)
-        self._dispatcher.consumers.on_subscribed(log.name, subscription.client.client_id)
+        self._dispatcher.consumer_recorder.on_subscribed(log.name, subscription.client.client_id)
         if is_first or log.shared:
             self.mark(log)
         if log not in subscription.logs:
@@ -123,7 +123,7 @@ class Consumers:
         log.counts.ConsumerCount = len(log.consumers)
         self._counters.mark_changed(log.counts)
         self._dispatcher.touch(log)
-        if log.rules.start_delay_ms:
+        if log.policy.start_delay_ms:
             self._gather(log)
         if log.bridge_filter is None and isinstance(subscription.selector, BridgeEligibility):
             log.bridge_filter = BridgeRateFilter(log.name, log.consumers, clock.now_ms, partial(self._offer_later, log))
@@ -140,7 +140,7 @@ class Consumers:
 
     def mark(self, log: MessageLog) -> None:
         """Let the store know what may be delivered of a log from now on."""
-        if not log.away:
+        if not log.is_remote:
             mark = (
                 open_mark(
                     log,
@@ -155,13 +155,13 @@ class Consumers:
     def _gather(self, log: MessageLog) -> None:
         """Let the first consumer wait for others, as the queue's policy wants it."""
         if len(log.consumers) == 1:
-            log.stopped.add(GATHERING)
-            self._timers.at(clock.now_ms() + log.rules.start_delay_ms, partial(self._begin, log))
-        if log.rules.has_enough_consumers(len(log.consumers)):
+            log.suspend_reasons.add(GATHERING)
+            self._timers.at(clock.now_ms() + log.policy.start_delay_ms, partial(self._begin, log))
+        if log.policy.has_enough_consumers(len(log.consumers)):
             self._begin(log)
 
     def _begin(self, log: MessageLog) -> None:
-        log.stopped.discard(GATHERING)
+        log.suspend_reasons.discard(GATHERING)
         self._dispatcher.touch(log)
 
     # -- who ends, and what is left behind
@@ -180,7 +180,7 @@ class Consumers:
         for log in subscription.logs:
             self._leave(subscription, log)
         subscription.logs.clear()
-        if subscription.abroad:
+        if subscription.has_remote_logs:
             self._placement.outbound_consumers.forget(subscription)
 
     def detach(self, subscription: Subscription, log: MessageLog) -> None:
@@ -189,16 +189,16 @@ class Consumers:
         for key in held:
             del subscription.unacked[key]
         subscription.credit += len(held)
-        if log.away:
+        if log.is_remote:
             self._placement.outbound_consumers.drop_consumer(subscription, log.name)
         self.requeue(held.values())
         subscription.logs.remove(log)
         self._leave(subscription, log)
-        if subscription.abroad:
+        if subscription.has_remote_logs:
             self._placement.outbound_consumers.drain(subscription)
 
     def _leave(self, subscription: Subscription, log: MessageLog) -> None:
-        if log.away:
+        if log.is_remote:
             self._placement.outbound_consumers.detach(subscription, log)
         else:
             self.detach_all(subscription, log)
@@ -206,8 +206,8 @@ class Consumers:
 
     def detach_all(self, subscription: Subscription, log: MessageLog, *, keeps_groups: bool = False) -> None:
         """Consume a log that is at home here no longer."""
-        self._dispatcher.consumers.on_unsubscribed(log.name, subscription.client.client_id)
-        log.leave(subscription, keeps_groups=keeps_groups)
+        self._dispatcher.consumer_recorder.on_unsubscribed(log.name, subscription.client.client_id)
+        log.remove_consumer(subscription, keeps_groups=keeps_groups)
         self._queues.remembering.went(subscription, log)
         log.counts.ConsumerCount = len(log.consumers)
         if log.shared or not log.consumers:
@@ -222,7 +222,7 @@ class Consumers:
             by_log.setdefault(entry.log, []).append(entry)
         for name, back in by_log.items():
             log = self._queues.get(name)
-            if log is not None and log.away:
+            if log is not None and log.is_remote:
                 self._placement.outbound_consumers.requeue(name, back)
             elif log is not None:
                 self._take_back(log, back)
@@ -233,9 +233,9 @@ class Consumers:
         back = [entry for entry in entries if 0 < entry.seq < UNCOMMITTED]
         if len(back) < len(entries):
             log.ownerless += [entry for entry in entries if entry.seq == UNCOMMITTED]
-            log.settled([entry for entry in entries if not entry.seq])  # that have no place to return to
+            log.remove_settled([entry for entry in entries if not entry.seq])  # that have no place to return to
         if back:
-            log.take_back(self._redelivery.on_unacked_at_detach(log, back))
+            log.requeue(self._redelivery.on_unacked_at_detach(log, back))
             if log.shared:
                 self.mark(log)
 

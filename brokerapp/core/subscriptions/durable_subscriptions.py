@@ -112,7 +112,7 @@ class DurableSubscriptions:
             if subscription.durable or self._placement.other_sessions:
                 log = self._queues.restore(state, last)
                 durable = self._add(SubscriptionFeed(subscription, log.destination, self._may_read), log)
-                if state.attributes.get("prioritized") and not (log.rules.prioritized or log.away):
+                if state.attributes.get("prioritized") and not (log.policy.prioritized or log.is_remote):
                     self._queues.describe(log, self._attributes(durable))
                 return
         self.discard(state.name)
@@ -142,7 +142,7 @@ class DurableSubscriptions:
         Raises what `claim` raises.
         """
         found = self._by_key.get(wanted.key)
-        return found if found is not None and found.log.away and self._must_go(found, wanted) else None
+        return found if found is not None and found.log.is_remote and self._must_go(found, wanted) else None
 
     def refusal(self, wanted: SubscriptionIdentity) -> RequestRefused | None:
         """Why `claim` would refuse this; None where it would not."""
@@ -171,7 +171,7 @@ class DurableSubscriptions:
         if wanted.durable and self._settings.reject_durable_consumers:
             raise RequestRefused("there are no durable subscriptions on this broker (rejectDurableConsumers)")
         found = self._by_key.get(wanted.key)
-        return found is None or not found.keeps(wanted)
+        return found is None or not found.matches(wanted)
 
     def create(self, subscription: SubscriptionIdentity) -> DurableSubscription:
         """Let it exist. Raises RequestRefused when it does already, SelectorSyntaxError."""
@@ -206,8 +206,8 @@ class DurableSubscriptions:
 
     @staticmethod
     def _attributes(durable: DurableSubscription) -> dict[str, Any]:
-        attributes = durable.subscription.attributes()
-        return {**attributes, "prioritized": True} if durable.log.rules.prioritized else attributes
+        attributes = durable.identity.attributes()
+        return {**attributes, "prioritized": True} if durable.log.policy.prioritized else attributes
 
     def _may_read(self, subscription: SubscriptionIdentity, topic: Destination) -> bool:
         """Whether its user may read a topic, of those that its pattern matches."""
@@ -215,8 +215,8 @@ class DurableSubscriptions:
 
     def adopt(self, durable: DurableSubscription, subscription: Subscription) -> None:
         """It is for the user, or bridge, of this consumer from now on, if it is the first: all nodes are to know."""
-        wanted, subscription.claim = subscription.claim, None
-        if wanted is not None and not durable.active and self._leave_to(durable, wanted):
+        wanted, subscription.takeover = subscription.takeover, None
+        if wanted is not None and not durable.is_active and self._leave_to(durable, wanted):
             self._queues.describe(durable.log, self._attributes(durable))
 
     def described(self, log: MessageLog, attributes: Mapping[str, Any]) -> None:
@@ -225,7 +225,7 @@ class DurableSubscriptions:
 
     def _leave_to(self, durable: DurableSubscription, wanted: SubscriptionIdentity) -> bool:
         """Let it be for this user, or bridge; whether it was for another."""
-        known = durable.subscription
+        known = durable.identity
         if (known.groups, known.leads_to) == (wanted.groups, wanted.leads_to):
             return False
         self._lead_nowhere(durable)
@@ -235,44 +235,44 @@ class DurableSubscriptions:
         return True
 
     def _lead(self, durable: DurableSubscription) -> None:
-        if to := durable.subscription.leads_to:
+        if to := durable.identity.leads_to:
             self._leading.setdefault(to, set()).add(durable.log.destination)
 
     def _lead_nowhere(self, durable: DurableSubscription) -> None:
-        self._leading.get(durable.subscription.leads_to, set()).discard(durable.log.destination)
+        self._leading.get(durable.identity.leads_to, set()).discard(durable.log.destination)
 
     def remove(self, durable: DurableSubscription) -> None:
         """Let it exist no longer, with what it holds. Raises RequestRefused while it has consumers."""
-        if durable.active:
-            raise RequestRefused(f"the {durable.subscription} is in use: its consumers unsubscribe first")
+        if durable.is_active:
+            raise RequestRefused(f"the {durable.identity} is in use: its consumers unsubscribe first")
         self._discard_log(durable)
 
     def keep_of_bridge(self, client_id: str, names: Collection[str]) -> None:
         """Of this bridge's durable subscriptions only those of these names are needed, and those with consumers."""
         for durable in list(self):
-            named = durable.subscription
+            named = durable.identity
             is_its = named.client_id == client_id and named.name.startswith(BRIDGE_DURABLE_PREFIX)
-            if is_its and named.name not in names and not durable.active:
+            if is_its and named.name not in names and not durable.is_active:
                 logger.info("%s is not needed any more: it goes", named)
                 self._placement.subscription_removal.remove(durable, lambda _in_use: None)
 
     def _discard_log(self, durable: DurableSubscription) -> None:
-        del self._by_key[durable.subscription.key], self._by_log[durable.log.name]
+        del self._by_key[durable.identity.key], self._by_log[durable.log.name]
         self._lead_nowhere(durable)
         self._routing.table.remove_feed(durable.feed)
         self._advisories.listeners_changed()
         self._queues.forget(durable.log)
         self.discard(durable.log.name)
-        if durable.subscription.durable:
-            for topic in durable.subscription.topics:
-                self._advisories.subscription_removed(*durable.subscription.key[:2], topic)
+        if durable.identity.durable:
+            for topic in durable.identity.topics:
+                self._advisories.subscription_removed(*durable.identity.key[:2], topic)
 
     def on_removed_remotely(self, log: MessageLog) -> None:
         """Another node removes it, with what it holds."""
         self._discarded.add(log.name)
         durable = self._by_log.pop(log.name)
-        if self._by_key.get(durable.subscription.key) is durable:
-            del self._by_key[durable.subscription.key]
+        if self._by_key.get(durable.identity.key) is durable:
+            del self._by_key[durable.identity.key]
         self._lead_nowhere(durable)
         self._routing.table.remove_feed(durable.feed)
         self._queues.forget(log)
@@ -296,7 +296,7 @@ class DurableSubscriptions:
     def join(self, subscription: Subscription, durable: DurableSubscription) -> None:
         """One more consumes it. Whether it is the first is known at its home."""
         subscription.durable = durable
-        if subscription.owner_session or not durable.log.away:
+        if subscription.owner_session or not durable.log.is_remote:
             self.adopt(durable, subscription)
         self._consumers.attach(subscription, durable.log)
         self._only_persistent(durable)
@@ -305,10 +305,10 @@ class DurableSubscriptions:
     def parted(self, durable: DurableSubscription) -> None:
         """One consumes it no longer."""
         self._note_topics(durable)
-        if durable.active or durable.log.away:
+        if durable.is_active or durable.log.is_remote:
             return
         durable.offline_since_ms = clock.now_ms()
-        if durable.subscription.durable:
+        if durable.identity.durable:
             self._only_persistent(durable)
         else:
             self._discard_log(durable)
@@ -320,16 +320,16 @@ class DurableSubscriptions:
             return
         durable.offline_since_ms = clock.now_ms()
         self._only_persistent(durable)
-        if not (log.away or log.consumers or durable.subscription.durable):
+        if not (log.is_remote or log.consumers or durable.identity.durable):
             self.parted(durable)
 
     def _note_topics(self, durable: DurableSubscription) -> None:
-        for topic in durable.subscription.topics:
+        for topic in durable.identity.topics:
             self._subscriptions.note_subscribers(topic)
 
     def _only_persistent(self, durable: DurableSubscription) -> None:
         """Without keepDurableSubsActive one that is offline keeps persistent messages only."""
-        may_be_active = durable.active or durable.log.away  # of one at home elsewhere that node knows
+        may_be_active = durable.is_active or durable.log.is_remote  # of one at home elsewhere that node knows
         only = not (may_be_active or self._settings.keep_durable_subs_active)
         if durable.feed.persistent_only != only:
             durable.feed.persistent_only = only
@@ -338,7 +338,7 @@ class DurableSubscriptions:
     def _remove_abandoned(self) -> None:
         """Those nobody consumed for offlineDurableSubscriberTimeout go."""
         latest = clock.now_ms() - self._settings.offline_durable_subscriber_timeout
-        idle = [each for each in self if not (each.active or each.log.away)]
+        idle = [each for each in self if not (each.is_active or each.log.is_remote)]
         for durable in [each for each in idle if each.offline_since_ms <= latest]:
-            logger.info("%s was offline for too long: removed", durable.subscription)
+            logger.info("%s was offline for too long: removed", durable.identity)
             self._discard_log(durable)

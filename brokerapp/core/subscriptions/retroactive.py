@@ -146,11 +146,11 @@ class RetroactiveRecovery:
     def created(self, durable: DurableSubscription) -> None:
         """A named subscription is new, and its consumer asks for the past."""
         feed = durable.feed
-        for topic in durable.subscription.topics:
+        for topic in durable.identity.topics:
             for kept in self._remembered(topic, asks=True):
                 copy = RoutedCopy(feed.target, kept.copy.original, kept.copy.destination)
                 headers = {**kept.message.headers, "destination": copy.shown.stomp}
-                goes_back = durable.subscription.leads_to in kept.message.path  # to where it came from: never
+                goes_back = durable.identity.leads_to in kept.message.path  # to where it came from: never
                 if not goes_back and feed.may_read(copy.shown) and feed.takes(headers, "") is True:
                     self._publisher.copy_to_log(kept.message, copy)
 
@@ -161,7 +161,7 @@ class RetroactiveRecovery:
             return
         for topic in topics_behind(self._routing.table.definitions, queue):
             for kept in self._remembered(topic, asks):
-                subscription.told = True
+                subscription.got_retained = True
                 self._dispatcher.offer_to_subscriber(subscription, kept.message, kept.copy, queue=queue)
 
     def _remembered(self, wanted: Destination, asks: bool) -> Iterator[RetainedMessage]:

@@ -30,19 +30,21 @@ class SelectorMemory:
 
     def wants(self, queue: str, headers: Mapping[str, str]) -> bool:
         """Whether a consumer that was there once would take a message with these headers."""
-        return self._cache is not None and self._cache.wants(queue, headers)
+        return self._cache is not None and self._cache.is_wanted(queue, headers)
 
     def came(self, subscription: Subscription, log: MessageLog) -> None:
         """A consumer began."""
         if self._cache is None or not log.destination.is_queue or log.destination.is_temporary:
             return
-        if self._cache.came(log.name, subscription.condition, clock.now_ms()):
+        if self._cache.on_consumer_added(log.name, subscription.consumer_selector, clock.now_ms()):
             self._describe(log)
 
     def went(self, subscription: Subscription, log: MessageLog) -> None:
         """A consumer ended."""
-        left = [each.condition for each in log.consumers]
-        if self._cache is not None and self._cache.went(log.name, subscription.condition, left, clock.now_ms()):
+        left = [each.consumer_selector for each in log.consumers]
+        if self._cache is not None and self._cache.on_consumer_removed(
+            log.name, subscription.consumer_selector, left, clock.now_ms()
+        ):
             self._describe(log)
 
     def gone(self, log: MessageLog) -> None:

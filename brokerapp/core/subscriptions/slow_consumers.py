@@ -52,7 +52,7 @@ class SlowConsumers:
     def _look(self) -> None:
         now_ms = clock.now_ms()
         for client in list(self._clients.values()):
-            if client.member:  # whose clients are looked at where they are
+            if client.cluster_member:  # whose clients are looked at where they are
                 continue
             for subscription in list(client.subscriptions.values()):
                 policy = self._routing.table.policy_for(subscription.destinations[0])
@@ -60,9 +60,9 @@ class SlowConsumers:
                     self._look_at(subscription, policy.slow_consumer, now_ms)
 
     def _look_at(self, subscription: Subscription, strategy: SlowConsumerStrategy | None, now_ms: int) -> None:
-        watch = subscription.watch
+        watch = subscription.slow_state
         if watch is None:
-            watch = subscription.watch = SlowConsumerState(now_ms, now_ms)
+            watch = subscription.slow_state = SlowConsumerState(now_ms, now_ms)
         if watch.update(subscription, strategy, now_ms):
             for destination in subscription.destinations:
                 self._advisories.slow_consumer(subscription, destination)

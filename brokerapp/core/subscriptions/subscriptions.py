@@ -124,7 +124,7 @@ class Subscriptions:
         old = client.subscriptions.get(name)
         if old is not None and self._goes_on(old, subscribe, targets, crossing):
             return
-        if not client.member:  # it has those of many clients, each within what it may have at its own broker
+        if not client.cluster_member:  # it has those of many clients, each within what it may have at its own broker
             self._quotas.check_subscription(len(client.subscriptions) + 1, client.pattern_count + _patterns(targets))
         if wanted and (ask := self._placement.subscription_takeover.question_before_claim(wanted)) is not None:
             self._placement.pending_confirmations.wait(
@@ -132,11 +132,11 @@ class Subscriptions:
             )
             return
         durable = self._durables.claim(wanted, retroactive) if wanted else None
-        client.keys += 1
+        client.last_key += 1
         subscription = Subscription(
             subscribe.id,
             name,
-            str(client.keys),
+            str(client.last_key),
             client,
             targets,
             subscribe.ack_mode,
@@ -149,7 +149,7 @@ class Subscriptions:
             retroactive=retroactive,
             bridge_eligibility=crossing,
             principal=delegated_principal(client, subscribe.options),
-            claim=wanted,
+            takeover=wanted,
         )
         self._bound_pending(subscription, number_of(subscribe.options, "maximumPendingMessageLimit", 0))
         client.subscriptions[name] = client.by_key[subscription.key] = subscription
@@ -159,7 +159,7 @@ class Subscriptions:
         if subscribe.browser:
             self._browsers.join(subscription)
             self._advisories.consumer_started(subscription)
-            self._replies.confirm_after(client, subscribe.receipt, subscription.browse.begin)
+            self._replies.confirm_after(client, subscribe.receipt, subscription.browse_cursor.begin)
             return
         if durable is not None:
             self._durables.join(subscription, durable)
@@ -259,9 +259,9 @@ class Subscriptions:
             self._replies.confirm_after(client, unsubscribe.receipt)
             return
         if unsubscribe.subscription_name is not None:
-            owner = client.client_id if client.named else ""
+            owner = client.client_id if client.has_client_id else ""
             durable = self._durables.find(owner, unsubscribe.subscription_name)
-            for topic in durable.subscription.topics:
+            for topic in durable.identity.topics:
                 self._authorizer.require_read(client, topic)
             drop = partial(self._placement.subscription_removal.remove, durable)
             confirm = partial(self._replies.confirm, client, unsubscribe.receipt)
@@ -279,20 +279,20 @@ class Subscriptions:
         client.by_key.pop(subscription.key, None)
         client.update_reading()
         is_resting = self._duplicates.left(subscription)
-        if subscription.browse is not None:
-            subscription.browse.stop()
+        if subscription.browse_cursor is not None:
+            subscription.browse_cursor.stop()
             self._advisories.consumer_stopped(subscription)
             return
         held = [each for each in subscription.unacked.values() if not isinstance(each, RemoteLogEntry)]
         now_us = time.time_ns() // 1000
         for entry in held:
             log = self._queues.get(entry.log)
-            if log is not None and log.away:  # its home says so
+            if log is not None and log.is_remote:  # its home says so
                 continue
             self._dead_letters.record(REDELIVER, now_us, entry, client.client_id, "consumer gone")
             self._counters.of(Destination.parse(entry.log)).RedeliveredCount += 1
             if not is_from_log(entry):
-                self._counters.of(Destination.parse(entry.shown)).InFlightCount -= 1
+                self._counters.of(Destination.parse(entry.shown_destination)).InFlightCount -= 1
         self._consumers.part(subscription)
         if subscription.durable is not None:
             self._durables.parted(subscription.durable)
@@ -317,7 +317,7 @@ class Subscriptions:
                 continue
             client: Client = subscription.client
             self.end(client, subscription)
-            if not client.member:  # another broker tells its clients itself
+            if not client.cluster_member:  # another broker tells its clients itself
                 self._replies.refuse(client, why, None)
 
     def _part(self, subscription: Subscription) -> None:
@@ -333,7 +333,7 @@ class Subscriptions:
         names = (
             [target]
             if not target.is_pattern
-            else [d for d in self._counters.known() if d.kind is DestinationKind.TOPIC]
+            else [d for d in self._counters.destinations() if d.kind is DestinationKind.TOPIC]
         )
         self._counters.changed.update(map(self._counters.of, names))
         self._advisories.listeners_changed()

@@ -52,10 +52,10 @@ class ClientSink(Protocol):
     def abort(self) -> None:
         """End the connection at once, whatever it was not told yet."""
 
-    def hold(self, held: bool) -> None:
+    def pause_reading(self, held: bool) -> None:
         """Do not read on from the client, or do."""
 
-    def pulse(self) -> tuple[int, int, int]:
+    def heart_beat_times(self) -> tuple[int, int, int]:
         """Milliseconds: between our heart-beats, between its own, and since something came from it."""
 
 
@@ -74,29 +74,29 @@ class RoutedMessage:
 class Transaction:
     """What a client did in a transaction that is not ended."""
 
-    placed: list[RoutedMessage] = field(default_factory=list)
+    messages: list[RoutedMessage] = field(default_factory=list)
     settled: list[tuple[Subscription, str, LogEntry]] = field(default_factory=list)
     jobs: list[Callable[[], Any]] = field(
         default_factory=list
     )  #: what makes a job of each message to be delivered later
     bytes: int = 0  #: of the messages placed, and of jobs
-    copies: int = 0  #: in queues, of the messages placed
+    copy_count: int = 0  #: in queues, of the messages placed
     limit: int = MAX_TRANSACTION_ACTIONS  #: of messages and acks in it
-    failed: str = ""  #: why it can only be rolled back: what was refused in it
-    _named: dict[str, list[tuple[Subscription, str]]] = field(default_factory=dict, repr=False)
-    _named_of: list[tuple[Subscription, str, LogEntry]] | None = field(
+    failure: str = ""  #: why it can only be rolled back: what was refused in it
+    _settled_by_ack_id: dict[str, list[tuple[Subscription, str]]] = field(default_factory=dict, repr=False)
+    _indexed: list[tuple[Subscription, str, LogEntry]] | None = field(
         default=None, repr=False
     )  # the list that is named so, up to `_named_upto`
-    _named_upto: int = 0
+    _indexed_count: int = 0
 
     def settled_as(self, ack_id: str) -> Sequence[tuple[Subscription, str]]:
         """What was settled of what clients name so, with its keys: by an index, as there may be very many."""
-        if self._named_of is not self.settled:
-            self._named, self._named_of, self._named_upto = {}, self.settled, 0
-        for subscription, key, _ in islice(self.settled, self._named_upto, None):
-            self._named.setdefault(subscription.name_of(key), []).append((subscription, key))
-        self._named_upto = len(self.settled)
-        return self._named.get(ack_id, ())
+        if self._indexed is not self.settled:
+            self._settled_by_ack_id, self._indexed, self._indexed_count = {}, self.settled, 0
+        for subscription, key, _ in islice(self.settled, self._indexed_count, None):
+            self._settled_by_ack_id.setdefault(subscription.ack_id_of(key), []).append((subscription, key))
+        self._indexed_count = len(self.settled)
+        return self._settled_by_ack_id.get(ack_id, ())
 
 
 @dataclass(slots=True, eq=False)
@@ -107,45 +107,47 @@ class Client:
     sink: ClientSink
     remote_address: str = ""
     client_id: str = ""
-    named: bool = False  #: whether that is a name it gave itself
+    has_client_id: bool = False  #: whether that is a name it gave itself
     shares_client_id: bool = False  #: whether others may have the same one
     principal: Principal = ANONYMOUS
     is_internal: bool = False  #: a part of the broker, which may do everything
-    member: str = ""  #: the broker of the cluster whose link it is
+    cluster_member: str = ""  #: the broker of the cluster whose link it is
     reconnect_ms: int = 0  #: how long its temporary destinations wait for it when its connection breaks
-    left: bool = False  #: it said good-bye
+    disconnected: bool = False  #: it said good-bye
     bridge: str = ""  #: the broker whose bridge it is; "": an ordinary client
-    way: str = ""  #: of a bridge: which of its broker's ways to here it is
-    copies: bool = False  #: of a bridge: it brings a message of a topic once for each subscriber here
-    tally: BridgeFilterCounts | None = None  #: of a bridge
+    bridge_connection: str = ""  #: of a bridge: which of its broker's ways to here it is
+    sends_copy_per_subscriber: bool = (
+        False  #: of a bridge: it brings a message of a topic once for each subscriber here
+    )
+    bridge_counts: BridgeFilterCounts | None = None  #: of a bridge
     protocol_version: str = ""
     connected_ms: int = 0
     subscriptions: dict[str, Subscription] = field(default_factory=dict)
     by_key: dict[str, Subscription] = field(default_factory=dict)  #: first part of their ack ids
     transactions: dict[str, Transaction] = field(default_factory=dict)
-    share: QuotaShare = field(default_factory=QuotaShare)  #: of what all may have under way
+    quota: QuotaShare = field(default_factory=QuotaShare)  #: of what all may have under way
     pattern_count: int = 0  #: destinations with wildcards that it consumes from
-    pending: int = 0  #: units on their way to the store
+    pending_writes: int = 0  #: units on their way to the store
     pending_bytes: int = 0  #: of messages in them
     is_over_quota: bool = False  #: not read from because of that
     is_stopping: bool = False  #: not read from any more, as the node stops
-    waiting: int = 0  #: sends that found no room
+    blocked_sends: int = 0  #: sends that found no room
     blocked_bytes: int = 0  #: of messages in them
-    blocked: bool = False  #: its socket takes no more for now
-    sent: int = 0
-    delivered: int = 0
+    is_socket_full: bool = False  #: its socket takes no more for now
+    sent_count: int = 0
+    delivered_count: int = 0
     producing_to: set[Destination] = field(default_factory=set)
     temporaries: dict[tuple[DestinationKind, str], Destination] = field(
         default_factory=dict
     )  #: its own, by its names for them
     temporary_names: dict[str, str] = field(default_factory=dict)  #: how it writes them, by how others do
     last_ack_number: int = 0
-    keys: int = 0
+    last_key: int = 0
 
     @property
     def is_broker(self) -> bool:
         """Whether a broker is behind it: a bridge, a link of the cluster, or a part of this one."""
-        return bool(self.is_internal or self.member or self.bridge)
+        return bool(self.is_internal or self.cluster_member or self.bridge)
 
     @property
     def names_messages(self) -> bool:
@@ -159,16 +161,16 @@ class Client:
         except KeyError:
             raise RequestRefused(f"there is no open transaction {name!r}") from None
 
-    def check_room(self, transaction: Transaction, more: int = 0) -> None:
+    def check_transaction_limits(self, transaction: Transaction, more: int = 0) -> None:
         """Raise RequestRefused when an open transaction may not grow, by so many bytes."""
-        if len(transaction.placed) + len(transaction.settled) + len(transaction.jobs) >= transaction.limit:
+        if len(transaction.messages) + len(transaction.settled) + len(transaction.jobs) >= transaction.limit:
             raise RequestRefused(f"a transaction holds at most {transaction.limit} messages and acks")
-        if transaction.copies > MAX_TRANSACTION_COPIES:
+        if transaction.copy_count > MAX_TRANSACTION_COPIES:
             raise RequestRefused(f"a transaction makes at most {MAX_TRANSACTION_COPIES} copies of messages in queues")
         if more + sum(each.bytes for each in self.transactions.values()) > MAX_TRANSACTION_BYTES:
             raise RequestRefused(f"open transactions hold at most {MAX_TRANSACTION_BYTES} bytes of messages")
 
-    def held(self, ack_id: str, subscription: str | None) -> tuple[Subscription, str] | None:
+    def find_unacked(self, ack_id: str, subscription: str | None) -> tuple[Subscription, str] | None:
         """Who holds the message an ACK or NACK names, and its key in `unacked`; raises RequestRefused.
 
         None when it was given to a subscription that is over, with which it went back.
@@ -185,45 +187,50 @@ class Client:
         for each in candidates:
             if (key := each.unacked_key(ack_id)) is not None:
                 return each, key
-        if by_key is None and subscription is None and self._was_key(first):
+        if by_key is None and subscription is None and self._was_subscription_key(first):
             return None
         raise RequestRefused(f"Unexpected ACK received for message-id [{ack_id}]: it is not waiting for one")
 
-    def _was_key(self, text: str) -> bool:
+    def _was_subscription_key(self, text: str) -> bool:
         """Whether ack ids of one of its subscriptions, present or past, begin so."""
-        return text.isascii() and text.isdecimal() and len(text) <= len(str(self.keys)) and 0 < int(text) <= self.keys
+        return (
+            text.isascii()
+            and text.isdecimal()
+            and len(text) <= len(str(self.last_key))
+            and 0 < int(text) <= self.last_key
+        )
 
-    def started_unit(self, size: int = 0) -> None:
+    def on_write_started(self, size: int = 0) -> None:
         """A unit with so many bytes of messages is on its way; too many stop the reading."""
-        self.pending += 1
+        self.pending_writes += 1
         self.pending_bytes += size
-        share = self.share
+        share = self.quota
         share.pending_bytes += size
-        if not self.is_over_quota and (self.pending >= share.write_count or self.pending_bytes >= share.bytes):
+        if not self.is_over_quota and (self.pending_writes >= share.write_count or self.pending_bytes >= share.bytes):
             self.is_over_quota = True
             self.update_reading()
 
-    def ended_unit(self, size: int = 0) -> None:
+    def on_write_done(self, size: int = 0) -> None:
         """Release the quota of a finished write; resume reading when half of it is free."""
-        self.pending -= 1
+        self.pending_writes -= 1
         self.pending_bytes -= size
-        self.share.pending_bytes -= size
+        self.quota.pending_bytes -= size
         if (
             self.is_over_quota
-            and self.pending <= self.share.write_count // 2
-            and self.pending_bytes <= self.share.bytes // 2
+            and self.pending_writes <= self.quota.write_count // 2
+            and self.pending_bytes <= self.quota.bytes // 2
         ):
             self.is_over_quota = False
             self.update_reading()
 
     def update_reading(self) -> None:
         """Read on from the client, or not: see quotas.py, and producer_flow.py about sends that wait for room."""
-        self.sink.hold(self.is_stopping or self.is_over_quota or self._must_wait)
+        self.sink.pause_reading(self.is_stopping or self.is_over_quota or self._waits_for_blocked_sends)
 
     @property
-    def _must_wait(self) -> bool:
+    def _waits_for_blocked_sends(self) -> bool:
         """Whether it has to wait for its sends that found no room: its acknowledgements cannot be what makes some."""
         if not self.bridge:
-            return self.waiting > 0 and not self.subscriptions
+            return self.blocked_sends > 0 and not self.subscriptions
         acks = any(each.ack_mode != "auto" for each in self.subscriptions.values())
         return self.blocked_bytes >= MAX_BRIDGE_BLOCKED_BYTES and not acks

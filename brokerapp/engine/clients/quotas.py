@@ -45,11 +45,11 @@ class Quotas:
         self.transaction_bytes = 0
 
     @property
-    def held(self) -> int:
+    def held_bytes(self) -> int:
         """Bytes of messages on their way to the store, and in open transactions."""
         return self.share.pending_bytes + self.transaction_bytes
 
-    def divide(self, clients: int) -> None:
+    def divide_among(self, clients: int) -> None:
         """Set the share of each client when so many are connected."""
         self.share.write_count = _share_of(MAX_ALL_WRITES, clients, WRITE_COUNTS)
         self.share.bytes = _share_of(self.memory, clients, WRITE_BYTES)
@@ -63,7 +63,7 @@ class Quotas:
         if self.subscriptions >= MAX_ALL_SUBSCRIPTIONS:
             raise LimitExceeded(f"there are {MAX_ALL_SUBSCRIPTIONS} subscriptions, as many as the broker serves")
 
-    def begin(self) -> None:
+    def begin_transaction(self) -> None:
         """One more transaction; raises LimitExceeded."""
         if self.transactions >= MAX_ALL_TRANSACTIONS:
             raise LimitExceeded(f"{MAX_ALL_TRANSACTIONS} transactions are open, as many as the broker serves")
@@ -77,7 +77,7 @@ class Quotas:
             )
         self.transaction_bytes += size
 
-    def end(self, size: int) -> None:
+    def end_transaction(self, size: int) -> None:
         """Release what a transaction of so many bytes reserved."""
         self.transactions -= 1
         self.transaction_bytes -= size

@@ -39,8 +39,8 @@ def subscription_identity(
     """The named subscription that is to be consumed; None for one that has no name. Raises RequestRefused."""
     options = subscribe.options
     name = options.get("subscriptionName")
-    client_id = client.client_id if client.named else ""
-    if client.member:  # another broker consumes for a client of its own
+    client_id = client.client_id if client.has_client_id else ""
+    if client.cluster_member:  # another broker consumes for a client of its own
         client_id = options.get(CLIENT_OPTION, "")
     by_default = str(client.shares_client_id).lower()  # as in Artemis: who shares the id shares what is kept for it
     shared = options.get("shared", by_default).lower() == "true"
@@ -58,7 +58,7 @@ def subscription_identity(
 
 def delegated_principal(client: Client, options: Mapping[str, str]) -> Principal | None:
     """For whom another broker of the cluster consumes; None where the client is it itself."""
-    if not client.member or USER_OPTION not in options:
+    if not client.cluster_member or USER_OPTION not in options:
         return None
     return Principal(options[USER_OPTION], frozenset(json.loads(options[GROUPS_OPTION])))
 
@@ -73,7 +73,14 @@ def bridge_eligibility_of(
     consumers = frozenset(parse_path(options.get(CONSUMERS_HEADER, "")))
     yields, excepted = options.get(SUPPRESS_HEADER) == "true", parse_path(options.get(EXCEPT_HEADER, ""))
     return BridgeEligibility(
-        options[TO_HEADER], ttl, path, selector, client.tally or BridgeFilterCounts(), consumers, yields, excepted
+        options[TO_HEADER],
+        ttl,
+        path,
+        selector,
+        client.bridge_counts or BridgeFilterCounts(),
+        consumers,
+        yields,
+        excepted,
     )
 
 

@@ -31,7 +31,7 @@ class TemporaryOwner:
 
     def is_of(self, client: Client) -> bool:
         """Whether it is this client's."""
-        mine = client.named and client.reconnect_ms > 0 and self.window_ms > 0
+        mine = client.has_client_id and client.reconnect_ms > 0 and self.window_ms > 0
         return mine and (client.client_id, client.principal.name) == (self.client_id, self.user)
 
 

@@ -34,7 +34,7 @@ class BridgeRateFilter:
         self, crossing: BridgeEligibility, entry: LogEntry, asks: SelectorTest, rules: NetworkBridgeFilter | None
     ) -> bool:
         """Let it cross, or not now. What crosses counts."""
-        found = self.verdict(crossing, entry, asks, rules)
+        found = self.decide(crossing, entry, asks, rules)
         if rules is not None:
             if found is BridgeDecision.CROSSES:
                 crossing.rates[self._log].crossed += 1
@@ -44,7 +44,7 @@ class BridgeRateFilter:
                 self._wait_until(crossing.rates[self._log].until_ms)
         return found is BridgeDecision.CROSSES
 
-    def verdict(
+    def decide(
         self, crossing: BridgeEligibility, entry: LogEntry, asks: SelectorTest, rules: NetworkBridgeFilter | None
     ) -> BridgeDecision:  # fmt: skip
         """What becomes of it now."""

@@ -22,7 +22,7 @@ class DispatchPolicy:
     consumers_first: int = 0  #: consumers that must be there before the first message goes out
     wait_ms: int = 0  #: how long the first consumer waits for others
     groups: GroupMapSettings = CACHED
-    bridges: NetworkBridgeFilter | None = None  #: what they may take
+    bridge_filter: NetworkBridgeFilter | None = None  #: what they may take
 
     @property
     def start_delay_ms(self) -> int:
@@ -48,5 +48,5 @@ def dispatch_policy_of(policy: PolicyEntry | None) -> DispatchPolicy:
         consumers_first=policy.consumers_before_dispatch_starts or 0,
         wait_ms=policy.time_before_dispatch_starts or 0,
         groups=parse_group_map(policy.message_group_map_factory_type),
-        bridges=policy.network_bridge_filter,
+        bridge_filter=policy.network_bridge_filter,
     )

@@ -39,59 +39,59 @@ class DispatchWindow:
         "consumers",
         "depth",
         "end_is_unknown",
+        "generation",
         "groups",
         "horizon",
         "in_flight",
-        "loaded",
+        "loaded_up_to",
         "lookahead",
         "maybe_delivered_up_to",
         "name",
+        "order_key",
         "paging",
-        "place",
+        "policy",
         "ready",
         "ready_bytes",
-        "returned",
-        "rules",
+        "redelivery_counts",
         "unloaded_count",
-        "window",
     )  # fmt: skip
 
     def __init__(self, name: str, depth: int, suspect: int, rules: DispatchPolicy) -> None:
         self.name = name
-        self.rules = rules
+        self.policy = rules
         self.consumers: list[Subscription] = []
         self.depth = depth  #: messages of the log, wherever they are
         self.in_flight = 0  #: of them, with a consumer
         self.unloaded_count = depth  #: of them, in the store alone
         self.end_is_unknown = False  #: the store may hold more than is known, until its end was read
-        self.loaded = 0
+        self.loaded_up_to = 0
         self.ready: deque[LogEntry] = deque()
         self.ready_bytes = 0
-        self.window = 0  #: grows whenever the window is forgotten: what was read for an earlier one is of no use
+        self.generation = 0  #: grows whenever the window is forgotten: what was read for an earlier one is of no use
         self.paging = False
         self.horizon = ReadHorizon()
-        self.place = order_key_for(rules.prioritized)  #: what orders its messages
+        self.order_key = order_key_for(rules.prioritized)  #: what orders its messages
         self.groups: MessageGroups | None = None  #: None: no message had a group
         self.lookahead = Lookahead(rules.prioritized)
         #: Entries that came back, with their deliveries: kept while the window is not.
-        self.returned: dict[int, int] = {}
+        self.redelivery_counts: dict[int, int] = {}
         #: Entries up to this number may have been delivered by a node that died.
         self.maybe_delivered_up_to = suspect
 
     # -- messages that are new
 
-    def offer(self, entry: LogEntry) -> None:
+    def append_entry(self, entry: LogEntry) -> None:
         """A message was stored. It joins the window if nothing older waits outside and there is room."""
         self.depth += 1
         self.horizon.note_seq(entry.seq)
         full = len(self.ready) >= WINDOW_SIZE or self.ready_bytes >= WINDOW_BYTES
-        if self.rules.prioritized:
+        if self.policy.prioritized:
             self._insert_by_priority(entry)
         elif self.unloaded_count or not self.consumers or full:
             self.unloaded_count += 1
             self.lookahead.append(entry)
         else:
-            self.loaded = entry.seq
+            self.loaded_up_to = entry.seq
             self.ready.append(entry)
             self.ready_bytes += entry.size
             if self.lookahead.in_flight_seqs:
@@ -100,17 +100,17 @@ class DispatchWindow:
 
     def _insert_by_priority(self, entry: LogEntry) -> None:
         """A message takes its place by priority: in the window if that reaches so far, or to the end of the log."""
-        place = self.place(entry)
+        place = self.order_key(entry)
         for consumer in self.consumers:
-            if consumer.tested.get(self.name, 0) >= place:
-                consumer.tested[self.name] = place - 1
-        if place > self.loaded and (self.unloaded_count or self.paging or not self.consumers):
+            if consumer.scanned_up_to.get(self.name, 0) >= place:
+                consumer.scanned_up_to[self.name] = place - 1
+        if place > self.loaded_up_to and (self.unloaded_count or self.paging or not self.consumers):
             self.unloaded_count += 1
             self.lookahead.note_inserted(place)
             return
-        self.loaded = max(self.loaded, place)
-        if self.ready and place < self.place(self.ready[-1]):
-            insort_right(self.ready, entry, key=self.place)
+        self.loaded_up_to = max(self.loaded_up_to, place)
+        if self.ready and place < self.order_key(self.ready[-1]):
+            insort_right(self.ready, entry, key=self.order_key)
         else:
             self.ready.append(entry)
         self.ready_bytes += entry.size
@@ -124,22 +124,22 @@ class DispatchWindow:
         while len(self.ready) > WINDOW_SIZE or (self.ready_bytes > WINDOW_BYTES and len(self.ready) > 1):
             self.ready_bytes -= self.ready.pop().size
             self.unloaded_count += 1
-        self.loaded = self.place(self.ready[-1])
+        self.loaded_up_to = self.order_key(self.ready[-1])
         self.lookahead.discard_page()
-        self.window += 1
+        self.generation += 1
 
     def append_batch(self, entries: Sequence[LogEntry]) -> None:
         """Messages were stored, one after the other."""
         size = sum([entry.size for entry in entries])
         fits = len(self.ready) + len(entries) <= WINDOW_SIZE and self.ready_bytes + size <= WINDOW_BYTES
-        plain = not (self.rules.prioritized or self.lookahead.in_flight_seqs or entries[0].message.has_group)
+        plain = not (self.policy.prioritized or self.lookahead.in_flight_seqs or entries[0].message.has_group)
         if self.unloaded_count or not self.consumers or not fits or not plain:
             for entry in entries:
-                self.offer(entry)
+                self.append_entry(entry)
             return
         self.depth += len(entries)
-        self.loaded = entries[-1].seq
-        self.horizon.note_seq(self.loaded)
+        self.loaded_up_to = entries[-1].seq
+        self.horizon.note_seq(self.loaded_up_to)
         self.ready.extend(entries)
         self.ready_bytes += size
 
@@ -148,29 +148,29 @@ class DispatchWindow:
         if upto <= self.horizon.counted_up_to:
             return
         self.depth += count
-        if upto <= self.loaded and not self.rules.prioritized:  # another node's, read before it told of them
+        if upto <= self.loaded_up_to and not self.policy.prioritized:  # another node's, read before it told of them
             return
         self.unloaded_count += count
         self.horizon.note_arrivals(count, upto, reading=self.paging)
         self.lookahead.reaches_end = False
-        if self.rules.prioritized:  # who knows where they belong
+        if self.policy.prioritized:  # who knows where they belong
             self._reload()
 
     def _note_group(self, entry: LogEntry) -> None:
         if entry.message.has_group and self.groups is None:
-            self.groups = MessageGroups(self.rules.groups)
+            self.groups = MessageGroups(self.policy.groups)
 
     # -- what the store answers
 
     @property
-    def is_low(self) -> bool:
+    def has_room_for_page(self) -> bool:
         """Whether there is room for a page."""
         return len(self.ready) < PAGE_SIZE and self.ready_bytes < WINDOW_BYTES
 
-    def load(self, entries: Iterable[LogEntry], window: int) -> None:
+    def on_page_read(self, entries: Iterable[LogEntry], window: int) -> None:
         """What the store answered to reading on after `loaded`, when the window was the one of this number."""
         self.paging = False
-        if window != self.window:
+        if window != self.generation:
             return
         found = list(entries)
         for entry in self._without_in_flight(found):
@@ -178,8 +178,8 @@ class DispatchWindow:
             self.ready_bytes += entry.size
             self.unloaded_count -= 1
         if found:
-            self.loaded = self.place(found[-1])
-            self.lookahead.advance_to(self.loaded)
+            self.loaded_up_to = self.order_key(found[-1])
+            self.lookahead.advance_to(self.loaded_up_to)
             self._set_unloaded(max(self.unloaded_count, self._least_unread))
         else:
             self.unloaded_count = self.horizon.arrived_while_reading
@@ -189,24 +189,24 @@ class DispatchWindow:
     @property
     def _least_unread(self) -> int:
         """How many are known to be behind the page that was read, at least."""
-        if self.rules.prioritized:  # its places tell nothing of that
+        if self.policy.prioritized:  # its places tell nothing of that
             return self.horizon.arrived_while_reading
-        return self.horizon.unread_after(self.loaded)
+        return self.horizon.unread_after(self.loaded_up_to)
 
     def _on_read(self, found: Iterable[LogEntry]) -> None:
         self.horizon.note_seqs(entry.seq for entry in found)
-        self.horizon.read()
-        self.lookahead.read()
+        self.horizon.on_page_read()
+        self.lookahead.on_page_read()
         self.release_memory()
 
     def on_lookahead_read(self, entries: Iterable[LogEntry], window: int, after: int) -> None:
         """What the store answered to reading on after that place, for `wants_ahead`."""
         self.paging = False
-        if window != self.window:
+        if window != self.generation:
             return
         found = list(entries)
-        kept = [entry for entry in self._without_in_flight(found) if self.place(entry) > self.loaded]
-        self.lookahead.set_page(kept, after, self.place(found[-1]) if found else None)
+        kept = [entry for entry in self._without_in_flight(found) if self.order_key(entry) > self.loaded_up_to]
+        self.lookahead.set_page(kept, after, self.order_key(found[-1]) if found else None)
         if self.horizon.arrived_while_reading:
             self.lookahead.reaches_end = False
         self._on_read(found)
@@ -215,32 +215,34 @@ class DispatchWindow:
         """Those not in flight, as they are known here."""
         found = self.lookahead.exclude_in_flight(entries)
         for entry in found:
-            entry.deliveries = self.redelivery_count_of(entry)
+            entry.redelivery_count = self.redelivery_count_of(entry)
             self._note_group(entry)
         return found
 
     def redelivery_count_of(self, entry: LogEntry) -> int:
         """How often a waiting message was delivered before."""
-        return self.returned.get(entry.seq, entry.deliveries + int(entry.seq <= self.maybe_delivered_up_to))
+        return self.redelivery_counts.get(
+            entry.seq, entry.redelivery_count + int(entry.seq <= self.maybe_delivered_up_to)
+        )
 
     # -- what comes back, and what leaves
 
-    def take_back(self, entries: Iterable[LogEntry]) -> None:
+    def requeue(self, entries: Iterable[LogEntry]) -> None:
         """Entries that were in flight return to their place, one delivery older."""
-        back = sorted(entries, key=self.place)
+        back = sorted(entries, key=self.order_key)
         if not back:
             return
         for entry in back:
-            entry.deliveries += 1
+            entry.redelivery_count += 1
             entry.first_of_group = False
-            self.returned[entry.seq] = entry.deliveries
+            self.redelivery_counts[entry.seq] = entry.redelivery_count
         self.in_flight -= len(back)
         self.lookahead.unmark_in_flight(back)
-        if self.place(back[-1]) > self.loaded:
+        if self.order_key(back[-1]) > self.loaded_up_to:
             back = self._keep_loaded(back)
         self.ready_bytes += sum(entry.size for entry in back)
-        if self.ready and back and self.place(back[-1]) > self.place(self.ready[0]):
-            self.ready = deque(sorted([*back, *self.ready], key=self.place))
+        if self.ready and back and self.order_key(back[-1]) > self.order_key(self.ready[0]):
+            self.ready = deque(sorted([*back, *self.ready], key=self.order_key))
         else:
             self.ready.extendleft(reversed(back))
         self.reset_offers()
@@ -248,67 +250,68 @@ class DispatchWindow:
 
     def _keep_loaded(self, back: list[LogEntry]) -> list[LogEntry]:
         """Those of the window; those past it are not loaded, as before they were given out."""
-        inside = [entry for entry in back if self.place(entry) <= self.loaded]
+        inside = [entry for entry in back if self.order_key(entry) <= self.loaded_up_to]
         self.lookahead.discard_page()
         self.unloaded_count += len(back) - len(inside)
         return inside
 
-    def settled(self, entries: Sequence[LogEntry]) -> None:
+    def remove_settled(self, entries: Sequence[LogEntry]) -> None:
         """Messages in flight are gone for good."""
         self.in_flight -= len(entries)
         self.depth -= len(entries)
-        if self.returned:
+        if self.redelivery_counts:
             for entry in entries:
-                self.returned.pop(entry.seq, None)
+                self.redelivery_counts.pop(entry.seq, None)
         if self.lookahead.in_flight_seqs:
             for entry in entries:
                 self.lookahead.remove_settled(entry.seq, self.paging)
         if not self.in_flight:
             self.release_memory()
 
-    def free(self, stored: Collection[OrderedMessage]) -> set[int]:
+    def seqs_not_in_flight(self, stored: Collection[OrderedMessage]) -> set[int]:
         """The numbers of those of these stored messages that no consumer holds."""
         ready = {entry.seq for entry in self.ready}
         return {
             each.seq
             for each in stored
-            if each.seq in ready or (self.place(each) > self.loaded and not self.lookahead.is_in_flight(each.seq))
+            if each.seq in ready
+            or (self.order_key(each) > self.loaded_up_to and not self.lookahead.is_in_flight(each.seq))
         }
 
-    def take_out(self, stored: Collection[OrderedMessage]) -> set[int]:
+    def remove_ready(self, stored: Collection[OrderedMessage]) -> set[int]:
         """Remove those of these stored messages that no consumer holds; their numbers."""
-        gone = self.free(stored)
+        gone = self.seqs_not_in_flight(stored)
         left = deque(entry for entry in self.ready if entry.seq not in gone)
         unloaded = len(gone) - (len(self.ready) - len(left))
         self.ready, self.ready_bytes = left, sum(entry.size for entry in left)
         self._set_unloaded(self.unloaded_count - unloaded)
         self.depth -= len(gone)
         for seq in gone:
-            self.returned.pop(seq, None)
+            self.redelivery_counts.pop(seq, None)
         self.horizon.note_seqs(gone)
         self.lookahead.remove(gone)
         return gone
 
     def reserve(self, stored: Collection[OrderedMessage]) -> set[int]:
         """Take those of these stored messages that no consumer holds, as if one held them now; their numbers."""
-        seized = self.take_out(stored)
+        seized = self.remove_ready(stored)
         self.depth += len(seized)
         self.in_flight += len(seized)
         self.lookahead.mark_in_flight([each for each in stored if each.seq in seized])
         if self.paging:  # what is being read for the window may hold them
-            self.window += 1
+            self.generation += 1
         return seized
 
     # -- beginning anew
 
-    def tune(self, rules: DispatchPolicy) -> None:
+    def apply_policy(self, rules: DispatchPolicy) -> None:
         """Give out messages by these rules from now on."""
-        former, self.rules = self.rules, rules
-        if rules.bridges != former.bridges:
+        former, self.policy = self.policy, rules
+        if rules.bridge_filter != former.bridge_filter:
             self.reset_offers()
         if rules.prioritized != former.prioritized:
-            self.place = order_key_for(rules.prioritized)
-            self.lookahead.reorder(rules.prioritized, self.loaded, [entry.seq for entry in self.ready])
+            self.order_key = order_key_for(rules.prioritized)
+            self.lookahead.reorder(rules.prioritized, self.loaded_up_to, [entry.seq for entry in self.ready])
             self._reload()
 
     def _reload(self) -> None:
@@ -316,12 +319,14 @@ class DispatchWindow:
         self.ready.clear()
         self.ready_bytes = 0
         self._set_unloaded(self.depth - self.in_flight)
-        self.loaded = 0
-        self.window += 1
+        self.loaded_up_to = 0
+        self.generation += 1
         self.lookahead.discard_page()
         self.reset_offers()
 
-    def begin(self, depth: int, suspect: int, returned: Mapping[int, int], held: Collection[int], last: int) -> None:
+    def take_over(
+        self, depth: int, suspect: int, returned: Mapping[int, int], held: Collection[int], last: int
+    ) -> None:
         """Hold what the store holds, whose `last` number this is, as another node left it; the numbers of what
         consumers hold are known.
         """
@@ -329,7 +334,7 @@ class DispatchWindow:
         self.horizon.counted_up_to = last
         self.depth, self.in_flight = depth, len(held)
         self.maybe_delivered_up_to = suspect
-        self.returned.update(returned)
+        self.redelivery_counts.update(returned)
         self.lookahead.in_flight_seqs.update(held)
         self.unloaded_count = max(0, depth - len(held))
         self.recheck_store()
@@ -337,11 +342,11 @@ class DispatchWindow:
     def release_ownership(self) -> None:
         """Hold nothing, and know nothing of who holds what: another node does."""
         self.ready.clear()
-        self.ready_bytes = self.depth = self.in_flight = self.unloaded_count = self.loaded = 0
-        self.horizon.read()
+        self.ready_bytes = self.depth = self.in_flight = self.unloaded_count = self.loaded_up_to = 0
+        self.horizon.on_page_read()
         self.end_is_unknown = False
-        self.window += 1
-        self.returned.clear()
+        self.generation += 1
+        self.redelivery_counts.clear()
         self.lookahead.reset()
         self.groups = None
         self.reset_offers()
@@ -359,8 +364,8 @@ class DispatchWindow:
             self.ready.clear()
             self.ready_bytes = 0
             self._set_unloaded(self.depth)
-            self.loaded = 0
-            self.window += 1
+            self.loaded_up_to = 0
+            self.generation += 1
             self.lookahead.reset()
             self.groups = None
 
@@ -371,4 +376,4 @@ class DispatchWindow:
     def reset_offers(self) -> None:
         """What consumers were offered before may be for them now."""
         for consumer in self.consumers:
-            consumer.tested.pop(self.name, None)
+            consumer.scanned_up_to.pop(self.name, None)

@@ -26,49 +26,49 @@ class DurableSubscription:
     maybe_consumed: Callable[[str], bool]  #: asked of the log: whether a consumer may go on behind a lost link
 
     @property
-    def subscription(self) -> SubscriptionIdentity:
+    def identity(self) -> SubscriptionIdentity:
         """What it keeps, for whom."""
         return self.feed.subscription
 
     @property
-    def active(self) -> bool:
+    def is_active(self) -> bool:
         """Whether somebody consumes it, for all that is known here."""
         return bool(self.log.consumers) or self.maybe_consumed(self.log.name)
 
-    def keeps(self, wanted: SubscriptionIdentity) -> bool:
+    def matches(self, wanted: SubscriptionIdentity) -> bool:
         """Whether it keeps what is wanted. Raises RequestRefused when it cannot have the consumer, or be replaced."""
-        if self.subscription.shared != wanted.shared:
-            raise RequestRefused(f"there is a {self.subscription}: it cannot be shared and unshared")
-        same = self.subscription.has_same_contents(wanted)
-        if self.active and not wanted.shared:
-            raise RequestRefused(f"the {self.subscription} has a consumer already")
-        if self.active and not same:
-            raise RequestRefused(f"the {self.subscription} has consumers, with another topic or selector")
+        if self.identity.shared != wanted.shared:
+            raise RequestRefused(f"there is a {self.identity}: it cannot be shared and unshared")
+        same = self.identity.has_same_contents(wanted)
+        if self.is_active and not wanted.shared:
+            raise RequestRefused(f"the {self.identity} has a consumer already")
+        if self.is_active and not same:
+            raise RequestRefused(f"the {self.identity} has consumers, with another topic or selector")
         return same
 
     def must_be_replaced(self, wanted: SubscriptionIdentity, access: AuthorizationMap | None) -> bool:
         """Whether its next consumer, who wants it so, is to have a new one. Raises what Durables.claim raises."""
-        same, entitled = self.keeps(wanted), self._may_read_all(wanted, access)
-        if self.active and not entitled:
-            raise AccessDenied(f"the {self.subscription} has consumers, and is given what this user may not read")
+        same, entitled = self.matches(wanted), self._may_read_all(wanted, access)
+        if self.is_active and not entitled:
+            raise AccessDenied(f"the {self.identity} has consumers, and is given what this user may not read")
         if not same:
             self._check_may_drop(wanted, access)
         return not (same and entitled)
 
     def _may_read_all(self, wanted: SubscriptionIdentity, access: AuthorizationMap | None) -> bool:
         """Whether its next consumer may read all that it may hold: of a pattern each user gets what they may read."""
-        if access is None or wanted.groups == self.subscription.groups:
+        if access is None or wanted.groups == self.identity.groups:
             return True
-        return all(access.may(_reader(wanted), "read", topic) for topic in self.subscription.topics)
+        return all(access.may(_reader(wanted), "read", topic) for topic in self.identity.topics)
 
     def _check_may_drop(self, wanted: SubscriptionIdentity, access: AuthorizationMap | None) -> None:
         """Who wants something else under a name drops what it keeps: only who could consume that may."""
         if access is None:
             return
-        for topic in self.subscription.topics:
+        for topic in self.identity.topics:
             may = access.may_some if topic.is_pattern else access.may
             if not may(_reader(wanted), "read", topic):
-                raise AccessDenied(f"the {self.subscription} keeps {topic}, which this user may not read")
+                raise AccessDenied(f"the {self.identity} keeps {topic}, which this user may not read")
 
 
 def may_read(subscription: SubscriptionIdentity, topic: Destination, access: AuthorizationMap | None) -> bool:

@@ -2,8 +2,8 @@
 
 A window full of messages nobody able wants must not keep others from theirs, however many lie before those. So a log
 reads on past its window, page by page, for consumers who want none of it; each remembers how far it has looked
-(`Subscription.tested`), so that a page is shown to those alone who have seen everything before it. One page is in
-memory at a time; what is not taken of it stays in the store, as if nobody had looked.
+(`Subscription.scanned_up_to`), so that a page is shown to those alone who have seen everything before it. One page is
+in memory at a time; what is not taken of it stays in the store, as if nobody had looked.
 
 Beside the page it knows which messages past the window are in flight, and of a prioritized log all that are: there the
 window may end before them again.
@@ -107,7 +107,7 @@ class Lookahead:
 
     def next_position(self, hungry: Iterable[Subscription], log: str, loaded: int) -> int | None:
         """The place to read on from for consumers who may be given more; None when all of them have seen all."""
-        seen = [max(consumer.tested.get(log, 0), loaded) for consumer in hungry]
+        seen = [max(consumer.scanned_up_to.get(log, 0), loaded) for consumer in hungry]
         if not seen or (self.reaches_end and min(seen) >= self.upto):
             return None
         return min(seen)
@@ -149,7 +149,7 @@ class Lookahead:
         if self._in_flight_up_to:
             self._not_in_flight.update(entry.seq for entry in entries if entry.seq <= self._in_flight_up_to)
 
-    def read(self) -> None:
+    def on_page_read(self) -> None:
         """A page was read: what was settled meanwhile cannot come again."""
         self.in_flight_seqs.difference_update(self._settled_while_reading)
         self._settled_while_reading.clear()

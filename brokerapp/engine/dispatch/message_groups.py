@@ -114,7 +114,7 @@ class MessageGroups:
         """Nobody owns it any more; whether anybody did."""
         return self._release(self._key(group))
 
-    def leave(self, consumer: Subscription) -> None:
+    def remove_consumer(self, consumer: Subscription) -> None:
         """A consumer is gone: its groups go to others with their next messages."""
         if self._counts.pop(consumer, 0):
             self._owners = {key: owner for key, owner in self._owners.items() if owner is not consumer}

@@ -27,17 +27,17 @@ class MessageLog(MultiWriterWindow):
     """One queue. Numbers are those of DestinationStats."""
 
     __slots__ = (
-        "away",
         "bridge_filter",
-        "coming",
         "counts",
         "destination",
-        "dispatched",
+        "dispatched_up_to",
         "handoff_count",
+        "is_remote",
         "ownerless",
         "paused",
-        "stopped",
+        "suspend_reasons",
         "turn",
+        "uncommitted_bytes",
     )  # fmt: skip
 
     def __init__(
@@ -51,40 +51,42 @@ class MessageLog(MultiWriterWindow):
         self.counts = counts
         self.destination = counts.destination
         self.turn = 0
-        self.dispatched = 0  #: the highest number that was given out
-        self.coming = 0  #: bytes of messages that were given early and are not stored yet
-        self.away = False  #: another node dispatches from it
+        self.dispatched_up_to = 0  #: the highest number that was given out
+        self.uncommitted_bytes = 0  #: bytes of messages that were given early and are not stored yet
+        self.is_remote = False  #: another node dispatches from it
         self.handoff_count = 0  #: grows whenever another node dispatches from it
         self.paused = False  #: an operator wants nothing to be given out
-        self.stopped: set[str] = set()  #: reasons for which nothing is given out for a moment
+        self.suspend_reasons: set[str] = set()  #: reasons for which nothing is given out for a moment
         #: Entries that consumers left behind before they were stored: they come back when they are.
         self.ownerless: list[LogEntry] = []
         self.bridge_filter: BridgeRateFilter | None = None  #: once bridges consume
 
-    def leave(self, consumer: Subscription, *, keeps_groups: bool = False) -> None:
+    def remove_consumer(self, consumer: Subscription, *, keeps_groups: bool = False) -> None:
         """It consumes no longer; its groups go to others, or wait for what becomes of it."""
         self.consumers.remove(consumer)
         if self.groups is not None and not keeps_groups:
-            self.groups.leave(consumer)
-        if self.rules.bridges is not None:  # what it kept here may cross now
+            self.groups.remove_consumer(consumer)
+        if self.policy.bridge_filter is not None:  # what it kept here may cross now
             self.reset_offers()
         self.release_memory()
 
     def release_ownership(self) -> None:
         super().release_ownership()
         self.consumers.clear()
-        self.dispatched = 0
+        self.dispatched_up_to = 0
 
-    def begin(self, depth: int, suspect: int, returned: Mapping[int, int], held: Collection[int], last: int) -> None:
+    def take_over(
+        self, depth: int, suspect: int, returned: Mapping[int, int], held: Collection[int], last: int
+    ) -> None:
         consumers = list(self.consumers)
-        super().begin(depth, suspect, returned, held, last)
+        super().take_over(depth, suspect, returned, held, last)
         self.consumers[:] = consumers
-        self.dispatched = max(held, default=0)
+        self.dispatched_up_to = max(held, default=0)
 
     def assign_group(self, group: str, consumer: Subscription) -> None:
         """A message group is this consumer's, who holds messages of it."""
         if self.groups is None:
-            self.groups = MessageGroups(self.rules.groups)
+            self.groups = MessageGroups(self.policy.groups)
         self.groups.assign(group, consumer)
 
     # -- what it wants of the store
@@ -92,29 +94,29 @@ class MessageLog(MultiWriterWindow):
     @property
     def needs_page(self) -> bool:
         """Whether the window should be filled from the store."""
-        if not self.unloaded_count or self.paging or self.silent or not self.is_low:
+        if not self.unloaded_count or self.paging or self.is_suspended or not self.has_room_for_page:
             return False
-        return any(each.ready for each in self.consumers)
+        return any(each.is_ready for each in self.consumers)
 
     @property
     def lookahead_position(self) -> int | None:
         """The place after which consumers that find nothing in the window want to read on; None: there are none."""
-        if not (self.unloaded_count and self.consumers and self._is_selective) or self.paging or self.silent:
+        if not (self.unloaded_count and self.consumers and self._is_selective) or self.paging or self.is_suspended:
             return None
         return self.lookahead.next_position(
-            (consumer for consumer, _ in self._eligible_consumers()), self.name, self.loaded
+            (consumer for consumer, _ in self._eligible_consumers()), self.name, self.loaded_up_to
         )
 
     # -- who gets what
 
     @property
-    def follows(self) -> bool:
-        return super().follows and not self.paused
+    def has_active_consumers(self) -> bool:
+        return super().has_active_consumers and not self.paused
 
     @property
-    def silent(self) -> bool:
+    def is_suspended(self) -> bool:
         """Whether nothing is given out, whatever waits."""
-        return self.paused or bool(self.stopped)
+        return self.paused or bool(self.suspend_reasons)
 
     @property
     def _is_selective(self) -> bool:
@@ -123,28 +125,28 @@ class MessageLog(MultiWriterWindow):
 
     def _eligible_consumers(self) -> EligibleConsumers:
         if self._is_selective:
-            return eligible_by_selectivity(self.consumers, self.name, self.turn, self.rules)
-        return eligible_consumers(self.consumers, self.turn, self.rules)
+            return eligible_by_selectivity(self.consumers, self.name, self.turn, self.policy)
+        return eligible_consumers(self.consumers, self.turn, self.policy)
 
     def dispatch(self) -> Assignments:
         """Who gets which messages now, each consumer's in order. They are in flight from here on."""
-        if self.paused or self.stopped or not self.consumers or not (self.ready or self.lookahead):
+        if self.paused or self.suspend_reasons or not self.consumers or not (self.ready or self.lookahead):
             return []
         given = self._dispatch_selective() if self._is_selective else self._dispatch_round_robin()
         for consumer, entries in given:
             count = len(entries)
             consumer.credit -= count
-            consumer.delivered += count
+            consumer.delivered_count += count
             self.in_flight += count
             self.lookahead.mark_in_flight(entries)
-            self.dispatched = max(self.dispatched, max([entry.seq for entry in entries]))
+            self.dispatched_up_to = max(self.dispatched_up_to, max([entry.seq for entry in entries]))
         return given
 
     def _dispatch_round_robin(self) -> Assignments:
         """It does not matter who gets what: each message to the next that has credit."""
         if not self.ready:
             return []
-        given, turns = deal_round_robin(self.ready, self._eligible_consumers(), self.rules)
+        given, turns = deal_round_robin(self.ready, self._eligible_consumers(), self.policy)
         self.turn += turns
         self.ready_bytes -= sum([entry.size for _, entries in given for entry in entries])
         return given
@@ -159,13 +161,13 @@ class MessageLog(MultiWriterWindow):
             self.name,
             self.destination,
             self.groups,
-            self.rules,
-            self.place,
+            self.policy,
+            self.order_key,
             self.turn,
             self.bridge_filter,
         )
         while True:
-            self.ready_bytes -= sum([entry.size for entry in choosing.offer(self.ready, self.loaded)])
+            self.ready_bytes -= sum([entry.size for entry in choosing.offer(self.ready, self.loaded_up_to)])
             self._set_unloaded(self.unloaded_count - self.lookahead.offer_to(choosing))
             if self.groups is None or not self.groups.released:
                 self.turn = choosing.turn
@@ -173,9 +175,9 @@ class MessageLog(MultiWriterWindow):
             self.groups.released = False
             self.reset_offers()
 
-    def settled(self, entries: Sequence[LogEntry]) -> None:
-        super().settled(entries)
-        if self.coming:
+    def remove_settled(self, entries: Sequence[LogEntry]) -> None:
+        super().remove_settled(entries)
+        if self.uncommitted_bytes:
             for entry in entries:
                 entry.acked_before_commit = entry.seq == UNCOMMITTED
 
@@ -188,9 +190,9 @@ class MessageLog(MultiWriterWindow):
             return False
         if self.ready:  # another node may not have told of it yet, so that `depth` does not count it
             return False
-        return bool(self.consumers) and self.depth == self.in_flight and not (self.silent or self.paging)
+        return bool(self.consumers) and self.depth == self.in_flight and not (self.is_suspended or self.paging)
 
-    def pass_through(self, entries: Sequence[LogEntry]) -> Assignments:
+    def dispatch_unstored(self, entries: Sequence[LogEntry]) -> Assignments:
         """Who gets these new messages at once, without their being stored.
 
         Nobody, unless consumers in auto mode take all and nothing is overtaken. They are in flight from here on.
@@ -207,21 +209,23 @@ class MessageLog(MultiWriterWindow):
 
         Where it matters who gets which, only one can be given. They are in flight from here on.
         """
-        if self.rules.prioritized or not self.can_bypass_window:  # by priority what is in flight is known by its number
+        if (
+            self.policy.prioritized or not self.can_bypass_window
+        ):  # by priority what is in flight is known by its number
             return []
         self._note_group(entries[0])
         if self._is_selective:
             return self._dispatch_one_uncommitted(entries) if len(entries) == 1 else []
         if sum([room for _, room in self._eligible_consumers()]) < len(entries):
             return []
-        self.coming += sum([entry.size for entry in entries])
+        self.uncommitted_bytes += sum([entry.size for entry in entries])
         return self._dispatch_new(entries)
 
     def _dispatch_one_uncommitted(self, entries: Sequence[LogEntry]) -> Assignments:
         given = self._dispatch_new(entries)
         self.reset_offers()  # as nothing waits, nobody has seen anything
         if given:
-            self.coming += entries[0].size
+            self.uncommitted_bytes += entries[0].size
         else:
             self.ready.clear()
             self.ready_bytes = 0
@@ -232,34 +236,34 @@ class MessageLog(MultiWriterWindow):
         self.depth += len(entries)
         self.ready.extend(entries)
         self.ready_bytes += sum([entry.size for entry in entries])
-        dispatched = self.dispatched
+        dispatched = self.dispatched_up_to
         given = self.dispatch()
-        self.dispatched = dispatched  # without numbers they leave no mark
+        self.dispatched_up_to = dispatched  # without numbers they leave no mark
         return given
 
-    def stored(self, entries: Sequence[LogEntry], numbers: Iterable[int], payloads: Iterable[int]) -> None:
+    def on_committed(self, entries: Sequence[LogEntry], numbers: Iterable[int], payloads: Iterable[int]) -> None:
         """The store has what was given early, under these numbers."""
         for entry, number, payload in zip(entries, numbers, payloads, strict=True):
             entry.seq, entry.payload = number, payload
         last = entries[-1].seq
-        self.coming -= sum([entry.size for entry in entries])
-        self.dispatched = max(self.dispatched, last)
+        self.uncommitted_bytes -= sum([entry.size for entry in entries])
+        self.dispatched_up_to = max(self.dispatched_up_to, last)
         if (
-            self.unloaded_count or self.paging or self.shared or self.rules.prioritized
+            self.unloaded_count or self.paging or self.shared or self.policy.prioritized
         ):  # the window may come there, and is to pass them over
             if not self.paging:
-                self.lookahead.read()
+                self.lookahead.on_page_read()
             self.lookahead.in_flight_seqs.update([entry.seq for entry in entries])
             for entry in entries:
                 if entry.acked_before_commit:  # the next batch removes it
                     self.lookahead.remove_settled(entry.seq, reading=True)
         else:
-            self.loaded = max(self.loaded, last)
+            self.loaded_up_to = max(self.loaded_up_to, last)
             if self.lookahead.in_flight_seqs:
                 self.lookahead.advance_to(last)
 
-    def never_stored(self, entries: Sequence[LogEntry]) -> None:
+    def on_refused(self, entries: Sequence[LogEntry]) -> None:
         """A limit refused what was given early, in the end. Who has it may keep it: it is as what is not stored."""
         for entry in entries:
             entry.seq = 0
-        self.coming -= sum([entry.size for entry in entries])
+        self.uncommitted_bytes -= sum([entry.size for entry in entries])

@@ -26,10 +26,10 @@ class MultiWriterWindow(DispatchWindow):
         self.tail = OutOfOrderTail(WINDOW_SIZE, WINDOW_BYTES)
 
     @property
-    def follows(self) -> bool:
+    def has_active_consumers(self) -> bool:
         """Whether what comes is given out before long, so that what is at hand of it need not be read."""
         return (
-            self.shared and bool(self.consumers) and not self.rules.prioritized and self.unloaded_count <= WINDOW_SIZE
+            self.shared and bool(self.consumers) and not self.policy.prioritized and self.unloaded_count <= WINDOW_SIZE
         )
 
     def append_batch(self, entries: Sequence[LogEntry], before: int | None = None) -> None:
@@ -38,7 +38,7 @@ class MultiWriterWindow(DispatchWindow):
             super().append_batch(entries)
             return
         self.note_appended(len(entries), entries[-1].seq)
-        if self.follows:
+        if self.has_active_consumers:
             self.tail.add(entries, before)
 
     def append_remote(self, entries: Sequence[LogEntry], before: int | None) -> None:
@@ -50,18 +50,18 @@ class MultiWriterWindow(DispatchWindow):
 
     def _holds_all_up_to(self, before: int | None) -> bool:
         """Whether nothing up to this number is in the store alone, from whichever node."""
-        all_is_read = self.follows and not (self.unloaded_count or self.paging)
-        return all_is_read and before is not None and before <= self.loaded
+        all_is_read = self.has_active_consumers and not (self.unloaded_count or self.paging)
+        return all_is_read and before is not None and before <= self.loaded_up_to
 
-    def load(self, entries: Iterable[LogEntry], window: int) -> None:
+    def on_page_read(self, entries: Iterable[LogEntry], window: int) -> None:
         found = list(entries)
-        if window == self.window:
-            found += self.tail.take_after(found[-1].seq if found else self.loaded)
-        super().load(found, window)
+        if window == self.generation:
+            found += self.tail.take_after(found[-1].seq if found else self.loaded_up_to)
+        super().on_page_read(found, window)
 
     @property
     def _least_unread(self) -> int:
-        of_others = self.shared and not self.rules.prioritized and self.loaded < self.horizon.highest_seq
+        of_others = self.shared and not self.policy.prioritized and self.loaded_up_to < self.horizon.highest_seq
         return max(super()._least_unread, int(of_others))
 
     # -- where some of what is at hand may be gone, or the window is another one
@@ -70,9 +70,9 @@ class MultiWriterWindow(DispatchWindow):
         self.tail.clear()
         super().on_lookahead_read(entries, window, after)
 
-    def take_out(self, stored: Collection[OrderedMessage]) -> set[int]:
+    def remove_ready(self, stored: Collection[OrderedMessage]) -> set[int]:
         self.tail.clear()
-        return super().take_out(stored)
+        return super().remove_ready(stored)
 
     def _reload(self) -> None:
         self.tail.clear()

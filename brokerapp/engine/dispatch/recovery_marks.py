@@ -39,15 +39,15 @@ def open_mark(log: MessageLog, me: str, holders: Iterable[str] = ()) -> str:
     """
     if not log.shared:
         return OPEN_MARK
-    came_back = max(log.returned, default=0)
+    came_back = max(log.redelivery_counts, default=0)
     sessions = sorted({*holders, *(consumer.owner_session or me for consumer in log.consumers)})
     return " ".join((OPEN_MARK, str(max(came_back, log.maybe_delivered_up_to)), *sessions))
 
 
 def closing_mark(log: MessageLog) -> str:
     """The mark of a log that nobody consumes from any more."""
-    if log.coming:  # what was given early has no number yet
+    if log.uncommitted_bytes:  # what was given early has no number yet
         return OPEN_MARK
     if log.shared or log.depth:  # of what others stored and could not tell of, the depth knows nothing
-        return str(max(log.dispatched, log.maybe_delivered_up_to))
+        return str(max(log.dispatched_up_to, log.maybe_delivered_up_to))
     return "0"

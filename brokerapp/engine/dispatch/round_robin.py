@@ -37,10 +37,10 @@ def eligible_consumers(consumers: Sequence[Subscription], turn: int, rules: Disp
     exclusive = [consumer for consumer in consumers if consumer.exclusive]
     if exclusive:
         only = max(exclusive, key=rank)
-        return [(only, only.credit)] if only.ready else []
+        return [(only, only.credit)] if only.is_ready else []
     first = 0 if rules.strict_order else turn % len(consumers)
     in_turn = sorted([*consumers[first:], *consumers[:first]], key=rank, reverse=True)
-    return [(consumer, consumer.credit) for consumer in in_turn if consumer.ready]
+    return [(consumer, consumer.credit) for consumer in in_turn if consumer.is_ready]
 
 
 def eligible_by_selectivity(
@@ -52,7 +52,7 @@ def eligible_by_selectivity(
     """
     if rules.strict_order:
         return eligible_consumers(consumers, turn, rules)
-    in_turn = sorted(consumers, key=lambda consumer: consumer.took.setdefault(log, turn))
+    in_turn = sorted(consumers, key=lambda consumer: consumer.last_turn_by_log.setdefault(log, turn))
     return eligible_consumers(in_turn, 0, rules)
 
 

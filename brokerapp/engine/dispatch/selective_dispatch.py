@@ -1,7 +1,7 @@
 """Choosing: who gets a message of a queue whose consumers do not all take everything, by selectors and groups.
 
 Each message is offered to the consumers that may be given one: the highest priority first, in turn among equals. What
-none of them takes stays where it is, and is not offered to the same consumers again (`Subscription.tested`).
+none of them takes stays where it is, and is not offered to the same consumers again (`Subscription.scanned_up_to`).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class SelectiveDispatch:
 
     def scanned_up_to(self, consumer: Subscription) -> int:
         """The place up to which nothing is left for a consumer."""
-        return consumer.tested.get(self._log, 0)
+        return consumer.scanned_up_to.get(self._log, 0)
 
     def offer(self, entries: deque[LogEntry], upto: int, after: int = 0) -> list[LogEntry]:
         """Give out what is wanted of these, which stay in order; what was given.
@@ -66,7 +66,7 @@ class SelectiveDispatch:
                 (given if self._assign(entry) else entries).append(entry)
         for consumer in self._credit:
             if self.scanned_up_to(consumer) >= after:
-                consumer.tested[self._log] = max(upto, self.scanned_up_to(consumer))
+                consumer.scanned_up_to[self._log] = max(upto, self.scanned_up_to(consumer))
         return given
 
     def _take_after(self, entries: deque[LogEntry], place: int) -> list[LogEntry]:
@@ -109,7 +109,7 @@ class SelectiveDispatch:
         return consumer
 
     def _evaluation_of(self, entry: LogEntry) -> SelectorEvaluation:
-        return SelectorEvaluation(entry, self._destination, self._bridge_filter, self._policy.bridges)
+        return SelectorEvaluation(entry, self._destination, self._bridge_filter, self._policy.bridge_filter)
 
     def _is_wanted(self, consumer: Subscription, entry: LogEntry, wants: SelectorEvaluation) -> bool:
         if not self._after <= self.scanned_up_to(consumer) < self._order_key(entry):
@@ -118,12 +118,12 @@ class SelectiveDispatch:
 
     def _spend_credit(self, consumer: Subscription, entry: LogEntry) -> None:
         self.turn += 1
-        consumer.took[self._log] = self.turn
+        consumer.last_turn_by_log[self._log] = self.turn
         rank = next(each for each in self._ranks if consumer in each)
         if not self._credit[consumer]:
             del self._credit[consumer]
             rank.remove(consumer)
-            consumer.tested[self._log] = max(self._order_key(entry), self.scanned_up_to(consumer))
+            consumer.scanned_up_to[self._log] = max(self._order_key(entry), self.scanned_up_to(consumer))
         elif not self._policy.strict_order:
             rank.remove(consumer)
             rank.append(consumer)
@@ -166,10 +166,10 @@ class SelectorEvaluation:
 def selector_headers(entry: LogEntry, destination: Destination) -> SelectorView:
     """The headers of an entry as a consumer would get them, for its selector, with its body."""
     headers = SelectorView(entry.message.headers, entry.message.body)
-    headers["destination"] = entry.shown or destination.stomp
-    if entry.original:
-        headers["original-destination"] = entry.original
-    headers["JMSXDeliveryCount"] = str(entry.deliveries + 1)
-    if entry.deliveries:
+    headers["destination"] = entry.shown_destination or destination.stomp
+    if entry.original_destination:
+        headers["original-destination"] = entry.original_destination
+    headers["JMSXDeliveryCount"] = str(entry.redelivery_count + 1)
+    if entry.redelivery_count:
         headers["redelivered"] = "true"
     return headers

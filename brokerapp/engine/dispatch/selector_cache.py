@@ -35,7 +35,7 @@ class SelectorCache:
     """Selectors by queue, each with the time of its last use (milliseconds since the epoch)."""
 
     def __init__(self, rules: SelectorCachePolicy) -> None:
-        self.rules = rules
+        self.policy = rules
         self._by_queue: dict[str, dict[str, int]] = {}
         self._compiled: dict[str, list[Selector]] = {}  # of the queue's entries
 
@@ -52,32 +52,34 @@ class SelectorCache:
         if entries:
             self._set(queue, dict(entries))
 
-    def wants(self, queue: str, headers: Mapping[str, str]) -> bool:
+    def is_wanted(self, queue: str, headers: Mapping[str, str]) -> bool:
         """Whether a consumer that was there once would take a message with these headers."""
         return any(selector.matches(headers) for selector in self._compiled.get(queue, ()))
 
-    def came(self, queue: str, selector: Selector | None, now_ms: int) -> bool:
+    def on_consumer_added(self, queue: str, selector: Selector | None, now_ms: int) -> bool:
         """A consumer came; whether that is to be written down."""
         text = _text(selector)
-        if selector is not None and self.rules.ignore_wildcards and has_wildcard(selector.tree):
+        if selector is not None and self.policy.ignore_wildcards and has_wildcard(selector.tree):
             return False
         entries = self._by_queue.get(queue, {})
         if text in entries:
             return self._used(entries, text, now_ms)
         kept = entries
-        if self.rules.single and text != MATCH_ALL:
+        if self.policy.single and text != MATCH_ALL:
             kept = {each: used for each, used in entries.items() if each == MATCH_ALL}
         elif len(entries) >= MAX_SELECTORS:
             kept, text = {}, MATCH_ALL
         self._set(queue, {**kept, text: now_ms})
         return True
 
-    def went(self, queue: str, selector: Selector | None, left: Iterable[Selector | None], now_ms: int) -> bool:
+    def on_consumer_removed(
+        self, queue: str, selector: Selector | None, left: Iterable[Selector | None], now_ms: int
+    ) -> bool:
         """A consumer went, these are left; whether that is to be written down."""
         entries, text = self._by_queue.get(queue, {}), _text(selector)
         if text not in entries:
             return False
-        if self.rules.single and text == MATCH_ALL and len(entries) > 1 and None not in left:
+        if self.policy.single and text == MATCH_ALL and len(entries) > 1 and None not in left:
             return self.forget(queue, text)
         return self._used(entries, text, now_ms)
 
@@ -90,16 +92,16 @@ class SelectorCache:
 
     def expire(self, queue: str, present: Iterable[Selector | None], now_ms: int) -> bool:
         """Forget what nobody used for too long, unless a consumer that has it is present; whether there was any."""
-        if not self.rules.expire_after_ms:
+        if not self.policy.expire_after_ms:
             return False
-        in_use, oldest = {_text(each) for each in present}, now_ms - self.rules.expire_after_ms
+        in_use, oldest = {_text(each) for each in present}, now_ms - self.policy.expire_after_ms
         entries = self._by_queue.get(queue, {})
         kept = {each: used for each, used in entries.items() if used > oldest or each in in_use}
         self._set(queue, kept)
         return len(kept) < len(entries)
 
     def _used(self, entries: dict[str, int], text: str, now_ms: int) -> bool:
-        if now_ms - entries[text] < self.rules.persist_interval_ms:
+        if now_ms - entries[text] < self.policy.persist_interval_ms:
             return False
         entries[text] = now_ms
         return True

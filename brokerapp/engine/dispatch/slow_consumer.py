@@ -10,7 +10,7 @@ from brokerapp.model.policy_strategies import SlowConsumerStrategy
 
 def is_slow(subscription: Subscription) -> bool:
     """Whether something waits for it that it cannot be given: it holds its prefetch, or its socket is full."""
-    if not subscription.started or (subscription.credit > 0 and not subscription.client.blocked):
+    if not subscription.started or (subscription.credit > 0 and not subscription.client.is_socket_full):
         return False
     return bool(subscription.pending) or any(log.ready or log.unloaded_count for log in subscription.logs)
 
@@ -23,12 +23,12 @@ class SlowConsumerState:
     acked_ms: int  #: when it was last seen to have acknowledged something
     acked: int = 0  #: what it had acknowledged then
     slow_since_ms: int | None = None
-    times: int = 0  #: it became slow
+    slow_count: int = 0  #: it became slow
 
     def update(self, subscription: Subscription, strategy: SlowConsumerStrategy | None, now_ms: int) -> bool:
         """Take note of how it does now; whether it became slow."""
-        if subscription.acked != self.acked or (not subscription.unacked and _ignores_idle(strategy)):
-            self.acked, self.acked_ms = subscription.acked, now_ms
+        if subscription.acked_count != self.acked or (not subscription.unacked and _ignores_idle(strategy)):
+            self.acked, self.acked_ms = subscription.acked_count, now_ms
         if strategy is not None and strategy.kind == "abortSlowAckConsumer":
             slow = now_ms - self.acked_ms > strategy.max_time_since_last_ack
         else:
@@ -36,7 +36,7 @@ class SlowConsumerState:
         became = slow and self.slow_since_ms is None
         if became:
             self.slow_since_ms = now_ms
-            self.times += 1
+            self.slow_count += 1
         elif not slow:
             self.slow_since_ms = None
         return became
@@ -49,7 +49,7 @@ class SlowConsumerState:
         if self.slow_since_ms is None:
             return False
         too_long = 0 < strategy.max_slow_duration <= now_ms - self.slow_since_ms
-        return too_long or 0 < strategy.max_slow_count <= self.times
+        return too_long or 0 < strategy.max_slow_count <= self.slow_count
 
 
 def _ignores_idle(strategy: SlowConsumerStrategy | None) -> bool:

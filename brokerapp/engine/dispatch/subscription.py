@@ -35,7 +35,7 @@ class SourceLog(Protocol):
     def unloaded_count(self) -> int: ...
 
     @property
-    def away(self) -> bool: ...
+    def is_remote(self) -> bool: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -61,44 +61,46 @@ class Subscription:
     max_pending: int = 0  #: messages that may be in it
     max_pending_bytes: int = MAX_PENDING_BYTES  #: of bodies
     eviction: MessageEviction | None = None  #: which of them go when they are more; None: the oldest
-    discarded: int = 0  #: those that went
-    acked: int = 0  #: messages it acknowledged
+    discarded_count: int = 0  #: those that went
+    acked_count: int = 0  #: messages it acknowledged
     principal: Any = None  #: for whom its client, another broker of the cluster, consumes; None: for the client itself
-    watch: Any = None  #: what was seen of it, where a policy cares how it keeps up
-    prefix: dict[str, bytes] = field(default_factory=dict)  #: destination -> first lines of its MESSAGE frames
+    slow_state: Any = None  #: what was seen of it, where a policy cares how it keeps up
+    frame_prefixes: dict[str, bytes] = field(default_factory=dict)  #: destination -> first lines of its MESSAGE frames
     started: bool = False  #: nothing is given before its RECEIPT was
-    delivered: int = 0
-    browse: Any = None  #: the snapshot it is given, when it is a browser and no consumer
+    delivered_count: int = 0
+    browse_cursor: Any = None  #: the snapshot it is given, when it is a browser and no consumer
     durable: Any = None  #: the named subscription it consumes, when it does
-    claim: Any = None  #: the one that its client wants, until who knows all its consumers has let it be so
+    takeover: Any = None  #: the one that its client wants, until who knows all its consumers has let it be so
     owner_session: str = ""  #: the other node (its session) whose client it is; "": it is of this node
-    abroad: bool = False  #: some of its logs are, or were, at home on other nodes
-    told: bool = False  #: was given what topics remembered, which is in none of its logs
+    has_remote_logs: bool = False  #: some of its logs are, or were, at home on other nodes
+    got_retained: bool = False  #: was given what topics remembered, which is in none of its logs
     retroactive: bool = False  #: asked for what topics remember
     no_local: bool = False  #: does not want what its own client sends to topics
-    tested: dict[str, int] = field(default_factory=dict)  #: log -> number up to which nothing is left for it
+    scanned_up_to: dict[str, int] = field(default_factory=dict)  #: log -> number up to which nothing is left for it
     bridge_eligibility: BridgeEligibility | None = (
         None  #: of the consumer of a bridge; where it has no name this is its selector, too
     )
-    took: dict[str, int] = field(default_factory=dict)  #: log -> the turn that it took last, where it matters who does
+    last_turn_by_log: dict[str, int] = field(
+        default_factory=dict
+    )  #: log -> the turn that it took last, where it matters who does
 
     def __post_init__(self) -> None:
         self.credit = self.prefetch
 
     @property
-    def condition(self) -> Selector | None:
+    def consumer_selector(self) -> Selector | None:
         """The selector that whoever consumes gave, also at the other end of a bridge."""
         return self.selector.selector if isinstance(self.selector, BridgeEligibility) else self.selector
 
     @property
-    def ready(self) -> bool:
+    def is_ready(self) -> bool:
         """Whether it may be given a message now."""
-        return self.credit > 0 and self.started and not self.client.blocked
+        return self.credit > 0 and self.started and not self.client.is_socket_full
 
     @property
     def only_log(self) -> SourceLog | None:
         """The one log that all its messages come from; None where they may come from elsewhere too."""
-        only = len(self.logs) == 1 and len(self.destinations) == 1 and not self.told
+        only = len(self.logs) == 1 and len(self.destinations) == 1 and not self.got_retained
         return self.logs[0] if only else None
 
     # -- what waits for it that is in none of its logs
@@ -126,16 +128,16 @@ class Subscription:
 
     # -- what it holds
 
-    def lose(self, log: SourceLog) -> None:
+    def detach_log(self, log: SourceLog) -> None:
         """A log is gone with all it held."""
         self.logs.remove(log)
-        self.tested.pop(log.name, None)
-        self.took.pop(log.name, None)
+        self.scanned_up_to.pop(log.name, None)
+        self.last_turn_by_log.pop(log.name, None)
         for ack_id in [ack_id for ack_id, entry in self.unacked.items() if entry.log == log.name]:
             del self.unacked[ack_id]
             self.credit += 1
 
-    def hold(self, ack_id: str, entry: LogEntry) -> None:
+    def add_unacked(self, ack_id: str, entry: LogEntry) -> None:
         """A message was delivered and waits for its ACK.
 
         Two copies of one message may bear one ack id (before STOMP 1.2).
@@ -148,10 +150,10 @@ class Subscription:
         """The key in `unacked` of what a client names by this ack id; None when it holds no such message."""
         if ack_id in self.unacked:
             return ack_id
-        return next((key for key in self.unacked if self.name_of(key) == ack_id), None)
+        return next((key for key in self.unacked if self.ack_id_of(key) == ack_id), None)
 
     @staticmethod
-    def name_of(key: str) -> str:
+    def ack_id_of(key: str) -> str:
         """The ack id by which a client names what is held under this key."""
         return key.rstrip(_DUPLICATE_SUFFIX)
 
@@ -159,5 +161,5 @@ class Subscription:
         """What was acked in a transaction that came to nothing waits for an ACK as before, ahead of what came later."""
         later, self.unacked = self.unacked, {}
         for ack_id, entry in (*entries.items(), *later.items()):
-            self.hold(ack_id, entry)
+            self.add_unacked(ack_id, entry)
         self.credit -= len(entries)

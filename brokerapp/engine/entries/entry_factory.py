@@ -33,7 +33,7 @@ def topic_entry(message: Message, copy: RoutedCopy, queue: Destination | None = 
     """A topic's message, as one subscriber is given it."""
     shown, original = (copy.destination, copy.original) if queue is None else (queue, copy.destination)
     sent_to = original.stomp if original is not None else ""
-    return LogEntry(str(copy.destination), 0, message, original=sent_to, shown=shown.stomp)
+    return LogEntry(str(copy.destination), 0, message, original_destination=sent_to, shown_destination=shown.stomp)
 
 
 def partition(entries: list[LogEntry], wanted: Callable[[LogEntry], bool]) -> tuple[list[LogEntry], list[LogEntry]]:

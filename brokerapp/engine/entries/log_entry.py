@@ -17,8 +17,8 @@ UNCOMMITTED = 1 << 62
 class LogEntry:
     """A message in a log. `seq` orders the log.
 
-    0: not stored (given to a consumer without passing through the store). COMING: given to a consumer while the store
-    is told of it; it gets its number when that is done.
+    `seq` is 0 when the message is not stored (dispatched without passing through the store), and UNCOMMITTED when it
+    was dispatched while the store commits it: the commit gives it its number.
     """
 
     log: str
@@ -26,10 +26,10 @@ class LogEntry:
     message: Message
     payload: int = 0  #: number of the stored payload it refers to; 0: it holds its message itself
     size: int = 0  #: bytes of the stored message
-    original: str = ""  #: what its original-destination header says, STOMP form, when not in the message
-    shown: str = ""  #: what its destination header says, STOMP form, when not the log's
-    deliveries: int = 0  #: times it was handed to a consumer before
+    original_destination: str = ""  #: what its original-destination header says, STOMP form, when not in the message
+    shown_destination: str = ""  #: what its destination header says, STOMP form, when not the log's
+    redelivery_count: int = 0  #: times it was handed to a consumer before
     first_of_group: bool = False  #: the first of its message group for the consumer it is given to
-    acked_before_commit: bool = False  #: settled while it was COMING
+    acked_before_commit: bool = False  #: settled while it was UNCOMMITTED
     #: The node (its session) that stored it and is likely to have it in memory, until it is given out.
     cached_at: str = ""

@@ -14,11 +14,11 @@ from brokerapp.engine.entries.log_entry import LogEntry
 class OutOfOrderTail:
     """That of one log: nothing stands between its messages, by what stood before each when it was stored."""
 
-    __slots__ = ("_before", "_bytes", "_entries", "_most", "_most_bytes")
+    __slots__ = ("_before", "_bytes", "_entries", "_max_bytes", "_max_entries")
 
     def __init__(self, most: int, most_bytes: int) -> None:
         """It holds so many, of so many bytes: with more it begins anew."""
-        self._most, self._most_bytes = most, most_bytes
+        self._max_entries, self._max_bytes = most, most_bytes
         self.clear()
 
     def clear(self) -> None:
@@ -37,7 +37,7 @@ class OutOfOrderTail:
             return
         self._entries += entries
         self._bytes += sum([entry.size for entry in entries])
-        if len(self._entries) > self._most or self._bytes > self._most_bytes:
+        if len(self._entries) > self._max_entries or self._bytes > self._max_bytes:
             self.clear()
 
     def take_after(self, number: int) -> list[LogEntry]:

@@ -52,6 +52,6 @@ class ReadHorizon:
         """How many came meanwhile, at most, that are not in a page which ended at this number."""
         return self.arrived_while_reading if self.arrived_up_to > loaded else 0
 
-    def read(self) -> None:
+    def on_page_read(self) -> None:
         """The page is there: what comes from now on is not in it."""
         self.arrived_while_reading = self.arrived_up_to = 0

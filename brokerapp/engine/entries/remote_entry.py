@@ -17,13 +17,13 @@ REMOTE_LOG_PREFIX = "elsewhere://"
 class EntryOwner(Protocol):
     """The broker that keeps it."""
 
-    def accepted(self, entry: RemoteLogEntry) -> None:
+    def accept(self, entry: RemoteLogEntry) -> None:
         """Its consumer has acknowledged it."""
 
-    def rejected(self, entry: RemoteLogEntry) -> None:
+    def reject(self, entry: RemoteLogEntry) -> None:
         """Its consumer cannot use it."""
 
-    def late(self, entry: RemoteLogEntry) -> None:
+    def expire(self, entry: RemoteLogEntry) -> None:
         """Its time was over before its consumer had it."""
 
 
@@ -31,5 +31,5 @@ class EntryOwner(Protocol):
 class RemoteLogEntry(LogEntry):
     """An entry that is kept elsewhere, where it is acknowledged by `ack_id`."""
 
-    keeper: EntryOwner | None = None
+    owner: EntryOwner | None = None
     ack_id: str = ""

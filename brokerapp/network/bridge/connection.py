@@ -212,7 +212,10 @@ class BridgeConnection:
         name = self.terms.name
         link = BridgeLink(name)
         self.local_connection = loopback.connect(link, self._endpoint)
-        self.local_connection.client.bridge, self.local_connection.client.tally = self.remote, self.counts.filtered
+        self.local_connection.client.bridge, self.local_connection.client.bridge_counts = (
+            self.remote,
+            self.counts.filtered,
+        )
         await link.open(self._hello_headers(inbound_client_id(name, self.remote, self.broker)))
         return link
 

@@ -266,7 +266,7 @@ class ConnectorManager:
 
     def remove_durables(self, names: Iterable[str]) -> None:
         """Nothing is to be kept any more for the bridges of connectors that had these names."""
-        clients = {each.subscription.client_id for each in self._durables}
+        clients = {each.identity.client_id for each in self._durables}
         for client in clients:
             if any(is_of_removed_connector(client, name, self._name, self._connectors) for name in names):
                 self._durables.keep_of_bridge(client, ())

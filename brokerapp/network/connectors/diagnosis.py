@@ -71,11 +71,11 @@ class BridgeDiagnosis:
             return facts
         return DiagnosisFacts(
             way.terms, target, way.state, way.last_error, wanted, _refusal_of_message(way, entry) or refused,
-            is_paused=log.silent,
+            is_paused=log.is_suspended,
             decision=None if entry is None else _decide(log, serving[0], entry),
             is_unacked=entry is not None and _is_unacked(log, entry),
             has_no_credit=all(not each.credit for each in serving),
-            preferred_count=sum(each.ready and each.priority > serving[0].priority for each in log.consumers),
+            preferred_count=sum(each.is_ready and each.priority > serving[0].priority for each in log.consumers),
         )  # fmt: skip
 
 
@@ -127,4 +127,4 @@ def _decide(log: MessageLog, subscription: Subscription, entry: LogEntry) -> Bri
     asks = SelectorEvaluation(entry, log.destination)
     if log.bridge_filter is None or subscription.bridge_eligibility is None:
         return BridgeDecision.CROSSES
-    return log.bridge_filter.verdict(subscription.bridge_eligibility, entry, asks, log.rules.bridges)
+    return log.bridge_filter.decide(subscription.bridge_eligibility, entry, asks, log.policy.bridge_filter)

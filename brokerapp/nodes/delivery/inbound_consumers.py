@@ -52,7 +52,7 @@ class InboundSink:
 
     abort = close
 
-    def hold(self, held: bool) -> None:
+    def pause_reading(self, held: bool) -> None:
         """Nothing is read from it."""
 
 
@@ -90,10 +90,10 @@ class InboundConsumers:
             self._ownership.send(session, PeerMessageType.CONFIRMED, id, f"there is no {name}")
             return
         durable, guest = self._broker.durables.known(name), self._subscriptions.get((session, key))
-        if durable is not None and not durable.subscription.shared:
+        if durable is not None and not durable.identity.shared:
             contending = self._ownership.subscription_takeover
             if rivals := contending.other_consumers(log, guest, session):
-                refusal = f"the {durable.subscription} has a consumer already"
+                refusal = f"the {durable.identity} has a consumer already"
                 again = partial(self.on_attach, session, id, key, name, facts)
                 contending.attach_or_refuse((session, key, name), id, rivals, refusal, again)
                 return
@@ -101,7 +101,7 @@ class InboundConsumers:
             guest = self._subscriptions[session, key] = self._make_subscription(session, key, facts)
         if durable is not None:
             if (claim := facts.get("claim")) is not None:
-                guest.claim = durable.subscription.for_reader(*claim)
+                guest.takeover = durable.identity.for_reader(*claim)
             self._broker.durables.join(guest, durable)
         else:
             self._broker.consumers.attach_local(guest, log)
@@ -158,7 +158,7 @@ class InboundConsumers:
     def _on_detached(self, log: str) -> None:
         """One consumes it no longer: perhaps nobody does."""
         durable = self._broker.durables.known(log)
-        if durable is not None and not durable.log.away:
+        if durable is not None and not durable.log.is_remote:
             self._broker.durables.parted(durable)
 
     def sessions_maybe_consuming(self, log: str) -> list[str]:
@@ -247,7 +247,7 @@ class InboundConsumers:
         if consumer is not None:
             self._broker.dispatcher.on_remote_acknowledged(log, list(entries), consumer, time.time_ns() // 1000)
         else:
-            log.settled(entries)
+            log.remove_settled(entries)
             self._broker.counters.mark_changed(log.counts)
 
     def on_requeued(self, session: str, name: str, numbers: Iterable[int], *, seen: bool) -> None:
@@ -265,12 +265,12 @@ class InboundConsumers:
                 self._broker.dead_letters.record(REDELIVER, now_us, entry, None, cause)
                 self._broker.counters.of(Destination.parse(entry.log)).RedeliveredCount += 1
             else:
-                entry.deliveries -= 1  # one is added to what comes back
+                entry.redelivery_count -= 1  # one is added to what comes back
         self._broker.consumers.requeue(entries)
 
     def _local_log(self, name: str) -> MessageLog | None:
         log = self._broker.queues.get(name)
-        return log if log is not None and not log.away else None
+        return log if log is not None and not log.is_remote else None
 
     # -- nodes come and go
 
@@ -280,7 +280,7 @@ class InboundConsumers:
             guest = self._subscriptions.pop(key)
             for log in list(guest.logs):
                 if guest.exclusive and self._unacked.get(session, {}).get(log.name):
-                    log.stopped.add(_exclusive_consumer_lost(session))
+                    log.suspend_reasons.add(_exclusive_consumer_lost(session))
                 self._detach(guest, log, keeps_groups=True)
                 self._disconnected.setdefault(session, {}).setdefault(log.name, {})[guest] = True
         held = self._unacked.get(session, {})
@@ -302,15 +302,15 @@ class InboundConsumers:
 
     def _restore_exclusive(self, session: str, log: MessageLog, former: Iterable[Subscription]) -> None:
         """An exclusive queue, and groups, are again those of who goes on, or go to others."""
-        if _exclusive_consumer_lost(session) in log.stopped:
-            log.stopped.discard(_exclusive_consumer_lost(session))
+        if _exclusive_consumer_lost(session) in log.suspend_reasons:
+            log.suspend_reasons.discard(_exclusive_consumer_lost(session))
             log.consumers.sort(key=lambda each: not self.has_unacked(each, log.name))
         for guest in former if log.groups is not None else ():
             successor = self._subscriptions.get((session, int(guest.key)))
             if successor in log.consumers:
                 log.groups.reassign(guest, successor)
             else:
-                log.groups.leave(guest)
+                log.groups.remove_consumer(guest)
         self._broker.dispatcher.touch(log)
 
     def on_member_removed(self, session: str) -> None:
@@ -331,14 +331,14 @@ class InboundConsumers:
         self._ownership.depth_recount.mark_stale(log)
         tenure, numbers = log.handoff_count, [entry.seq for entry in entries]
         reason = f"{CHECKING_STORE} {next(self._store_checks)}"
-        log.stopped.add(reason)  # what came later waits for what comes back
+        log.suspend_reasons.add(reason)  # what came later waits for what comes back
 
         def found(present: set[int]) -> None:
-            log.stopped.discard(reason)
+            log.suspend_reasons.discard(reason)
             self._broker.dispatcher.touch(log)
             if log.handoff_count != tenure or self._local_log(name) is not log:
                 return  # it was read anew meanwhile
-            log.settled([entry for entry in entries if entry.seq not in present])
+            log.remove_settled([entry for entry in entries if entry.seq not in present])
             back = [entry for entry in entries if entry.seq in present]
             if back:
                 self._requeue(back, cause, seen=True)
@@ -356,7 +356,7 @@ class InboundConsumers:
                     del self._subscriptions[session, key]
         for session, left in self._disconnected.items():
             left.pop(log.name, None)
-            log.stopped.discard(_exclusive_consumer_lost(session))
+            log.suspend_reasons.discard(_exclusive_consumer_lost(session))
         for logs in (*self._unacked.values(), *self._unconfirmed.values()):
             logs.pop(log.name, None)
 

@@ -72,7 +72,7 @@ class OutboundConsumers:
         if subscription not in self._keys:
             key = self._keys[subscription] = next(self._numbers)
             self._by_key[key] = subscription
-        subscription.abroad = True
+        subscription.has_remote_logs = True
 
         def stored(*_: Any) -> None:  # the log, which may be declared by what was on its way there
             account = self._accounts.get(log.name)
@@ -86,7 +86,7 @@ class OutboundConsumers:
         """The home took the consumer, or did not."""
         client: Client = subscription.client
         if not refusal and self._ownership.members.epoch == epoch and self._ownership.is_linked(home):
-            subscription.claim = None
+            subscription.takeover = None
         if refusal and client.subscriptions.get(subscription.name) is subscription:
             self._broker.subscriptions.end(client, subscription)
             self._broker.replies.refuse(client, RequestRefused(refusal), None)
@@ -108,7 +108,7 @@ class OutboundConsumers:
             for account in accounts
             for number, (holder, _) in account.unacked.items()
         )
-        crossing, claim = isinstance(selector, BridgeEligibility), subscription.claim
+        crossing, claim = isinstance(selector, BridgeEligibility), subscription.takeover
         return {
             "name": subscription.name, "client_id": client.client_id, "prefetch": subscription.prefetch,
             "destinations": [str(each) for each in subscription.destinations],
@@ -141,7 +141,7 @@ class OutboundConsumers:
 
     def known_consumers(self, log: MessageLog) -> Iterable[Subscription]:
         """Those of a log that are known here: all of one that is at home here, of others our own clients'."""
-        if not log.away:
+        if not log.is_remote:
             return log.consumers
         account = self._accounts.get(log.name)
         return account.consumers if account is not None else ()
@@ -168,7 +168,7 @@ class OutboundConsumers:
         account = self._accounts.pop(log, None)
         for subscription in account.consumers if account is not None else ():
             if log in [each.name for each in subscription.logs]:
-                subscription.lose(next(each for each in subscription.logs if each.name == log))
+                subscription.detach_log(next(each for each in subscription.logs if each.name == log))
         for subscription in self._undelivered:  # what it held of that log, wherever it was owned, no longer counts
             self.drain(subscription)
 
@@ -211,7 +211,7 @@ class OutboundConsumers:
         for subscription in due:
             if self._is_turn_of_local_logs(subscription):
                 self.drain(subscription)
-            elif subscription.started and not subscription.client.blocked:
+            elif subscription.started and not subscription.client.is_socket_full:
                 self._deliver(subscription)
 
     def _is_turn_of_local_logs(self, subscription: Subscription) -> bool:
@@ -219,7 +219,7 @@ class OutboundConsumers:
         if subscription not in self._served:
             return False
         self._served.discard(subscription)
-        return any(log.ready for log in subscription.logs if not log.away)
+        return any(log.ready for log in subscription.logs if not log.is_remote)
 
     def _deliver(self, subscription: Subscription) -> None:
         """Deliver as much as the prefetch of the consumer allows: each owner grants it a prefetch of its own."""
@@ -233,8 +233,8 @@ class OutboundConsumers:
 
     def _write(self, subscription: Subscription, name: str, entries: list[LogEntry]) -> None:
         delivery, client = self._broker.dispatcher, subscription.client
-        client.delivered += len(entries)
-        subscription.delivered += len(entries)
+        client.delivered_count += len(entries)
+        subscription.delivered_count += len(entries)
         delivery.wake(client)
         if subscription.ack_mode != "auto":
             subscription.credit -= len(entries)
@@ -282,8 +282,8 @@ class OutboundConsumers:
             return
         consumer = ConsumerIdentity(client.client_id, client.bridge) if client is not None else None
         if consumer is not None:
-            self._broker.dispatcher.count_acked(log, entries)
-        if not log.away:  # it came home meanwhile
+            self._broker.dispatcher.count_acknowledged(log, entries)
+        if not log.is_remote:  # it came home meanwhile
             self._ownership.inbound_consumers.remove_settled(log, entries, consumer)
             return
         numbers = [each.seq for each in entries]
@@ -304,7 +304,7 @@ class OutboundConsumers:
     def _record_redelivery(self, name: str, entries: Iterable[LogEntry]) -> None:
         """The home, or the one to come, flags these, also when it does not hear what became of them."""
         for entry in entries:
-            self._broker.commits.record_redelivery(entry, entry.deliveries + 1)
+            self._broker.commits.record_redelivery(entry, entry.redelivery_count + 1)
         if self._ownership.owner_of(name) == self.session:
             self._ownership.handoff_in.on_requeued(name, entries)
 
@@ -331,13 +331,13 @@ class OutboundConsumers:
         account = self._accounts[log.name]
         for subscription in [each for each in log.consumers if not each.owner_session]:
             account.consumers[subscription] = True
-            subscription.abroad = True
+            subscription.has_remote_logs = True
             if subscription not in self._keys:
                 key = self._keys[subscription] = next(self._numbers)
                 self._by_key[key] = subscription
         for client in self._broker.clients.values():
             for subscription in client.subscriptions.values():
-                if subscription.browse is None:
+                if subscription.browse_cursor is None:
                     self._add_unacked(account, log, subscription, subscription.unacked.values())
         transactions = (each for client in self._broker.clients.values() for each in client.transactions.values())
         for unit in (

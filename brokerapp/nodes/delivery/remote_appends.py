@@ -43,8 +43,8 @@ class RemoteAppends:
         log, destination = self._broker.queues.get(name), Destination.parse(name)
         if log is not None:
             self._append(log, count, upto, runs, session if forgotten is not None else "")
-            if log.follows != (runs is not None) and not log.away:
-                self._broker.placement.send(session, PeerMessageType.WANT_ENTRIES, name, log.follows)
+            if log.has_active_consumers != (runs is not None) and not log.is_remote:
+                self._broker.placement.send(session, PeerMessageType.WANT_ENTRIES, name, log.has_active_consumers)
         elif destination.kind is DestinationKind.SUBSCRIPTION or destination.is_temporary:
             self._check_store(destination, count)  # read back
         else:  # it was deleted as this came: it is there again
@@ -52,7 +52,7 @@ class RemoteAppends:
             self._note_appended(self._broker.queues[name], count)
 
     def _append(self, log: MessageLog, count: int, upto: int, runs: list | None, kept_at: str) -> None:
-        if runs is None or log.away or not log.follows:
+        if runs is None or log.is_remote or not log.has_active_consumers:
             self._note_appended(log, count, upto)
             return
         for told in map(AppendedBatch._make, runs):
@@ -82,7 +82,7 @@ class RemoteAppends:
                 )
                 part.discard_log(name)
             log = queues.get(name)
-            if log is not None and not log.away:  # else its home finds them in the store
+            if log is not None and not log.is_remote:  # else its home finds them in the store
                 self._note_appended(log, count)
 
         self._broker.commits.read_with(lambda store: store.logs.attributes_of([name]), found)

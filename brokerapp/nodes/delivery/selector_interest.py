@@ -34,7 +34,7 @@ class SelectorInterest:
 
     def selectors_of(self, log: MessageLog) -> set[Selector | None]:
         """The selectors of all its consumers, wherever they are; None: one takes everything."""
-        found = {each.condition for each in self._ownership.outbound_consumers.known_consumers(log)}
+        found = {each.consumer_selector for each in self._ownership.outbound_consumers.known_consumers(log)}
         return found.union(*self._remote[log.name].values()) if log.name in self._remote else found
 
     def on_consumers_changed(self, log: MessageLog) -> None:

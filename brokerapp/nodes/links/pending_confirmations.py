@@ -28,11 +28,11 @@ class PendingConfirmations:
         self, client: Client, receipt: str | None, ask: Callable[[OnAnswer], None], then: Callable[[], None]
     ) -> None:  # fmt: skip
         """Ask this for a client, which goes on when it can be done, or is told why it cannot."""
-        client.started_unit()
+        client.on_write_started()
         self._counts[client] += 1
 
         def done(refusal: str | RequestRefused) -> None:
-            client.ended_unit()
+            client.on_write_done()
             if client.id in self._broker.clients:  # else nobody wants the rest
                 try:
                     if refusal:

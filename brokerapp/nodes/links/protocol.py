@@ -109,11 +109,20 @@ def pack_for_session(session: str, entries: Iterable[LogEntry], forgotten: int =
 
 
 def _is_unchanged(e: LogEntry) -> bool:
-    return not e.first_of_group and e.deliveries == e.message.deliveries
+    return not e.first_of_group and e.redelivery_count == e.message.deliveries
 
 
 def _pack_entry(e: LogEntry) -> PackedEntry:
-    return e.seq, e.payload, e.size, e.original, e.shown, e.deliveries, e.first_of_group, e.message.stored()
+    return (
+        e.seq,
+        e.payload,
+        e.size,
+        e.original_destination,
+        e.shown_destination,
+        e.redelivery_count,
+        e.first_of_group,
+        e.message.stored(),
+    )
 
 
 def unpack(log: str, packed: Iterable[Any]) -> list[LogEntry]:
@@ -131,7 +140,9 @@ def pack_batch(entries: Sequence[LogEntry], before: int | None) -> AppendedBatch
     """Messages that went the same way into a log."""
     first = entries[0]
     stored = encode_messages([each.message for each in entries])
-    return AppendedBatch(before, first.seq, first.payload > 0, first.original, first.shown, stored)
+    return AppendedBatch(
+        before, first.seq, first.payload > 0, first.original_destination, first.shown_destination, stored
+    )
 
 
 def unpack_batch(log: str, told: AppendedBatch, kept_at: str) -> list[LogEntry]:

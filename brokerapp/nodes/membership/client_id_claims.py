@@ -36,7 +36,12 @@ class ClientIdClaim(NamedTuple):
     def from_client(client: Client, *, steals: bool) -> ClientIdClaim:
         """That of a client that has logged in."""
         return ClientIdClaim(
-            client.client_id, client.principal.name, client.shares_client_id, client.reconnect_ms, client.way, steals
+            client.client_id,
+            client.principal.name,
+            client.shares_client_id,
+            client.reconnect_ms,
+            client.bridge_connection,
+            steals,
         )
 
     @property
@@ -51,8 +56,8 @@ class ClientIdClaim(NamedTuple):
     def as_client(self) -> Client:
         """What stands for the client where it is not."""
         return Client(
-            "", None, client_id=self.client_id, named=True, shares_client_id=self.shares,  # type: ignore[arg-type]
-            principal=Principal(self.user), reconnect_ms=self.reconnect_ms, way=self.way,
+            "", None, client_id=self.client_id, has_client_id=True, shares_client_id=self.shares,  # type: ignore[arg-type]
+            principal=Principal(self.user), reconnect_ms=self.reconnect_ms, bridge_connection=self.way,
         )  # fmt: skip
 
 

@@ -132,5 +132,5 @@ class StatsAggregation:
         stats, homes = self._broker.counters, self._ownership
         for each in [each for each in self._parts if not homes.is_local(str(each))]:
             del self._parts[each]
-        found = (stats.find(each) for each in stats.known() if not homes.is_local(str(each)))
+        found = (stats.find(each) for each in stats.destinations() if not homes.is_local(str(each)))
         stats.changed.update(each for each in found if each is not None and _has_counts(each))

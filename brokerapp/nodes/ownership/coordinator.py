@@ -139,7 +139,7 @@ class OwnershipCoordinator:
     def on_log_added(self, log: MessageLog) -> None:
         """A log came to be known: it is at home here or elsewhere."""
         log.shared = bool(self.other_sessions)
-        log.away = self.is_joining or not self.is_local(log.name)
+        log.is_remote = self.is_joining or not self.is_local(log.name)
         self.handoff_out.suspend_if_leaving(log)
 
     def on_log_removed(self, log: str) -> None:
@@ -229,7 +229,7 @@ class OwnershipCoordinator:
         """The members are others: who is to know of a log?"""
         if not self.other_sessions:
             self._make_exclusive(log)
-        elif log.away and not self.is_local(log.name):
+        elif log.is_remote and not self.is_local(log.name):
             self.inbound_consumers.release_log(log)
             log.consumers.clear()
             self.outbound_consumers.announce_all(log)
@@ -265,7 +265,7 @@ class OwnershipCoordinator:
 
     def _reload_unreported(self, log: MessageLog) -> None:
         """Others may have stored something in it and not reached us."""
-        if not log.away:
+        if not log.is_remote:
             log.recheck_store()
             self.depth_recount.mark_stale(log)
             self._broker.dispatcher.touch(log)
@@ -283,7 +283,7 @@ class OwnershipCoordinator:
             self.send(session, PeerMessageType.EPOCH_DONE, self.members.epoch)
             return
         for log in self._broker.queues:
-            if log.away and self.owner_of(log.name) == session:
+            if log.is_remote and self.owner_of(log.name) == session:
                 self.outbound_consumers.announce_all(log)
         self.handoff_out.announce_done(session)
 

@@ -28,7 +28,7 @@ class DepthRecount:
     def recount_idle(self) -> None:
         """Asked once a second: count where nothing has moved since."""
         for log, depth in list(self._depths.items()):
-            if log.away or not self._broker.queues.holds(log):
+            if log.is_remote or not self._broker.queues.holds(log):
                 del self._depths[log]
             elif depth == log.depth:
                 self._recount(log)

@@ -56,13 +56,13 @@ class HandoffIn:
     def is_pending(self, log: str | None) -> bool:
         """Whether this log is at home here and has not been taken yet."""
         known = self._broker.queues.get(log) if log is not None else None
-        return known is not None and known.away and self._ownership.is_local(known.name)
+        return known is not None and known.is_remote and self._ownership.is_local(known.name)
 
     # -- what came back before a log was taken
 
     def on_requeued(self, name: str, entries: Iterable[LogEntry]) -> None:
         """Consumers gave these back to this home, which has not taken the log yet."""
-        came = {each.seq: each.deliveries + 1 for each in entries}
+        came = {each.seq: each.redelivery_count + 1 for each in entries}
         if came and self._ownership.is_local(name) and self._broker.queues.get(name) is not None:
             self._requeued[name].update(came)
 
@@ -97,7 +97,7 @@ class HandoffIn:
         """Take the logs that are at home here and that nobody gives out any more."""
         if not self.can_take_over:
             return
-        vacant = [log.name for log in self._broker.queues if log.away and self._ownership.is_local(log.name)]
+        vacant = [log.name for log in self._broker.queues if log.is_remote and self._ownership.is_local(log.name)]
         if not vacant:
             self._on_taken_over()
             return
@@ -108,7 +108,7 @@ class HandoffIn:
             if self._ownership.members.epoch == epoch and self.can_take_over:
                 for state in states:
                     log = self._broker.queues.get(state.name)
-                    if log is not None and log.away:
+                    if log is not None and log.is_remote:
                         self._take_over_log(log, state, last)
                 self._on_taken_over()
 
@@ -123,7 +123,7 @@ class HandoffIn:
         """Give out a log's messages here, in which guests and our own clients hold some."""
         homes, consuming = self._ownership, self._broker.consumers
         account = homes.outbound_consumers.on_taken_over(log)
-        log.away, log.shared = False, bool(homes.other_sessions)
+        log.is_remote, log.shared = False, bool(homes.other_sessions)
         log.handoff_count += 1
         numbers = homes.inbound_consumers.unacked_seqs(log.name) | set(account.unacked)
         alive = {homes.session, *homes.other_sessions}
@@ -132,7 +132,7 @@ class HandoffIn:
         dropped = {number: deliveries for number, deliveries in sent_out.items() if number not in numbers}
         returned = {**dropped, **state.returned, **self._requeued.pop(log.name, {})}
         homes.handoff_out.forget_log(log.name)
-        log.begin(state.depth, maybe_delivered_up_to(state.mark, last, alive), returned, numbers, last)
+        log.take_over(state.depth, maybe_delivered_up_to(state.mark, last, alive), returned, numbers, last)
         durable = self._broker.durables.known(log.name)
         for subscription in account.consumers:
             if durable is not None:

@@ -47,8 +47,8 @@ class HandoffOut:
         if self._next_members is None or not self._next_members.others:
             return
         log.shared = True
-        if not log.away and not self._next_members.is_local(log.name):
-            log.stopped.add(HANDOFF)
+        if not log.is_remote and not self._next_members.is_local(log.name):
+            log.suspend_reasons.add(HANDOFF)
             self._logs.append(log)
 
     def release_suspended(self) -> None:
@@ -59,15 +59,15 @@ class HandoffOut:
 
     def _release_log(self, log: MessageLog) -> None:
         self._dispatched[log.name] = [
-            (entry.seq, entry.deliveries) for entry in self._ownership.inbound_consumers.unacked_entries(log.name)
+            (entry.seq, entry.redelivery_count) for entry in self._ownership.inbound_consumers.unacked_entries(log.name)
         ]
-        self._broker.dispatcher.consumers.forget(log.name)
+        self._broker.dispatcher.consumer_recorder.forget(log.name)
         self._ownership.inbound_consumers.release_log(log)
         self._ownership.outbound_consumers.on_handed_off(log)
-        log.away = True
+        log.is_remote = True
         log.handoff_count += 1
         log.release_ownership()
-        log.stopped.discard(HANDOFF)
+        log.suspend_reasons.discard(HANDOFF)
         self._broker.durables.moved(log)
 
     def announce_done(self, session: str) -> None:

@@ -18,7 +18,7 @@ def ownership_status(broker: LocalBroker) -> dict[str, Any]:
         return {}
     return {
         "epoch": homes.members.epoch,
-        "logs": sum(not log.away for log in broker.queues),
+        "logs": sum(not log.is_remote for log in broker.queues),
         "served": homes.inbound_consumers.count,
         "unreached": sorted(each.name for each in homes.members.others if not homes.is_linked(each.session)),
         "settled": homes.handoff_in.can_take_over,

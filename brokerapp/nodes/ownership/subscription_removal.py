@@ -44,7 +44,7 @@ class SubscriptionRemoval:
             else:  # who was asked is its home no more
                 self._broker.timers.at(clock.now_ms() + RETRY_MS, lambda: self._ask_owner(durable, then))
 
-        if self._broker.durables.known(log.name) is not durable or not log.away:
+        if self._broker.durables.known(log.name) is not durable or not log.is_remote:
             self._remove_local(log.name, answered)
         elif (home := self._ownership.owner_of(log.name)) != self._ownership.session:
             self._ownership.propagation.request([home], PeerMessageType.REMOVE_SUBSCRIPTION, (log.name,), answered)
@@ -65,7 +65,7 @@ class SubscriptionRemoval:
         if rivals:
             contending.query(log, rivals, lambda taken: self._remove_local(log, then, sure=True) if taken else then(""))
             return
-        if durable is not None and durable.log.away:
+        if durable is not None and durable.log.is_remote:
             then("")
             return
         try:

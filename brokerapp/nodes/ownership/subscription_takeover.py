@@ -110,7 +110,7 @@ class SubscriptionTakeover:
     def on_query(self, session: str, id: int, name: str) -> None:
         """The home of a log asks whether clients of ours consume it still."""
         log = self._broker.queues.get(name)
-        is_so = log is not None and log.away and any(self._ownership.outbound_consumers.known_consumers(log))
+        is_so = log is not None and log.is_remote and any(self._ownership.outbound_consumers.known_consumers(log))
         self._ownership.send(session, PeerMessageType.CONFIRMED, id, "it is consumed" if is_so else "")
 
     # -- for our own clients

@@ -185,10 +185,10 @@ class StompConnection(asyncio.Protocol):
             self._transport.close()
 
     def pause_writing(self) -> None:
-        self.client.blocked = True
+        self.client.is_socket_full = True
 
     def resume_writing(self) -> None:
-        self.client.blocked = self._over_write_limit = False
+        self.client.is_socket_full = self._over_write_limit = False
         self._update_reading()
         for subscription in self.client.subscriptions.values():
             self._services.dispatcher.resume(subscription)
@@ -327,16 +327,16 @@ class StompConnection(asyncio.Protocol):
         if self._out and not self._write_ended and not self._transport.is_closing():
             self._beats.written_at = self._loop.time()
             self._transport.write(b"".join(self._out))
-            if self.client.blocked and self._transport.get_write_buffer_size() > WRITE_LIMIT:
+            if self.client.is_socket_full and self._transport.get_write_buffer_size() > WRITE_LIMIT:
                 self._over_write_limit = True
                 self._update_reading()
         self._out.clear()
         self._out_size = 0
 
-    def pulse(self) -> tuple[int, int, int]:
+    def heart_beat_times(self) -> tuple[int, int, int]:
         return *self._session.heart_beat, round((self._loop.time() - self._beats.read_at) * 1000)
 
-    def hold(self, held: bool) -> None:
+    def pause_reading(self, held: bool) -> None:
         self._paused_by_broker = held
         self._update_reading()
 

@@ -88,10 +88,10 @@ class LoginHandler:
         if connect.bridge is not None and connect.cluster is None and not client.is_internal:
             self._bridges.check(principal, connect.bridge)
         client.principal, client.client_id = principal, connect.client_id or f"ID:{client.id}"
-        client.way = connect.way
-        client.named, client.shares_client_id = bool(connect.client_id), connect.shares_client_id
+        client.bridge_connection = connect.way
+        client.has_client_id, client.shares_client_id = bool(connect.client_id), connect.shares_client_id
         client.reconnect_ms = reconnect_window_ms(connect.reconnect, self._settings.reconnect_window)
-        if client.reconnect_ms and not client.named:
+        if client.reconnect_ms and not client.has_client_id:
             raise ProtocolError("reconnect needs a client-id, by which the client is known again")
         return self._admit(client, connect)
 
@@ -108,7 +108,7 @@ class LoginHandler:
     def register(self, client: Client, connect: ConnectCommand, *, steal: bool) -> None:
         """Register the client; it may `steal` its client id. Raises ProtocolError where that is taken."""
         self._clients.connect(client, steal=steal or self._clients.is_back(client))
-        client.copies = connect.copies
+        client.sends_copy_per_subscriber = connect.copies
         if connect.bridge is not None and not client.is_internal:
             self._bridges.came(client, connect.bridge, duplex=connect.duplex)
 

@@ -155,7 +155,7 @@ def arrived(node):
 
     def read():
         stats = node.node.broker.counters
-        found = {str(each): stats.of(each) for each in stats.known() if not is_advisory(each)}
+        found = {str(each): stats.of(each) for each in stats.destinations() if not is_advisory(each)}
         return {name: np.array((each.EnqueueCount, each.EnqueueBytes)) for name, each in found.items()}
 
     return node.look(read)

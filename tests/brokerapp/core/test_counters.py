@@ -1,7 +1,7 @@
 """Stats: which destinations changed, which are gone, and for how long that is told."""
 
 from brokerapp.core.dispatch import counters as module
-from brokerapp.core.dispatch.counters import GONE_TOLD_FOR, DestinationCounters
+from brokerapp.core.dispatch.counters import REMOVALS_KEPT_FOR, DestinationCounters
 from brokerapp.model.destination import Destination
 
 A, B = Destination.queue("a"), Destination.queue("b")
@@ -11,28 +11,28 @@ def test_what_is_gone_is_told_for_a_while_and_then_no_more():
     stats = DestinationCounters()
     for each in (A, B):
         stats.of(each)
-        stats.forget(each)
+        stats.remove(each)
     _, gone = stats.take_changes()
     assert set(gone) == {A, B}
-    stats.told_gone([A], 1)
-    stats.told_gone([B], 2)
-    assert stats.long_gone(GONE_TOLD_FOR) == []
-    assert stats.long_gone(GONE_TOLD_FOR + 1) == [A]
-    assert stats.long_gone(GONE_TOLD_FOR + 2) == [A, B]
-    stats.forget_gone([A])
-    assert stats.long_gone(GONE_TOLD_FOR + 2) == [B]
+    stats.note_removals_published([A], 1)
+    stats.note_removals_published([B], 2)
+    assert stats.removals_published_before(REMOVALS_KEPT_FOR) == []
+    assert stats.removals_published_before(REMOVALS_KEPT_FOR + 1) == [A]
+    assert stats.removals_published_before(REMOVALS_KEPT_FOR + 2) == [A, B]
+    stats.forget_removals([A])
+    assert stats.removals_published_before(REMOVALS_KEPT_FOR + 2) == [B]
 
 
 def test_what_came_back_is_not_forgotten():
     stats = DestinationCounters()
-    stats.told_gone([A], 1)
+    stats.note_removals_published([A], 1)
     stats.of(A)
-    stats.told_gone([A], 2)
-    assert stats.long_gone(10 * GONE_TOLD_FOR) == []
+    stats.note_removals_published([A], 2)
+    assert stats.removals_published_before(10 * REMOVALS_KEPT_FOR) == []
 
 
 def test_of_very_many_that_changed_those_told_of_longest_ago_come_first(monkeypatch):
-    monkeypatch.setattr(module, "MOST_AT_ONCE", 2)
+    monkeypatch.setattr(module, "MAX_CHANGES", 2)
     stats = DestinationCounters()
     all_of_them = [stats.of(Destination.queue(str(number))) for number in range(5)]
     assert len(stats.take_changes()[0]) == 5, "what is new is told at once"

@@ -44,13 +44,13 @@ def moved(broker: FakeBroker, message: Message) -> None:
 
 
 def buried(broker: FakeBroker, message: Message) -> None:
-    part_of(DeadLettering, **vars(broker))._dead_letter(message, TOPIC, ())
+    part_of(DeadLettering, **vars(broker))._move_to_dlq(message, TOPIC, ())
 
 
 def remembered(broker: FakeBroker, message: Message) -> None:
     recovery = part_of(RetroactiveRecovery, **vars(broker))
     recovery.published(message, RoutedCopy(TOPIC))
-    recovery.created(SimpleNamespace(feed=FEED, subscription=LEADS_TO_A))
+    recovery.created(SimpleNamespace(feed=FEED, identity=LEADS_TO_A))
 
 
 @pytest.mark.parametrize("goes", [moved, buried, remembered])

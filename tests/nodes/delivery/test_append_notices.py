@@ -98,7 +98,7 @@ def test_a_home_is_told_once_a_tick_what_was_stored_and_with_the_messages_what_s
 def test_what_is_not_as_its_node_knows_it_is_given_whole(node, what):
     it = entry(node.log, 3)
     it.cached_at = THIRD.session if what == "for a third node" else ME.session
-    it.deliveries, it.first_of_group = int(what == "returned once"), what == "first of its group"
+    it.redelivery_count, it.first_of_group = int(what == "returned once"), what == "first of its group"
     [packed] = pack_for_session(ME.session, [it])
     assert packed[-1] == it.message.stored()
 

@@ -82,7 +82,7 @@ def test_what_is_rejected_as_its_log_comes_home_is_a_dead_letter_once(broker, cl
     def between_two_homes():
         """The log is at home here from now on, and what the store knows of it is not read yet; in that moment..."""
         homes.outbound_consumers.on_handed_off(log)
-        log.away = True
+        log.is_remote = True
         log.release_ownership()
         rejects = partial(
             node.acknowledgements.settle,
@@ -94,7 +94,7 @@ def test_what_is_rejected_as_its_log_comes_home_is_a_dead_letter_once(broker, cl
             step()
 
     broker["b"].look(between_two_homes)
-    until(lambda: not broker["b"].look(lambda: log.away), "it is taken")
+    until(lambda: not broker["b"].look(lambda: log.is_remote), "it is taken")
     taker.send(f"/queue/{queue}", "good", persistent="true")
     assert [(each.body, each.headers.get("redelivered")) for each in taker.take()] == [("good", None)]
     assert dead(broker, queue) == ["bad"]

@@ -243,7 +243,7 @@ def test_a_durable_subscription_is_in_use_while_its_consumer_is_behind_a_lost_li
     def expelled():
         [session] = homes.other_sessions
         homes.propagation.on_member_lost(session)
-        active = durable.active
+        active = durable.is_active
         homes.propagation.forget(session)
         return active
 

@@ -115,9 +115,9 @@ def test_what_a_node_counted_its_home_counts_on_when_it_is_gone_and_tells_when_t
     homes.owner_of = lambda _log: "a" if homes.here else "c"
     broker = SimpleNamespace(counters=stats, gauges=SimpleNamespace(update=lambda _stats: None))
     shares, own = StatsAggregation(broker, homes), stats.of(queue)
-    own.arrived(BodySizes(1, 5, 5, 5))
+    own.count_arrivals(BodySizes(1, 5, 5, 5))
     part = DestinationStats(queue, ProducerCount=1)
-    part.arrived(BodySizes(2, 10, 3, 7))
+    part.count_arrivals(BodySizes(2, 10, 3, 7))
     shares.on_stats("b", [part.to_json()])
     for _ in range(2):
         found = shares.with_remote_parts(own)

@@ -58,7 +58,7 @@ class Node:
 
 def a_client(user="ada", **said):
     sink = SimpleNamespace(close=lambda: None)
-    return Client("here", sink, client_id="c", named=True, principal=Principal(user), **said)
+    return Client("here", sink, client_id="c", has_client_id=True, principal=Principal(user), **said)
 
 
 @pytest.fixture

@@ -22,12 +22,12 @@ def homes():
 
 
 def entry(number):
-    return SimpleNamespace(seq=number, deliveries=1)
+    return SimpleNamespace(seq=number, redelivery_count=1)
 
 
 def test_nothing_is_kept_of_logs_of_which_nothing_came_back_or_nobody_consumes(homes):
     homes.handoff_in.on_requeued(NAMES[0], [])
-    assert not list(homes.outbound_consumers.known_consumers(SimpleNamespace(name=NAMES[0], away=True)))
+    assert not list(homes.outbound_consumers.known_consumers(SimpleNamespace(name=NAMES[0], is_remote=True)))
     assert (dict(homes.handoff_in._requeued), dict(homes.outbound_consumers._accounts)) == ({}, {})
 
 
@@ -90,10 +90,10 @@ class Asking:
 
     id = 1
 
-    def started_unit(self):
+    def on_write_started(self):
         pass
 
-    ended_unit = started_unit
+    on_write_done = on_write_started
 
 
 @pytest.mark.parametrize("refusal", [AccessDenied("may not read"), RequestRefused("has a consumer")])

@@ -56,7 +56,7 @@ def test_a_durable_subscription_is_active_or_offline_wherever_it_is_at_home(brok
     [log] = [each for each in broker.ask(lambda store: store.logs.all_attributes()) if each.startswith("subscription")]
 
     def is_home(node):
-        return not broker[node].look(lambda: broker[node].node.broker.queues[log].away)
+        return not broker[node].look(lambda: broker[node].node.broker.queues[log].is_remote)
 
     assert broker.admin(lambda admin: admin.peers.offline()) == {}
     left = time.time() * 1000 - 1
@@ -241,7 +241,7 @@ def test_when_the_node_that_takes_over_is_killed_too_the_third_one_has_all_of_it
 def is_away(node, queue):
     """Whether a node gives a queue's messages to another one, its owner; so it is while it does not know the queue."""
     log = node.node.broker.queues.get(f"queue://{queue}")
-    return log is None or log.away
+    return log is None or log.is_remote
 
 
 @pytest.mark.scenario("K09")
@@ -373,7 +373,7 @@ def test_what_comes_back_to_a_home_that_has_not_taken_the_log_yet_is_flagged(bro
     def between_two_homes():
         """The log is at home here from now on, and what the store and other nodes know of it is not read yet."""
         homes.outbound_consumers.on_handed_off(log)
-        log.away = True
+        log.is_remote = True
         log.release_ownership()
 
     broker["a"].look(between_two_homes)
@@ -426,12 +426,12 @@ def test_what_clients_do_while_their_log_leaves_for_a_node_that_joins_holds_ther
     log = broker["a"].node.broker.queues[f"queue://{queue}"]
     with _slow_to_store(broker["a"], 0.3), ThreadPoolExecutor() as pool:
         joining = pool.submit(broker.start, "b")
-        until(lambda: log.stopped, "its home is about to be b")
+        until(lambda: log.suspend_reasons, "its home is about to be b")
         keeper.ack(held, wait=False)
         until(lambda: broker["a"].look(lambda: log.in_flight) < 2, "it is acknowledged")
         keeper.break_off()
         until(lambda: broker["a"].look(lambda: not log.consumers), "its consumer is gone")
-        assert log.stopped, "all that was before its home changed"
+        assert log.suspend_reasons, "all that was before its home changed"
         joining.result()
         taker = client("b")
         taker.subscribe(f"/queue/{queue}", ack="client-individual")
@@ -447,13 +447,13 @@ def test_a_queue_that_comes_to_be_while_another_node_joins_is_given_out_by_its_h
     queues = broker["a"].node.broker.queues
     with _slow_to_store(broker["a"], 0.3), ThreadPoolExecutor() as pool:
         joining = pool.submit(broker.start, "b")
-        until(lambda: queues[f"queue://{known}"].stopped, "its home is about to be b")
+        until(lambda: queues[f"queue://{known}"].suspend_reasons, "its home is about to be b")
         keeper.subscribe(f"/queue/{new}", id="new", wait=False, ack="client-individual")
         keeper.send(f"/queue/{new}", "early", wait=False, persistent="true")
         until(lambda: queues.get(f"queue://{new}") is not None, "it is there")
-        assert queues[f"queue://{known}"].stopped, "before its home changed"
+        assert queues[f"queue://{known}"].suspend_reasons, "before its home changed"
         joining.result()
-    assert broker["a"].look(lambda: queues[f"queue://{new}"].away)
+    assert broker["a"].look(lambda: queues[f"queue://{new}"].is_remote)
     client("b").send(f"/queue/{new}", "late", persistent="true")
     assert flagged(keeper.take(2)) == [("early", False), ("late", False)]
 
@@ -468,7 +468,9 @@ def test_what_waits_for_a_client_as_its_log_comes_home_is_given_out_when_that_cl
     account = homes.outbound_consumers._accounts[f"queue://{queue}"]
     until(lambda: broker["b"].look(lambda: len(account.unacked)), "it came, and its client cannot have it yet")
     broker.stop("a")
-    until(lambda: not broker["b"].look(lambda: broker["b"].node.broker.queues[f"queue://{queue}"].away), "it is home")
+    until(
+        lambda: not broker["b"].look(lambda: broker["b"].node.broker.queues[f"queue://{queue}"].is_remote), "it is home"
+    )
     consumer.break_off()
     log = broker["b"].node.broker.queues[f"queue://{queue}"]
     until(lambda: not broker["b"].look(lambda: log.consumers), "its consumer is gone")
@@ -505,7 +507,7 @@ def test_what_is_given_back_while_a_home_to_come_does_not_hear_of_it_is_flagged(
     def between_two_homes():
         """The log is at home here from now on; other nodes have said what they hold of it, or not even that."""
         consumers = list(log.consumers)
-        log.away = True
+        log.is_remote = True
         log.release_ownership()
         if known:
             log.consumers += consumers
@@ -539,11 +541,11 @@ def test_a_log_that_is_taken_home_as_it_is_about_to_leave_again_leaves(broker, c
         )
         while broker["b"].node._committer._reads:
             await asyncio.sleep(0)
-        assert log.away, "the store was asked, and has not answered"
+        assert log.is_remote, "the store was asked, and has not answered"
         await homes.on_members_changed(NodeMembers(both.epoch + 2, both, homes.session))
 
     broker["b"].do(gone_and_back)
-    assert (log.away, log.stopped, log.handoff_count) == (True, set(), tenure + 2)
+    assert (log.is_remote, log.suspend_reasons, log.handoff_count) == (True, set(), tenure + 2)
 
 
 def _is_home(broker, node, queue):

@@ -187,11 +187,11 @@ def test_a_node_says_whether_its_clients_consume_a_log_that_is_at_home_elsewhere
     homes.attach_transport(SimpleNamespace(send=lambda *facts: said.append(facts)))
     homes.join(NodeMembers(1, [NodeMember("a", "a"), NodeMember("h", "h")], "a"))
     said.clear()
-    log = queues[LOG] = SimpleNamespace(name=LOG, away=True)
+    log = queues[LOG] = SimpleNamespace(name=LOG, is_remote=True)
     homes.subscription_takeover.on_query("h", 1, LOG)
     homes.outbound_consumers._accounts[LOG].consumers["somebody"] = True
     homes.subscription_takeover.on_query("h", 2, LOG)
-    log.away = False  # it came home: who asked is its home no more
+    log.is_remote = False  # it came home: who asked is its home no more
     homes.subscription_takeover.on_query("h", 3, LOG)
     assert [facts[2:] for facts in said] == [(1, ""), (2, "it is consumed"), (3, "")]
 

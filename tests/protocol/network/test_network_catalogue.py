@@ -49,7 +49,7 @@ def held(node: RunningNode, destination: Destination) -> int:
         broker = node.node.broker
         consumers = [each for client in broker.clients.values() for each in client.subscriptions.values()]
         mine = [each for each in consumers if destination in each.destinations]
-        return broker.quotas.held + sum(len(each.unacked) + len(each.pending) for each in mine)
+        return broker.quotas.held_bytes + sum(len(each.unacked) + len(each.pending) for each in mine)
 
     return node.look(found)
 

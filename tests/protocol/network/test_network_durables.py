@@ -25,7 +25,7 @@ def b(store) -> Iterator[RunningNode]:
 def keeping(node: RunningNode, name: str) -> dict[str, set[str]]:
     """The topics of a test that a broker keeps for its bridges, by their client-ids."""
     found: dict[str, set[str]] = {}
-    for each in node.look(lambda: [one.subscription for one in node.node.broker.durables]):
+    for each in node.look(lambda: [one.identity for one in node.node.broker.durables]):
         for topic in each.topics:
             if each.name.startswith("NC-DS_") and topic.name.startswith(name):
                 found.setdefault(each.client_id, set()).add(topic.name)
@@ -125,7 +125,7 @@ def kept_at(node: RunningNode, topic: str) -> list[int]:
         lambda: [
             each.log.depth
             for each in node.node.broker.durables
-            if each.subscription.leads_to and Destination.topic(topic) in each.subscription.topics
+            if each.identity.leads_to and Destination.topic(topic) in each.identity.topics
         ]
     )
 
@@ -146,7 +146,7 @@ def test_what_came_from_a_broker_is_not_kept_for_the_bridge_to_it(store, connect
         b.ask(lambda admin: admin.networks.start("back"))
         assert subscribers[0].bodies() == ["from b"]
         b.restart()
-        found = b.look(lambda: {each.subscription.name: each.subscription.leads_to for each in b.node.broker.durables})
+        found = b.look(lambda: {each.identity.name: each.identity.leads_to for each in b.node.broker.durables})
         assert found == {name: "", f"NC-DS_{b.name}_{name}": a.name}
 
 

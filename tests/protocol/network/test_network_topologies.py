@@ -273,9 +273,7 @@ def test_every_broker_on_the_way_keeps_a_topic_for_a_durable_subscriber_until_th
     def kept() -> dict[str, int]:
         """For bridges, by broker."""
         return {
-            letter: node.look(
-                lambda node=node: sum(bool(each.subscription.leads_to) for each in node.node.broker.durables)
-            )
+            letter: node.look(lambda node=node: sum(bool(each.identity.leads_to) for each in node.node.broker.durables))
             for letter, node in five.nodes.items()
         }
 

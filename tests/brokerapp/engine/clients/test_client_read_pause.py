@@ -14,7 +14,7 @@ class Reader:
 
     held = False
 
-    def hold(self, held):
+    def pause_reading(self, held):
         self.held = held
 
 
@@ -30,7 +30,7 @@ class Reader:
     ],
 )
 def test_who_is_held_back_is_one_whose_acknowledgements_cannot_make_room(bridge, acks, waiting, held):
-    client = Client("1", Reader(), bridge=bridge, waiting=bool(waiting), blocked_bytes=waiting)
+    client = Client("1", Reader(), bridge=bridge, blocked_sends=bool(waiting), blocked_bytes=waiting)
     client.subscriptions = {str(number): SimpleNamespace(ack_mode=each) for number, each in enumerate(acks)}
     client.update_reading()
     assert client.sink.held is held

@@ -10,9 +10,9 @@ class Named:
     def __init__(self):
         self.asked = 0
 
-    def name_of(self, key):
+    def ack_id_of(self, key):
         self.asked += 1
-        return Subscription.name_of(key)
+        return Subscription.ack_id_of(key)
 
 
 def test_what_was_acknowledged_is_found_without_looking_through_all_of_it_each_time():

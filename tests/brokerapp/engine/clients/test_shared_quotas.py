@@ -13,7 +13,7 @@ def test_each_client_has_less_the_more_there_are_and_never_nothing():
     held = Quotas(100 * MB)
     shares = []
     for clients in (0, 1, 10, 100, 1000, 100_000):
-        held.divide(clients)
+        held.divide_among(clients)
         shares.append((held.share.write_count, held.share.bytes))
         if WRITE_BYTES[1] < held.share.bytes:
             assert clients * held.share.bytes <= 100 * MB
@@ -26,7 +26,7 @@ def test_each_client_has_less_the_more_there_are_and_never_nothing():
 def test_all_clients_see_their_share_change():
     held = Quotas()
     share = held.share
-    held.divide(100_000)
+    held.divide_among(100_000)
     assert share is held.share
     assert share.write_count == WRITE_COUNTS[1]
 
@@ -48,14 +48,14 @@ def test_subscriptions_are_bounded_for_one_and_for_all(monkeypatch):
 def test_transactions_are_bounded_in_number_and_bytes(monkeypatch):
     monkeypatch.setattr(quotas, "MAX_ALL_TRANSACTIONS", 2)
     held = Quotas(100)
-    held.begin()
-    held.begin()
+    held.begin_transaction()
+    held.begin_transaction()
     with pytest.raises(LimitExceeded, match="2 transactions are open"):
-        held.begin()
+        held.begin_transaction()
     held.reserve(60)
     with pytest.raises(LimitExceeded, match="60 of 100 bytes"):
         held.reserve(41)
     held.reserve(40)
-    held.end(100)
-    held.begin()
+    held.end_transaction(100)
+    held.begin_transaction()
     held.reserve(100)

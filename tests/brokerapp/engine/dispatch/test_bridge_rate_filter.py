@@ -25,14 +25,14 @@ class Here:
 
     def __init__(self, rules, ttl=1):
         self.now, self.timers = 1_000, []
-        self.log = MessageLog(DestinationStats(QUEUE), rules=DispatchPolicy(bridges=rules))
+        self.log = MessageLog(DestinationStats(QUEUE), rules=DispatchPolicy(bridge_filter=rules))
         self.log.bridge_filter = BridgeRateFilter(
             self.log.name, self.log.consumers, lambda: self.now, self.timers.append
         )
         self.bridge = self.consumer("bridge", BridgeEligibility("there", ttl))
 
     def consumer(self, name, selector=None):
-        made = Subscription(name, name, name, SimpleNamespace(blocked=False), (QUEUE,), "client", 100, selector)
+        made = Subscription(name, name, name, SimpleNamespace(is_socket_full=False), (QUEUE,), "client", 100, selector)
         made.started = True
         self.log.consumers.append(made)
         return made
@@ -40,7 +40,7 @@ class Here:
     def came(self, seq, *path, at=1_000, **headers):
         head = "".join(f"{name}:{value}\n" for name, value in {"message-id": str(seq), **headers}.items())
         message = Message(str(seq), head.encode(), b"", born_us=at * 1000, path=path)
-        self.log.offer(LogEntry(self.log.name, seq, message))
+        self.log.append_entry(LogEntry(self.log.name, seq, message))
 
     def given(self):
         return sorted((who.name, each.seq) for who, entries in self.log.dispatch() for each in entries)
@@ -78,7 +78,7 @@ def test_what_came_from_there_goes_back_once_nobody_consumes_here_whatever_its_t
     own.credit = 0
     here.came(1, "there")
     assert here.given() == []
-    here.log.leave(own)
+    here.log.remove_consumer(own)
     assert here.given() == [("bridge", 1)]
 
 
@@ -134,5 +134,5 @@ def test_a_policy_that_comes_later_lets_go_what_stayed():
     here = Here(None)
     here.came(1, "there")
     assert here.given() == []
-    here.log.tune(DispatchPolicy(bridges=REPLAY))
+    here.log.apply_policy(DispatchPolicy(bridge_filter=REPLAY))
     assert here.given() == [("bridge", 1)]

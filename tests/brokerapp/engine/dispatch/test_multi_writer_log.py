@@ -54,9 +54,9 @@ def test_what_was_read_before_a_node_told_of_it_is_not_given_again_though_it_is_
     log = shared(consumer())
     log.note_appended(1, 2)
     page(log, [1, 2])
-    log.settled([each for _, entries in log.dispatch() for each in entries])
+    log.remove_settled([each for _, entries in log.dispatch() for each in entries])
     [former] = log.consumers
-    log.leave(former)
+    log.remove_consumer(former)
     log.consumers.append(consumer("later"))
     log.append_remote([entry(1)], 0)
     assert numbers(log) == []
@@ -65,7 +65,7 @@ def test_what_was_read_before_a_node_told_of_it_is_not_given_again_though_it_is_
 @pytest.mark.parametrize("whole", [True, False])
 def test_what_a_former_home_gave_out_is_neither_given_nor_counted_where_its_node_tells_of_it_late(whole):
     log = shared(consumer())
-    log.begin(1, 0, {}, (), last=6)  # of 5 and 6, 5 was acknowledged
+    log.take_over(1, 0, {}, (), last=6)  # of 5 and 6, 5 was acknowledged
     if whole:
         log.append_remote([entry(5)], 0)
         log.append_remote([entry(6)], 5)
@@ -80,7 +80,7 @@ def test_what_a_former_home_gave_out_is_neither_given_nor_counted_where_its_node
 
 def test_what_an_operator_took_out_before_a_node_told_of_it_is_not_given():
     log = shared(consumer())
-    log.take_out([entry(1)])
+    log.remove_ready([entry(1)])
     log.unloaded_count = 0  # as where as many others were counted that are gone
     log.append_remote([entry(1)], 0)
     assert numbers(log) == []
@@ -88,7 +88,7 @@ def test_what_an_operator_took_out_before_a_node_told_of_it_is_not_given():
 
 def test_nor_where_something_older_was_offered_meanwhile():
     log = shared(consumer())
-    log.take_out([entry(2)])
+    log.remove_ready([entry(2)])
     log.unloaded_count = 0
     log.append_batch([entry(1)], 0)
     log.append_remote([entry(2)], 1)
@@ -98,9 +98,9 @@ def test_nor_where_something_older_was_offered_meanwhile():
 def test_a_log_leaves_reading_when_it_has_read_what_came_meanwhile():
     log = shared(consumer())
     log.note_appended(1, 1)
-    log.paging, reading = True, log.window
+    log.paging, reading = True, log.generation
     log.append_remote([entry(2)], 1)  # while a page is read which holds it
-    log.load([entry(1), entry(2), entry(3)], reading)
+    log.on_page_read([entry(1), entry(2), entry(3)], reading)
     assert not log.unloaded_count
     log.note_appended(1, 3)  # which was read already
     log.append_remote([entry(4)], 3)
@@ -139,19 +139,19 @@ def test_what_is_at_hand_is_not_given_when_it_may_be_gone_or_would_take_too_much
     log.note_appended(1, 1)
     log.append_remote([entry(2, colour="red"), entry(3, colour="red")], 1)
     if end == "taken out":
-        log.take_out([entry(2), entry(3)])
+        log.remove_ready([entry(2), entry(3)])
     elif end == "looked ahead":
-        log.on_lookahead_read([entry(1), entry(2, colour="red"), entry(3, colour="red")], log.window, 0)
-        log.settled([each for _, entries in log.dispatch() for each in entries])
+        log.on_lookahead_read([entry(1), entry(2, colour="red"), entry(3, colour="red")], log.generation, 0)
+        log.remove_settled([each for _, entries in log.dispatch() for each in entries])
     elif end == "forgotten":
         [former] = log.consumers
-        log.leave(former)
+        log.remove_consumer(former)
         log.consumers.append(former)
     elif end == "elsewhere":  # another node gave it out meanwhile
         consumers = list(log.consumers)
         log.release_ownership()
         log.consumers.extend(consumers)
-        log.begin(1, 0, {}, (), last=3)
+        log.take_over(1, 0, {}, (), last=3)
     log.consumers.append(consumer("any"))
     page(log, [1])
     assert numbers(log) == [1]
@@ -160,9 +160,9 @@ def test_what_is_at_hand_is_not_given_when_it_may_be_gone_or_would_take_too_much
 def test_what_came_meanwhile_and_stands_behind_the_page_is_read_next():
     log = shared(consumer())
     log.note_appended(1, 1)
-    log.paging, reading = True, log.window
+    log.paging, reading = True, log.generation
     log.note_appended(1, 3)
-    log.load([entry(1), entry(2)], reading)  # of a third node, that has not told of it
+    log.on_page_read([entry(1), entry(2)], reading)  # of a third node, that has not told of it
     assert log.needs_page
     page(log, [1, 2, 3])
     assert numbers(log) == [1, 2, 3]
@@ -189,7 +189,7 @@ def test_with_selectors_what_waits_past_the_window_is_found_by_reading_and_not_g
     log.append_batch([entry(2, colour="blue")], 1)  # the window is full
     assert (numbers(log), log.lookahead_position) == ([], 1)
     log.paging = True
-    log.on_lookahead_read([entry(2, colour="blue"), entry(3, colour="red")], log.window, 1)
+    log.on_lookahead_read([entry(2, colour="blue"), entry(3, colour="red")], log.generation, 1)
     assert numbers(log) == [3]
     log.append_remote([entry(3, colour="red")], 2)
     assert numbers(log) == []
@@ -233,7 +233,7 @@ def test_what_was_given_early_before_a_second_node_joined_is_passed_over_when_wh
     early = coming(1, 2)
     assert log.dispatch_uncommitted(early)
     log.shared = True  # while they are on their way
-    log.stored(early, (1, 2), (0, 0))
+    log.on_committed(early, (1, 2), (0, 0))
     log.append_batch([entry(3)], 2)  # the store says that 2 stood before it, which was never read
     assert numbers(log) == []
     page(log, [1, 2, 3])
@@ -244,15 +244,15 @@ def test_what_was_given_early_before_a_second_node_joined_is_passed_over_when_wh
 
 def test_messages_are_wanted_whole_by_who_gives_them_out_and_not_where_they_would_only_wait():
     log = shared()
-    assert not log.follows
+    assert not log.has_active_consumers
     log.consumers.append(consumer())
-    assert log.follows
+    assert log.has_active_consumers
     log.paused = True
-    assert not log.follows
+    assert not log.has_active_consumers
     log.paused = False
-    assert log.follows
+    assert log.has_active_consumers
     log.note_appended(WINDOW_SIZE + 1, WINDOW_SIZE + 1)
-    assert not log.follows
+    assert not log.has_active_consumers
 
 
 class SharedLogUnderWork(RuleBasedStateMachine):
@@ -279,15 +279,15 @@ class SharedLogUnderWork(RuleBasedStateMachine):
             for each in entries:
                 assert each.seq in self.stored, "a ghost"
                 assert each.seq not in self.held, "given to two"
-                assert each.deliveries or each.seq not in self.given, "given again, and not flagged"
-                if not self.choosy and not each.deliveries:
+                assert each.redelivery_count or each.seq not in self.given, "given again, and not flagged"
+                if not self.choosy and not each.redelivery_count:
                     assert each.seq > max(self.given, default=0), "out of order"
                 self.held[each.seq] = subscription, each
         self.given.update(self.held)
-        after = log.loaded if log.needs_page else log.lookahead_position
+        after = log.loaded_up_to if log.needs_page else log.lookahead_position
         if after is not None:
-            load = log.load if log.needs_page else partial(log.on_lookahead_read, after=after)
-            log.paging, self.question = True, (load, after, log.window)
+            load = log.on_page_read if log.needs_page else partial(log.on_lookahead_read, after=after)
+            log.paging, self.question = True, (load, after, log.generation)
 
     def store(self, count):
         before, numbers = self.stored[-1] if self.stored else 0, range(self.last + 1, self.last + count + 1)
@@ -298,7 +298,7 @@ class SharedLogUnderWork(RuleBasedStateMachine):
     @precondition(lambda self: self.answer is None)  # the home's commits and reads take turns
     @rule(count=st.integers(1, 3), asked=st.booleans())
     def the_home_stores(self, count, asked):
-        asked = asked or self.log.follows
+        asked = asked or self.log.has_active_consumers
         entries, before = self.store(count)
         self.log.append_batch(entries, before if asked else None)
         self.pump()
@@ -311,7 +311,7 @@ class SharedLogUnderWork(RuleBasedStateMachine):
     @rule(node=st.sampled_from("ac"), words=st.integers(1, 2), whole=st.booleans())
     def it_tells(self, node, words, whole):
         runs = [self.untold[node].popleft() for _ in range(min(words, len(self.untold[node])))]
-        if runs and whole and self.log.follows:
+        if runs and whole and self.log.has_active_consumers:
             for entries, before in runs:
                 self.log.append_remote(entries, before)
         elif runs:
@@ -345,8 +345,8 @@ class SharedLogUnderWork(RuleBasedStateMachine):
         back = [each for subscription, each in self.held.values() if subscription is gone]
         for each in back:
             del self.held[each.seq]
-        self.log.take_back(back)
-        self.log.leave(gone)
+        self.log.requeue(back)
+        self.log.remove_consumer(gone)
         self.pump()
 
     @precondition(lambda self: self.held)
@@ -354,7 +354,7 @@ class SharedLogUnderWork(RuleBasedStateMachine):
     def a_message_is_acked(self, which):
         number = sorted(self.held)[which % len(self.held)]
         subscription, each = self.held.pop(number)
-        self.log.settled([each])
+        self.log.remove_settled([each])
         self.stored.remove(number)
         subscription.credit += 1
         self.pump()
@@ -362,7 +362,7 @@ class SharedLogUnderWork(RuleBasedStateMachine):
     @precondition(lambda self: self.answer is None)
     @rule()
     def an_operator_purges(self):
-        for number in self.log.take_out(list(map(self.made, self.stored))):
+        for number in self.log.remove_ready(list(map(self.made, self.stored))):
             assert number not in self.held
             self.stored.remove(number)
         self.pump()

@@ -19,15 +19,15 @@ ENTRY = LogEntry("queue://Q", 1, Message("1", b"", b""))
 
 @dataclass
 class Peer:
-    blocked: bool = False
+    is_socket_full: bool = False
 
 
 def subscription(depth=1, credit=0, blocked=False, holds=0, acked=0):
     made = Subscription("1", "1", "1", Peer(blocked), (QUEUE,), "client", 10, started=True)
     made.logs.append(MessageLog(DestinationStats(QUEUE), depth))
-    made.credit, made.acked = credit, acked
+    made.credit, made.acked_count = credit, acked
     for number in range(holds):
-        made.hold(str(number), ENTRY)
+        made.add_unacked(str(number), ENTRY)
     return made
 
 
