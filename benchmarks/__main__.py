@@ -37,7 +37,7 @@ class Report:
     """What the scenarios came to so far."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
-        self.rounds, self.scale = (1, QUICK) if arguments.quick else (arguments.rounds, 1)
+        self.rounds, self.scale = (1, QUICK) if arguments.quick else (arguments.rounds, arguments.scale)
         self._peers = arguments.peers
         self._started = _profiler_hint if arguments.profile else _no_hint
         self._figures: list[tuple[str, ...]] = []
@@ -115,6 +115,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--peers", type=_among(PEERS), default=USUAL, help=f"brokers, of {', '.join(PEERS)}")
     parser.add_argument("--rounds", type=int, default=3, help="measured runs of each broker, whose median counts")
     parser.add_argument("--minutes", type=float, default=MINUTES, help="after so long no other scenario is begun")
+    parser.add_argument("--scale", type=float, default=1, help="share of the messages that is sent")
     parser.add_argument("--scaling", action="store_true", help="what a message costs Sluice as the broker grows")
     parser.add_argument("--quick", action="store_true", help="some scenarios, one short round each: a smoke test")
     parser.add_argument("--profile", action="store_true", help="print how to attach py-spy to Sluice while it runs")

@@ -13,7 +13,8 @@ _BROKER = """<?xml version="1.0" encoding="UTF-8"?>
        xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"
        xsi:schemaLocation="http://www.springframework.org/schema/beans http://www.springframework.org/schema/beans/spring-beans.xsd
          http://activemq.apache.org/schema/core http://activemq.apache.org/schema/core/activemq-core.xsd">
-  <broker xmlns="http://activemq.apache.org/schema/core" brokerName="{name}" dataDirectory="{data}" useJmx="false">
+  <broker xmlns="http://activemq.apache.org/schema/core" brokerName="{name}" dataDirectory="{data}" useJmx="false"
+          schedulerSupport="{scheduler}">
 {extra}{route}    <transportConnectors>
       <transportConnector name="stomp" uri="{scheme}://127.0.0.1:{port}"/>
     </transportConnectors>
@@ -32,7 +33,8 @@ def broker_xml(
     return _BROKER.format(
         data=escape(str(data), {'"': "&quot;"}),
         extra=extra,
-        route=scenario.route.xml(),
+        route=(route := scenario.route.xml()),
+        scheduler=str("redeliveryPlugin" in route).lower(),
         port=port,
         scheme=scheme,
         name=name,

@@ -15,7 +15,7 @@ from statistics import median, quantiles
 
 from benchmarks.comparison.rounds import Peer, running
 from benchmarks.generator.connection import Connection, Consumer, RunFailed
-from benchmarks.generator.ledger import faults
+from benchmarks.generator.ledger import faults, sent_in_order
 from benchmarks.generator.load import STALL_SECONDS, run
 from benchmarks.generator.traffic import Traffic
 from benchmarks.protocol.dialect import Dialect, Headers
@@ -162,7 +162,7 @@ def paced_run(address: tuple[str, int], dialect: Dialect, rate: float, count: in
             for each in connections:
                 each.socket.close()
     numbers = range(first_number(0), first_number(0) + count)
-    wrong = faults(numbers, [list(map(int, consumer.numbers))], is_ordered=True)
+    wrong = faults(numbers, [list(map(int, consumer.numbers))], sent_in_order(1))
     if wrong or producer.receipts != count:
         raise RunFailed(f"{NAME}: {producer.receipts} receipts of {count}; {'; '.join(wrong)}")
     milliseconds = [each / 1e6 for each in consumer.nanoseconds]

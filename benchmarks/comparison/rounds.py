@@ -12,8 +12,9 @@ from statistics import median
 from typing import Protocol
 
 from benchmarks.brokers.process import BrokerProcess
+from benchmarks.generator.clients import prepare, run
 from benchmarks.generator.connection import RunFailed
-from benchmarks.generator.load import Outcome, run
+from benchmarks.generator.load import Outcome
 from benchmarks.generator.traffic import Traffic
 from benchmarks.protocol.dialect import Dialect
 from benchmarks.scenarios.rows import Scenario
@@ -90,6 +91,7 @@ def measure(
                 messages = int(scenario.messages[peer.pace] * scale)
                 try:
                     if number == 0:
+                        prepare(traffic, addresses[peer.name], peer.dialect, messages)
                         run(traffic, addresses[peer.name], peer.dialect, messages)
                     measured[peer.name].append(_measured_run(traffic, peer, addresses[peer.name], messages))
                 except (RunFailed, OSError) as error:
@@ -98,6 +100,7 @@ def measure(
 
 
 def _measured_run(traffic: Traffic, peer: Peer, address: tuple[str, int], messages: int) -> Measurement:
+    prepare(traffic, address, peer.dialect, messages)
     before = peer.process.usage()
     outcome = run(traffic, address, peer.dialect, messages)
     after = peer.process.usage()

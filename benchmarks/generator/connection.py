@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import selectors
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from benchmarks.generator.traffic import Block
 from benchmarks.protocol.dialect import Dialect, Headers
@@ -150,3 +150,25 @@ class Consumer(Connection):
         self.numbers += message_numbers(heads)
         if self._acks and (ids := ack_ids(heads)):
             self.write(ack_block(ids))
+
+
+class RejectingConsumer(Consumer):
+    """Rejects each message as often as `rejections` says of it before it acknowledges it, which alone is a delivery."""
+
+    def __init__(
+        self, address: tuple[str, int], dialect: Dialect, subscribe: Headers, rejections: Callable[[int], int]
+    ) -> None:
+        super().__init__(address, dialect, subscribe, "client-individual")
+        self._rejections = rejections
+        self._left: dict[bytes, int] = {}
+
+    def received(self, heads: bytes) -> None:
+        answers = []
+        for number, ack in zip(message_numbers(heads), ack_ids(heads), strict=True):
+            left = self._left.setdefault(number, self._rejections(int(number)))
+            self._left[number] = left - 1
+            if left <= 0:
+                self.numbers.append(number)
+            answers.append(b"%b\nid:%b\n\n\0" % (b"NACK" if left > 0 else b"ACK", ack))
+        if answers:
+            self.write(b"".join(answers))

@@ -8,15 +8,26 @@ from itertools import pairwise
 from benchmarks.scenarios.messages import NUMBERS_PER_PRODUCER
 
 
+def sent_in_order(destinations: int) -> Callable[[int], object]:
+    """What messages have in common that must come in order: their producer, and which of the destinations in turn."""
+    return lambda number: (number // NUMBERS_PER_PRODUCER, number % destinations)
+
+
 def expected(sent: Iterable[range], takes: Callable[[int], bool]) -> list[int]:
     """Numbers of the messages that a group of consumers is to get, of those that the producers sent, ascending."""
     return [number for numbers in sent for number in numbers if takes(number)]
 
 
-def faults(numbers: Sequence[int], received: Sequence[Sequence[int]], is_ordered: bool) -> list[str]:
+def faults(
+    numbers: Sequence[int],
+    received: Sequence[Sequence[int]],
+    order: Callable[[int], object] | None = None,
+    group_of: Callable[[int], int] | None = None,
+) -> list[str]:
     """What is wrong with what the consumers of a group received, of the messages with these ascending numbers.
 
-    With `is_ordered` each consumer must have seen the messages of each producer in the order they were sent in.
+    Each consumer must have seen messages of which `order` says the same in ascending order, if it is given; and
+    messages of which `group_of` says the same must all have come to one consumer.
     """
     got = sorted(number for each in received for number in each)
     found = []
@@ -26,18 +37,25 @@ def faults(numbers: Sequence[int], received: Sequence[Sequence[int]], is_ordered
         for what, wrong in (("missing", wanted - came), ("not for it", came - wanted), ("received twice", twice)):
             if wrong:
                 found.append(f"{len(wrong)} {what}, the first is {min(wrong)}")
-    if is_ordered:
-        found += [f"{number} before {following}" for each in received for number, following in _disorder(each)][:1]
+    if order:
+        found += [f"{first} came before {second}" for each in received for first, second in _disorder(each, order)][:1]
+    if group_of:
+        consumers: dict[int, set[int]] = {}
+        for consumer, each in enumerate(received):
+            for number in each:
+                consumers.setdefault(group_of(number), set()).add(consumer)
+        torn = [group for group, several in consumers.items() if len(several) > 1]
+        found += [f"{len(torn)} message groups came to several consumers, the first is {torn[0]}"] if torn else []
     return found
 
 
-def _disorder(numbers: Sequence[int]) -> list[tuple[int, int]]:
-    """Pairs of messages of one producer that came in the wrong order."""
-    last: dict[int, int] = {}
+def _disorder(numbers: Sequence[int], order: Callable[[int], object]) -> list[tuple[int, int]]:
+    """Pairs of messages that came in the wrong order."""
+    last: dict[object, int] = {}
     found = []
     for number in numbers:
-        producer = number // NUMBERS_PER_PRODUCER
-        if number < last.get(producer, 0):
-            found.append((last[producer], number))
-        last[producer] = number
+        of = order(number)
+        if number < last.get(of, 0):
+            found.append((last[of], number))
+        last[of] = number
     return found

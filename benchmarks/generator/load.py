@@ -11,10 +11,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from benchmarks.generator.connection import Connection, Consumer, Producer, RunFailed
-from benchmarks.generator.ledger import expected, faults
+from benchmarks.generator.connection import Connection, Consumer, Producer, RejectingConsumer, RunFailed
+from benchmarks.generator.ledger import expected, faults, sent_in_order
 from benchmarks.generator.traffic import Traffic
 from benchmarks.protocol.dialect import Dialect
+from benchmarks.scenarios.routes import ConsumerGroup
 from benchmarks.scenarios.rows import Scenario
 
 #: A run in which nothing arrives for so long has lost something.
@@ -51,23 +52,36 @@ def run(
     message that is missing, that came twice or to whom it was not for, or in another order than it was sent in.
     """
     scenario = traffic.scenario
-    each = max(1, messages // (scenario.producers * scenario.block)) * scenario.block
-    sent = [traffic.numbers(producer, each) for producer in range(scenario.producers)]
-    groups = [
-        Group(
-            [Consumer(far or address, dialect, group.subscribe, scenario.ack_mode) for _ in range(group.consumers)],
-            expected(sent, group.takes),
-        )
-        for group in scenario.route.groups(dialect)
-    ]
+    groups = consumer_groups(traffic, far or address, dialect, messages)
+    each = traffic.messages_of_each(messages)
     producers = [
         Producer(address, dialect, scenario, traffic.blocks(producer, each)) for producer in range(scenario.producers)
     ]
-    load = _Load(scenario, groups, producers)
+    load = Load(scenario, groups, producers)
     try:
         return load.measure()
     finally:
         load.close()
+
+
+def consumer_groups(traffic: Traffic, address: tuple[str, int], dialect: Dialect, messages: int) -> list[Group]:
+    """Those who consume so many messages, connected, with what each is to get."""
+    scenario, each = traffic.scenario, traffic.messages_of_each(messages)
+    sent = [traffic.numbers(producer, each) for producer in range(scenario.producers)]
+    return [
+        Group(
+            [_consumer(group, address, dialect, scenario.ack_mode) for _ in range(group.consumers)],
+            expected(sent, group.takes),
+            group.group_of,
+        )
+        for group in scenario.route.groups(dialect)
+    ]
+
+
+def _consumer(group: ConsumerGroup, address: tuple[str, int], dialect: Dialect, ack_mode: str) -> Consumer:
+    if group.rejections:
+        return RejectingConsumer(address, dialect, group.subscribe, group.rejections)
+    return Consumer(address, dialect, group.subscribe, ack_mode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +90,15 @@ class Group:
 
     consumers: list[Consumer]
     numbers: list[int]
+    group_of: Callable[[int], int] | None
 
-    def faults(self, is_ordered: bool) -> list[str]:
+    def faults(self, order: Callable[[int], object] | None) -> list[str]:
         """What is wrong with what they received."""
-        return faults(self.numbers, [list(map(int, each.numbers)) for each in self.consumers], is_ordered)
+        received = [list(map(int, each.numbers)) for each in self.consumers]
+        return faults(self.numbers, received, order, self.group_of)
 
 
-class _Load:
+class Load:
     """The loop over the connections of one run."""
 
     def __init__(self, scenario: Scenario, groups: list[Group], producers: list[Producer]) -> None:
@@ -94,6 +110,7 @@ class _Load:
         self.expected = sum(len(each.numbers) for each in groups)
         self.selector = selectors.DefaultSelector()
         self.open: set[Connection] = {*self.consumers, *producers}
+        self.delivered = 0
 
     def measure(self) -> Outcome:
         for each in self.open:
@@ -125,6 +142,7 @@ class _Load:
                 raise RunFailed(f"{self.scenario.name}: not done after {RUN_SECONDS} s; {self._discrepancies()}")
             for key, ready in events:
                 self._handle(key.data, ready)
+            self.delivered = sum(each.deliveries for each in self.consumers)
             if self.scenario.rests:
                 time.sleep(max(MIN_REST_SECONDS, REST_FACTOR * (time.perf_counter() - looked)))
 
@@ -135,19 +153,11 @@ class _Load:
             self.open.discard(connection)
 
     def _fill(self) -> None:
-        if self.scenario.persistent:
-            for each in self.producers:
-                each.fill(each.receipts)
-        else:
-            arrived = self._delivered() * self.producers[0].messages // self.expected
-            for each in self.producers:
-                each.fill(arrived)
-
-    def _delivered(self) -> int:
-        return sum(each.deliveries for each in self.consumers)
+        for each in self.producers:
+            each.fill(each.receipts if self.scenario.persistent else self.delivered * each.messages // self.expected)
 
     def _all_arrived(self) -> bool:
-        return self._delivered() >= self.expected and all(each.confirmed for each in self.producers)
+        return self.delivered >= self.expected and all(each.confirmed for each in self.producers)
 
     def _discrepancies(self) -> str:
         """Which receipts are missing and what is wrong in the ledger; empty when all is right."""
@@ -156,6 +166,7 @@ class _Load:
             for number, each in enumerate(self.producers)
             if self.scenario.persistent and each.receipts != each.messages
         ]
+        order = sent_in_order(len(self.scenario.route.destinations)) if self.scenario.is_ordered else None
         for number, group in enumerate(self.groups):
-            wrong += [f"queue {number}: {fault}" for fault in group.faults(self.scenario.is_ordered)]
+            wrong += [f"queue {number}: {fault}" for fault in group.faults(order)]
         return "; ".join(wrong[:5])

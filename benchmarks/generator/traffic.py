@@ -24,6 +24,11 @@ class Traffic:
         self.scenario = scenario
         self._blocks: list[list[Block]] = [[] for _ in range(scenario.producers)]
 
+    def messages_of_each(self, messages: int) -> int:
+        """How many each producer sends when all are to send about so many: whole blocks, at least one."""
+        size = self.scenario.block
+        return max(1, messages // (self.scenario.producers * size)) * size
+
     def numbers(self, producer: int, messages: int) -> range:
         """The numbers of the messages of a producer that sends so many."""
         return range(first_number(producer), first_number(producer) + messages)

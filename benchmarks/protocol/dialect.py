@@ -25,6 +25,10 @@ class Dialect(Protocol):
         """SUBSCRIBE headers of a consumer of the queue that keeps application `number`'s copy of what `topic` gets."""
         ...
 
+    def topics_below(self, name: str, prefetch: int) -> Headers:
+        """SUBSCRIBE headers of a subscriber, not durable, of all topics whose names begin with `name` and a dot."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class ActiveMQDialect:
@@ -38,6 +42,9 @@ class ActiveMQDialect:
 
     def consumer_queue(self, topic: str, number: int, prefetch: int) -> Headers:
         return self.queue(f"Consumer.App{number}.{topic}", prefetch)
+
+    def topics_below(self, name: str, prefetch: int) -> Headers:
+        return {"destination": f"/topic/{name}.>", "activemq.prefetchSize": prefetch}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +67,6 @@ class RabbitMQDialect:
             "auto-delete": "false",
             "prefetch-count": prefetch,
         }
+
+    def topics_below(self, name: str, prefetch: int) -> Headers:
+        return {"destination": f"/topic/{name}.#", "prefetch-count": prefetch}

@@ -55,7 +55,7 @@ class Orders:
         customer = number * 7919 % 100_003
         return {
             "correlation-id": f"{self.seed:04x}-{number * 2654435761 % 2**48:012x}",
-            "type": "order.placed",
+            "event": "order.placed",
             "schema": "3",
             "currency": "EUR",
             "order": number,

@@ -26,11 +26,17 @@ def _all(number: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerGroup:
-    """Consumers that share one queue or subscription, and get together the messages whose numbers it `takes`."""
+    """Consumers that share one queue or subscription, and get together the messages whose numbers it `takes`.
+
+    `group_of`: the message group of a message, all of which must come to one consumer. `rejections`: how often a
+    message is rejected before it is acknowledged.
+    """
 
     subscribe: Headers
     consumers: int = 1
     takes: Callable[[int], bool] = _all
+    group_of: Callable[[int], int] | None = None
+    rejections: Callable[[int], int] | None = None
 
 
 class Route(Protocol):
@@ -110,6 +116,91 @@ class Queues(_Undeclared):
 
 def _in_turn(turn: int, count: int) -> Callable[[int], bool]:
     return lambda number: number % count == turn
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedQueue(_Undeclared):
+    """One queue whose four consumers have selectors, of which each message fits exactly one."""
+
+    destinations: ClassVar[Sequence[str]] = (f"/queue/{QUEUE}",)
+    selectors: ClassVar[Sequence[str]] = (
+        f"{REGION} = 'r0'",
+        f"{REGION} IN ('r1', 'r9') AND currency = 'EUR'",
+        f"{REGION} LIKE '%2' AND event <> 'order.cancelled'",
+        f"{REGION} NOT IN ('r0', 'r1', 'r2') AND customer IS NOT NULL",
+    )
+
+    def groups(self, dialect: Dialect) -> list[ConsumerGroup]:
+        return [
+            ConsumerGroup(dialect.queue(QUEUE, PREFETCH) | {"selector": selector}, takes=_in_turn(turn, 4))
+            for turn, selector in enumerate(self.selectors)
+        ]
+
+    def properties(self, number: int) -> Headers:
+        return {REGION: f"r{number % 4}"}
+
+
+@dataclass(frozen=True, slots=True)
+class MessageGroups(_Undeclared):
+    """One queue with competing consumers, whose messages belong to groups: one consumer gets all of a group."""
+
+    consumers: int
+    count: int
+    destinations: ClassVar[Sequence[str]] = (f"/queue/{QUEUE}",)
+
+    def groups(self, dialect: Dialect) -> list[ConsumerGroup]:
+        return [ConsumerGroup(dialect.queue(QUEUE, PREFETCH), self.consumers, group_of=self._group)]
+
+    def properties(self, number: int) -> Headers:
+        return {"JMSXGroupID": f"customer-{self._group(number)}"}
+
+    def _group(self, number: int) -> int:
+        return number * 7 % self.count
+
+
+@dataclass(frozen=True, slots=True)
+class WildcardTopics(_Undeclared):
+    """Topics that get messages in turn, and subscribers of all of them by a wildcard."""
+
+    topics: int
+    subscribers: int
+
+    @property
+    def destinations(self) -> Sequence[str]:
+        return [f"/topic/{QUEUE}.region{each}" for each in range(self.topics)]
+
+    def groups(self, dialect: Dialect) -> list[ConsumerGroup]:
+        return [ConsumerGroup(dialect.topics_below(QUEUE, PREFETCH)) for _ in range(self.subscribers)]
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedQueue:
+    """One queue whose consumer rejects every tenth message twice.
+
+    ActiveMQ and Sluice deliver it again after a second, the shortest time that ActiveMQ allows; RabbitMQ does at once.
+    """
+
+    destinations: ClassVar[Sequence[str]] = (f"/queue/{QUEUE}",)
+
+    def groups(self, dialect: Dialect) -> list[ConsumerGroup]:
+        return [ConsumerGroup(dialect.queue(QUEUE, PREFETCH), rejections=_two_of_every_tenth)]
+
+    def properties(self, number: int) -> Headers:
+        return {}
+
+    def xml(self) -> str:
+        return (
+            "    <plugins>\n      <redeliveryPlugin>\n"
+            "        <redeliveryPolicyMap><redeliveryPolicyMap><defaultEntry>\n"
+            '          <redeliveryPolicy maximumRedeliveries="5" initialRedeliveryDelay="1000"'
+            ' redeliveryDelay="1000"/>\n'
+            "        </defaultEntry></redeliveryPolicyMap></redeliveryPolicyMap>\n"
+            "      </redeliveryPlugin>\n    </plugins>\n"
+        )
+
+
+def _two_of_every_tenth(number: int) -> int:
+    return 2 if number % 10 == 0 else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum, auto
 
 from benchmarks.scenarios.messages import Messages, Orders, Plain
-from benchmarks.scenarios.routes import FilteredComposite, Queue, Route, VirtualTopic
+from benchmarks.scenarios.routes import (
+    FilteredComposite,
+    MessageGroups,
+    Queue,
+    Queues,
+    RejectedQueue,
+    Route,
+    SelectedQueue,
+    VirtualTopic,
+    WildcardTopics,
+)
 
 #: SEND frames in one write, unless a scenario says otherwise. Numbers of messages are multiples of it.
 BLOCK = 50
 ORDERS = Orders()
+
+
+class Client(Enum):
+    """Who sends and receives."""
+
+    GENERATOR = auto()
+    STOMP_PY = auto()  #: stomp.py, in a process for the producer and one for the consumer
+    BROWSER = auto()  #: the generator, beside whose consumer somebody browses what was sent before
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +40,7 @@ class Scenario:
     `kind`: what is sent; the others say if it is not orders.
     `window`: messages a producer may have sent without a receipt or, without receipts, without a delivery.
     `block`: SEND frames in one write.
+    `client`: who sends and receives; the generator itself unless it says otherwise.
     `transaction`: SEND frames in one transaction, whose COMMIT has the only receipt; 0: none.
     `rests`: whether the generator rests between two looks, which makes the batches larger.
     `is_ordered`: whether each consumer must get the messages of a producer in the order they were sent in.
@@ -35,6 +55,7 @@ class Scenario:
     producers: int = 1
     window: int = 1000
     block: int = BLOCK
+    client: Client = Client.GENERATOR
     transaction: int = 0
     persistent: bool = True
     rests: bool = True
@@ -126,5 +147,77 @@ SCENARIOS = (
         window=5000,
         persistent=False,
         bars={"activemq": 2, "rabbitmq": 2},
+    ),
+    Scenario(
+        "services",
+        "10 queues, 50 producers that wait for each receipt before they send the next message",
+        Queues(10),
+        {"activemq": 10_000, "rabbitmq": 15_000, "sluice": 30_000},
+        producers=50,
+        window=1,
+        block=1,
+        rests=False,
+        bars={"activemq": 3, "rabbitmq": 2.5},
+    ),
+    Scenario(
+        "transactions",
+        "queue, persistent, transactions of 10 messages",
+        Queue(),
+        {"activemq": 15_000, "rabbitmq": 30_000, "sluice": 40_000},
+        transaction=10,
+        bars={"activemq": 5, "rabbitmq": 2},
+    ),
+    Scenario(
+        "selectors",
+        "queue, persistent, 4 consumers with selectors",
+        SelectedQueue(),
+        {"activemq": 10_000, "sluice": 40_000},
+        window=500,
+    ),
+    Scenario(
+        "wildcards",
+        "4 topics, non-persistent, 5 subscribers by a wildcard",
+        WildcardTopics(4, 5),
+        {"activemq": 20_000, "rabbitmq": 20_000, "sluice": 20_000},
+        persistent=False,
+        bars={"activemq": 3, "rabbitmq": 3},
+    ),
+    Scenario(
+        "large",
+        "queue, persistent, bodies of 64 KiB",
+        Queue(),
+        {"activemq": 2_000, "rabbitmq": 6_000, "sluice": 6_000},
+        kind=Plain(1 << 16, has_own_header=True),
+        window=100,
+        block=10,
+        bars={"activemq": 6, "rabbitmq": 1},
+    ),
+    Scenario(
+        "groups",
+        "queue, persistent, 1,000 message groups, 8 consumers",
+        MessageGroups(8, 1000),
+        {"activemq": 15_000, "sluice": 50_000},
+    ),
+    Scenario(
+        "reject",
+        "queue, persistent, every tenth message rejected twice",
+        RejectedQueue(),
+        {"activemq": 10_000, "rabbitmq": 30_000, "sluice": 30_000},
+        is_ordered=False,
+    ),
+    Scenario(
+        "stomp.py",
+        "queue, persistent, one producer and one consumer that use stomp.py",
+        Queue(),
+        {"activemq": 5_000, "rabbitmq": 5_000, "sluice": 5_000},
+        client=Client.STOMP_PY,
+        window=100,
+    ),
+    Scenario(
+        "browse",
+        "queue of 100,000 messages, browsed while it is consumed",
+        Queue(),
+        {"activemq": 100_000, "sluice": 100_000},
+        client=Client.BROWSER,
     ),
 )

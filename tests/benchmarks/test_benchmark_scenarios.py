@@ -51,7 +51,7 @@ def test_an_order_has_a_correlation_id_and_eight_properties_of_which_five_differ
     differing = {name for name in orders[0] if len({each[name] for each in orders}) > len(orders) / 3}
     same = {name for name in orders[0] if len({each[name] for each in orders}) == 1}
     assert differing == {"correlation-id", "order", "customer", "total", "placed", "trace"}
-    assert same == {"type", "schema", "currency"}
+    assert same == {"event", "schema", "currency"}
 
 
 def test_bodies_of_orders_have_all_lengths_from_200_to_2500_and_are_the_same_in_each_run():

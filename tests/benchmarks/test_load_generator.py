@@ -4,9 +4,10 @@ from tiny_broker import TinyBroker
 from benchmarks.generator import load
 from benchmarks.generator.connection import RunFailed
 from benchmarks.generator.load import run
+from benchmarks.generator.stomp_py import run_stomp_py
 from benchmarks.generator.traffic import Traffic
 from benchmarks.protocol.dialect import ActiveMQDialect
-from benchmarks.scenarios.routes import Queue
+from benchmarks.scenarios.routes import Queue, RejectedQueue
 from benchmarks.scenarios.rows import Scenario
 
 QUEUE = Scenario("queue", "", Queue(), {}, window=100)
@@ -46,6 +47,30 @@ def test_without_receipts_the_window_moves_with_the_deliveries(broker):
     scenario = Scenario("queue", "", Queue(), {}, window=50, persistent=False)
     assert run(Traffic(scenario), broker.address, ActiveMQDialect(), MESSAGES).deliveries == MESSAGES
     assert not broker.acks
+
+
+def test_the_receipt_of_a_transaction_confirms_all_its_messages(broker):
+    scenario = Scenario("transactions", "", Queue(), {}, window=100, transaction=10)
+    assert run(Traffic(scenario), broker.address, ActiveMQDialect(), MESSAGES).deliveries == MESSAGES
+    assert broker.received == len(broker.acks) == MESSAGES
+
+
+def test_every_tenth_message_is_rejected_twice_and_then_acknowledged(broker):
+    scenario = Scenario("reject", "", RejectedQueue(), {}, window=100, is_ordered=False)
+    assert run(Traffic(scenario), broker.address, ActiveMQDialect(), MESSAGES).deliveries == MESSAGES
+    assert len(broker.nacks) == 2 * len(set(broker.nacks)) == 2 * MESSAGES // 10
+    assert len(broker.acks) == MESSAGES
+
+
+def test_producers_that_wait_for_each_receipt_send_one_message_at_a_time(broker):
+    scenario = Scenario("services", "", Queue(consumers=2), {}, producers=5, window=1, block=1, rests=False)
+    assert run(Traffic(scenario), broker.address, ActiveMQDialect(), MESSAGES).deliveries == MESSAGES
+
+
+def test_stomp_py_sends_and_consumes_the_same_messages(broker):
+    outcome = run_stomp_py(Traffic(QUEUE), broker.address, ActiveMQDialect(), MESSAGES)
+    assert outcome.deliveries == len(broker.acks) == MESSAGES
+    assert outcome.cpu_seconds > 0
 
 
 @with_fault("double")

@@ -11,6 +11,8 @@ from contextlib import suppress
 class TinyBroker:
     """One queue on a free port of 127.0.0.1, to any destination; `fault` spoils message number `FAULTY`.
 
+    A rejected message is delivered again.
+
     Faults: `lose` it, `double` it, keep its receipt back (`silence`), answer it with an ERROR (`refuse`).
     Frames leave in pieces, cut at odd places, when `pieces` gives their size.
     """
@@ -21,6 +23,8 @@ class TinyBroker:
         self.fault = fault
         self.pieces = pieces
         self.acks: set[bytes] = set()
+        self.nacks: list[bytes] = []
+        self._delivered: dict[bytes, bytes] = {}
         self.received = 0
         self._lock = threading.Lock()
         self._waiting: deque[bytes] = deque()
@@ -51,12 +55,15 @@ class TinyBroker:
 
     def _handle(self, client: socket.socket, command: bytes, headers: dict[bytes, bytes], body: bytes) -> None:
         with self._lock:
-            if command == b"CONNECT":
+            if command in (b"CONNECT", b"STOMP"):
                 self._write(client, b"CONNECTED\nversion:1.2\n\n\0\n")
             elif command == b"SUBSCRIBE":
                 self._consumers.append(client)
             elif command == b"ACK":
                 self.acks.add(headers[b"id"])
+            elif command == b"NACK":
+                self.nacks.append(headers[b"id"])
+                self._write(client, self._delivered[headers[b"id"]])
             elif command == b"SEND":
                 self.received += 1
                 if self._spoilt(client, headers, body):
@@ -82,8 +89,9 @@ class TinyBroker:
             return
         self._consumers.rotate(1)
         kept = b"".join(b"%b:%b\n" % (name, headers[name]) for name in (b"destination", b"sent") if name in headers)
-        text = b"MESSAGE\nsubscription:1\nack:id-%d\n%b\n%b\0\n"
-        self._write(self._consumers[0], text % (self.received, kept, body))
+        name = b"id-%d" % self.received
+        self._delivered[name] = b"MESSAGE\nsubscription:1\nack:%b\n%b\n%b\0\n" % (name, kept, body)
+        self._write(self._consumers[0], self._delivered[name])
 
     def _write(self, client: socket.socket, data: bytes) -> None:
         size = self.pieces or len(data)
