@@ -85,7 +85,7 @@ def by_consumer_queues(scale: float) -> Iterator[Step]:
     queues = [f"Consumer.C{number}.VirtualTopic.Q{count}" for count in CONSUMER_QUEUES for number in range(count)]
     with node(destinations_xml(queues)) as measured:
         for count in CONSUMER_QUEUES:
-            scenario = replace(QUEUE_SCENARIO, route=Unread([f"/topic/VirtualTopic.Q{count}"]), window=10, block=10)
+            scenario = replace(QUEUE_SCENARIO, route=Unread(f"/topic/VirtualTopic.Q{count}"), window=10, block=10)
             if count < 1_000:
                 scenario = replace(scenario, window=200, block=50)
             messages = max(scenario.block, int(COPIES * scale / count) // scenario.block * scenario.block)
@@ -102,7 +102,7 @@ def by_definitions(scale: float) -> Iterator[Step]:
 
 def by_backlog(scale: float) -> Iterator[Step]:
     """A message to a queue in which so many wait."""
-    growing = replace(QUEUE_SCENARIO, route=Unread(QUEUE_SCENARIO.route.destinations), kind=Plain(SHORT_BODY))
+    growing = replace(QUEUE_SCENARIO, route=Unread(QUEUE_SCENARIO.route.destination(0)), kind=Plain(SHORT_BODY))
     end = time.monotonic() + GROW_SECONDS
     held = 0
     with node() as measured:

@@ -74,7 +74,7 @@ class PacedProducer(Connection):
     def __init__(self, address: tuple[str, int], dialect: Dialect, scenario: Scenario, rate: float, count: int) -> None:
         super().__init__(address, dialect)
         self.receipts = self.sent = 0
-        self.count, self._kind, [self._destination] = count, scenario.kind, scenario.route.destinations
+        self.count, self._kind, self._route = count, scenario.kind, scenario.route
         self._period = 1e9 / rate
         self._start = time.perf_counter_ns()
 
@@ -85,7 +85,7 @@ class PacedProducer(Connection):
         for number in range(self.sent, due):
             name = first_number(0) + number
             body = self._kind.body(name)
-            headers = {"destination": self._destination, "persistent": "true", "receipt": number}
+            headers = {"destination": self._route.destination(name), "persistent": "true", "receipt": number}
             headers |= {**self._kind.headers(name), "content-length": len(body), "sent": time.perf_counter_ns()}
             self.write(frame("SEND", headers, body))
         self.sent = max(self.sent, due)
@@ -162,7 +162,7 @@ def paced_run(address: tuple[str, int], dialect: Dialect, rate: float, count: in
             for each in connections:
                 each.socket.close()
     numbers = range(first_number(0), first_number(0) + count)
-    wrong = faults(numbers, [list(map(int, consumer.numbers))], sent_in_order(1))
+    wrong = faults(numbers, [list(map(int, consumer.numbers))], sent_in_order(QUEUE_SCENARIO.route))
     if wrong or producer.receipts != count:
         raise RunFailed(f"{NAME}: {producer.receipts} receipts of {count}; {'; '.join(wrong)}")
     milliseconds = [each / 1e6 for each in consumer.nanoseconds]

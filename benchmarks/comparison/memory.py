@@ -21,7 +21,7 @@ TITLE = f"resident memory with {WAITING:,} messages waiting"
 #: Looks at the memory once all receipts are there, a second apart: what the sending took may be given back meanwhile.
 LOOKS = 5
 #: A queue without consumers.
-UNREAD = replace(QUEUE_SCENARIO, name=NAME, title=TITLE, route=Unread(QUEUE_SCENARIO.route.destinations))
+UNREAD = replace(QUEUE_SCENARIO, name=NAME, title=TITLE, route=Unread(QUEUE_SCENARIO.route.destination(0)))
 
 
 @dataclass(frozen=True, slots=True)

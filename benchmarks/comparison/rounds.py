@@ -93,13 +93,14 @@ def measure(
                     if number == 0:
                         prepare(traffic, addresses[peer.name], peer.dialect, messages)
                         run(traffic, addresses[peer.name], peer.dialect, messages)
-                    measured[peer.name].append(_measured_run(traffic, peer, addresses[peer.name], messages))
+                    measured[peer.name].append(measured_run(traffic, peer, addresses[peer.name], messages))
                 except (RunFailed, OSError) as error:
                     failures[peer.name] = str(error)
     return {name: Result(name, tuple(runs), failures.get(name)) for name, runs in measured.items()}
 
 
-def _measured_run(traffic: Traffic, peer: Peer, address: tuple[str, int], messages: int) -> Measurement:
+def measured_run(traffic: Traffic, peer: Peer, address: tuple[str, int], messages: int) -> Measurement:
+    """Send so many messages to a broker that runs, and consume them. Raises RunFailed."""
     prepare(traffic, address, peer.dialect, messages)
     before = peer.process.usage()
     outcome = run(traffic, address, peer.dialect, messages)

@@ -89,7 +89,7 @@ class _BrowsedLoad(Load):
 
 def fill(traffic: Traffic, address: tuple[str, int], dialect: Dialect, messages: int) -> None:
     """Send the messages that will be browsed and consumed."""
-    unread = replace(traffic.scenario, route=Unread(traffic.scenario.route.destinations))
+    unread = replace(traffic.scenario, route=Unread(traffic.scenario.route.destination(0)))
     run(Traffic(unread), address, dialect, messages)
 
 

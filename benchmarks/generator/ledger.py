@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
 from benchmarks.scenarios.messages import NUMBERS_PER_PRODUCER
+from benchmarks.scenarios.routes import Route
 
 
-def sent_in_order(destinations: int) -> Callable[[int], object]:
-    """What messages have in common that must come in order: their producer, and which of the destinations in turn."""
-    return lambda number: (number // NUMBERS_PER_PRODUCER, number % destinations)
+def sent_in_order(route: Route) -> Callable[[int], object]:
+    """What messages have in common that must come in order: their producer and their destination."""
+    return lambda number: (number // NUMBERS_PER_PRODUCER, route.destination(number))
 
 
 def expected(sent: Iterable[range], takes: Callable[[int], bool]) -> list[int]:

@@ -166,7 +166,7 @@ class Load:
             for number, each in enumerate(self.producers)
             if self.scenario.persistent and each.receipts != each.messages
         ]
-        order = sent_in_order(len(self.scenario.route.destinations)) if self.scenario.is_ordered else None
+        order = sent_in_order(self.scenario.route) if self.scenario.is_ordered else None
         for number, group in enumerate(self.groups):
             wrong += [f"queue {number}: {fault}" for fault in group.faults(order)]
         return "; ".join(wrong[:5])

@@ -45,7 +45,7 @@ def run_stomp_py(traffic: Traffic, address: _Address, dialect: Dialect, messages
             each.join(1)
             each.kill()
     received = [number for came, _ in done for number in came]
-    if wrong := faults(numbers, [received], sent_in_order(1)):
+    if wrong := faults(numbers, [received], sent_in_order(traffic.scenario.route)):
         raise RunFailed(f"{traffic.scenario.name}: {'; '.join(wrong)}")
     return Outcome(len(numbers), seconds, sum(cpu for _, cpu in done))
 
@@ -61,13 +61,13 @@ def _produce(
 ) -> list[int]:
     """Send each message with a receipt, of which a window may be on their way."""
     scenario = traffic.scenario
-    window, [destination] = Semaphore(scenario.window), scenario.route.destinations
+    window = Semaphore(scenario.window)
     with _connected(address, dialect, _Receipts(window)) as client:
         ready.wait()
         for number in numbers:
             window.acquire()
             headers = {"persistent": "true", "receipt": str(number), **scenario.kind.headers(number)}
-            client.send(destination, scenario.kind.body(number), "application/json", headers)
+            client.send(scenario.route.destination(number), scenario.kind.body(number), "application/json", headers)
         for _ in range(scenario.window):
             window.acquire()
     return []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchmarks.protocol.frames import frame
@@ -38,7 +40,8 @@ class Traffic:
         made, size = self._blocks[producer], self.scenario.block
         for first in self.numbers(producer, messages)[len(made) * size :: size]:
             made.append(Block(self._data(range(first, first + size)), size))
-        return made[: messages // size]
+        found = made[: messages // size]
+        return split_anywhere(found) if self.scenario.splits else found
 
     def _data(self, numbers: range) -> bytes:
         """Frames of these messages, as transactions if the scenario has any."""
@@ -55,8 +58,7 @@ class Traffic:
 
     def _headers(self, number: int) -> Headers:
         """Headers of STOMP that message `number` has."""
-        route = self.scenario.route
-        found: Headers = {"destination": route.destinations[number % len(route.destinations)]}
+        found: Headers = {"destination": self.scenario.route.destination(number)}
         if self.scenario.persistent:
             found["persistent"] = "true"
             if not self.scenario.transaction:
@@ -71,3 +73,15 @@ class Traffic:
             {**headers, **kind.headers(number), **route.properties(number), "content-length": len(body)},
             body,
         )
+
+
+def split_anywhere(blocks: Sequence[Block]) -> list[Block]:
+    """The same bytes in as many writes, of which each but the last leaves a part of its last frame to the next."""
+    chance, held, found = random.Random(len(blocks)), b"", []
+    for each in blocks[:-1]:
+        data = held + each.data
+        last = len(each.data) - each.data.rindex(b"\0", 0, -1) - 1
+        cut = len(data) - chance.randint(1, last - 1)
+        found.append(Block(data[:cut], each.messages))
+        held = data[cut:]
+    return [*found, Block(held + blocks[-1].data, blocks[-1].messages)]

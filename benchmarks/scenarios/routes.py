@@ -42,9 +42,8 @@ class ConsumerGroup:
 class Route(Protocol):
     """Where is sent and who consumes."""
 
-    @property
-    def destinations(self) -> Sequence[str]:
-        """Destinations, to which the messages of a producer go in turn."""
+    def destination(self, number: int) -> str:
+        """Where message `number` is sent."""
         ...
 
     def groups(self, dialect: Dialect) -> list[ConsumerGroup]:
@@ -74,9 +73,12 @@ class _Undeclared:
 
 @dataclass(frozen=True, slots=True)
 class Unread(_Undeclared):
-    """Destinations that nobody consumes from."""
+    """A destination that nobody consumes from."""
 
-    destinations: Sequence[str]
+    name: str
+
+    def destination(self, number: int) -> str:
+        return self.name
 
     def groups(self, dialect: Dialect) -> list[ConsumerGroup]:
         return []
@@ -89,9 +91,8 @@ class Queue(_Undeclared):
     consumers: int = 1
     name: str = QUEUE
 
-    @property
-    def destinations(self) -> Sequence[str]:
-        return (f"/queue/{self.name}",)
+    def destination(self, number: int) -> str:
+        return f"/queue/{self.name}"
 
     def groups(self, dialect: Dialect) -> list[ConsumerGroup]:
         return [ConsumerGroup(dialect.queue(self.name, PREFETCH), self.consumers)]
@@ -99,36 +100,40 @@ class Queue(_Undeclared):
 
 @dataclass(frozen=True, slots=True)
 class Queues(_Undeclared):
-    """Several queues that get messages in turn, each with one consumer."""
+    """Several queues that get messages in turn, so many in succession, each with one consumer."""
 
     count: int
+    in_succession: int = 1
 
-    @property
-    def destinations(self) -> Sequence[str]:
-        return [f"/queue/{QUEUE}.{each}" for each in range(self.count)]
+    def destination(self, number: int) -> str:
+        return f"/queue/{QUEUE}.{number // self.in_succession % self.count}"
 
     def groups(self, dialect: Dialect) -> list[ConsumerGroup]:
         return [
-            ConsumerGroup(dialect.queue(f"{QUEUE}.{each}", PREFETCH), takes=_in_turn(each, self.count))
+            ConsumerGroup(
+                dialect.queue(f"{QUEUE}.{each}", PREFETCH), takes=_in_turn(each, self.count, self.in_succession)
+            )
             for each in range(self.count)
         ]
 
 
-def _in_turn(turn: int, count: int) -> Callable[[int], bool]:
-    return lambda number: number % count == turn
+def _in_turn(turn: int, count: int, in_succession: int = 1) -> Callable[[int], bool]:
+    return lambda number: number // in_succession % count == turn
 
 
 @dataclass(frozen=True, slots=True)
 class SelectedQueue(_Undeclared):
     """One queue whose four consumers have selectors, of which each message fits exactly one."""
 
-    destinations: ClassVar[Sequence[str]] = (f"/queue/{QUEUE}",)
     selectors: ClassVar[Sequence[str]] = (
         f"{REGION} = 'r0'",
         f"{REGION} IN ('r1', 'r9') AND currency = 'EUR'",
         f"{REGION} LIKE '%2' AND event <> 'order.cancelled'",
         f"{REGION} NOT IN ('r0', 'r1', 'r2') AND customer IS NOT NULL",
     )
+
+    def destination(self, number: int) -> str:
+        return f"/queue/{QUEUE}"
 
     def groups(self, dialect: Dialect) -> list[ConsumerGroup]:
         return [
@@ -146,7 +151,9 @@ class MessageGroups(_Undeclared):
 
     consumers: int
     count: int
-    destinations: ClassVar[Sequence[str]] = (f"/queue/{QUEUE}",)
+
+    def destination(self, number: int) -> str:
+        return f"/queue/{QUEUE}"
 
     def groups(self, dialect: Dialect) -> list[ConsumerGroup]:
         return [ConsumerGroup(dialect.queue(QUEUE, PREFETCH), self.consumers, group_of=self._group)]
@@ -165,9 +172,8 @@ class WildcardTopics(_Undeclared):
     topics: int
     subscribers: int
 
-    @property
-    def destinations(self) -> Sequence[str]:
-        return [f"/topic/{QUEUE}.region{each}" for each in range(self.topics)]
+    def destination(self, number: int) -> str:
+        return f"/topic/{QUEUE}.region{number % self.topics}"
 
     def groups(self, dialect: Dialect) -> list[ConsumerGroup]:
         return [ConsumerGroup(dialect.topics_below(QUEUE, PREFETCH)) for _ in range(self.subscribers)]
@@ -180,7 +186,8 @@ class RejectedQueue:
     ActiveMQ and Sluice deliver it again after a second, the shortest time that ActiveMQ allows; RabbitMQ does at once.
     """
 
-    destinations: ClassVar[Sequence[str]] = (f"/queue/{QUEUE}",)
+    def destination(self, number: int) -> str:
+        return f"/queue/{QUEUE}"
 
     def groups(self, dialect: Dialect) -> list[ConsumerGroup]:
         return [ConsumerGroup(dialect.queue(QUEUE, PREFETCH), rejections=_two_of_every_tenth)]
@@ -208,7 +215,9 @@ class VirtualTopic(_Undeclared):
     """One topic, of which each of `queues` consumer queues keeps a copy for its one consumer."""
 
     queues: int
-    destinations: ClassVar[Sequence[str]] = (f"/topic/{TOPIC}",)
+
+    def destination(self, number: int) -> str:
+        return f"/topic/{TOPIC}"
 
     def groups(self, dialect: Dialect) -> list[ConsumerGroup]:
         return [ConsumerGroup(dialect.consumer_queue(TOPIC, each, PREFETCH)) for each in range(self.queues)]
@@ -219,7 +228,9 @@ class FilteredComposite:
     """One composite queue with `legs` filtered legs: as many regions come in turn, leg n takes those from rn on."""
 
     legs: int
-    destinations: ClassVar[Sequence[str]] = (f"/queue/{COMPOSITE}",)
+
+    def destination(self, number: int) -> str:
+        return f"/queue/{COMPOSITE}"
 
     def groups(self, dialect: Dialect) -> list[ConsumerGroup]:
         return [

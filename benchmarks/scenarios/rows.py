@@ -43,6 +43,7 @@ class Scenario:
     `client`: who sends and receives; the generator itself unless it says otherwise.
     `transaction`: SEND frames in one transaction, whose COMMIT has the only receipt; 0: none.
     `rests`: whether the generator rests between two looks, which makes the batches larger.
+    `splits`: whether writes end anywhere in a frame.
     `is_ordered`: whether each consumer must get the messages of a producer in the order they were sent in.
     `bars`: how many times a peer's rate Sluice's must be.
     """
@@ -59,6 +60,7 @@ class Scenario:
     transaction: int = 0
     persistent: bool = True
     rests: bool = True
+    splits: bool = False
     is_ordered: bool = True
     bars: Mapping[str, float] = field(default_factory=dict)
 

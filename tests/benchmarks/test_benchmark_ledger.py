@@ -2,9 +2,10 @@
 
 from benchmarks.generator.ledger import expected, faults, sent_in_order
 from benchmarks.scenarios.messages import first_number
+from benchmarks.scenarios.routes import Queue, WildcardTopics
 
 FIRST, SECOND = first_number(0), first_number(1)
-ORDER = sent_in_order(1)
+ORDER, ORDER_OF_EACH_TOPIC = sent_in_order(Queue()), sent_in_order(WildcardTopics(2, 1))
 
 
 def test_a_group_is_to_get_what_it_takes_of_what_all_producers_sent():
@@ -32,8 +33,8 @@ def test_a_message_that_one_consumer_got_before_an_earlier_one_of_its_producer_i
 
 def test_order_is_promised_for_each_destination_apart():
     numbers = [FIRST, FIRST + 1, FIRST + 2]
-    assert faults(numbers, [[FIRST + 1, FIRST, FIRST + 2]], sent_in_order(2)) == []
-    assert faults(numbers, [[FIRST + 1, FIRST + 2, FIRST]], sent_in_order(2)) == [f"{FIRST + 2} came before {FIRST}"]
+    assert faults(numbers, [[FIRST + 1, FIRST, FIRST + 2]], ORDER_OF_EACH_TOPIC) == []
+    assert faults(numbers, [[FIRST + 1, FIRST + 2, FIRST]], ORDER_OF_EACH_TOPIC) == [f"{FIRST + 2} came before {FIRST}"]
 
 
 def test_a_message_group_that_came_to_two_consumers_is_a_fault():

@@ -44,7 +44,7 @@ def test_without_consumers_a_run_ends_with_the_last_receipt(broker):
     outcome = run(Traffic(UNREAD), broker.address, DIALECT, 100)
     assert outcome.deliveries == 0
     assert broker.received == 100
-    topic = dataclasses.replace(QUEUE_SCENARIO, route=Unread(["/topic/VirtualTopic.A"]), window=10, block=10)
+    topic = dataclasses.replace(QUEUE_SCENARIO, route=Unread("/topic/VirtualTopic.A"), window=10, block=10)
     run(Traffic(topic), broker.address, DIALECT, 100)
     assert broker.received == 200
 
