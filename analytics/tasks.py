@@ -229,7 +229,7 @@ def _preload_modules(instance: Any, **_: Any) -> None:
 
 @worker_ready.connect
 def _on_worker_ready(sender: Any, **_: Any) -> None:
-    """Tell the console at once that earlier runs of this worker are lost."""
+    """Report to the console at once that earlier runs of this worker are lost."""
     if _runs_analyses(sender.app):
         sender.app.send_task(WORKER_STARTED, args=[sender.hostname, time.time()], queue="default")
         _request_warm_up(sender.app)

@@ -47,11 +47,11 @@ class Archiver:
     """Moves events from a stream to an archive, a pass at a time."""
 
     def __init__(self, stream: TraceStream, archive: BrokerArchive, at: Callable[[str], None]) -> None:
-        self._stream, self._archive, self._at = stream, archive, at
+        self._stream, self._archive, self._on_step = stream, archive, at
         self._commit = archive.recover()
         atomic_files.make_folder(archive.folder)
-        self._rollups, self._forgotten = RollupStore(archive.folder), time.time()
-        missed = archive.events_after(self._rollups.place)  # what was archived but not counted
+        self._rollups, self._rollups_cleaned_at = RollupStore(archive.folder), time.time()
+        missed = archive.events_after(self._rollups.position)  # what was archived but not counted
         self._rollups.add(map(count_events, missed), position_of(self._commit.offset))
 
     def close(self) -> None:
@@ -65,25 +65,25 @@ class Archiver:
         if commit != self._commit:
             events = pa.concat_tables(tables)
             self._commit = self._archive.append(events, commit)
-            self._at("before-rollups")
+            self._on_step("before-rollups")
             self._rollups.add([count_events(events)], position_of(commit.offset))
-            self._at("before-trim")
+            self._on_step("before-trim")
         if commit.offset != START:
             self._stream.trim(commit.offset)
-            self._at("trimmed")
+            self._on_step("trimmed")
         if drained:
             self._archive.write_freshness(now_us - NODE_DELAY_US)
-            self._forget(now_us / 1e6)
+            self._delete_old_rollups(now_us / 1e6)
         return drained
 
-    def _forget(self, now: float) -> None:
-        """Once an hour let go what rollups need not keep any more."""
-        if now >= self._forgotten + HOUR:
-            self._rollups.forget(now)
-            self._forgotten = now
+    def _delete_old_rollups(self, now: float) -> None:
+        """Delete rollups past their retention, once an hour."""
+        if now >= self._rollups_cleaned_at + HOUR:
+            self._rollups.delete_expired(now)
+            self._rollups_cleaned_at = now
 
     def _collect(self) -> tuple[list[pa.Table], ArchiveCommit, bool]:
-        """Events after the last commit, the commit that would archive them, and whether these are all."""
+        """Read events after the last commit; return them, the commit to archive them, and whether none is left."""
         commit, tables, events = self._commit, [ARCHIVED.empty_table()], 0
         while events < FLUSH_EVENTS:
             page = self._stream.read(commit.offset, commit.ordinal)
@@ -120,7 +120,7 @@ def _events(id: str, batch: bytes) -> pa.Table:
 
 
 def run(archiver: Archiver, housekeeping: Housekeeping, stopping: Event) -> None:
-    """Flush until told to stop, and once more then; in between keep the archive small."""
+    """Archive and run housekeeping until `stopping` is set, then flush once more."""
     due = 0.0
     while not stopping.is_set():
         try:

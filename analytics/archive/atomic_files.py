@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, also when the machine stops in between."""
+"""Write files and folders atomically and durably: after a crash they are there as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 
 # Linux's rename with flags, which Python does not offer.
 _renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
-_HERE, _EXCHANGE = -100, 2
+_CURRENT_FOLDER, _EXCHANGE = -100, 2
 
 
 def sync(path: Path) -> None:
-    """Make the file, or what a folder lists, survive a power failure."""
+    """Sync a file, or the entries of a folder, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -21,7 +21,7 @@ def sync(path: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make the folder and those above it, each listed durably in the one above."""
+    """Create the folder and its parents, and sync each to disk."""
     if not path.is_dir():
         make_folder(path.parent)
         path.mkdir(exist_ok=True)
@@ -29,7 +29,7 @@ def make_folder(path: Path) -> None:
 
 
 def replace(path: Path, data: bytes, *, mode: int = 0o644) -> None:
-    """Put the data in the place of the file; readers see the old or the new."""
+    """Replace the content of a file; readers see the old or the new one."""
     staged = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     descriptor = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
     with os.fdopen(descriptor, "wb") as file:
@@ -41,8 +41,8 @@ def replace(path: Path, data: bytes, *, mode: int = 0o644) -> None:
 
 
 def exchange(one: Path, other: Path) -> None:
-    """Let two files or folders change their names, at once: nobody sees one of the names missing."""
-    if _renameat2(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE):
+    """Exchange the names of two files or folders atomically: neither name is ever missing."""
+    if _renameat2(_CURRENT_FOLDER, os.fsencode(one), _CURRENT_FOLDER, os.fsencode(other), _EXCHANGE):
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), str(one), None, str(other))
     for parent in {one.parent, other.parent}:

@@ -1,12 +1,12 @@
-"""The index of an archive: which files may hold events of a message. A Bloom filter a file, an hour in one file.
+"""Index the files of an archive by message: a Bloom filter for each data file, in one index file for each hour.
 
-    archive/broker=B/day=YYYY-MM-DD/hour=HH/_keys2    records: length of the name, bits, name, filter, CRC of all that
+    archive/broker=B/day=YYYY-MM-DD/hour=HH/_keys2    records: length of the name, bits, name, filter, CRC of these
 
-The first version, `_keys`, has other numbers for the same keys: it is read, and replaced when the hour is compacted.
+The first version, `_keys`, hashes keys differently: it is read, and replaced when the hour is compacted.
 
-A file's keys are its message ids and, of what was sent, the properties chosen for it. Sixteen bits a key and eight
-probes say "perhaps" of one file in two thousand that has nothing. What is not in the index (its writer was killed, or
-the file is older than the index) may hold anything.
+The keys of a file are its message ids and, of sent messages, the values of indexed properties. With sixteen bits a key
+and eight probes, one file in two thousand is a false positive. A file that is not in the index (its writer was killed,
+or the file is older than the index) may hold anything.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ import pyarrow.compute as pc
 
 from brokerapp.tracing.schema import ENQUEUE, KINDS
 
-NAME, FIRST_NAME = "_keys2", "_keys"
+NAME, NAME_V1 = "_keys2", "_keys"
 BITS, PROBES = 16, 8
-#: What a value may be long, to be a key.
+#: Longest property value that is indexed.
 MAX_VALUE = 200
 _HEAD, _CRC = struct.Struct("<HI"), struct.Struct("<I")
-#: Texts that become numbers together: each of their bytes takes eight, some times over, and these stay in the caches.
-AT_ONCE = 8192
-#: Odd and of no pattern: what each byte is multiplied with once more than the one before it, and what mixes the sum.
+#: Texts that are hashed together: each of their bytes takes eight, several times over, which fits in the CPU's caches.
+CHUNK_TEXTS = 8192
+#: Odd numbers without a pattern: the factor between the weights of successive bytes, and the one that mixes the sum.
 _FACTOR, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xFF51AFD7ED558CCD)
 _HALF = np.uint64(32)
 
@@ -44,57 +44,57 @@ class IndexKey(NamedTuple):
     name: str = ""
 
 
-def numbers_of(texts: pa.StringArray, name: str = "") -> np.ndarray:
-    """Return the numbers of keys, 64 bits each: of texts, none of them empty, of one name."""
-    parts = [_numbers_of(texts[start : start + AT_ONCE], name) for start in range(0, len(texts), AT_ONCE)]
+def hash_keys(texts: pa.StringArray, name: str = "") -> np.ndarray:
+    """Return the 64-bit hashes of keys: values of one property, or message ids; none of them empty."""
+    parts = [_hash_chunk(texts[start : start + CHUNK_TEXTS], name) for start in range(0, len(texts), CHUNK_TEXTS)]
     return np.concatenate(parts) if parts else np.empty(0, np.uint64)
 
 
-def _numbers_of(texts: pa.StringArray, name: str) -> np.ndarray:
+def _hash_chunk(texts: pa.StringArray, name: str) -> np.ndarray:
     offsets = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts) + 1]
     data = np.frombuffer(texts.buffers()[2], np.uint8)[offsets[0] : offsets[-1]]
     lengths, starts = np.diff(offsets), offsets[:-1] - offsets[0]
     powers = np.cumprod(np.full(lengths.max(), _FACTOR))
     factors = powers[np.arange(len(data)) - np.repeat(starts, lengths)]
     sums = np.add.reduceat(factors * (data.astype(np.uint64) + np.uint64(1)), starts)
-    return _mixed(_mixed(sums) + np.uint64(zlib.crc32(name.encode())))
+    return _mix_bits(_mix_bits(sums) + np.uint64(zlib.crc32(name.encode())))
 
 
-def _mixed(numbers: np.ndarray) -> np.ndarray:
-    """Let each bit depend on all: sums differ most in their high bits."""
+def _mix_bits(numbers: np.ndarray) -> np.ndarray:
+    """Mix the bits of each number, as sums differ mostly in their high bits."""
     mixed = (numbers ^ numbers >> _HALF) * _MIX
     return mixed ^ mixed >> _HALF
 
 
-def _number(key: IndexKey) -> int:
-    return int(numbers_of(pa.array([key.text]), key.name)[0]) if key.text else 0
+def _hash_key(key: IndexKey) -> int:
+    return int(hash_keys(pa.array([key.text]), key.name)[0]) if key.text else 0
 
 
-def _first_number(key: IndexKey) -> int:
+def _hash_key_v1(key: IndexKey) -> int:
     return int.from_bytes(blake2b(f"{key.name}\0{key.text}".encode(), digest_size=8).digest(), "little")
 
 
-_VERSIONS = {NAME: _number, FIRST_NAME: _first_number}
+_VERSIONS = {NAME: _hash_key, NAME_V1: _hash_key_v1}
 
 
-def keys_of(events: pa.Table, properties: Iterable[str]) -> np.ndarray:
-    """Return the numbers of these events' keys, each once."""
-    found = [numbers_of(_different(events["msg_id"]))]
+def event_keys(events: pa.Table, properties: Iterable[str]) -> np.ndarray:
+    """Return the hashes of the keys of these events, each once."""
+    found = [hash_keys(_distinct(events["msg_id"]))]
     sent = events.filter(pc.equal(events["kind"].cast(pa.string()), KINDS[ENQUEUE]))["ps"] if properties else None
     for name in properties:
-        values = _different(pc.map_lookup(sent, pa.scalar(name), "first"))
-        found.append(numbers_of(values.filter(pc.less_equal(pc.utf8_length(values), MAX_VALUE)), name))
+        values = _distinct(pc.map_lookup(sent, pa.scalar(name), "first"))
+        found.append(hash_keys(values.filter(pc.less_equal(pc.utf8_length(values), MAX_VALUE)), name))
     return np.concatenate(found)
 
 
-def _different(texts: pa.ChunkedArray) -> pa.StringArray:
-    """Return the different texts of a column but for none and the empty one."""
+def _distinct(texts: pa.ChunkedArray) -> pa.StringArray:
+    """Return the distinct texts of a column, without null and the empty text."""
     different = pc.unique(texts)
     return different.filter(pc.greater(pc.binary_length(different), 0))
 
 
 def add(folder: Path, file: str, keys: np.ndarray) -> None:
-    """Add a file of the folder. What a killed writer left at the end is cut off first."""
+    """Add a file of the folder. An incomplete record of a killed writer is cut off first."""
     bits, data = _filter(keys)
     name = file.encode()
     record = _HEAD.pack(len(name), bits) + name + data
@@ -110,7 +110,7 @@ def add(folder: Path, file: str, keys: np.ndarray) -> None:
 
 
 def copy(source: Path, target: Path, files: Collection[str]) -> None:
-    """Begin the index of a folder with what that of another says of these files."""
+    """Start the index of a folder with the records of these files from the index of another folder."""
     try:
         with (source / NAME).open("rb") as index, _mapped(index) as written:
             start, parts = 0, []
@@ -124,15 +124,15 @@ def copy(source: Path, target: Path, files: Collection[str]) -> None:
 
 
 def candidates(folder: Path, keys: Collection[IndexKey]) -> tuple[set[str], set[str]]:
-    """Files of the folder that may hold one of the keys, and all that the index knows of."""
+    """Return the files of the folder that may hold one of the keys, and all files in the index."""
     may, known = set(), set()
     for index_name, number_of in _VERSIONS.items():
-        wanted = [_split(number_of(key)) for key in keys]
+        wanted = [_probe_parameters(number_of(key)) for key in keys]
         try:
             with (folder / index_name).open("rb") as index, _mapped(index) as written:
                 for name, (at, bits), _ in _records(written):
                     known.add(name)
-                    if any(_holds(written, at, bits, low, high) for low, high in wanted):
+                    if any(_may_hold(written, at, bits, low, high) for low, high in wanted):
                         may.add(name)
         except (FileNotFoundError, ValueError):  # an empty file cannot be mapped
             pass
@@ -144,7 +144,7 @@ def _mapped(index: BinaryIO) -> mmap.mmap:
 
 
 def _records(written: mmap.mmap) -> Iterator[tuple[str, tuple[int, int], int]]:
-    """Name, place and bits of the filter, and end of each record, up to one that is not whole."""
+    """Yield name, offset and bits of the filter, and end of each record, up to an incomplete one."""
     at, size = 0, len(written)
     while at + _HEAD.size <= size:
         length, bits = _HEAD.unpack_from(written, at)
@@ -156,11 +156,11 @@ def _records(written: mmap.mmap) -> Iterator[tuple[str, tuple[int, int], int]]:
         at = end + _CRC.size
 
 
-def _split(key: int) -> tuple[int, int]:
+def _probe_parameters(key: int) -> tuple[int, int]:
     return key & 0xFFFFFFFF, key >> 32 | 1
 
 
-def _holds(written: mmap.mmap, at: int, bits: int, low: int, high: int) -> bool:
+def _may_hold(written: mmap.mmap, at: int, bits: int, low: int, high: int) -> bool:
     for probe in range(PROBES):
         place = (low + probe * high) % bits
         if not written[at + place // 8] & 0x80 >> place % 8:

@@ -4,19 +4,19 @@
     archive/broker=B/day=.../hour=HH/_keys2                      the index (bloom_index.py)
     archive/broker=B/_commit.json                                the commit record
     archive/broker=B/_manifests/                                 which files there should be (manifest.py)
-    archive/broker=B/_as_of                                      how fresh the archive is
-    archive/broker=B/_removed                                    the last place of which events were removed
-    archive/broker=B/_readers                                    the lock of who reads (read_locks.py)
+    archive/broker=B/_as_of                                      the time up to which all events are archived
+    archive/broker=B/_removed                                    the last position of which events were removed
+    archive/broker=B/_readers                                    the lock of readers (read_locks.py)
 
-What is appended at once may span several hours, so several files. They appear all or not at all, exactly once:
+An append may span several hours, so several files. They appear all or not at all, exactly once:
 
 1. each file is written under a hidden name, `.part-<id>.tmp`, and synced;
-2. the commit record is replaced: it names the id and the files. This one rename is the moment of truth;
+2. the commit record is replaced: it names the id and the files. This rename is the commit;
 3. the files are renamed to their final names.
 
-Killed before 2, the hidden files are no one's: recovery deletes them, and the stream, which is trimmed only after 3,
-still has their events. Killed after 2, the record names the files that recovery still has to rename. Readers ignore
-hidden files.
+If the process is killed before 2, recovery deletes the hidden files, and the stream, which is trimmed only after 3,
+still has their events. If it is killed after 2, the record names the files that recovery still has to rename. Readers
+ignore hidden files.
 """
 
 from __future__ import annotations
@@ -58,21 +58,21 @@ class ArchiveCommit:
     schema: int = VERSION  #: of the events appended last
 
 
-def _nothing(step: str) -> None:
-    """Called at each step of an append; tests end the process here."""
+def _ignore_step(step: str) -> None:
+    """Do nothing at a step of an append; tests pass a function that ends the process there."""
 
 
 class BrokerArchive:
     """The archive of one broker. One process may append; any may read."""
 
     def __init__(
-        self, root: Path, broker: str, at: Callable[[str], None] = _nothing, indexed: tuple[str, ...] = ()
+        self, root: Path, broker: str, at: Callable[[str], None] = _ignore_step, indexed: tuple[str, ...] = ()
     ) -> None:
         self.broker = broker
         self.folder = root / f"broker={quote(broker, safe='')}"
         #: Where folders are prepared and put away: beside the archive, because some readers look into hidden ones too.
         self.work = root.with_name(f"{root.name}.work") / self.folder.name
-        self._at = at
+        self._on_step = at
         self._indexed = indexed  #: properties by whose values messages are found, beside their ids
 
     @staticmethod
@@ -82,7 +82,7 @@ class BrokerArchive:
 
     @property
     def commit(self) -> ArchiveCommit:
-        """The commit record as it stands."""
+        """Read the commit record."""
         try:
             fields = json.loads(self._record.read_bytes())
         except FileNotFoundError:
@@ -91,32 +91,32 @@ class BrokerArchive:
 
     @property
     def fresh_until_us(self) -> int | None:
-        """All events before this moment (microseconds since the epoch) are archived; None when nothing ever was."""
+        """Return the time before which all events are archived, microseconds since the epoch; None for no archive."""
         try:
             return int((self.folder / "_as_of").read_text())
         except (FileNotFoundError, ValueError):
             return None
 
     @property
-    def removed(self) -> int:
-        """The place of the last entry of which events were removed because they were too old; 0 for none."""
+    def removed_until(self) -> int:
+        """Return the position of the last entry of which events were removed by retention; 0 for none."""
         try:
             return int((self.folder / REMOVED).read_text())
         except FileNotFoundError:
             return 0
 
     def write_freshness(self, us: int) -> None:
-        """Note how fresh the archive is. Not synced: it is said anew every few seconds."""
+        """Write the time up to which all events are archived. Not synced, as it is written every few seconds."""
         atomic_files.make_folder(self.folder)
         staged = self.folder / "._as_of.tmp"
         staged.write_text(str(us))
         staged.rename(self.folder / "_as_of")
 
     def recover(self) -> ArchiveCommit:
-        """Finish what was committed, remove what was not; the commit record."""
+        """Finish a committed append, delete the files of an uncommitted one, and return the commit record."""
         commit = self.commit
         self._publish(commit)
-        self._list(commit)
+        self._list_in_manifests(commit)
         for left_over in self.folder.rglob(".*.tmp"):
             left_over.unlink()
         for name in ("new", "gone"):
@@ -124,30 +124,30 @@ class BrokerArchive:
         return commit
 
     def append(self, events: pa.Table, commit: ArchiveCommit) -> ArchiveCommit:
-        """Add the events and make `commit` the record, with the files written."""
+        """Add the events and replace the commit record by `commit`, with the names of the files written."""
         atomic_files.make_folder(self.folder)
         files = {}
         for hour, of_hour in _by_hour(to_archive_schema(events, position_of(commit.offset))):
             path = f"{hour}/part-{commit.offset}.parquet"
             self._stage(path, of_hour)
-            files[path] = bloom_index.keys_of(of_hour, self._indexed)
-            self._at("staged")
+            files[path] = bloom_index.event_keys(of_hour, self._indexed)
+            self._on_step("staged")
         before = self.commit
         commit = replace(
             commit, previous=before.offset, previous_ordinal=before.ordinal, files=tuple(files), schema=VERSION
         )
-        self._at("before-commit")
+        self._on_step("before-commit")
         atomic_files.replace(self._record, json.dumps(asdict(commit)).encode())
-        self._at("committed")
+        self._on_step("committed")
         self._publish(commit)
-        self._list(commit)
-        self._at("listed")
+        self._list_in_manifests(commit)
+        self._on_step("listed")
         for path, keys in files.items():  # a file that is not in the index is found all the same, only not as fast
             bloom_index.add((self.folder / path).parent, Path(path).name, keys)
         return commit
 
     def events_after(self, place: int) -> Iterator[pa.Table]:
-        """Return the archived events that came after a place of the stream, roughly in its order."""
+        """Yield the archived events after a position of the stream, roughly in its order."""
         hours = manifest.hours_of(self.folder)
         files = [each for hour in hours for each in manifest.inspect(hour).files if each.last > place]
         for file in sorted(files, key=attrgetter("last")):
@@ -157,7 +157,7 @@ class BrokerArchive:
                 yield events.filter(pc.greater(events["entry"], place))
 
     def is_published(self, commit: ArchiveCommit) -> bool:
-        """Return whether all that it appended has its final name."""
+        """Return whether all files of a commit have their final names."""
         return not any(self._staged(path).exists() for path in commit.files)
 
     @property
@@ -172,16 +172,16 @@ class BrokerArchive:
         atomic_files.sync(staged.parent)
 
     def _publish(self, commit: ArchiveCommit) -> None:
-        """Give the files their final names. One that has no hidden name any more got its final one earlier."""
+        """Give the files of a commit their final names, as far as they do not have them yet."""
         for path in commit.files:
             staged, final = self._staged(path), self.folder / path
             if staged.exists():
                 staged.rename(final)
                 atomic_files.sync(final.parent)
-                self._at("published")
+                self._on_step("published")
 
-    def _list(self, commit: ArchiveCommit) -> None:
-        """Have the manifests list the files of a commit."""
+    def _list_in_manifests(self, commit: ArchiveCommit) -> None:
+        """Add the files of a commit to the manifests of their hours."""
         for hour in sorted({Path(path).parent for path in commit.files}):
             if (self.folder / hour).is_dir():
                 names = [Path(path).name for path in commit.files if Path(path).parent == hour]
@@ -193,7 +193,7 @@ class BrokerArchive:
 
 
 def _by_hour(events: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    """Return the events by hour folder."""
+    """Yield the folder of each hour with its events."""
     if not events.num_rows:
         return
     hours = events["ts"].cast(pa.int64()).to_numpy() // HOUR_US

@@ -1,7 +1,7 @@
-"""The data files of an archive: what their names say, and what they hold, whatever version wrote them.
+"""Define the data files of an archive: their names, and their schema across versions.
 
 broker=B/day=YYYY-MM-DD/hour=HH/part-<id>.parquet         appended; <id>: the last stream entry in it
-broker=B/day=YYYY-MM-DD/hour=HH/part-<id>_<n>.parquet     made of n such files
+broker=B/day=YYYY-MM-DD/hour=HH/part-<id>_<n>.parquet     merged from n such files
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import pyarrow.compute as pc
 from analytics.archive.stream_ids import position_of
 from brokerapp.tracing.schema import SCHEMA, VERSION, VERSION_KEY, current
 
-#: What files have: the columns of events but for the broker, which the path has, and the stream entry they came with.
+#: Schema of the files: the columns of events, without the broker (it is in the path), and the stream entry.
 ARCHIVED = pa.schema(
     [*(field for field in SCHEMA if field.name != "broker"), pa.field("entry", pa.int64())],
     metadata={VERSION_KEY: str(VERSION).encode()},
 )
-#: The file that says up to which place events were removed because they were too old.
+#: The file with the position up to which retention removed events.
 REMOVED = "_removed"
 HOUR_US = 3_600_000_000
 _NAME = re.compile(r"part-(\d+-\d+)(?:_(\d+))?\.parquet")
@@ -35,8 +35,8 @@ class DataFile:
     """A data file of the archive."""
 
     path: Path
-    last: int  #: place of the last stream entry in it
-    appends: int = 1  #: how many appended files it was made of
+    last: int  #: position of the last stream entry in it
+    appends: int = 1  #: number of appended files that it was merged from
 
     @property
     def folder(self) -> Path:
@@ -56,7 +56,7 @@ def start_us(hour: Path) -> int:
 
 
 def data_files(hour: Path) -> list[DataFile]:
-    """Return the files of an hour, in the order of what they hold."""
+    """Return the files of an hour, in the order of their events."""
     return sorted(_files(hour), key=lambda each: (each.last, each.path.name))
 
 
@@ -67,13 +67,13 @@ def _files(hour: Path) -> Iterator[DataFile]:
 
 
 def position_in(name: str) -> int | None:
-    """Return the place of the last stream entry in a file of this name; None when no data file has such a name."""
+    """Return the position of the last stream entry in a file, from its name; None for another kind of file."""
     found = _NAME.fullmatch(name)
     return position_of(found[1]) if found else None
 
 
 def to_archive_schema(events: pa.Table, last: int) -> pa.Table:
-    """Events of any version as files have them now; `last` is the place of those that do not say theirs."""
+    """Convert events of any version to the current schema; `last` is the position of events that have none."""
     if "entry" not in events.schema.names:
         events = events.append_column("entry", pa.repeat(pa.scalar(last, pa.int64()), events.num_rows))
     return current(events, ARCHIVED)

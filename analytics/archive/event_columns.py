@@ -1,7 +1,7 @@
-"""The columns of recorded events as readers find them: one table of names, types and meanings.
+"""Define the columns of recorded events for readers: one table of names, types and meanings.
 
-Spark's schema (schemas.py), the data source, what is not archived yet, DuckDB's types of what the path says, and the
-table in docs/data.md follow from it. Files keep repeated texts in dictionaries; readers see strings.
+Spark's schema (schemas.py), the data source, unarchived events, DuckDB's types of the columns in the path, and the
+table in docs/data.md are derived from it. Files keep repeated texts in dictionaries; readers see strings.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class EventColumn:
 
     name: str
     type: pa.DataType
-    is_optional: bool  #: null where there is nothing to say
+    is_optional: bool  #: whether it may be null
     meaning: str
 
     @property
@@ -35,7 +35,7 @@ class EventColumn:
         return _TYPES[self.type][1]
 
 
-#: Of each type that a column has: its name in the documentation and in DuckDB.
+#: Type of a column -> its name in the documentation and in DuckDB.
 _TYPES = {
     MOMENT: ("timestamp, microseconds, UTC", "TIMESTAMP WITH TIME ZONE"),
     pa.string(): ("string", "VARCHAR"),
@@ -45,7 +45,7 @@ _TYPES = {
     pa.map_(pa.string(), pa.string()): ("map of string to string", "MAP(VARCHAR, VARCHAR)"),
     pa.map_(pa.string(), pa.float64()): ("map of string to double", "MAP(VARCHAR, DOUBLE)"),
 }
-#: What only the path says. The hour is a number, as readers that are told no types take it from the path.
+#: Columns that only the path has. The hour is a number, as readers without a schema infer it from the path.
 _FROM_PATH = {"broker": pa.string(), "day": pa.date32(), "hour": pa.int64()}
 _MEANINGS = {
     "ts": "when it happened",
@@ -81,14 +81,14 @@ COLUMNS = (
     *(EventColumn(each.name, _type_of(each), each.nullable, _MEANINGS[each.name]) for each in ARCHIVED),
     *(EventColumn(name, type, False, _MEANINGS[name]) for name, type in _FROM_PATH.items()),
 )
-#: The same for Arrow, which Spark demands of each batch to the letter.
+#: The same as an Arrow schema, which batches for Spark must match exactly.
 ARROW = pa.schema([(each.name, each.type) for each in COLUMNS])
-#: What DuckDB is told of the path: else the hour 09 is a text to it, 10 a number, and so is a broker named 7.
+#: Types of the columns in the path for DuckDB, which would infer a text for hour 09, a number for 10 and for broker 7.
 HIVE_TYPES = {each.name: each.duckdb for each in COLUMNS if each.name in _FROM_PATH}
 
 
 def with_path(events: pa.Table, broker: str) -> pa.Table:
-    """Archived events as readers find them: with the columns from the path, and texts as strings."""
+    """Convert archived events to the columns of readers: add those from the path, and decode dictionaries."""
     return (
         events.append_column("broker", pa.repeat(pa.scalar(broker), events.num_rows))
         .append_column("day", events["ts"].cast(pa.date32()))

@@ -20,7 +20,7 @@ from brokerapp.tracing.schema import VERSION_KEY
 #: Footers that are read at most, each a fraction of a millisecond: beyond, the number is not worth the wait.
 MAX_FILES = 2000
 #: What `footer_of` raises when a file was compacted away meanwhile.
-GONE = (OSError, pa.ArrowInvalid)
+READ_ERRORS = (OSError, pa.ArrowInvalid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +57,14 @@ def _footer_of(path: Path, _size: int, _mtime_ns: int) -> FooterStats:
 
 
 def rows_within(archive: Path, window: TimeWindow) -> int | None:
-    """Events in the files of the window's hours, of all brokers; None when these are too many to be counted."""
+    """Count the events in the files of the window's hours, of all brokers; None if there are too many files."""
     rows = 0
     for number, path in enumerate(_files(archive, window)):
         if number == MAX_FILES:
             return None
         try:
             rows += read_footer(path).rows
-        except GONE:
+        except READ_ERRORS:
             continue
     return rows
 
@@ -72,13 +72,13 @@ def rows_within(archive: Path, window: TimeWindow) -> int | None:
 def oldest_version(archive: Path, window: TimeWindow) -> int | None:
     """Return the lowest version of the files of the window's hours, of all brokers; None when there is none.
 
-    Of more files than are looked into, that of the first.
+    At most MAX_FILES files are read.
     """
     return min((found for path in islice(_files(archive, window), MAX_FILES) for found in _version(path)), default=None)
 
 
 def _version(path: Path) -> Iterator[int]:
-    with contextlib.suppress(*GONE):
+    with contextlib.suppress(*READ_ERRORS):
         yield read_footer(path).version
 
 
@@ -91,7 +91,7 @@ def recording_start_us(archive: Path) -> int | None:
 def _earliest(path: Path) -> Iterator[int]:
     try:
         first = read_footer(path).first_us
-    except GONE:
+    except READ_ERRORS:
         return
     if first is not None:
         yield first

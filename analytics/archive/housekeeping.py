@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from analytics.archive.broker_archive import BrokerArchive
-from analytics.archive.compaction import compact, forget_replaced, next_group, settled_hours
+from analytics.archive.compaction import compact, complete_hours, delete_replaced, next_merge_group
 from analytics.archive.integrity import Integrity
 from analytics.archive.read_locks import exclusive_lock
 from analytics.archive.retention import expired_hours, hours_of, remove
@@ -32,27 +32,27 @@ class Housekeeping:
     def __init__(
         self, archive: BrokerArchive, bounds: ArchiveLimits, indexed: Sequence[str], at: Callable[[str], None]
     ) -> None:
-        self._archive, self._bounds, self._indexed, self._at = archive, bounds, indexed, at
+        self._archive, self._bounds, self._indexed, self._on_step = archive, bounds, indexed, at
         self._integrity = Integrity(archive)
         self._done: set[tuple[str, int]] = set()  # hours in which nothing is left to do, as they were changed last
 
     def step(self, now_us: int) -> bool:
-        """Do the next thing that is to do, seconds at most; whether there was any."""
-        forget_replaced(self._archive.work, now_us / 1e6)
+        """Do the next piece of work, which takes seconds at most; return whether there was any."""
+        delete_replaced(self._archive.work, now_us / 1e6)
         more = self._integrity.step(now_us / 1e6)
         return more or self._compact(now_us) or self._remove(now_us)
 
     def _compact(self, now_us: int) -> bool:
-        for hour in settled_hours(self._archive.folder, now_us):
+        for hour in complete_hours(self._archive.folder, now_us):
             state = (str(hour), hour.stat().st_mtime_ns)
             if state in self._done:
                 continue
-            if not (group := next_group(hour)):
+            if not (group := next_merge_group(hour)):
                 self._done.add(state)
                 continue
             with exclusive_lock(self._archive.folder) as free:
                 if free:
-                    compact(hour, group, self._archive.work, self._indexed, self._at)
+                    compact(hour, group, self._archive.work, self._indexed, self._on_step)
             return free
         return False
 
@@ -64,5 +64,5 @@ class Housekeeping:
             if free:
                 log.info("%s is removed: past the archive's bounds", gone[0].folder)
                 remove(gone[0].folder, self._archive.work)
-                self._at("removed")
+                self._on_step("removed")
         return free

@@ -1,10 +1,10 @@
-"""Keeps what is damaged, missing or foreign in an archive known, and out of the way of readers.
+"""Find damaged, missing and foreign files of an archive, move them out of it, and report them.
 
     archive.work/broker=B/set-aside/day=D.hour=H/part-<id>.parquet    damaged and foreign files, moved there
-    archive/broker=B/_set_aside.json                                  what is not read and why, for the console
+    archive/broker=B/_set_aside.json                                  files that are not read, and why, for the console
 
-A file that was restored, from a backup say, is put back into the archive under its name: it is read again when it is
-what the manifest says.
+To restore a file, for example from a backup, put it back into the archive under its name: it is read again if it
+matches the manifest.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ log = logging.getLogger(__name__)
 
 
 class Integrity:
-    """Checks the archive of one broker. Only the archiver may."""
+    """Checks the archive of one broker; used by the archiver only."""
 
     def __init__(self, archive: BrokerArchive) -> None:
         self._archive = archive
-        self._known = {each.path for each in set_aside(archive.folder)}
+        self._reported = {each.path for each in set_aside(archive.folder)}
         self._checked = 0.0
         self._verified: dict[Path, float] = {}  # when the checksums of an hour were computed last
 
     def step(self, now: float) -> bool:
-        """Give one hour of an earlier version its manifest; else check all hours, and one of them thoroughly.
+        """Create the manifest of one hour of an earlier version; else check all hours, and the checksums of one.
 
-        Whether there may be more to do at once. `now` is in seconds since the epoch.
+        Return whether there may be more to do at once. `now` is in seconds since the epoch.
         """
         for hour in hour_folders(self._archive.folder):
             if not manifest.path_of(hour).exists():
-                manifest.adopt(hour)
+                manifest.create(hour)
                 return True
         if self._verify(now) or now >= self._checked + CHECK_SECONDS:
             self.check()
@@ -54,21 +54,21 @@ class Integrity:
         return False
 
     def check(self) -> list[SetAside]:
-        """Compare all hours with their manifests, move what is damaged or foreign, and note what is not read."""
+        """Compare all hours with their manifests, move damaged and foreign files, and report all that are not read."""
         committed = {Path(each).name for each in self._archive.commit.files}
         found: list[SetAside] = []
         for hour in manifest.hours_of(self._archive.folder):
-            manifest.settle(hour)
+            manifest.finish_replacement(hour)
             inspected = manifest.inspect(hour, committed)
-            manifest.refresh(hour, inspected)
-            self._move([each for each in inspected.aside if (hour / each.file).exists()], hour)
-            found += inspected.aside
+            manifest.update_times(hour, inspected)
+            self._move([each for each in inspected.set_aside if (hour / each.file).exists()], hour)
+            found += inspected.set_aside
         found += _moved_foreign(self._archive.folder, found)
-        self._note(sorted(found, key=lambda each: each.path))
+        self._report(sorted(found, key=lambda each: each.path))
         return found
 
     def _verify(self, now: float) -> bool:
-        """Compute the checksums of the hour for which that is due longest; whether one of its files is damaged."""
+        """Verify the checksums of the hour that was verified longest ago; return whether a file is damaged."""
         hours = hour_folders(self._archive.folder)
         self._verified = {hour: self._verified.get(hour, 0.0) for hour in hours}
         due = min(hours, key=self._verified.__getitem__, default=None)
@@ -83,22 +83,22 @@ class Integrity:
         with exclusive_lock(self._archive.folder) as free:
             if not free:  # next time
                 return
-            folder = manifest.aside_folder(hour)
+            folder = manifest.set_aside_folder(hour)
             atomic_files.make_folder(folder)
             for each in files:
                 (hour / each.file).rename(folder / each.file)
             atomic_files.sync(hour)
             atomic_files.sync(folder)
 
-    def _note(self, found: list[SetAside]) -> None:
-        """Tell the console, when anything changed, and the log once of each file."""
+    def _report(self, found: list[SetAside]) -> None:
+        """Write the list of files for the console if it changed, and log each file once."""
         for each in found:
-            if each.path not in self._known:
+            if each.path not in self._reported:
                 log.warning("%s is not read: %s, %s", each.path, each.reason, each.detail)
-        if {each.path for each in found} != self._known:
+        if {each.path for each in found} != self._reported:
             data = json.dumps([asdict(each) for each in found]).encode()
             atomic_files.replace(self._archive.folder / NAME, data)
-        self._known = {each.path for each in found}
+        self._reported = {each.path for each in found}
 
 
 def set_aside(broker: Path) -> list[SetAside]:
@@ -110,9 +110,9 @@ def set_aside(broker: Path) -> list[SetAside]:
 
 
 def _moved_foreign(broker: Path, found: list[SetAside]) -> Iterator[SetAside]:
-    """Foreign files that were moved earlier; what a manifest lists is damaged, or was restored since."""
+    """Yield the foreign files that were moved earlier; a file in a manifest is damaged, or was restored since."""
     known = {each.path for each in found}
-    work = manifest.aside_folder(broker / "day=" / "hour=").parent
+    work = manifest.set_aside_folder(broker / "day=" / "hour=").parent
     for file in sorted(work.glob("day=*/*")):
         day, _, hour = file.parent.name.partition(".")
         is_ours = file.name in (manifest.read(broker / day / hour) or {})

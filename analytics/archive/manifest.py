@@ -1,21 +1,21 @@
-"""The manifests of an archive: which data files each hour should have, and what is known of them.
+"""Read and write the manifests of an archive, which list the data files of each hour, and compare them with the files.
 
     archive/broker=B/_manifests/YYYY-MM-DDTHH.jsonl    a line of JSON for each file of that hour
 
-The archiver alone writes them. A file is listed after it got its final name: until then the commit record names it
+Only the archiver writes them. A file is listed after it got its final name: until then the commit record names it
 (broker_archive.py). Compaction lists the merged file, with the names of those that it replaces, before the folders are
 exchanged, and removes those names afterwards: a reader that sees the folder before or after takes one or the other.
-A manifest is not in its hour's folder, so that a folder that was lost is missed.
+A manifest is not in its hour's folder, so that a lost folder is noticed.
 
-What is checked when:
+Checks:
 
-* whenever files are chosen to be read: whether each is there, and its size and time of modification. These take some
-  microseconds a file and no reading. A file whose time differs from that in the manifest is read once, and its checksum
-  compared; the verdict is remembered for as long as the size and the time stay;
+* whenever files are chosen to be read: whether each exists, and its size and time of modification, which takes
+  microseconds a file. If the time differs from that in the manifest, the checksum is compared once; the outcome is
+  cached for this size and time;
 * when Spark fails to read: the checksums of all files of that run (run_execution.py);
 * once a day: the checksum of each file, by the archiver (housekeeping.py).
 
-An hour without a manifest, as earlier versions wrote them, has the files that its folder has. Their footers are read.
+An hour without a manifest was written by an earlier version: all files of its folder count, and their footers are read.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ import pyarrow as pa
 
 from analytics.archive import atomic_files
 from analytics.archive.data_files import DataFile, data_files, hour_folders, position_in
-from analytics.archive.footer_stats import GONE, read_footer
+from analytics.archive.footer_stats import READ_ERRORS, read_footer
 
 FOLDER = "_manifests"
-#: Why a file is not read.
+#: Reasons why a file is not read.
 MISSING, DAMAGED, FOREIGN = "missing", "damaged", "foreign"
 NOT_OURS = "the archiver did not write it"
 #: The folder of files that were moved out of the archive.
-ASIDE = "set-aside"
+SET_ASIDE_FOLDER = "set-aside"
 #: Bytes that are read at once for a checksum.
 _BLOCK = 1 << 20
 #: Attempts to see a manifest and its folder unchanged: each takes less than a millisecond, compaction takes seconds.
-_LOOKS = 50
+_ATTEMPTS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +56,9 @@ class ManifestEntry:
     bytes: int
     crc32: int
     mtime_ns: int
-    first_us: int | None  #: when the first of its events happened, microseconds since the epoch; None: unknown
+    first_us: int | None  #: time of its first event, microseconds since the epoch; None: unknown
     last_us: int | None
-    replaces: tuple[str, ...] = ()  #: files that it was merged from, as long as these may still be in its place
+    replaces: tuple[str, ...] = ()  #: files that it was merged from, while these may still exist instead of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,23 +69,23 @@ class SetAside:
     file: str
     reason: str  #: MISSING, DAMAGED or FOREIGN
     detail: str
-    rows: int | None = None  #: that are not read therefore; None: unknown
+    rows: int | None = None  #: number of its events, which are missing from results; None: unknown
     first_us: int | None = None
     last_us: int | None = None
 
     @property
     def path(self) -> str:
-        """Within the folder of the broker."""
+        """Return the path within the folder of the broker."""
         return f"{self.hour}/{self.file}"
 
 
 @dataclass(frozen=True, slots=True)
 class HourInspection:
-    """The files of one hour: those to be read, in the order of what they hold, and those set aside."""
+    """The files of one hour: those to be read, in the order of their events, and those set aside."""
 
     files: list[DataFile]
-    aside: list[SetAside]
-    rows: dict[str, int]  #: of the files to be read, by name, as far as the manifest says
+    set_aside: list[SetAside]
+    rows: dict[str, int]  #: number of events of the files to be read, by name, where the manifest has it
 
 
 # -- the files of manifests
@@ -98,14 +98,14 @@ def path_of(hour: Path) -> Path:
 
 
 def hours_of(broker: Path) -> list[Path]:
-    """Return the folders of a broker's hours, oldest first, also those that a manifest knows and that are missing."""
+    """Return the folders of a broker's hours, oldest first, missing ones that have a manifest included."""
     listed = (each.stem.partition("T") for each in (broker / FOLDER).glob("*T*.jsonl"))
     named = {broker / f"day={day}" / f"hour={hour}" for day, _, hour in listed}
     return sorted({*hour_folders(broker), *named}, key=lambda each: each.parts[-2:])
 
 
 def read(hour: Path) -> dict[str, ManifestEntry] | None:
-    """The entries of an hour by file, None when it has no manifest; a line that was not written whole is left out."""
+    """Read the entries of an hour, by file; None without a manifest. Incomplete lines are skipped."""
     try:
         lines = path_of(hour).read_bytes().splitlines()
     except FileNotFoundError:
@@ -123,7 +123,7 @@ def _entry(line: bytes) -> ManifestEntry | None:
 
 
 def add(hour: Path, entries: Iterable[ManifestEntry]) -> None:
-    """Add files to the manifest of an hour; one that a process left unfinished is ended first."""
+    """Append files to the manifest of an hour, after ending an incomplete last line."""
     path = path_of(hour)
     atomic_files.make_folder(path.parent)
     is_new = not path.exists()
@@ -136,7 +136,7 @@ def add(hour: Path, entries: Iterable[ManifestEntry]) -> None:
 
 
 def write(hour: Path, entries: Iterable[ManifestEntry]) -> None:
-    """Replace the manifest of an hour, whole or not at all."""
+    """Replace the manifest of an hour atomically."""
     path = path_of(hour)
     atomic_files.make_folder(path.parent)
     atomic_files.replace(path, b"".join(map(_line, entries)))
@@ -155,7 +155,7 @@ def _line(entry: ManifestEntry) -> bytes:
 
 
 def entry_of(path: Path, name: str = "", replaces: tuple[str, ...] = ()) -> ManifestEntry:
-    """Read a data file for its entry, under the name that it gets. Raises OSError or pyarrow.ArrowException."""
+    """Build the entry of a data file, under its final name. Raises OSError or pyarrow.ArrowException."""
     footer, found = read_footer(path), path.stat()
     return ManifestEntry(
         name or path.name, footer.rows, found.st_size, crc32_of(path), found.st_mtime_ns,
@@ -172,16 +172,16 @@ def crc32_of(path: Path) -> int:
     return crc
 
 
-# -- what is compared with them
+# -- comparison with the files
 
 
 def inspect(hour: Path, committed: Collection[str] = (), seam: int | None = None) -> HourInspection:
     """Compare an hour's folder with its manifest. `committed` are names of files that the commit record lists.
 
-    With `seam` only files up to that place of the stream count. It may run beside the archiver: when that changes the
-    manifest meanwhile, it is done again.
+    With `seam` only files up to that position of the stream count. If the archiver changes the manifest meanwhile, the
+    comparison is repeated.
     """
-    for _ in range(_LOOKS):
+    for _ in range(_ATTEMPTS):
         before = _state(path_of(hour))
         entries = read(hour)
         present, others = _listed(hour)
@@ -193,13 +193,13 @@ def inspect(hour: Path, committed: Collection[str] = (), seam: int | None = None
     if entries is None:
         found = _without_manifest(hour, present)
     else:
-        found = _compared(hour, present, entries, committed)
+        found = _with_manifest(hour, present, entries, committed)
     others = [SetAside(_name(hour), name, FOREIGN, NOT_OURS, 0) for name in others]
-    return replace(found, aside=[*found.aside, *others])
+    return replace(found, set_aside=[*found.set_aside, *others])
 
 
 def _listed(hour: Path) -> tuple[dict[str, DataFile], list[str]]:
-    """Return the data files in a folder by name, and names of Parquet files that are none."""
+    """Return the data files in a folder by name, and the names of other Parquet files."""
     try:
         present = {each.path.name: each for each in data_files(hour)}
     except FileNotFoundError:
@@ -223,15 +223,15 @@ def _without_manifest(hour: Path, present: dict[str, DataFile]) -> HourInspectio
             files.append(file)
         except FileNotFoundError:  # removed by retention meanwhile
             continue
-        except (*GONE, ValueError) as error:
+        except (*READ_ERRORS, ValueError) as error:
             aside.append(SetAside(_name(hour), name, DAMAGED, _first_line(error)))
     return HourInspection(files, aside, rows)
 
 
-def _compared(
+def _with_manifest(
     hour: Path, present: dict[str, DataFile], entries: dict[str, ManifestEntry], committed: Collection[str]
 ) -> HourInspection:
-    expected = expected_of(entries, present)
+    expected = expected_files(entries, present)
     files, aside, rows = [], [], {}
     for name, file in present.items():
         if name not in expected:
@@ -240,7 +240,7 @@ def _compared(
             else:
                 aside.append(_unlisted(hour, name))
     for name, entry in expected.items():
-        wrong = _absence(hour, name) if name not in present else _difference(present[name].path, entry)
+        wrong = _reason_missing(hour, name) if name not in present else _difference(present[name].path, entry)
         if wrong is None:
             files.append(present[name])
             rows[name] = entry.rows
@@ -250,28 +250,28 @@ def _compared(
 
 
 def _unlisted(hour: Path, name: str) -> SetAside:
-    """Return a file that no manifest lists: an unreadable one of an earlier version, or one that somebody put there."""
+    """Describe a file that no manifest lists: an unreadable one of an earlier version, or a foreign one."""
     try:
         read_footer(hour / name)
-    except (*GONE, ValueError) as error:
+    except (*READ_ERRORS, ValueError) as error:
         return SetAside(_name(hour), name, DAMAGED, _first_line(error))
     return SetAside(_name(hour), name, FOREIGN, NOT_OURS, 0)
 
 
-def _absence(hour: Path, name: str) -> tuple[str, str]:
-    kept = aside_folder(hour) / name
-    return (DAMAGED, f"it was moved to {kept}") if kept.exists() else (MISSING, "there is no such file")
+def _reason_missing(hour: Path, name: str) -> tuple[str, str]:
+    kept = set_aside_folder(hour) / name
+    return (DAMAGED, f"it was moved to {kept}") if kept.exists() else (MISSING, "file not found")
 
 
-def aside_folder(hour: Path) -> Path:
+def set_aside_folder(hour: Path) -> Path:
     """Return the folder for damaged and foreign files of an hour, outside the archive."""
     broker = hour.parent.parent
     work = broker.parent.with_name(f"{broker.parent.name}.work") / broker.name
-    return work / ASIDE / f"{hour.parent.name}.{hour.name}"
+    return work / SET_ASIDE_FOLDER / f"{hour.parent.name}.{hour.name}"
 
 
-def expected_of(entries: dict[str, ManifestEntry], present: Collection[str]) -> dict[str, ManifestEntry]:
-    """The files that should be there: in place of those that were merged the merged one, or the other way round."""
+def expected_files(entries: dict[str, ManifestEntry], present: Collection[str]) -> dict[str, ManifestEntry]:
+    """Return the entries of the files that should exist: either a merged file or those that it replaces."""
     merged = {name for name, each in entries.items() if each.replaces}
     done = {name for name in merged if name in present or not any(old in present for old in entries[name].replaces)}
     gone = {old for name in done for old in entries[name].replaces}
@@ -279,11 +279,11 @@ def expected_of(entries: dict[str, ManifestEntry], present: Collection[str]) -> 
 
 
 def _difference(path: Path, entry: ManifestEntry) -> tuple[str, str] | None:
-    """Return how a file differs from its entry; files that seem unchanged are not read."""
+    """Return how a file differs from its entry, or None; a file of unchanged size and time is not read."""
     try:
         found = path.stat()
     except FileNotFoundError:
-        return MISSING, "there is no such file"
+        return MISSING, "file not found"
     if found.st_size != entry.bytes:
         return DAMAGED, f"it has {found.st_size:,} bytes, {entry.bytes:,} were written"
     key = (str(path), found.st_size, found.st_mtime_ns, entry.crc32)
@@ -306,7 +306,7 @@ def _matches(path: str, size: int, mtime_ns: int, crc32: int) -> bool:
 
 
 def verify(hour: Path) -> bool:
-    """Read all files of an hour and compare their checksums; whether one is damaged that looked sound before."""
+    """Compare the checksums of all files of an hour; return whether one is newly found damaged."""
     entries, before = read(hour) or {}, len(_damaged)
     for file in inspect(hour).files:
         entry = entries.get(file.path.name)
@@ -316,7 +316,7 @@ def verify(hour: Path) -> bool:
 
 
 def _content(path: Path, entry: ManifestEntry) -> tuple[bool, int, int]:
-    """Return whether the content is what was written, or the file is gone; its size and time of modification."""
+    """Return whether the content is unchanged (or the file no longer exists), and its size and time of modification."""
     try:
         found = path.stat()
     except FileNotFoundError:
@@ -335,8 +335,8 @@ def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0] or type(error).__name__
 
 
-def adopt(hour: Path) -> None:
-    """Write the manifest of an hour that an earlier version wrote; what cannot be read is not listed."""
+def create(hour: Path) -> None:
+    """Create the manifest of an hour that an earlier version wrote, without unreadable files."""
     entries = []
     for file in data_files(hour):
         with suppress(OSError, pa.ArrowException, ValueError):
@@ -345,24 +345,24 @@ def adopt(hour: Path) -> None:
 
 
 def list_files(hour: Path, names: Iterable[str]) -> None:
-    """Add files of an hour to its manifest, unless they are in it or are there no more."""
+    """Add files of an hour to its manifest, if they exist and are not listed yet."""
     entries = read(hour)
     if entries is None:
-        adopt(hour)
+        create(hour)
     elif new := [name for name in names if name not in entries and (hour / name).exists()]:
         add(hour, [entry_of(hour / name) for name in new])
 
 
-def settle(hour: Path) -> None:
-    """Remove from a manifest what a compaction that was interrupted left in it."""
+def finish_replacement(hour: Path) -> None:
+    """Remove from a manifest the entries of replaced files that an interrupted compaction left."""
     entries = read(hour) or {}
     if any(each.replaces for each in entries.values()):
         present, _ = _listed(hour)
-        write(hour, [replace(each, replaces=()) for each in expected_of(entries, present).values()])
+        write(hour, [replace(each, replaces=()) for each in expected_files(entries, present).values()])
 
 
-def refresh(hour: Path, found: HourInspection) -> None:
-    """Note the times of files that were copied or restored and are what they were: nobody has to read them again."""
+def update_times(hour: Path, found: HourInspection) -> None:
+    """Store the new times of intact files that were copied or restored, so that they are not read again."""
     entries = read(hour) or {}
     sound = {file.path.name: file.path.stat().st_mtime_ns for file in found.files if file.path.name in entries}
     if any(entries[name].mtime_ns != mtime_ns for name, mtime_ns in sound.items()):

@@ -17,7 +17,7 @@ NAME = "_readers"
 
 @contextmanager
 def read_lock(root: Path) -> Iterator[None]:
-    """Files of this archive, of all its brokers, stay as long as this lasts."""
+    """Keep the files of this archive, of all its brokers, while the context is open."""
     with ExitStack() as held:
         for broker in sorted(root.glob("broker=*")):
             lock = held.enter_context((broker / NAME).open("a"))
@@ -27,7 +27,7 @@ def read_lock(root: Path) -> Iterator[None]:
 
 @contextmanager
 def exclusive_lock(broker: Path) -> Iterator[bool]:
-    """Return whether nobody reads from this broker's folder; then nobody begins to as long as this lasts."""
+    """Yield whether no process reads from this broker's folder; if so, none can begin to while the context is open."""
     atomic_files.make_folder(broker)
     with (broker / NAME).open("a") as lock:
         try:

@@ -1,4 +1,4 @@
-"""Retention: hours of the archive that are too old, or for which there is no room, go, the oldest first."""
+"""Remove the oldest hours of an archive that are past its retention or beyond its size limit."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ def expired_hours(hours: list[ArchiveHour], now_us: int, days: float, limit: int
 
 
 def hours_of(broker: Path) -> list[ArchiveHour]:
-    """Return the hours of a broker, oldest first; one of which only the manifest is left takes nothing."""
+    """Return the hours of a broker, oldest first; an hour with only a manifest has size 0."""
     return [ArchiveHour(each, start_us(each), _size(each)) for each in manifest.hours_of(broker)]
 
 
 def remove(hour: Path, work: Path) -> None:
-    """Let an hour be gone at once, also for who lists it in this moment, then delete what it held."""
+    """Remove an hour from the archive atomically, then delete its files."""
     if not hour.is_dir():
         manifest.remove(hour)
         return
     note, last = hour.parent.parent / REMOVED, max((each.last for each in data_files(hour)), default=0)
     before = int(note.read_text()) if note.exists() else 0
-    atomic_files.replace(note, str(max(before, last)).encode())  # first: who reads on from there must learn of it
+    atomic_files.replace(note, str(max(before, last)).encode())  # first: a reader that continues there must learn of it
     gone = work / "gone"
     shutil.rmtree(gone, ignore_errors=True)
     atomic_files.make_folder(work)

@@ -1,10 +1,10 @@
-"""Places in a trace stream: the id of an entry, `milliseconds-number`, and the same as one integer that sorts alike."""
+"""Convert ids of stream entries, `milliseconds-number`, to positions and back: integers in the same order."""
 
 from __future__ import annotations
 
 #: Before the first entry of a stream.
 START = "0-0"
-#: More entries than this within a millisecond no stream is given.
+#: Upper bound of the entries of a stream within a millisecond.
 _IN_A_MILLISECOND = 1 << 20
 
 

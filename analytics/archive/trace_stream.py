@@ -1,6 +1,6 @@
-"""The trace stream as the archiver sees it: read on after an entry, know what was lost before, trim what is archived.
+"""Read the trace stream after an entry, count entries that were lost before it, and trim archived ones.
 
-An entry is one batch: `b` an Arrow IPC stream (brokerapp/recording), `n` how many events it holds.
+An entry is one batch of events: `b` its encoding (brokerapp/tracing/encoding.py), `n` the number of events.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from analytics.archive.stream_ids import position_of
 from brokerapp.errors import StoreUnavailable
 from brokerapp.store.client.keys import trace_key
 
-#: Entries asked for at once; an entry is a few hundred kilobytes at most.
+#: Entries of one read; an entry has a few hundred kilobytes at most.
 PAGE = 32
-#: What a node may hold back of the events of the last moments.
+#: Microseconds for which a node may hold back events before it writes them.
 NODE_DELAY_US = 2_000_000
 _CONNECT_SECONDS = 5
 _ANSWER_SECONDS = 30
@@ -26,8 +26,8 @@ class StreamPage:
     """Entries that follow a place in the stream, in order."""
 
     entries: list[tuple[str, bytes]]  #: id and batch
-    missed: int  #: entries between that place and the first of these, trimmed unread
-    renewed: bool = False  #: the stream is not the one the place was in: the store was emptied
+    missed: int  #: entries between that position and the first of these, trimmed unread
+    renewed: bool = False  #: whether it is another stream than before, because the store was emptied
 
 
 class TraceStream:
@@ -40,14 +40,14 @@ class TraceStream:
         )
 
     def close(self) -> None:
-        """Give back the connection."""
+        """Close the connection to the store."""
         self._redis.close()
 
     def read(self, after: str, ordinal: int, limit: int = PAGE) -> StreamPage:
-        """At most `limit` entries after the one with this id, the ordinal-th that the stream was given.
+        """Read at most `limit` entries after the one with this id, which was the ordinal-th of the stream.
 
-        Whatever trims a stream takes its oldest entries. So while the entry `after` is still there (trim keeps it as a
-        sentinel) nothing was lost; when it is not, the stream's own count of entries ever given tells how many were.
+        Trimming always removes the oldest entries. So nothing was lost while the entry `after` exists (trim keeps it as
+        a sentinel). If it does not, the stream's count of entries ever added tells how many were lost.
         """
         info, found = self._look(after, limit + 1)
         if info is None:
@@ -73,7 +73,7 @@ class TraceStream:
         return (info if isinstance(info, dict) else None), found
 
     def last(self) -> str | None:
-        """The id of the entry that the stream was given last; None when there is no stream."""
+        """Return the id of the last entry of the stream; None without a stream."""
         info, _ = self._look("+", 1)
         return info and info["last-generated-id"].decode()
 

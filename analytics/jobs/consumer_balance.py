@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from analytics.jobs.common.tables import ACKED, CLIENT, DESTINATION, MAX_BARS, Collect, empty_result, table_of, total
-from analytics.model.consumer_states import competing_consumers, overlapped
+from analytics.model.consumer_states import competing_consumers, were_connected_together
 from analytics.model.wording import client_name, format_percent, pluralize, sentence, short_name, verb_form
 from analytics.requests.question import RunQuestion
 from analytics.results import charts
@@ -66,7 +66,7 @@ def run(question: RunQuestion, collect: Collect) -> JobResult:
 
 def _sharing_rows(rows: list[Any]) -> list[Any]:
     """Return the consumers that shared the queue with another one at some time."""
-    return [each for each in rows if any(other is not each and overlapped(each, other) for other in rows)]
+    return [each for each in rows if any(other is not each and were_connected_together(each, other) for other in rows)]
 
 
 def _members(rows: list[Any]) -> list[dict[str, Any]]:

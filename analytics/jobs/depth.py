@@ -9,7 +9,7 @@ from analytics.jobs.common.recorded_depths import Key, read_recorded_depths
 from analytics.jobs.common.tables import DESTINATION, Collect, empty_result, table_of
 from analytics.model.capacity import QueueCapacity, capacity_of
 from analytics.model.depth_series import DepthForecast, DepthSeries, forecast
-from analytics.model.time_buckets import moments, slot_seconds
+from analytics.model.time_buckets import iso_times, slot_seconds
 from analytics.model.wording import format_duration, pluralize, sentence, short_name, verb_form
 from analytics.requests.question import RunQuestion
 from analytics.results import charts
@@ -66,9 +66,9 @@ def _named(found: dict[Key, DepthSeries], before: int) -> dict[str, tuple[str, D
 
 
 def _from(course: DepthSeries, slot: int) -> DepthSeries:
-    came = course.came[slot:]
+    came = course.enqueued[slot:]
     size = round(course.message_bytes * sum(came))
-    return DepthSeries(course.depths[slot:], came, course.went[slot:], size, course.silent[slot:], course.consumers)
+    return DepthSeries(course.depths[slot:], came, course.dequeued[slot:], size, course.gaps[slot:], course.consumers)
 
 
 def _findings(
@@ -78,26 +78,26 @@ def _findings(
     ends: list[int],
     rows_read: int,
 ) -> JobResult:
-    """`ends` is when each slot ends, which is when its depth was."""
-    used = {label: each for label, each in found.items() if any(each[1].depths) or any(each[1].came)}
+    """Build the findings of each queue; `ends` are the ends of the slots, at which the depths were counted."""
+    used = {label: each for label, each in found.items() if any(each[1].depths) or any(each[1].enqueued)}
     if not used:
         return empty_result("All queues were empty in this time range.", rows_read)
     outlooks = {label: ahead[label] for label in used}
-    rows = [_row(name, course, outlooks[label], rooms[label].words) for label, (name, course) in used.items()]
+    rows = [_row(name, course, outlooks[label], rooms[label].limit_text) for label, (name, course) in used.items()]
     rows.sort(key=lambda each: (-each["depth"], -each["most"], each["destination"]))
     deepest = charts.largest_series({label: course.depths for label, (_, course) in used.items() if any(course.depths)})
     deepest.pop(charts.OTHERS, None)
-    drawn = {label: used[label][1].drawn for label in deepest}
+    drawn = {label: used[label][1].chart_values for label in deepest}
     return JobResult(
         sentence=_sentence(outlooks, rooms),
         headline=(
             HeadlineFigure("Backlog", sum(each.depth for each in outlooks.values()), "messages"),
-            HeadlineFigure("Growing queues", sum(each.came > each.went for each in outlooks.values())),
+            HeadlineFigure("Growing queues", sum(each.enqueue_rate > each.dequeue_rate for each in outlooks.values())),
             HeadlineFigure("Next limit reached in", min((each.full_seconds for each in outlooks.values()
                                          if each.full_seconds is not None), default=None), "seconds"),
         ),
         rows_read=rows_read,
-        charts=(("Depth", charts.lines(moments(ends), drawn, "messages")),) if deepest else (),
+        charts=(("Depth", charts.lines(iso_times(ends), drawn, "messages")),) if deepest else (),
         tables=(ResultTable("depths", "Depths at the end of the time range", _COLUMNS, table_of(rows, _COLUMNS)),),
     )  # fmt: skip
 
@@ -106,7 +106,7 @@ def _row(name: str, course: DepthSeries, ahead: DepthForecast, limit: str) -> di
     return {
         "destination": name, "depth": ahead.depth, "consumers": course.consumers,
         "least": min(course.depths), "most": max(course.depths),
-        "came": ahead.came, "went": ahead.went, "drained_seconds": ahead.drained_seconds,
+        "came": ahead.enqueue_rate, "went": ahead.dequeue_rate, "drained_seconds": ahead.drained_seconds,
         "full_seconds": ahead.full_seconds, "limit": limit,
     }  # fmt: skip
 
@@ -114,7 +114,7 @@ def _row(name: str, course: DepthSeries, ahead: DepthForecast, limit: str) -> di
 def _sentence(outlooks: dict[str, DepthForecast], rooms: dict[str, QueueCapacity]) -> str:
     label, deepest = max(outlooks.items(), key=lambda each: each[1].depth)
     full = {name: each.full_seconds for name, each in outlooks.items() if each.full_seconds is not None}
-    growing = [name for name, each in outlooks.items() if each.depth and each.came > each.went]
+    growing = [name for name, each in outlooks.items() if each.depth and each.enqueue_rate > each.dequeue_rate]
     soonest = min(full, key=full.__getitem__, default=None)
     if not deepest.depth:
         queues = verb_form(len(outlooks), "the queue is", f"all {len(outlooks):,} queues are")
@@ -126,9 +126,9 @@ def _sentence(outlooks: dict[str, DepthForecast], rooms: dict[str, QueueCapacity
         f"{pluralize(len(growing), 'queue')} {verb_form(len(growing), 'grows', 'grow')}"
         if growing
         else "no queue grows",
-        f"{soonest} reaches its limit ({rooms[soonest].words}) in {format_duration(full[soonest] * 1e6)}"
+        f"{soonest} reaches its limit ({rooms[soonest].limit_text}) in {format_duration(full[soonest] * 1e6)}"
         if soonest and full[soonest]
-        else f"{soonest} has reached its limit ({rooms[soonest].words})"
+        else f"{soonest} has reached its limit ({rooms[soonest].limit_text})"
         if soonest
         else "",
     )

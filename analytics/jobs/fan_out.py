@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from analytics.jobs.common.tables import DESTINATION, MAX_BARS, Collect, empty_result, table_of, total
-from analytics.model.routing_coverage import keeps_dead_letters
+from analytics.model.routing_coverage import dlq_predicate
 from analytics.model.wording import format_bytes, pluralize, sentence, short_name
 from analytics.requests.question import RunQuestion
 from analytics.results import charts
@@ -64,7 +64,7 @@ def run(question: RunQuestion, collect: Collect) -> JobResult:
 
 def without_dead_letters(found: pa.Table, routing: Definitions | None) -> pa.Table:
     """Remove routes to dead-letter queues."""
-    is_failure = keeps_dead_letters(routing)
+    is_failure = dlq_predicate(routing)
     kept = [
         each["destination"] == each["original"] or not is_failure(each["destination"])
         for each in found.select(["destination", "original"]).to_pylist()

@@ -6,7 +6,7 @@ from typing import Any
 
 from analytics.jobs.common.tables import DESTINATION, MAX_BARS, Collect, empty_result, table_of, total
 from analytics.jobs.fan_out import sum_copies, without_dead_letters
-from analytics.model.routing_coverage import edges_of, upstream
+from analytics.model.routing_coverage import edges_of, upstream_destinations
 from analytics.model.wording import format_percent, join_names, pluralize, sentence, short_name
 from analytics.requests.question import RunQuestion
 from analytics.results import charts
@@ -77,7 +77,7 @@ def _defined(routing: Definitions, recorded: list[dict[str, Any]]) -> list[dict[
 
 def _row(leg: Any, at: str, to: str, sent: dict, copies: dict, routing: Definitions) -> dict[str, Any]:
     seen, taken = sent.get(at, 0), copies.get((at, to), 0)
-    through = sum(copies.get((str(each), to), 0) for each in upstream(routing, leg.at))
+    through = sum(copies.get((str(each), to), 0) for each in upstream_destinations(routing, leg.at))
     if through:
         rate, says = None, CHAINED
     elif not seen:

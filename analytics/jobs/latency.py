@@ -16,7 +16,7 @@ from analytics.jobs.common.tables import (
     sort_descending,
     total,
 )
-from analytics.model.time_buckets import moments, slot_name, slot_seconds, whole_slots
+from analytics.model.time_buckets import iso_times, slot_name, slot_seconds, whole_slots
 from analytics.model.wording import client_name, format_duration, sentence, short_name
 from analytics.requests.question import RunQuestion
 from analytics.requests.request import TimeWindow
@@ -86,7 +86,7 @@ def _over_time(
             at = place.get(int(each["slot"].timestamp()))
             if at is not None:
                 found[short_name(each["destination"])][at] = round(each[f"{chosen}_us"] / 1000, 3)
-    return moments(begins), found
+    return iso_times(begins), found
 
 
 def _sentence(queues: pa.Table, consumers: pa.Table, chosen: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from analytics.jobs.common.tables import DESTINATION, MAX_BARS, Collect, empty_result, table_of, total
-from analytics.model.routing_coverage import keeps_dead_letters, unmatched
+from analytics.model.routing_coverage import dlq_predicate, unmatched_definitions
 from analytics.model.wording import join_names, pluralize, sentence, short_name
 from analytics.requests.question import RunQuestion
 from analytics.results import charts
@@ -37,7 +37,7 @@ def run(question: RunQuestion, collect: Collect) -> JobResult:
         return empty_result()
     rows = find_unread(found, question)
     sent_to = [each["original"] for each in found.to_pylist() if each["sent"]]
-    idle = unmatched(question.routing, sent_to) if question.routing else []
+    idle = unmatched_definitions(question.routing, sent_to) if question.routing else []
     unused = [{"definition": id, "destination": place} for id, place in idle]
     series = {"enqueued": [each["arrived"] for each in rows[:MAX_BARS]]}
     names = [short_name(each["destination"]) for each in rows[:MAX_BARS]]
@@ -61,7 +61,7 @@ def run(question: RunQuestion, collect: Collect) -> JobResult:
 
 def find_unread(found: pa.Table, question: RunQuestion) -> list[dict[str, Any]]:
     """Return destinations with messages and without acknowledgements, except dead-letter queues."""
-    is_failure = keeps_dead_letters(question.routing)
+    is_failure = dlq_predicate(question.routing)
     of: dict[str, dict[str, Any]] = {}
     left = {
         each["original"] for each in found.to_pylist() if each["copies"] and each["original"] != each["destination"]
@@ -87,7 +87,7 @@ def find_unread(found: pa.Table, question: RunQuestion) -> list[dict[str, Any]]:
 
 def _failures(found: pa.Table, question: RunQuestion) -> list[str]:
     """Return dead-letter queues with new messages, the most first; they are not listed as orphaned."""
-    is_failure = keeps_dead_letters(question.routing)
+    is_failure = dlq_predicate(question.routing)
     came: Counter[str] = Counter()
     for each in found.to_pylist():
         if each["copies"] and is_failure(each["destination"]):

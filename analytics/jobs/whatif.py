@@ -104,7 +104,7 @@ def _paces(flow: pa.Table, buckets: TimeBuckets) -> dict[str, np.ndarray]:
 
 def _routing(trial: WhatIfRequest, definitions: Definitions) -> ScriptedRouting:
     oracle = SelectorOracle()
-    return ScriptedRouting(trial.circumstances.topology(definitions, oracle.compiling), oracle)
+    return ScriptedRouting(trial.circumstances.topology(definitions, oracle.compile_scripted), oracle)
 
 
 def _existed(flow: pa.Table, trial: WhatIfRequest) -> tuple[RoutingContext, list[str]]:

@@ -1,4 +1,4 @@
-"""Room: how many messages a queue may come to hold, by number or by the bytes that its policy leaves it. Pure."""
+"""Compute the limit of a queue's depth, from a number of messages or the bytes of its policy. Pure."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ class QueueCapacity:
     """The limit of a queue's depth in messages (0: unlimited), and a phrase that names the setting behind it."""
 
     messages: int = 0
-    words: str = ""
+    limit_text: str = ""
 
 
 def capacity_of(name: str, message_bytes: float, limit: int, routing: Definitions | None) -> QueueCapacity:
-    """The bound that is reached first: `limit` in messages (0: none), or what a policy says of a queue, in native form.
+    """Return the limit that a queue (in native form) reaches first: `limit` in messages (0: none), or its policy's.
 
-    A policy's bytes are as many messages as come to them when they stay as large as those of late. Without any of late
-    that is not known, and nothing says that the bound comes nearer.
+    A limit in bytes is converted by the average size of recent messages. Without recent messages it is left out.
     """
     bounds = [QueueCapacity(limit, pluralize(limit, "message"))] if limit else []
     destination = Destination.parse(name)

@@ -14,7 +14,7 @@ from analytics.requests.request import TimeWindow
 #: A consumer is slow when its processing time exceeds the median of the others by this factor.
 SLOW_FACTOR = 3.0
 #: Consumers lag when arrivals exceed finished messages by this factor.
-BEHIND = 1.1
+LAG_FACTOR = 1.1
 
 
 class ConsumerState(StrEnum):
@@ -35,8 +35,8 @@ class ConsumerReport:
     client: str
     dispatched: int
     acked: int
-    holds: int  #: messages dispatched and not finished
-    held_ms: float  #: average time that it holds a message
+    holds: int  #: messages in flight; the name is that of the column of results
+    held_ms: float  #: average time between the dispatch and the end of a message
     quiet_seconds: float  #: without activity at the end of the time range
     left_us: int | None = None  #: when it stopped consuming, microseconds since the epoch; None: it did not
     state: ConsumerState = ConsumerState.FINE
@@ -51,7 +51,7 @@ def competing_consumers(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Map
     return found
 
 
-def overlapped(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def were_connected_together(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Return whether two consumers of a queue were connected at the same time."""
     return all(not (mine["came_at"] and left_us(its, 0) is not None and _micros(mine["came_at"]) > left_us(its, 0))
                for mine, its in ((one, other), (other, one)))  # fmt: skip
@@ -72,10 +72,10 @@ def classify_consumers(
     for destination, siblings in competing_consumers(rows).items():
         consumers = [_consumer(row, window, left_us(row, began)) for row in siblings]
         pairs = list(zip(siblings, consumers, strict=True))
-        behind = arrived.get(destination, 0) > BEHIND * sum(row["ended"] - row["redelivered"] for row in siblings)
+        behind = arrived.get(destination, 0) > LAG_FACTOR * sum(row["ended"] - row["redelivered"] for row in siblings)
         active = min((each.quiet_seconds for each in consumers if each.left_us is None), default=0.0)
         for row, each in pairs:
-            others = [other.held_ms for its, other in pairs if other is not each and overlapped(row, its)]
+            others = [other.held_ms for its, other in pairs if other is not each and were_connected_together(row, its)]
             found.append(replace(each, state=_state(each, others, behind, active, quiet_seconds)))
     order = list(ConsumerState)
     return sorted(found, key=lambda each: (order.index(each.state), -each.holds, -each.held_ms, each.client))

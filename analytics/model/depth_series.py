@@ -1,7 +1,7 @@
-"""Depths over time, put together from what brokers noted of them and what came and went since.
+"""Reconstruct depths over time from the depths that brokers noted, and the arrivals and removals since. Pure.
 
-A note says where a log stands just before a moment. From there on its depth changes by what comes and goes, until the
-next note corrects whatever was not recorded. Pure.
+A note has the depth of a log just before a moment. From there on the depth changes by arrivals and removals, until the
+next note corrects for events that were not recorded.
 """
 
 from __future__ import annotations
@@ -9,45 +9,45 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 
-#: Moments of notes in one slot that flows are cut at: one of each node; those of more nodes are left out.
+#: Times of notes in one slot at which flows are split: one of each node; those of more nodes are ignored.
 MAX_CUTS = 4
 
 
 @dataclass(slots=True)
 class DepthSeries:
-    """Depth of one log at the end of each slot, with the messages that came and went in the slot."""
+    """Depth of one log at the end of each slot, with the messages enqueued and dequeued in the slot."""
 
     depths: list[int]
-    came: list[int]
-    went: list[int]
-    bytes_came: int = 0
-    silent: list[bool] = field(default_factory=list)  #: whether nothing is known of a slot (recording_gaps.py)
-    consumers: int | None = None  #: at the end, where it changed since the first slot
+    enqueued: list[int]
+    dequeued: list[int]
+    enqueued_bytes: int = 0
+    gaps: list[bool] = field(default_factory=list)  #: whether a slot has no data (recording_gaps.py)
+    consumers: int | None = None  #: number at the end, if it changed since the first slot
 
     @property
-    def drawn(self) -> list[int | None]:
-        """The depths as a chart has them: with gaps where nothing is known."""
-        return [None if gap else depth for depth, gap in zip(self.depths, self.silent, strict=True)]
+    def chart_values(self) -> list[int | None]:
+        """Return the depths for a chart, with None in slots without data."""
+        return [None if gap else depth for depth, gap in zip(self.depths, self.gaps, strict=True)]
 
     @property
     def message_bytes(self) -> float:
         """Return the average size of enqueued messages; 0 without any."""
-        return self.bytes_came / sum(self.came) if self.bytes_came else 0.0
+        return self.enqueued_bytes / sum(self.enqueued) if self.enqueued_bytes else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class DepthForecast:
-    """Where a depth is going, at the rates of the last slots (messages a second)."""
+    """Forecast of a depth at the rates of the last slots, in messages/s."""
 
     depth: int
-    came: float
-    went: float
-    drained_seconds: float | None = None  #: until nothing waits; None: not at these rates, or nobody consumes
+    enqueue_rate: float
+    dequeue_rate: float
+    drained_seconds: float | None = None  #: until the queue is empty; None: not at these rates, or no consumers
     full_seconds: float | None = None  #: until the limit is reached; None: not at these rates
 
 
 def cuts_of(moments: Iterable[tuple[int, int]]) -> list[dict[int, int]]:
-    """Moments of notes, as pairs of the slot's number and microseconds, as cuts: each has one of a slot, in order."""
+    """Arrange times of notes, pairs of slot number and microseconds, as cuts: each cut has one time for a slot."""
     by_slot: dict[int, set[int]] = {}
     for slot, moment in moments:
         by_slot.setdefault(slot, set()).add(moment)
@@ -72,10 +72,10 @@ def build_series(
     notes: Iterable[tuple[Hashable, int, int, int]],
     flows: Iterable[tuple[Hashable, int, int, int, int, int]],
 ) -> dict[Hashable, DepthSeries]:
-    """Return the course of each log over so many slots.
+    """Reconstruct the depths of each log over a number of slots.
 
-    `notes`: log, number of the slot, moment, depth. `flows`: log, number of the slot, part of it, came, went, bytes.
-    A log that nobody noted began with nothing, or with the least that keeps its depth from falling below nothing.
+    `notes`: log, slot number, time, depth. `flows`: log, slot number, part of the slot, enqueued, dequeued, bytes.
+    A log without notes began empty, or with the least depth that keeps it from becoming negative.
     """
     logs: dict[Hashable, _Log] = {}
     places = {(slot, moment): part + 1 for part, each in enumerate(cuts) for slot, moment in each.items()}
@@ -97,14 +97,14 @@ def _series_of(log: _Log, slots: int, parts: int) -> DepthSeries:
                 depth, noted = log.notes[slot, part], slot if noted is None else noted
             more, less, size = log.flows.get((slot, part), (0, 0, 0))
             depth += more - less
-            came, went, found.bytes_came = came + more, went + less, found.bytes_came + size
+            came, went, found.enqueued_bytes = came + more, went + less, found.enqueued_bytes + size
             if noted is None:
                 lowest = min(lowest, depth)
         found.depths.append(depth)
-        found.came.append(came)
-        found.went.append(went)
+        found.enqueued.append(came)
+        found.dequeued.append(went)
     before = slots if noted is None else noted
-    # What was there before the first note shows only when it leaves.
+    # Messages from before the first note show only when they leave.
     found.depths[:before] = [depth - lowest for depth in found.depths[:before]]
     if noted is None:
         return found
@@ -114,7 +114,7 @@ def _series_of(log: _Log, slots: int, parts: int) -> DepthSeries:
 
 def forecast(course: DepthSeries, seconds: float, last_slots: int, limit: int) -> DepthForecast:
     """Forecast a depth at the rates of the last slots; `limit` in messages, 0 for none."""
-    came, went = (sum(each[-last_slots:]) / seconds for each in (course.came, course.went))
+    came, went = (sum(each[-last_slots:]) / seconds for each in (course.enqueued, course.dequeued))
     depth, growth = course.depths[-1], came - went
     drained = depth / -growth if depth and growth < 0 and course.consumers != 0 else None
     full = max(0, limit - depth) / growth if limit and growth > 0 else None

@@ -5,18 +5,18 @@ Kinds are those of brokerapp/tracing/schema.py.
 
 from __future__ import annotations
 
-#: What brings a copy to a queue or subscription. A `return` is no copy more: it was put off, by a `delay`, and is back.
+#: Events that add a copy to a queue or subscription. A `return` is a delayed copy that is back (see `delay`).
 ARRIVALS = ("forward", "return")
-#: What takes a copy from its queue or subscription, once for each copy. An `expire` does not: it says why, and the
-#: `dead_letter` or the `drop` that follows takes the copy. What is moved is a `forward` elsewhere.
+#: Events that remove a copy from its queue or subscription, once for each copy. An `expire` does not: the `dead_letter`
+#: or `drop` that follows does. A moved copy is also a `forward` at its new destination.
 REMOVALS = ("ack", "dead_letter", "drop", "move", "remove", "delay")
-#: Reasons of drops of copies that never came to wait.
+#: Reasons of drops of copies that were never stored, as the broker records them.
 NEVER_STORED = ("the queue is full", "no room", "the temporary destination is gone")
-#: The part of these that says how fast consumers work: not what operators moved or removed.
+#: The removals that measure how fast consumers work: without those by operators.
 SERVED = ("ack", "dead_letter", "drop", "delay")
-#: What becomes of a copy that nobody could use, once for each copy.
+#: Events that end a failed copy, once for each copy.
 FAILURES = ("dead_letter", "drop")
-#: What ends a consumer's hold on a message.
+#: Events after which a message is no longer in flight at its consumer.
 SETTLEMENTS = ("ack", "redeliver", "dead_letter", "drop")
-#: Events that are about no message.
+#: Events without a message.
 WITHOUT_MESSAGE = ("depth", "subscribe", "unsubscribe")

@@ -1,4 +1,4 @@
-"""Definitions beside what was recorded: which legs there are, and what reaches them. Pure."""
+"""Compare definitions with recorded traffic: the targets that they have, and the destinations that reach them. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from brokerapp.model.destination import Destination
 
 @dataclass(frozen=True, slots=True)
 class RouteEdge:
-    """One way that a definition lays out: from a destination to another, with the selector messages must match."""
+    """A forward target of a composite: source, target, and the selector that messages must match."""
 
     definition: str
     at: Destination
@@ -22,7 +22,7 @@ class RouteEdge:
 
 
 def edges_of(definitions: Definitions) -> list[RouteEdge]:
-    """Return the legs of all composites."""
+    """Return the forward targets of all composites."""
     return [
         RouteEdge(each.id, each.destination, leg.destination, leg.selector)
         for each in definitions.virtual_destinations
@@ -31,10 +31,10 @@ def edges_of(definitions: Definitions) -> list[RouteEdge]:
     ]
 
 
-def upstream(definitions: Definitions, at: Destination) -> set[Destination]:
-    """Destinations of composites from which copies come to this one, by one composite or a chain of them.
+def upstream_destinations(definitions: Definitions, at: Destination) -> set[Destination]:
+    """Return the composites from which copies reach this destination, directly or through other composites.
 
-    What was sent there is recorded under the destination it was sent to, wherever its copies go.
+    The events of a message name the destination that it was sent to, wherever its copies go.
     """
     legs, found, looking = edges_of(definitions), set(), [at]
     while looking:
@@ -46,8 +46,8 @@ def upstream(definitions: Definitions, at: Destination) -> set[Destination]:
     return found
 
 
-def unmatched(definitions: Definitions, sent_to: Iterable[str]) -> list[tuple[str, str]]:
-    """Definitions, by id and the destinations they are for, that nothing was sent to."""
+def unmatched_definitions(definitions: Definitions, sent_to: Iterable[str]) -> list[tuple[str, str]]:
+    """Return id and destinations of each definition to which no message was sent."""
     places = [Destination.parse(each) for each in sent_to]
     found = []
     for each in definitions.virtual_destinations:
@@ -69,10 +69,10 @@ def policy_of(definitions: Definitions, destination: Destination) -> PolicyEntry
     return max(found, key=lambda each: specificity(each.destination.name), default=None)
 
 
-def keeps_dead_letters(definitions: Definitions | None) -> Callable[[str], bool]:
+def dlq_predicate(definitions: Definitions | None) -> Callable[[str], bool]:
     """Return a predicate: whether a destination, in native form, is a dead-letter queue.
 
-    They are recorded as sent to where they were sent to at first, though no definition copied them.
+    The events of dead letters name the original destination, although no definition copied them.
     """
     strategies = [each.dead_letter for each in definitions.policies if each.dead_letter] if definitions else []
     names = {each.dead_letter_queue for each in strategies if each.kind == "shared"}

@@ -1,4 +1,4 @@
-"""Slots: the equal stretches of time by which a chart counts."""
+"""Divide time ranges into the slots of a chart: periods of equal length."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ import pyarrow.compute as pc
 from analytics.requests.request import TimeWindow
 
 MINUTE = 60
-#: Points of a chart: wider windows are counted by a coarser slot, and shorter ones than so many minutes by a finer one.
+#: Most points of a chart, beyond which slots are longer; and fewest, below which they are shorter than a minute.
 MAX_POINTS, FEWEST_POINTS = 400, 15
-FINE = (5, 10, 15, 30)
-LENGTHS = tuple(minutes * MINUTE for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440))
+FINE_SLOTS = (5, 10, 15, 30)
+SLOTS = tuple(minutes * MINUTE for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440))
 
 
 def slot_seconds(window: TimeWindow, points: int = MAX_POINTS) -> int:
-    """The shortest slot from a minute on that keeps a chart of this window readable; less of windows of few minutes.
+    """Return the shortest slot that keeps a chart of this window readable, in seconds.
 
-    Slots begin at multiples of it since the epoch.
+    It is a minute or more, less for windows of a few minutes. Slots begin at its multiples since the epoch.
     """
     if window.seconds < FEWEST_POINTS * MINUTE:
-        return next((each for each in reversed(FINE) if window.seconds / each >= FEWEST_POINTS), FINE[0])
-    return next((each for each in LENGTHS if window.seconds / each <= points), LENGTHS[-1])
+        return next((each for each in reversed(FINE_SLOTS) if window.seconds / each >= FEWEST_POINTS), FINE_SLOTS[0])
+    return next((each for each in SLOTS if window.seconds / each <= points), SLOTS[-1])
 
 
 def slot_starts(window: TimeWindow, slot: int) -> list[int]:
-    """Seconds since the epoch: the slots of the window, also those in which nothing happened."""
+    """Return the starts of the window's slots, in seconds since the epoch, empty slots included."""
     first = window.since_us // 1_000_000 // slot * slot
     return list(range(first, -(-window.until_us // 1_000_000), slot))
 
@@ -42,15 +42,15 @@ def whole_slots(window: TimeWindow, slot: int) -> list[int]:
     return inside if len(inside) > 1 else found
 
 
-def moments(seconds: Iterable[int]) -> list[str]:
-    """Seconds since the epoch as ISO 8601, for charts."""
+def iso_times(seconds: Iterable[int]) -> list[str]:
+    """Format seconds since the epoch as ISO 8601, for charts."""
     return pc.strftime(pa.array(list(seconds), pa.timestamp("s", "UTC")), "%Y-%m-%dT%H:%M:%SZ").to_pylist()
 
 
 def series(
     rows: pa.Table, column: str, window: TimeWindow, slot: int, *, by: str = "destination", at: str = "slot"
 ) -> tuple[list[str], dict[str, list[float]]]:
-    """Times and, for each value of `by` that has any, the values at each whole slot; zero where there is no row."""
+    """Return the times of the whole slots and, for each value of `by`, its values in them; 0 where there is no row."""
     begins = whole_slots(window, slot)
     place = {start: index for index, start in enumerate(begins)}
     seconds = pc.divide(rows[at].cast(pa.int64()), 1_000_000).to_pylist()
@@ -58,7 +58,7 @@ def series(
     for second, name, value in zip(seconds, rows[by].to_pylist(), rows[column].to_pylist(), strict=True):
         if value and second in place:
             found.setdefault(name, [0] * len(begins))[place[second]] += value
-    return moments(begins), found
+    return iso_times(begins), found
 
 
 def slot_name(seconds: int) -> str:
@@ -70,7 +70,7 @@ def slot_name(seconds: int) -> str:
     return f"{seconds} seconds"
 
 
-def greatest(series: Mapping[str, list[float]], count: int) -> dict[str, list[float]]:
+def largest(series: Mapping[str, list[float]], count: int) -> dict[str, list[float]]:
     """Return the series with the greatest sums, the greatest first."""
     ordered = sorted(series, key=lambda name: (-sum(series[name]), name))
     return {name: series[name] for name in ordered[:count]}

@@ -1,6 +1,6 @@
 """Notes on data that earlier broker versions did not record, by analysis.
 
-The columns of such files are read as those of today (data_files.py); what was not recorded cannot be made up. Pure.
+The columns of such files are converted to today's (data_files.py); events that were not recorded are missing. Pure.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _AUTO = "automatic acknowledgements (ack:auto) have a latency of 0"
 _LEFT = "disconnected consumers count as connected"
 _MOVED = "depths include messages moved by operators until the next minute"
 _TOPICS = "messages that expired for topic subscribers count only if they were dead-lettered"
-#: Of each kind of analysis, what is not as it should be of events before version 4.
+#: Kind of analysis -> limitations of events before version 4.
 _BEFORE_4 = {
     "traffic": (_SENT, _AUTO), "weeks": (_SENT,), "league": (_SENT,), "fan-out": (_SENT,), "filters": (_SENT,),
     "latency": (_AUTO,), "depth": (_LEFT, _MOVED), "health": (_LEFT,), "dead-letters": (_TOPICS,),

@@ -1,4 +1,4 @@
-"""Formats numbers, durations, shares and names for the sentences of results."""
+"""Format numbers, durations, shares and names for the sentences of results."""
 
 from __future__ import annotations
 

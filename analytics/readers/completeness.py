@@ -19,28 +19,28 @@ MOST_NAMED = 20
 
 @dataclass(slots=True)
 class Completeness:
-    """Of one result, while its events are chosen."""
+    """The files that one result was read from, and those that are missing; filled while its events are selected."""
 
     rows: dict[Path, int | None] = field(default_factory=dict)  #: events of the files that are read; None: unknown
-    aside: dict[str, SetAside] = field(default_factory=dict)  #: files that are not read, by path
+    set_aside: dict[str, SetAside] = field(default_factory=dict)  #: files that are not read, by path
     lost_batches: int = 0
 
     def note(self, broker: str, view: ArchiveView, windows: Sequence[TimeWindow]) -> None:
-        """Add what a look at a broker's archive found for these time ranges."""
+        """Add the files that a view of a broker's archive has for these time ranges."""
         self.rows.update({file.path: view.rows.get(file.path) for file in view.files})
-        self.aside.update({f"{broker}/{each.path}": each for each in view.aside if _touches(each, windows)})
-        self.lost_batches = max(self.lost_batches, view.lost)
+        self.set_aside.update({f"{broker}/{each.path}": each for each in view.set_aside if _overlaps(each, windows)})
+        self.lost_batches = max(self.lost_batches, view.lost_batches)
 
     def verify(self) -> bool:
-        """Compute the checksums of all files that were read; whether one is damaged that looked sound."""
+        """Compare the checksums of all files that were read; return whether one is newly found damaged."""
         hours = sorted({path.parent for path in self.rows})
         self.rows.clear()
         found = [manifest.verify(hour) for hour in hours]  # of all, not up to the first
         return any(found)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, for the stored result. `rows_missing` is null when nobody knows how many there were."""
-        aside = sorted(self.aside.items())
+        """Return plain values for the stored result. `rows_missing` is null if the number is unknown."""
+        aside = sorted(self.set_aside.items())
         missing = None if any(each.rows is None for _, each in aside) else sum(each.rows or 0 for _, each in aside)
         return {
             "complete": not aside and not self.lost_batches,
@@ -58,8 +58,9 @@ class Completeness:
     def _sentence(self, missing: int | None) -> str:
         """Describe the missing files and batches; "" when none are missing."""
         found = []
-        if self.aside:
-            count, named = len(self.aside), [f"{path} ({each.reason})" for path, each in sorted(self.aside.items())]
+        if self.set_aside:
+            count = len(self.set_aside)
+            named = [f"{path} ({each.reason})" for path, each in sorted(self.set_aside.items())]
             found.append(
                 f"{pluralize(count, 'file')} of the archive {verb_form(count, 'was', 'were')} not read"
                 f"{self._share(missing)}: {join_names(named)}."
@@ -79,7 +80,7 @@ class Completeness:
         return f", {format_percent(share)} of the recorded events ({missing:,})"
 
 
-def _touches(file: SetAside, windows: Sequence[TimeWindow]) -> bool:
+def _overlaps(file: SetAside, windows: Sequence[TimeWindow]) -> bool:
     """Return whether any of its events may lie in one of the time ranges."""
     if file.first_us is None or file.last_us is None:
         return True

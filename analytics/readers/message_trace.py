@@ -1,6 +1,6 @@
-"""The recorded trace of single messages: from the archive, by its index, and from what is not archived yet.
+"""Read the recorded trace of single messages: from the archive, by its index, and from unarchived events.
 
-It looks at the newest first and stops at a deadline; whether it saw everything is part of the answer.
+The newest events are searched first, until a deadline; the result says whether everything was searched.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from brokerapp.errors import StoreUnavailable
 from brokerapp.tracing.encoding import decode
 from brokerapp.tracing.schema import ENQUEUE, KINDS, ORDER, ROLLBACK
 
-#: Seconds a look may take.
-PATIENCE = 1.0
-#: Hours of the archive that are looked at, from the newest back: a month.
+#: Seconds that a search may take.
+SEARCH_SECONDS = 1.0
+#: Hours of the archive that are searched, from the newest back: a month.
 MAX_HOURS = 31 * 24
-#: Messages that one search names.
+#: Messages that one search returns.
 MAX_FOUND = 50
-#: Events of one look: a message that went round a thousand times is told of by its last ones.
+#: Events that one search returns: of a message that was redelivered a thousand times, the last ones.
 MAX_EVENTS = 5_000
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ _COLUMNS = ["ts", "kind", "msg_id", "destination", "original", "consumer", "size
 
 @dataclass(frozen=True, slots=True)
 class TraceEvent:
-    """One thing that happened to a message. Times are microseconds since the epoch."""
+    """A trace event of a message. Times are microseconds since the epoch."""
 
     ts_us: int
     kind: str
@@ -57,11 +57,11 @@ class TraceSearchResult:
     """Events that were found, and whether all were searched."""
 
     events: list[TraceEvent] = field(default_factory=list)  #: in the order in which they happened
-    complete: bool = True  #: whether everything recorded was looked at, as far as it can tell of these messages
-    hours: int = 0  #: of the archive, looked at
+    complete: bool = True  #: whether everything recorded that may concern these messages was searched
+    hours: int = 0  #: number of hours of the archive that were searched
 
 
-Wanted = Callable[[pa.Table], pa.Table]
+EventFilter = Callable[[pa.Table], pa.Table]
 
 
 class TraceReader:
@@ -70,7 +70,7 @@ class TraceReader:
     def __init__(self, archive: Path, redis_url: str, broker: str) -> None:
         self._archive, self._redis_url, self._broker = BrokerArchive(archive, broker), redis_url, broker
 
-    def of(self, ids: Sequence[str], patience: float = PATIENCE) -> TraceSearchResult:
+    def read(self, ids: Sequence[str], patience: float = SEARCH_SECONDS) -> TraceSearchResult:
         """Return all events of these messages."""
         wanted = pa.array(ids, pa.string())
         sought = set(ids)
@@ -82,9 +82,9 @@ class TraceReader:
             begun = (KINDS[ENQUEUE], KINDS[ROLLBACK])
             return sought <= {each.msg_id for each in events if each.kind in begun}
 
-        return self._look(filtered, [IndexKey(each) for each in ids], patience, is_all)
+        return self._search(filtered, [IndexKey(each) for each in ids], patience, is_all)
 
-    def find(self, text: str, names: Iterable[str], patience: float = PATIENCE) -> TraceSearchResult:
+    def find(self, text: str, names: Iterable[str], patience: float = SEARCH_SECONDS) -> TraceSearchResult:
         """Find sent messages by id or property value, the newest first, at most MAX_FOUND."""
         names = list(names)
 
@@ -97,10 +97,10 @@ class TraceReader:
             return sent.filter(matches)
 
         keys = [IndexKey(text), *(IndexKey(text, name) for name in names)]
-        return self._look(filtered, keys, patience, lambda events: len(events) >= MAX_FOUND)
+        return self._search(filtered, keys, patience, lambda events: len(events) >= MAX_FOUND)
 
-    def _look(
-        self, wanted: Wanted, keys: Sequence[IndexKey], patience: float, is_all: Callable[[list[TraceEvent]], bool]
+    def _search(
+        self, wanted: EventFilter, keys: Sequence[IndexKey], patience: float, is_all: Callable[[list[TraceEvent]], bool]
     ) -> TraceSearchResult:
         deadline, found = time.monotonic() + patience, TraceSearchResult()
         found.complete = self._tail(wanted, found, deadline)
@@ -110,10 +110,10 @@ class TraceReader:
             if time.monotonic() > deadline:
                 found.complete = False
                 break
-            found.complete = _hour(folder, wanted, keys, found, deadline) and found.complete
+            found.complete = _search_hour(folder, wanted, keys, found, deadline) and found.complete
             found.hours += 1
         order = {kind: place for place, kind in enumerate(ORDER)}
-        different = {_identity(each): each for each in found.events}  # what is archived may still be in the stream
+        different = {_identity(each): each for each in found.events}  # archived events may still be in the stream
         found.events = sorted(different.values(), key=lambda each: (each.ts_us, order.get(each.kind, 99)))
         return found
 
@@ -122,7 +122,7 @@ class TraceReader:
         folders = sorted(self._archive.folder.glob("day=*/hour=*"), key=lambda each: each.parts[-2:], reverse=True)
         return folders[:MAX_HOURS]
 
-    def _tail(self, wanted: Wanted, found: TraceSearchResult, deadline: float) -> bool:
+    def _tail(self, wanted: EventFilter, found: TraceSearchResult, deadline: float) -> bool:
         """Add events that are not archived yet; return whether all were searched."""
         commit = self._archive.commit
         stream = TraceStream(self._redis_url, self._broker)
@@ -147,7 +147,10 @@ class TraceReader:
             stream.close()
 
 
-def _hour(folder: Path, wanted: Wanted, keys: Sequence[IndexKey], found: TraceSearchResult, deadline: float) -> bool:
+def _search_hour(
+    folder: Path, wanted: EventFilter, keys: Sequence[IndexKey], found: TraceSearchResult, deadline: float
+) -> bool:
+    """Add the wanted events of an hour; return whether all its files were searched."""
     may, known = bloom_index.candidates(folder, keys)
     files, whole = sorted(folder.glob("part-*.parquet"), reverse=True), True
     for path in files:
@@ -167,7 +170,7 @@ def _hour(folder: Path, wanted: Wanted, keys: Sequence[IndexKey], found: TraceSe
     return whole
 
 
-def _events(wanted: Wanted, batch: bytes) -> list[TraceEvent]:
+def _events(wanted: EventFilter, batch: bytes) -> list[TraceEvent]:
     try:
         return list(_records(wanted(decode(batch).select(_COLUMNS))))
     except (pa.ArrowException, ValueError):

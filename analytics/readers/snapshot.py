@@ -1,7 +1,7 @@
-"""What a broker has recorded, at one moment: the files of its archive, and what the stream holds that is not in them.
+"""Read a consistent snapshot of what a broker has recorded: the files of its archive and the unarchived entries.
 
-The seam between the two is exact while the archiver moves events across it: the files are those of one commit record,
-the rest is read from the entry on at which that ends, and when the archiver went on meanwhile it is done again.
+The seam between the two is exact while the archiver moves events: the files are those of one commit record, the stream
+is read from the entry on at which the record ends, and both are read again if the archiver has committed meanwhile.
 """
 
 from __future__ import annotations
@@ -20,41 +20,41 @@ from analytics.archive.trace_stream import TraceStream
 from brokerapp.errors import StoreUnavailable
 from brokerapp.tracing.encoding import decode
 
-#: Looks after which an archive is said not to hold still: one takes milliseconds, the archiver appends every seconds.
-_LOOKS = 50
+#: Attempts to read between two commits of the archiver: one takes milliseconds, the archiver commits every few seconds.
+_ATTEMPTS = 50
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveView:
     """The recorded events of one broker at one moment: files and unarchived entries."""
 
-    seam: int  #: place of the last entry whose events are in the files
-    files: list[DataFile]  #: in the order of what they hold, hour by hour
-    tail: list[tuple[int, bytes]]  #: place and batch of each entry after the seam
-    lost: int = 0  #: entries after the seam that were trimmed before anybody kept them
-    aside: list[SetAside] = field(default_factory=list)  #: files of these hours that are not read
-    rows: dict[Path, int] = field(default_factory=dict)  #: events of the files, as far as that is known
+    seam: int  #: position of the last entry whose events are in the files
+    files: list[DataFile]  #: in the order of their events, hour by hour
+    tail: list[tuple[int, bytes]]  #: position and batch of each entry after the seam
+    lost_batches: int = 0  #: entries after the seam that were trimmed before they were archived
+    set_aside: list[SetAside] = field(default_factory=list)  #: files of these hours that are not read
+    rows: dict[Path, int] = field(default_factory=dict)  #: number of events of the files, where it is known
 
 
-#: Stretches of time, from and to, in microseconds since the epoch.
+#: Time ranges, from and to, in microseconds since the epoch.
 Spans = Sequence[tuple[int, int]]
 
 
 class ArchiveChanged(Exception):
-    """The archiver went on while one looked."""
+    """The archiver committed while a snapshot was read."""
 
 
 def read_snapshot(archive: BrokerArchive, stream: TraceStream, spans: Spans | None = None) -> ArchiveView:
-    """Files that may hold events of these stretches of time (None: all), and what is not archived.
+    """Read the files that may hold events of these time ranges (None: all), and the unarchived entries.
 
     Raises StoreUnavailable.
     """
-    for _ in range(_LOOKS):
+    for _ in range(_ATTEMPTS):
         try:
-            return _look(archive, stream, spans)
+            return _try_snapshot(archive, stream, spans)
         except (ArchiveChanged, FileNotFoundError):
             continue
-    raise StoreUnavailable("the archive does not hold still: it was appended to whenever it was looked at")
+    raise StoreUnavailable("the archive cannot be read consistently: it changed during each attempt")
 
 
 def archived_files(archive: BrokerArchive, spans: Spans | None = None) -> ArchiveView:
@@ -64,7 +64,7 @@ def archived_files(archive: BrokerArchive, spans: Spans | None = None) -> Archiv
     return _view(archive, commit, seam, spans)
 
 
-def _look(archive: BrokerArchive, stream: TraceStream, spans: Spans | None) -> ArchiveView:
+def _try_snapshot(archive: BrokerArchive, stream: TraceStream, spans: Spans | None) -> ArchiveView:
     commit = archive.commit
     whole = archive.is_published(commit)
     offset, ordinal = (commit.offset, commit.ordinal) if whole else (commit.previous, commit.previous_ordinal)
@@ -73,22 +73,22 @@ def _look(archive: BrokerArchive, stream: TraceStream, spans: Spans | None) -> A
     tail, lost = _read(stream, offset, ordinal)
     if archive.commit != commit or archive.is_published(commit) != whole:
         raise ArchiveChanged
-    return replace(view, tail=tail, lost=lost)
+    return replace(view, tail=tail, lost_batches=lost)
 
 
 def _view(archive: BrokerArchive, commit: ArchiveCommit, seam: int, spans: Spans | None) -> ArchiveView:
-    """The files up to the seam that are as the manifests have them, and those that are not."""
+    """Return the files up to the seam that match their manifests, and those that do not."""
     view, committed = ArchiveView(seam, [], []), {Path(each).name for each in commit.files}
     for hour in hours_of(archive.folder):
-        if spans is None or _touches(start_us(hour), spans):
+        if spans is None or _overlaps(start_us(hour), spans):
             found = inspect(hour, committed, seam)
             view.files.extend(found.files)
-            view.aside.extend(found.aside)
+            view.set_aside.extend(found.set_aside)
             view.rows.update({hour / name: rows for name, rows in found.rows.items()})
     return view
 
 
-def _touches(hour_us: int, spans: Spans) -> bool:
+def _overlaps(hour_us: int, spans: Spans) -> bool:
     return any(since < hour_us + HOUR_US and hour_us < until for since, until in spans)
 
 
@@ -109,7 +109,7 @@ def _read(stream: TraceStream, offset: str, ordinal: int) -> tuple[list[tuple[in
 
 
 def events_of(batches: list[tuple[int, bytes]]) -> pa.Table:
-    """Return the events of these entries, as files have them; none of an entry that cannot be read."""
+    """Decode the events of these entries to the schema of files; unreadable entries are skipped."""
     return pa.concat_tables([ARCHIVED.empty_table(), *_tables(batches)])
 
 

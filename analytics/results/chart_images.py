@@ -1,4 +1,4 @@
-"""Draws the charts of a result as images, without a browser, for mail readers that run no scripts."""
+"""Draw the charts of a result as images, without a browser, for mail programs, which run no scripts."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from analytics.model.wording import short_name
 from analytics.results.charts import COLORWAY
 from analytics.results.time_axes import parse_moment, tick_marks, zone_label
 
-#: Size on the page in CSS pixels, and how many of the picture's pixels make one: sharp on fine screens.
+#: Size in CSS pixels, and image pixels for each of them, for high-resolution screens.
 WIDTH, HEIGHT, SHARPNESS = 600, 260, 2
 _INK, _SOFT, _LINE = "#15202b", "#556372", "#e1e6eb"
-#: Letters of a name that are shown, and those of names of which three stand side by side.
+#: Characters of a name that are shown, and of names of which three fit side by side.
 _MAX_LABEL, _SHORT_LABEL = 40, 24
 _DPI = 100
 
 
 def png(figure: Mapping[str, Any], zone: str = "UTC") -> bytes | None:
-    """Return the chart as a PNG, times by the clock of the zone; None for a sort of chart that this does not draw."""
+    """Draw a chart as a PNG, with times in the zone; None for a type of chart that is not supported."""
     traces = [trace for trace in figure["data"] if trace.get("visible", True) is True]
     draw = next((drawn for fits, drawn in _CHART_TYPES if traces and all(map(fits, traces))), None)
     if draw is None:
@@ -98,7 +98,7 @@ def _is_scatter(trace: Mapping[str, Any]) -> bool:
     return trace.get("type", "scatter") in ("scatter", "scattergl") and "y" in trace and "x" in trace
 
 
-#: Sorts of charts: which traces are of it, and what draws them.
+#: Types of charts: a predicate for their traces, and the function that draws them.
 _CHART_TYPES = (
     (lambda trace: _is_scatter(trace) and bool(trace.get("stackgroup")), _areas),
     (_is_scatter, _lines),
@@ -153,11 +153,11 @@ def _names(traces: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _text(value: Any) -> str:
     text = short_name(str(value))
-    return text if len(text) <= _MAX_LABEL else f"…{text[1 - _MAX_LABEL :]}"  # names differ at their ends
+    return text if len(text) <= _MAX_LABEL else f"…{text[1 - _MAX_LABEL :]}"  # names often differ only at their ends
 
 
 def _list(values: Any) -> list[Any]:
-    """Plotly may pack numbers: {"dtype": "f8", "bdata": base64}."""
+    """Return values as a list; Plotly may encode numbers as {"dtype": "f8", "bdata": base64}."""
     if isinstance(values, Mapping):
         return np.frombuffer(base64.b64decode(values["bdata"]), dtype=values["dtype"]).tolist()
     return list(values)
@@ -168,7 +168,7 @@ def _numbers(values: Any) -> np.ndarray:
 
 
 def _values(values: Any) -> list[Any]:
-    """Moments as such, else as they are."""
+    """Parse values that are times; return other values unchanged."""
     found = _list(values)
     try:
         return [parse_moment(each) for each in found]

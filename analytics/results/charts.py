@@ -1,7 +1,7 @@
-"""Plotly figures as plain JSON values. Pages bring the theme; the colours of series are safe for the colour-blind.
+"""Build Plotly figures as plain JSON values. Pages add the theme; the colours of series suit colour-blind readers.
 
-They are written as Plotly's JavaScript reads them. Its Python package would check each, and takes a second of each
-process to load: the tests have it check what is made here.
+The figures have the format of Plotly's JavaScript. Its Python package would validate them but takes a second to load in
+each process: only the tests use it.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from typing import Any
 from analytics.model.wording import format_duration, short_name
 from analytics.results import time_axes
 
-#: Okabe and Ito's colours, those with the most contrast on light and dark ground first.
+#: Okabe and Ito's colours, those with the most contrast on light and dark backgrounds first.
 COLORWAY = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
-#: More series than colours cannot be told apart; the rest is summed.
+#: Most series of a chart, as there are no more colours; the rest is summed.
 MAX_SERIES = len(COLORWAY) - 1
 OTHERS = "others"
-#: The unit of delays. They read in units of their own: 240 ms, 3.2 s, 2 h.
+#: The unit of delays, which are displayed in suitable units: 240 ms, 3.2 s, 2 h.
 MILLISECONDS = "milliseconds"
-#: Where an axis of delays has its marks, in milliseconds; and units that a linear one takes from so many on.
+#: Ticks of a log axis of delays, in milliseconds; and units of a linear one, with the number from which each is used.
 _MARKS = (0.01, 0.1, 1, 10, 100, 1_000, 10_000, 60_000, 600_000, 3_600_000, 36_000_000, 360_000_000)
 _DELAY_UNITS = ((3_600_000, 3, "hours"), (60_000, 3, "minutes"), (1000, 2, "seconds"))
-#: Pixels: of a bar, of what is around them, and of the lowest chart of bars.
+#: Heights in pixels: of a bar, of the space around the bars, and of the lowest bar chart.
 BAR_HEIGHT, CHART_MARGIN, MIN_HEIGHT = 26, 96, 170
 
 
 def over_time(times: Sequence[str], series: Mapping[str, Sequence[float]], unit: str) -> dict[str, Any]:
-    """Stacked areas over time, the greatest series first, the small ones summed; `times` are ISO 8601."""
+    """Draw stacked areas over time, the largest series first, the small ones summed; `times` are ISO 8601."""
     traces = [
         {"type": "scatter", "x": list(times), "y": values, "name": name, "mode": "lines", "stackgroup": "one",
          "line": {"width": 1}, "hovertemplate": _hover_template(f"%{{y:,}} {unit}", _moment(times))}
@@ -39,7 +39,7 @@ def over_time(times: Sequence[str], series: Mapping[str, Sequence[float]], unit:
 def lines(
     times: Sequence[str], series: Mapping[str, Sequence[float | None]], unit: str, dashed: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """A line each over time, in the order given; None is a gap, and those named in `dashed` are only compared with."""
+    """Draw a line for each series over time; None is a gap, and series named in `dashed` are for comparison."""
     drawn = dict(list(series.items())[: len(COLORWAY)])
     size, unit_drawn = _delay_unit(drawn) if unit == MILLISECONDS else (1, unit)
     traces = [
@@ -56,7 +56,7 @@ def bars(
     names: Sequence[str], series: Mapping[str, Sequence[float | None]], unit: str, *, log: bool = True,
     stacked: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
-    """Horizontal bars for each name, the first name on top, side by side or stacked; delays want a log axis."""
+    """Draw horizontal bars for each name, the first on top, side by side or stacked, on a log axis for delays."""
     traces = [
         {"type": "bar", "y": list(names), "x": list(values), "name": name, "orientation": "h",
          "showlegend": len(series) > 1, **_hover(values, unit, "x", at="%{y}")}
@@ -73,7 +73,7 @@ def bars(
 
 
 def largest_series(series: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
-    """Return the greatest series by their sums, and the rest as one; as many as there are colours."""
+    """Return the series with the largest sums, and the rest summed; at most as many as there are colours."""
     ordered = sorted(series, key=lambda name: (-sum(series[name]), name))
     shown = {name: list(series[name]) for name in ordered[:MAX_SERIES]}
     if rest := [series[name] for name in ordered[MAX_SERIES:]]:
@@ -84,7 +84,7 @@ def largest_series(series: Mapping[str, Sequence[float]]) -> dict[str, list[floa
 def before_and_after(
     times: Sequence[str], pairs: Mapping[str, tuple[Sequence[float | None], Sequence[float | None]]], unit: str
 ) -> dict[str, Any]:
-    """For each name two lines of one colour: dotted as it was, solid as it would have been; None is a gap."""
+    """Draw two lines of one colour for each name: dotted for before, solid for after; None is a gap."""
     traces = []
     for number, (name, (before, after)) in enumerate(pairs.items()):
         colour = COLORWAY[number % len(COLORWAY)]
@@ -98,9 +98,9 @@ def before_and_after(
 
 
 def assign_colours(figures: Sequence[dict[str, Any]]) -> None:
-    """Give what has the same name in several of these figures one colour, and no two of a figure the same.
+    """Assign colours so that series of the same name have one colour in all figures, and differ within a figure.
 
-    Figures that set a colour themselves, and those of a single series, stay as they are.
+    Figures that set a colour themselves, and those of a single series, are not changed.
     """
     known: dict[str, str] = {}
     for figure in figures:
@@ -141,7 +141,7 @@ def _moment(times: Sequence[str]) -> str:
 
 
 def _delay_unit(series: Mapping[str, Sequence[float | None]]) -> tuple[int, str]:
-    """The unit in which delays of this size are drawn, and its length in milliseconds."""
+    """Return the length in milliseconds and the name of the unit in which delays of this size are drawn."""
     greatest = max((each for values in series.values() for each in values if each is not None), default=0)
     return next(((size, name) for size, least, name in _DELAY_UNITS if greatest >= least * size), (1, MILLISECONDS))
 

@@ -1,4 +1,4 @@
-"""Tables of results, read back: for files and for comparisons."""
+"""Read stored tables of results, as CSV for downloads and as rows for comparisons."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BATCH = 5000
 
 
 def csv_lines(path: Path) -> Iterator[str]:
-    """Return a stored table as CSV, in pieces: a header line, then a line a row."""
+    """Yield a stored table as CSV, in chunks of lines, the header first."""
     with pq.ParquetFile(path) as stored:
         yield _lines([stored.schema_arrow.names])
         for batch in stored.iter_batches(BATCH):
@@ -26,7 +26,7 @@ def csv_lines(path: Path) -> Iterator[str]:
 
 
 def rows(path: Path, columns: list[str], most: int) -> Iterator[tuple[Any, ...]]:
-    """Return the first rows of a stored table, as the values of these columns."""
+    """Yield at most `most` rows of a stored table, as the values of these columns."""
     left = most
     with pq.ParquetFile(path) as stored:
         for batch in stored.iter_batches(BATCH, columns=columns):
@@ -45,5 +45,5 @@ def _lines(found: Any) -> str:
 
 def _cell(value: Any) -> Any:
     value = to_plain(value)
-    # What begins like a formula would be run by spreadsheets.
+    # Spreadsheets would evaluate a text that begins like a formula.
     return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value

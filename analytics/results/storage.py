@@ -1,6 +1,6 @@
-"""Results of analyses: what a job finds, and how it is kept in `results/<run id>/`, whole or not at all.
+"""Define the results of analyses, and store them atomically in `results/<run id>/`.
 
-result.json is what a page shows; beside it lies each table in full as Parquet, under the table's name.
+result.json is what a page shows; each table is stored beside it in full as Parquet, under the table's name.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from analytics.requests.request import TimeWindow
 from analytics.results import charts
 
 RESULT = "result.json"
-#: Rows of a table that go into result.json; the Parquet file has all.
+#: Rows of a table in result.json; the Parquet file has all.
 SHOWN_ROWS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class ResultColumn:
-    """A column of a table as people read it.
+    """A column of a result's table.
 
-    `unit` says how its values read: messages, bytes, ms, seconds, rate (a second), part (of 1), change (a part, more or
-    less), times, count, time (when), or nothing for text. `about` says what its texts name, so that a page links them:
-    destination, client, message.
+    `unit` is how its values are formatted: messages, bytes, ms, seconds, rate (per second), part (of 1), change (a
+    signed part), times, count, time (a date and time), or "" for text. `about` is what its texts name, so that a page
+    links them: destination, client, message.
     """
 
     name: str
@@ -67,7 +67,7 @@ class ResultTable:
 
 @dataclass(frozen=True, slots=True)
 class HeadlineFigure:
-    """One of the few numbers that say the most, in a unit as a column has it."""
+    """One of the few most important figures of a result; `unit` as in ResultColumn."""
 
     label: str
     value: float | None
@@ -82,9 +82,9 @@ class JobResult:
     rows_read: int
     charts: tuple[tuple[str, dict[str, Any]], ...] = ()  #: title and Plotly figure
     tables: tuple[ResultTable, ...] = ()
-    notes: tuple[str, ...] = ()  #: what to know before believing it
-    about: Mapping[str, Any] = field(default_factory=dict)  #: what was judged, as plain values
-    headline: tuple[HeadlineFigure, ...] = ()  #: what a mail begins with
+    notes: tuple[str, ...] = ()  #: limitations of the result
+    about: Mapping[str, Any] = field(default_factory=dict)  #: the definitions of a what-if analysis, as plain values
+    headline: tuple[HeadlineFigure, ...] = ()  #: figures at the top of a mail
 
 
 def result_path(run_id: str) -> str:
@@ -112,10 +112,10 @@ def save_result(
     began_us: int | None = None,
     completeness: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Keep the result of a run and give it back.
+    """Store the result of a run and return it.
 
-    `fresh_until_us` is the moment up to which all traffic was archived, `definition` the version of the analysis,
-    `began_us` when recording began, `completeness` what could not be read (completeness.py).
+    `fresh_until_us`: the time up to which all traffic was recorded. `definition`: the version of the analysis.
+    `began_us`: when recording began. `completeness`: what could not be read (completeness.py).
     """
     charts.assign_colours([figure for _, figure in findings.charts])
     result = {
@@ -141,7 +141,7 @@ def save_result(
         for table in findings.tables:
             pq.write_table(table.rows, staged / f"{table.name}.parquet", compression="zstd")
         atomic_files.replace(staged / RESULT, json.dumps(result).encode())
-        if not (root / run_id).exists():  # else another worker was given the same run and was first
+        if not (root / run_id).exists():  # else another worker has executed the same run
             staged.rename(root / run_id)
             atomic_files.sync(root)
     finally:
@@ -150,5 +150,5 @@ def save_result(
 
 
 def to_plain(value: Any) -> Any:
-    """A value as JSON has it: moments as ISO 8601."""
+    """Convert a value for JSON: dates and times to ISO 8601."""
     return value.isoformat().replace("+00:00", "Z") if hasattr(value, "isoformat") else value

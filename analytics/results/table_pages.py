@@ -1,4 +1,4 @@
-"""Tables of results as pages leaf through them: sorted by any column, a page at a time."""
+"""Read pages of stored tables, sorted by any column."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from analytics.results.storage import to_plain
 
 
 def read_page(path: Path, columns: list[str], sort: str, start: int, count: int) -> tuple[list[list[Any]], int]:
-    """Rows of a stored table from `start` on, as the values of these columns, and how many rows there are.
+    """Return `count` rows of a stored table from `start` on, with these columns, and the number of all rows.
 
-    `sort` is a column, downwards after a hyphen; "" leaves the rows as they were found. What has no value comes last.
-    Raises OSError or pyarrow.ArrowInvalid when the file is gone or damaged.
+    `sort` is a column, descending after a hyphen; "" keeps the stored order. Null values come last. Raises OSError or
+    pyarrow.ArrowInvalid if the file is missing or damaged.
     """
     rows = pq.read_table(path, columns=columns, partitioning=None)
     if sort:
@@ -26,5 +26,5 @@ def read_page(path: Path, columns: list[str], sort: str, start: int, count: int)
     return [list(row) for row in zip(*values, strict=True)], rows.num_rows
 
 
-#: What `page` raises when there is nothing to read.
+#: Errors that read_page raises for a missing or damaged file.
 UNREADABLE = (OSError, pa.ArrowInvalid)

@@ -1,8 +1,7 @@
-"""Axes of time: where marks stand and how they read, for charts on pages (Plotly) and in mails (matplotlib). Pure.
+"""Compute ticks and labels of time axes, for charts on pages (Plotly) and in mails (matplotlib). Pure.
 
-Charts carry moments in UTC. Whoever draws one names the time zone of its reader; marks then stand at round moments of
-that clock, and the axis says which clock it is. The script of the page takes the same table (`for_page`), because it
-chooses the marks anew when somebody zooms.
+Charts contain times in UTC. Their renderer names the reader's time zone: ticks are at round times of that zone, which
+the axis names. The script of the page uses the same table (`for_page`), as it computes new ticks when the user zooms.
 """
 
 from __future__ import annotations
@@ -14,26 +13,26 @@ from zoneinfo import ZoneInfo
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 _SECONDS, _CLOCK, _DATE = "%H:%M:%S", "%H:%M", "%-d %b"
-#: Seconds between two marks and how these read, as strftime and Plotly both understand it.
+#: Steps between ticks in seconds, with their format for both strftime and Plotly.
 STEPS = (
     *((seconds, _SECONDS) for seconds in (1, 2, 5, 10, 15, 30)),
     *((minutes * MINUTE, _CLOCK) for minutes in (1, 2, 5, 10, 15, 30)),
     *((hours * HOUR, _CLOCK) for hours in (1, 2, 3, 6, 12)),
     *((days * DAY, _DATE) for days in (1, 2, 7, 14, 28, 91, 364)),
 )
-#: Marks that have room on a wide chart, and on a narrow one.
+#: Most ticks of a wide chart, and of a narrow one.
 MOST, MOST_NARROW = 7, 4
-#: A round moment from which marks are counted: a Monday.
+#: Origin of the steps: midnight of a Monday.
 _ORIGIN = datetime(2001, 1, 1)
 
 
 def step_of(seconds: float, most: int = MOST) -> tuple[int, str]:
-    """The shortest step with which a range of time has no more marks than that, and how they read."""
+    """Return the shortest step between ticks with which a time range has at most this many, and their format."""
     return next((each for each in STEPS if seconds / each[0] <= most), STEPS[-1])
 
 
 def tick_marks(first: datetime, last: datetime, zone: str = "UTC", most: int = MOST) -> list[tuple[datetime, str]]:
-    """Round moments within a range by the clock of a zone, as they read; the day stands below the first one of it."""
+    """Return the ticks of a range, round times of a zone, with labels; the first of each day names the day, too."""
     step, form = step_of((last - first).total_seconds(), most)
     found, before = [], ""
     for moment in _round_moments(first, last, ZoneInfo(zone), timedelta(seconds=step)):
@@ -44,7 +43,7 @@ def tick_marks(first: datetime, last: datetime, zone: str = "UTC", most: int = M
 
 
 def _round_moments(first: datetime, last: datetime, zone: ZoneInfo, step: timedelta) -> Iterator[datetime]:
-    """Multiples of a step by the clock of the zone. What a change of the clock skips or repeats comes once."""
+    """Yield the multiples of a step in the zone's local time, those of skipped or repeated hours once."""
     local = first.astimezone(zone).replace(tzinfo=None)
     clock = _ORIGIN + -(-(local - _ORIGIN) // step) * step
     before = None
@@ -72,7 +71,7 @@ def _has_seconds(text: str) -> bool:
 
 
 def range_of(figure: dict[str, Any]) -> tuple[datetime, datetime] | None:
-    """Return the first and the last moment of a chart over time; None of another one."""
+    """Return the first and the last time of a chart over time; None for another chart."""
     if figure.get("layout", {}).get("xaxis", {}).get("type") != "date":
         return None
     ends = [parse_moment(each) for trace in figure["data"] for each in (*list(trace["x"])[:1], *list(trace["x"])[-1:])]
@@ -80,7 +79,7 @@ def range_of(figure: dict[str, Any]) -> tuple[datetime, datetime] | None:
 
 
 def parse_moment(text: str) -> datetime:
-    """Return a moment of a chart; in UTC unless it says otherwise."""
+    """Parse a time of a chart; in UTC unless it has another zone."""
     found = datetime.fromisoformat(text)
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 

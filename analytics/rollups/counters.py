@@ -16,17 +16,17 @@ from analytics.model.measures import NEVER_STORED
 from analytics.rollups.log_histogram import buckets_of
 
 MINUTE_US = 60_000_000
-#: What is counted, by kind of event; bytes are those that came in and went out.
+#: Kinds of events that are counted.
 COUNTED = (
     "enqueue", "forward", "dispatch", "ack", "redeliver", "expire", "dead_letter", "drop", "rollback", "move",
     "remove", "delay", "return",
 )  # fmt: skip
-#: `never_stored` is the part of `drop` that took nothing from where it waited.
+#: Names of all counts; `never_stored` is the part of `drop` that removed no stored copy.
 NUMBERS = (*COUNTED, "enqueued_bytes", "forwarded_bytes", "acked_bytes", "never_stored")
-#: The same as columns of a table: `drop` is a word of SQL.
+#: The same as columns of a table, quoted because `drop` is a keyword of SQL.
 COLUMNS = tuple(f'"{name}"' for name in NUMBERS)
 _BYTES_OF = {"enqueue": "enqueued_bytes", "forward": "forwarded_bytes", "ack": "acked_bytes"}
-_PLACE = {name: place for place, name in enumerate(NUMBERS)}
+_INDEX = {name: place for place, name in enumerate(NUMBERS)}
 _BUCKET = struct.Struct("<hI")
 #: More than any bucket, either way.
 _BUCKETS = 2048
@@ -43,10 +43,10 @@ class CounterCell:
 
     def __getitem__(self, name: str) -> int:
         """Return the count of this name."""
-        return self.numbers[_PLACE[name]]
+        return self.numbers[_INDEX[name]]
 
     def add(self, other: CounterCell) -> None:
-        """Let this one be both together."""
+        """Add the counts of another cell to this one."""
         self.numbers = [mine + its for mine, its in zip(self.numbers, other.numbers, strict=True)]
         for bucket, count in other.latency.items():
             self.latency[bucket] = self.latency.get(bucket, 0) + count
@@ -97,29 +97,29 @@ def _add_numbers(cells: dict[tuple[str, str, int], CounterCell], events: pa.Tabl
         return cells.setdefault((destinations[to], consumers[by], first + at), CounterCell())
 
     size = events["size"].to_numpy() * weight
-    for packed, messages, octets in _summed(place * len(kinds) + kind, weight, size):
+    for packed, messages, octets in _sums_by_key(place * len(kinds) + kind, weight, size):
         where, what = divmod(packed, len(kinds))
         numbers, name = cell(where).numbers, kinds[what]
-        numbers[_PLACE[name]] += messages
+        numbers[_INDEX[name]] += messages
         if name in _BYTES_OF:
-            numbers[_PLACE[_BYTES_OF[name]]] += octets
+            numbers[_INDEX[_BYTES_OF[name]]] += octets
     if "drop" in kinds:
         never = np.array([name in NEVER_STORED for name in _codes(events["reason"])[0]] or [False])
         unstored = (kind == kinds.index("drop")) & never[_codes(events["reason"])[1]]
-        for where, messages in _summed(place[unstored], weight[unstored]):
-            cell(where).numbers[_PLACE["never_stored"]] += messages
+        for where, messages in _sums_by_key(place[unstored], weight[unstored]):
+            cell(where).numbers[_INDEX["never_stored"]] += messages
     if "ack" not in kinds:
         return
     acked = kind == kinds.index("ack")
     bucket = buckets_of(ts[acked] - events["born"].cast(pa.int64()).to_numpy()[acked])
-    for packed, messages in _summed(place[acked] * 2 * _BUCKETS + bucket + _BUCKETS, weight[acked]):
+    for packed, messages in _sums_by_key(place[acked] * 2 * _BUCKETS + bucket + _BUCKETS, weight[acked]):
         where, which = divmod(packed, 2 * _BUCKETS)
         latency = cell(where).latency
         latency[which - _BUCKETS] = latency.get(which - _BUCKETS, 0) + messages
 
 
 def _codes(column: pa.ChunkedArray) -> tuple[list[str], np.ndarray]:
-    """Return the different texts of a column ("" for none), and for each value its place among them."""
+    """Return the distinct texts of a column ("" for null), and the index of each value among them."""
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     column = column.unify_dictionaries().combine_chunks()
@@ -133,8 +133,8 @@ def _codes(column: pa.ChunkedArray) -> tuple[list[str], np.ndarray]:
     return texts, codes.to_numpy(zero_copy_only=False).astype(np.int64)
 
 
-def _summed(key: np.ndarray, *values: np.ndarray) -> Iterable[tuple[int, ...]]:
-    """Each different key with the sums of the values that have it."""
+def _sums_by_key(key: np.ndarray, *values: np.ndarray) -> Iterable[tuple[int, ...]]:
+    """Return each distinct key with the sums of its values."""
     names = [f"v{number}" for number in range(len(values))]
     table = pa.table({"key": key, **dict(zip(names, values, strict=True))})
     summed = table.group_by("key", use_threads=False).aggregate([(name, "sum") for name in names])
@@ -150,17 +150,17 @@ def _depths(events: pa.Table) -> list[DepthNote]:
 
 
 def pack_histogram(latency: Histogram) -> bytes | None:
-    """A histogram as it is kept; None for an empty one."""
+    """Encode a histogram for storage; None for an empty one."""
     return b"".join(_BUCKET.pack(*item) for item in sorted(latency.items())) or None
 
 
 def unpack_histogram(data: bytes | None) -> Histogram:
-    """Read what pack_histogram returns."""
+    """Decode a histogram that pack_histogram encoded."""
     return dict(_BUCKET.iter_unpack(data or b""))
 
 
 def merge_histograms(one: bytes | None, other: bytes | None) -> bytes | None:
-    """Two kept histograms as one."""
+    """Add two encoded histograms."""
     if one is None or other is None:
         return one or other
     latency = unpack_histogram(one)

@@ -1,11 +1,11 @@
-"""Log histograms: how durations are counted so that counts of any split add up, and percentiles are read off them.
+"""Count durations in log histograms, whose counts can be added, and compute percentiles from them.
 
-A duration in microseconds is counted in a bucket; buckets grow by 2 ** (1 / STEPS). A percentile is the middle, by
-factor, of the bucket that holds it. The exact percentile (nearest rank) is in the same bucket: the error is at most
-2.2 %. The one home of buckets and percentiles, for rollups and analyses.
+A duration in microseconds is counted in a bucket; buckets grow by 2 ** (1 / STEPS). A percentile is the geometric
+middle of the bucket that contains it. The exact percentile (nearest rank) is in the same bucket: the error is at most
+2.2 %. Rollups and analyses both use these buckets and percentiles.
 
-A duration below zero is one that two clocks make: a node stamped the beginning, another the end. It is counted in a
-bucket below zero, by how much it is below, and no percentile is read off it: see `early`.
+A negative duration is due to two clocks: one node stamped the beginning, another the end. It is counted in a negative
+bucket and does not count for percentiles (`negative_durations`).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from operator import itemgetter
 import numpy as np
 import pyarrow as pa
 
-#: Buckets in which a duration doubles.
+#: Number of buckets over which a duration doubles.
 STEPS = 16
-#: How far a percentile may be from the exact one, as a part of it.
+#: Maximum relative error of a percentile.
 ERROR = 2 ** (1 / (2 * STEPS)) - 1
-#: What columns of percentiles are called, and which part of all is below.
+#: Name of a column of percentiles -> the share of durations below it.
 PERCENTILES = {"p50_us": 0.50, "p95_us": 0.95, "p99_us": 0.99}
 
 
@@ -33,7 +33,7 @@ def buckets_of(us: np.ndarray) -> np.ndarray:
 
 
 def percentile(histogram: Iterable[tuple[int, int]], part: float) -> float | None:
-    """Microseconds up to which that part lies, of pairs of bucket and count; None when nothing took any time."""
+    """Return a percentile in microseconds, of pairs of bucket and count; None without non-negative durations."""
     timed = sorted(each for each in histogram if each[0] >= 0)
     wanted, below = part * sum(count for _, count in timed), 0
     for bucket, count in timed:
@@ -48,7 +48,7 @@ class NegativeDurations:
     """Durations that ended before they began, by the clocks of two nodes."""
 
     count: int
-    most_us: float  #: by how much at most, within ERROR
+    most_us: float  #: the largest, as a positive number, within ERROR
 
 
 def negative_durations(histogram: Iterable[tuple[int, int]]) -> NegativeDurations:
@@ -61,7 +61,7 @@ def negative_durations(histogram: Iterable[tuple[int, int]]) -> NegativeDuration
 def percentiles(
     rows: pa.Table, by: Sequence[str], parts: Mapping[str, float] = PERCENTILES, count: str = "messages"
 ) -> pa.Table:
-    """Return a row for each value of `by` of rows with a bucket and a count: the sum of counts, and the percentiles.
+    """Sum rows with a bucket and a count by the columns `by`, and compute the percentiles of each group.
 
     A percentile is null where all durations are below zero.
     """

@@ -1,4 +1,4 @@
-"""The past as rollups tell it: counts, latencies and depths of a destination or the whole broker, over any days."""
+"""Query counts, latencies and depths of a destination or the whole broker from the rollups, over any time range."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from analytics.model.measures import REMOVALS
 from analytics.rollups.counters import COLUMNS, NUMBERS, CounterCell, unpack_histogram
 from analytics.rollups.store import DAY, HOUR, MINUTE, NAME
 
-#: What stands for the whole broker among destinations.
-WHOLE = ""
+#: The destination under which the whole broker is counted.
+WHOLE_BROKER = ""
 _REMOVED = " + ".join(f'"{kind}"' for kind in REMOVALS) + " - never_stored"
-#: What is sent to a queue is an enqueue and a forward there, and came once; to the whole broker came what was stored.
-_ENQUEUED = f"CASE destination WHEN '{WHOLE}' THEN forward ELSE max(enqueue, forward) END + \"return\""
+#: A message sent to a queue is an enqueue and a forward there, but arrived once; the broker counts stored copies.
+_ENQUEUED = f"CASE destination WHEN '{WHOLE_BROKER}' THEN forward ELSE max(enqueue, forward) END + \"return\""
 #: Points a chart can show.
 MOST_POINTS = 1500
 
@@ -28,16 +28,16 @@ class RollupPoint:
 
     start: int  #: seconds since the epoch
     cell: CounterCell
-    depth: int | None  #: the last that was noted in it; None: it did not change
-    most: int | None  #: the greatest that was noted
+    depth: int | None  #: the last depth noted in it; None: it did not change
+    most: int | None  #: the greatest depth noted in it
 
 
 @dataclass(frozen=True, slots=True)
 class DepthsAt:
     """The depths of all destinations at one time."""
 
-    noted: int  #: seconds since the epoch: the minute in which depths were noted last, before the moment asked for
-    of: dict[str, int]  #: by destination, in native form; only what held anything
+    noted: int  #: the last minute with noted depths before the requested time, in seconds since the epoch
+    of: dict[str, int]  #: depths above 0 by destination, in native form
 
 
 def width_for(start: int, end: int, now: float) -> int:
@@ -54,10 +54,10 @@ class RollupQueries:
         self._path = broker / NAME
 
     def points(
-        self, start: int, end: int, width: int, destination: str = WHOLE, consumer: str = ""
+        self, start: int, end: int, width: int, destination: str = WHOLE_BROKER, consumer: str = ""
     ) -> list[RollupPoint]:
-        """Cells of this width that begin between these moments; "" is all consumers."""
-        rows = self._ask(
+        """Return the cells of this width that begin in a time range; consumer "" means all consumers."""
+        rows = self._query(
             f"SELECT cell.start, {', '.join(COLUMNS)}, latency, depth, most "
             "FROM json_each(?) AS wanted CROSS JOIN cell ON width = ? AND cell.start = wanted.value "
             "AND cell.name = (SELECT id FROM name WHERE destination = ? AND consumer = ?)",
@@ -70,10 +70,11 @@ class RollupQueries:
         ]
 
     def flows(self, start: int, end: int, width: int, destinations: Sequence[str]) -> list[tuple]:
-        """For each cell of several destinations, in the order of time: when it starts, whose it is, how many messages
-        came and left, and the last depth that was noted. A chart of many has tens of thousands, and needs no more.
+        """Return start, destination, enqueued, dequeued and last depth of the cells of several destinations, in order.
+
+        Plain tuples: a chart of many destinations has tens of thousands.
         """
-        return self._ask(
+        return self._query(
             f"SELECT cell.start, name.destination, {_ENQUEUED}, {_REMOVED}, depth "
             "FROM json_each(?) AS wanted CROSS JOIN json_each(?) AS named "
             "JOIN name ON name.destination = named.value AND name.consumer = '' "
@@ -83,13 +84,13 @@ class RollupQueries:
 
     def consumers(self, destination: str) -> list[str]:
         """Return the known consumers of a destination."""
-        rows = self._ask("SELECT consumer FROM name WHERE destination = ? AND consumer <> ''", (destination,))
+        rows = self._query("SELECT consumer FROM name WHERE destination = ? AND consumer <> ''", (destination,))
         return sorted(consumer for (consumer,) in rows)
 
     def depths_before(self, start: int, destinations: Sequence[str]) -> dict[str, int]:
         """Return the depths at the start of a time range, from the hour before."""
         minute = start // MINUTE
-        rows = self._ask(
+        rows = self._query(
             "SELECT destination, depth.depth FROM depth JOIN name ON name.id = depth.name AND name.consumer = '' "
             "WHERE minute BETWEEN ? AND ? AND destination IN (SELECT value FROM json_each(?)) ORDER BY minute",
             (minute - 61, minute, json.dumps(destinations)),
@@ -98,19 +99,19 @@ class RollupQueries:
 
     def depths_at(self, moment: int) -> DepthsAt | None:
         """Return all depths at a moment; None without earlier records."""
-        rows = self._ask("SELECT max(minute) FROM depth WHERE minute <= ?", (moment // MINUTE,))
+        rows = self._query("SELECT max(minute) FROM depth WHERE minute <= ?", (moment // MINUTE,))
         if not rows or rows[0][0] is None:
             return None
         noted = rows[0][0]
-        # Each hour begins with all that hold anything: what was noted before does not matter.
-        rows = self._ask(
+        # Each hour begins with a note of all depths above 0, so earlier notes do not matter.
+        rows = self._query(
             "SELECT destination, depth.depth FROM depth JOIN name ON name.id = depth.name "
             "WHERE minute BETWEEN ? AND ? AND destination <> '' ORDER BY minute",
             (noted // 60 * 60, noted),
         )
         return DepthsAt(noted * MINUTE, {destination: depth for destination, depth in dict(rows).items() if depth})
 
-    def _ask(self, question: str, values: tuple) -> list[tuple]:
+    def _query(self, question: str, values: tuple) -> list[tuple]:
         try:
             with closing(sqlite3.connect(f"file:{self._path}?mode=ro", uri=True, timeout=2)) as db:
                 return db.execute(question, values).fetchall()

@@ -1,13 +1,13 @@
-"""Rollups: what was counted, kept by place and time, so that charts over days need no events.
+"""Store rollups, counts by destination and time, so that charts over days need not read events.
 
     archive/broker=B/_rollups.sqlite
 
-Written by the archiver after each append, in one transaction with the place in the stream up to which they count. When
-the process ends between the two, the rollups know from their place what they miss, and count it from the archive's
-files: so each event is counted once, as it is archived once.
+The archiver writes them after each append, in one transaction with the position in the stream up to which they count.
+If the process ends between the two, the position tells which events are missing, and they are counted from the
+archive's files: so each event is counted once, as it is archived once.
 
-Cells are kept by the minute, hour and day, for the whole broker (destination "") and each destination, there of all
-consumers ("") and of each. Depths are kept by the minute where they changed.
+There are cells for each minute, hour and day, for the whole broker (destination "") and each destination, there for all
+consumers ("") and each one. Depths are stored by the minute where they changed.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from brokerapp.tracing.schema import ALL, START
 
 NAME = "_rollups.sqlite"
 MINUTE, HOUR, DAY = 60, 3600, 86400
-#: For how long cells of each width are kept, in seconds; and depths by the minute.
-KEPT = {MINUTE: 2 * DAY, HOUR: 62 * DAY, DAY: 1830 * DAY}
-DEPTHS_KEPT = 31 * DAY
-#: Places that are told apart: what comes later counts as others. Names come from clients.
+#: Retention of cells by their width, in seconds; and of depths by the minute.
+RETENTION_SECONDS = {MINUTE: 2 * DAY, HOUR: 62 * DAY, DAY: 1830 * DAY}
+DEPTH_RETENTION_SECONDS = 31 * DAY
+#: Limits of names, which come from clients: later ones are counted as OTHERS.
 MAX_DESTINATIONS, MAX_CONSUMERS = 10_000, 50
 OTHERS = "(others)"
 TEMPORARY = "(temporary)"
@@ -55,7 +55,7 @@ INSERT INTO cell (width, start, name, {", ".join(COLUMNS)}, latency) VALUES ({",
 ON CONFLICT DO UPDATE SET {", ".join(f"{name} = {name} + excluded.{name}" for name in COLUMNS)},
     latency = merged(latency, excluded.latency)
 """
-_STAND = """
+_ADD_DEPTH = """
 INSERT INTO cell (width, start, name, depth, most) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET depth = excluded.depth, most = max(coalesce(most, 0), excluded.most)
 """
@@ -71,7 +71,7 @@ class RollupStore:
         self._read_names()
 
     def _add_columns(self) -> None:
-        """Let a file of an earlier version have what is counted since; it counted none of that."""
+        """Add the columns that a file of an earlier version lacks, with 0 for its cells."""
         known = {name for _, name, *_ in self._db.execute("PRAGMA table_info(cell)")}
         for name in (each for each in NUMBERS if each not in known):
             self._db.execute(f'ALTER TABLE cell ADD COLUMN "{name}" INTEGER NOT NULL DEFAULT 0')
@@ -88,26 +88,26 @@ class RollupStore:
         self._db.close()
 
     @property
-    def place(self) -> int:
-        """The last entry of the stream that is counted."""
+    def position(self) -> int:
+        """Return the position of the last entry of the stream that is counted."""
         row = self._db.execute("SELECT place FROM place").fetchone()
         return row[0] if row else 0
 
     def add(self, parts: Iterable[EventCounts], place: int) -> None:
-        """Add what was counted in the entries up to this place, all or nothing, if it is not there."""
-        if place <= self.place:
+        """Add the counts of the entries up to this position in one transaction, unless they were added before."""
+        if place <= self.position:
             return
         with self._db:
             for counted in parts:
                 cells = self._cells(counted)
                 rows = [(*key, *cell.numbers, pack_histogram(cell.latency)) for key, cell in cells.items()]
                 self._db.executemany(_ADD, rows)
-                self._stand(counted.depths)
+                self._add_depths(counted.depths)
             self._db.execute("DELETE FROM place")
             self._db.execute("INSERT INTO place VALUES (?)", (place,))
 
     def _cells(self, counted: EventCounts) -> dict[tuple[int, int, int], CounterCell]:
-        """By width, start and name: those counted, and those they are part of."""
+        """Return the counts by width, start and name, with those of all cells that contain them."""
         minutes: dict[tuple[int, int], CounterCell] = {}
         for (destination, consumer, minute), cell in counted.cells.items():
             names = {self._name(), self._name(destination), self._name(destination, consumer)}
@@ -115,12 +115,12 @@ class RollupStore:
                 minutes.setdefault((minute * MINUTE, name), CounterCell()).add(cell)
         cells: dict[tuple[int, int, int], CounterCell] = {}
         for (start, name), cell in minutes.items():
-            for width in KEPT:
+            for width in RETENTION_SECONDS:
                 cells.setdefault((width, start // width * width, name), CounterCell()).add(cell)
         return cells
 
     def _name(self, destination: str = "", consumer: str = "") -> int:
-        """Return the number of a place; that of others when there are too many."""
+        """Return the id of a destination or consumer; that of OTHERS when there are too many."""
         if destination.startswith("temp-"):
             destination, consumer = TEMPORARY, ""
         found = self._names.get((destination, consumer))
@@ -139,30 +139,30 @@ class RollupStore:
         self._names[destination, consumer] = number
         return number
 
-    def _stand(self, depths: Iterable[DepthNote]) -> None:
-        """Note depths, in their order."""
+    def _add_depths(self, depths: Iterable[DepthNote]) -> None:
+        """Store noted depths, in their order."""
         noted: dict[int, list[DepthNote]] = {}
         for each in depths:
             noted.setdefault(each.ts_us, []).append(each)
         for ts_us, together in noted.items():
             changed = {each.destination: each.depth for each in together}
             seconds, reasons = ts_us // 1_000_000, {each.reason for each in together}
-            if START in reasons:  # who is not among them holds nothing
-                changed = dict.fromkeys(self._standing(), 0) | changed
-            elif ALL in reasons:  # of one node; but in the hour before all of the others were noted, too
-                changed = dict.fromkeys(self._unheard_of(seconds // HOUR * HOUR - HOUR), 0) | changed
-            self._note(seconds, changed)
+            if START in reasons:  # destinations that are not among them are empty
+                changed = dict.fromkeys(self._non_empty(), 0) | changed
+            elif ALL in reasons:  # of one node; those of all other nodes were noted within the hour before
+                changed = dict.fromkeys(self._without_recent_depth(seconds // HOUR * HOUR - HOUR), 0) | changed
+            self._add_depth(seconds, changed)
 
-    def _standing(self, where: str = "true", *values: int) -> list[str]:
-        """Destinations that hold anything."""
+    def _non_empty(self, where: str = "true", *values: int) -> list[str]:
+        """Return the destinations with a depth above 0."""
         found = self._db.execute(f"SELECT destination FROM standing WHERE {where}", values)
         return [destination for (destination,) in found]
 
-    def _unheard_of(self, since: int) -> list[str]:
-        """Return destinations with messages and without a recorded depth since a time in seconds."""
-        return self._standing("name NOT IN (SELECT name FROM depth WHERE minute >= ?)", since // MINUTE)
+    def _without_recent_depth(self, since: int) -> list[str]:
+        """Return the destinations with messages whose depth was not noted since a time in seconds."""
+        return self._non_empty("name NOT IN (SELECT name FROM depth WHERE minute >= ?)", since // MINUTE)
 
-    def _note(self, seconds: int, changed: dict[str, int]) -> None:
+    def _add_depth(self, seconds: int, changed: dict[str, int]) -> None:
         names = {destination: self._name(destination) for destination in changed}
         self._db.executemany("DELETE FROM standing WHERE destination = ?", [(each,) for each in changed])
         holding = [(destination, names[destination], depth) for destination, depth in changed.items() if depth]
@@ -173,15 +173,15 @@ class RollupStore:
         rows.append((self._name(), total))
         minute = seconds // MINUTE
         self._db.executemany("INSERT OR REPLACE INTO depth VALUES (?, ?, ?)", [(minute, *row) for row in rows])
-        cells = [(width, seconds // width * width, *row, row[1]) for width in KEPT for row in rows]
-        self._db.executemany(_STAND, cells)
+        cells = [(width, seconds // width * width, *row, row[1]) for width in RETENTION_SECONDS for row in rows]
+        self._db.executemany(_ADD_DEPTH, cells)
 
-    def forget(self, now: float) -> None:
-        """Remove what is older than it is kept, and names that nothing is kept of."""
+    def delete_expired(self, now: float) -> None:
+        """Delete cells and depths past their retention, and names without cells."""
         with self._db:
-            for width, seconds in KEPT.items():
+            for width, seconds in RETENTION_SECONDS.items():
                 self._db.execute("DELETE FROM cell WHERE width = ? AND start < ?", (width, int(now - seconds - width)))
-            self._db.execute("DELETE FROM depth WHERE minute < ?", (int(now - DEPTHS_KEPT) // MINUTE,))
+            self._db.execute("DELETE FROM depth WHERE minute < ?", (int(now - DEPTH_RETENTION_SECONDS) // MINUTE,))
             self._db.execute(
                 "DELETE FROM name WHERE destination <> '' AND id NOT IN (SELECT name FROM cell WHERE width = ?) "
                 "AND id NOT IN (SELECT name FROM cell WHERE width = ?)", (HOUR, MINUTE),

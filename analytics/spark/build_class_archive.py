@@ -1,4 +1,4 @@
-"""Creates the archive of Spark's classes, once: `python -m analytics.spark.build_class_archive`, part of `make setup`.
+"""Create the archive of Spark's classes, once: `python -m analytics.spark.build_class_archive`, part of `make setup`.
 
 It runs an analysis on a Spark server of its own, which writes the archive when it ends (class_data_sharing.py).
 """
@@ -18,7 +18,7 @@ from pathlib import Path
 from analytics.archive import atomic_files
 from analytics.spark import jvm
 from analytics.spark import server as spark_server
-from analytics.spark.class_data_sharing import failure_note, is_given_up, is_there, path
+from analytics.spark.class_data_sharing import archive_exists, failure_note, has_failed, path
 from analytics.spark.session import SparkUnavailable, connect
 from analytics.spark.warmup import warm_up
 from brokerapp.errors import BrokerError
@@ -117,7 +117,7 @@ def _give_up(reason: str) -> str:
 def main() -> None:
     """Create the archive unless it exists or failed before. A failure is reported, not raised."""
     try:
-        if not is_there() and not is_given_up():
+        if not archive_exists() and not has_failed():
             sys.stdout.write("creating an archive of Spark's classes for faster starts: takes half a minute, once\n")
             sys.stdout.flush()
             make()

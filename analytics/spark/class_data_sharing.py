@@ -1,4 +1,4 @@
-"""Finds the archive of Spark's classes, with which Spark starts faster.
+"""Find the archive of Spark's classes, with which Spark starts faster.
 
 Loading, checking and linking some 20,000 classes is most of the cost of a start of Spark. Java can keep the outcome in
 a file (application class-data sharing) and map it at the next start. The file is stored beside the packages, for one
@@ -36,13 +36,13 @@ def path() -> Path | None:
     return Path(sys.prefix) / f"spark-classes-{version('pyspark')}-java-{found[1]}-{place}.jsa"
 
 
-def is_there() -> bool:
+def archive_exists() -> bool:
     """Return whether the archive exists and is newer than the Spark installation."""
     archive = path()
     return archive is not None and _is_newer_than_spark(archive)
 
 
-def is_given_up() -> bool:
+def has_failed() -> bool:
     """Return whether creating the archive failed before, for this Java and this Spark."""
     archive = path()
     return archive is not None and _is_newer_than_spark(failure_note(archive))
@@ -50,7 +50,7 @@ def is_given_up() -> bool:
 
 def flags() -> list[str]:
     """Return the JVM options that use the archive; none while it does not exist."""
-    return [f"-XX:SharedArchiveFile={path()}", *_QUIET] if is_there() else []
+    return [f"-XX:SharedArchiveFile={path()}", *_QUIET] if archive_exists() else []
 
 
 def failure_note(archive: Path) -> Path:

@@ -1,18 +1,17 @@
-"""The data source `sluice`: all recorded traffic of a broker as one table, for any Spark job or notebook.
+"""Provide the data source `sluice`: all recorded traffic of a broker as one table, for any Spark job or notebook.
 
     from analytics.spark.data_source import SluiceSource
     spark.dataSource.register(SluiceSource)
-    events = spark.read.format("sluice").load()                      # archive and what is not archived yet
-    stream = spark.readStream.format("sluice").load()                # on from a place in the stream of events
+    events = spark.read.format("sluice").load()                      # archived and unarchived events
+    stream = spark.readStream.format("sluice").load()                # from a position in the stream of events on
 
-Options: `archive`, `redis`, `broker` (default: as the environment of the installation says); `since`, `until` (ISO
-8601, UTC; bounds on `ts` in a query become these by themselves); of streams `startingOffsets` (`earliest`, `latest` or
-an entry's id, default `earliest`) and `maxEventsPerTrigger`.
+Options: `archive`, `redis`, `broker` (default: those of the installation's environment); `since`, `until` (ISO 8601,
+UTC; bounds on `ts` in a query are pushed down to these); of streams `startingOffsets` (`earliest`, `latest` or an
+entry's id, default `earliest`) and `maxEventsPerTrigger`.
 
-Spark itself reads Parquet some times faster than Python hands it rows: who needs no more than what is archived reads
-the files. Planning runs in one process, reading in others: what is read is named by places in the stream
-(stream_ids.py),
-so that it stays the same while the archiver moves it.
+Spark reads Parquet files several times faster than rows from Python: for archived events only, read the files. Planning
+runs in one process and reading in others, so partitions are positions in the stream (stream_ids.py), which stay valid
+while the archiver moves events.
 """
 
 from __future__ import annotations
@@ -107,13 +106,13 @@ def _moment(text: str) -> int:
 
 
 def _micros(moment: datetime) -> int:
-    """Microseconds since the epoch; without a zone it is in the process's own, as Spark has it."""
+    """Convert a time to microseconds since the epoch; without a zone it is in that of the process, as in Spark."""
     return round(moment.timestamp() * 1_000_000)
 
 
 @dataclass
 class ArchivePartition(InputPartition):
-    """A part of a stretch, read by one task."""
+    """A partition of events, read by one task."""
 
     part: TracePartition
 
@@ -124,19 +123,19 @@ class _BaseReader:
     _source: TraceSource
 
     def read(self, partition: ArchivePartition) -> Iterator[pa.RecordBatch]:
-        """Return the events of a part."""
+        """Yield the events of a partition."""
         for events in stream_ranges.read(self._source, partition.part):
             yield from with_path(events, self._source.broker).combine_chunks().to_batches()
 
 
 class TraceReaderBatch(_BaseReader, DataSourceReader):
-    """All there is when the query is planned."""
+    """Reads all events that exist when the query is planned."""
 
     def __init__(self, source: TraceSource) -> None:
         self._source = source
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Look only where the bounds on `ts` allow; Spark still applies them."""
+        """Restrict the time range to bounds on `ts`; Spark still applies them."""
         for each in filters:
             if getattr(each, "attribute", None) == ("ts",) and isinstance(getattr(each, "value", None), datetime):
                 self._bound(each, _micros(each.value))
@@ -149,15 +148,15 @@ class TraceReaderBatch(_BaseReader, DataSourceReader):
             self._source = replace(self._source, until_us=min(self._source.until_us, us + 1))
 
     def partitions(self) -> list[ArchivePartition]:
-        """Return an hour a task, and one for what is not archived."""
+        """Return a partition for each hour of the archive, and one for unarchived events."""
         return [
             ArchivePartition(part)
-            for part in stream_ranges.partitions_of(self._source, 0, stream_ranges.end_of(self._source))
+            for part in stream_ranges.partitions_of(self._source, 0, stream_ranges.end_position(self._source))
         ]
 
 
 class TraceReaderStream(_BaseReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """On from an offset, `{"entry": id}`: the last entry of the stream that was read."""
+    """Reads events after an offset, `{"entry": id}`: the last entry of the stream that was read."""
 
     def __init__(self, source: TraceSource, start: str, most: int) -> None:
         self._source, self._start, self._most = source, start, most
@@ -166,7 +165,7 @@ class TraceReaderStream(_BaseReader, DataSourceStreamReader, SupportsTriggerAvai
     def initialOffset(self) -> dict:
         """Return the offset at which a new query starts."""
         if self._start == "latest":
-            return _offset(stream_ranges.end_of(self._source))
+            return _offset(stream_ranges.end_position(self._source))
         return _offset(0) if self._start == "earliest" else _offset(position_of(self._start))
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -174,9 +173,9 @@ class TraceReaderStream(_BaseReader, DataSourceStreamReader, SupportsTriggerAvai
         return ReadMaxRows(self._most) if self._most else ReadAllAvailable()
 
     def latestOffset(self, start: dict, limit: ReadLimit) -> dict:
-        """Up to where the next batch goes."""
+        """Return the offset at which the next batch ends."""
         after = position_of(start["entry"])
-        end = stream_ranges.end_of(self._source) if self._target is None else self._target
+        end = stream_ranges.end_position(self._source) if self._target is None else self._target
         if end <= after:
             return start
         if isinstance(limit, ReadMaxRows):
@@ -184,15 +183,15 @@ class TraceReaderStream(_BaseReader, DataSourceStreamReader, SupportsTriggerAvai
         return _offset(end)
 
     def reportLatestOffset(self) -> dict:
-        """Up to where there is anything."""
-        return _offset(stream_ranges.end_of(self._source))
+        """Return the offset of the last recorded entry."""
+        return _offset(stream_ranges.end_position(self._source))
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Read what is there now, and nothing that comes later."""
-        self._target = stream_ranges.end_of(self._source)
+        """Restrict the query to the events that exist now."""
+        self._target = stream_ranges.end_position(self._source)
 
     def partitions(self, start: dict, end: dict) -> list[ArchivePartition]:
-        """Return the parts of a batch. Raises DataLoss."""
+        """Return the partitions of a batch. Raises DataLoss."""
         after, upto = position_of(start["entry"]), position_of(end["entry"])
         stream_ranges.require_available(self._source, after)
         return (
@@ -202,7 +201,7 @@ class TraceReaderStream(_BaseReader, DataSourceStreamReader, SupportsTriggerAvai
         )
 
     def commit(self, end: dict) -> None:
-        """Nothing: the archiver trims the stream, and what it trims is archived."""
+        """Do nothing: the archiver trims the stream, after it has archived the entries."""
 
 
 def _offset(place: int) -> dict:

@@ -1,4 +1,4 @@
-"""The recorded events of some windows: of the archive, read natively, and of what is not archived yet."""
+"""Build Spark frames of the recorded events of time ranges, from the files of the archive and unarchived entries."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from pyspark.sql import functions as F
 from analytics.archive.broker_archive import BrokerArchive
 from analytics.archive.data_files import between
 from analytics.archive.event_columns import with_path
-from analytics.archive.footer_stats import GONE, FooterStats, read_footer
+from analytics.archive.footer_stats import READ_ERRORS, FooterStats, read_footer
 from analytics.archive.trace_stream import TraceStream
 from analytics.readers.completeness import Completeness
 from analytics.readers.snapshot import ArchiveView, archived_files, events_of, read_snapshot
 from analytics.requests.request import TimeWindow
 from analytics.transforms.schemas import EVENTS
 
-#: Events up to which one task has done with them before Spark has planned more, and what is passed on between them.
-FEW = 300_000
-#: Files up to which that is found out, once in each process.
+#: Events up to which one task is faster than several, with their planning and exchange of data.
+TASK_EVENTS = 300_000
+#: Files up to which footers are read to find out, once in each process.
 MAX_FILES = 500
 
 
@@ -34,11 +34,11 @@ def read_events(
     unarchived: tuple[str, str] | None = None,
     completeness: Completeness | None = None,
 ) -> DataFrame:
-    """The events of all brokers of the archive in these windows; of one broker also those that are not archived yet.
+    """Return the archived events of all brokers in these windows, and the unarchived ones of one broker.
 
-    `unarchived`: the URL of that broker's store, and its name. Each event is there once, also while the archiver moves
-    it; hold a lease (leases.reading) while the frame is used. `completeness` is told which files are read and which
-    are not. Raises StoreUnavailable.
+    `unarchived`: URL of that broker's store, and its name. Each event is included once, even while the archiver moves
+    it; hold `read_locks.read_lock` while the frame is used. `completeness` collects which files are read and which are
+    not. Raises StoreUnavailable.
     """
     views = _read_snapshots(archive, windows, unarchived)
     if completeness is not None:
@@ -50,32 +50,33 @@ def read_events(
     if paths:
         frame = session.read.schema(EVENTS).option("basePath", str(archive)).parquet(*map(str, paths))
         frame = frame.withColumn("weight", F.coalesce("weight", F.lit(1)))  # files of version 1 have none
-        parts.append(frame if are_within(footers, windows) else frame.where(reduce(or_, map(_within, windows))))
+        parts.append(frame if lie_within(footers, windows) else frame.where(reduce(or_, map(_within, windows))))
     tail = pa.concat_tables([_unarchived_events(broker, view, windows) for broker, view in views.items()] or [_NOTHING])
     if tail.num_rows or not paths:
         parts.append(session.createDataFrame(tail, EVENTS))
     events = reduce(DataFrame.unionAll, parts)
-    return events.coalesce(1) if are_few(footers, tail.num_rows) else events
+    return events.coalesce(1) if fit_one_task(footers, tail.num_rows) else events
 
 
 def _footers(paths: Sequence[Path]) -> list[FooterStats] | None:
-    """Read the footers of these files; None when there are too many, or one is missing."""
+    """Read the footers of these files; None if there are too many, or one is missing."""
     if len(paths) > MAX_FILES:
         return None
     try:
         return [read_footer(path) for path in paths]
-    except GONE:
+    except READ_ERRORS:
         return None
 
 
-def are_few(footers: Sequence[FooterStats] | None, others: int) -> bool:
-    """Whether one task reads the events of these files, and so many others; None when nobody looked into them."""
-    return footers is not None and sum(each.rows for each in footers) + others <= FEW
+def fit_one_task(footers: Sequence[FooterStats] | None, others: int) -> bool:
+    """Return whether one task should read the events of these files (None: unknown) and `others` more."""
+    return footers is not None and sum(each.rows for each in footers) + others <= TASK_EVENTS
 
 
-def are_within(footers: Sequence[FooterStats] | None, windows: Sequence[TimeWindow]) -> bool:
-    """Whether no file needs to be filtered. Bounds are written into the code that Spark makes of a query: without them
-    it has that code from the run before, compiled.
+def lie_within(footers: Sequence[FooterStats] | None, windows: Sequence[TimeWindow]) -> bool:
+    """Return whether all events of these files lie within one of the windows, so that no filter is needed.
+
+    Spark compiles the bounds of a filter into the code of a query: without them it can use compiled code again.
     """
     return footers is not None and all(any(each.is_within(window) for window in windows) for each in footers)
 

@@ -1,6 +1,6 @@
-"""The JVM that Spark runs in: which Java, and the command that starts it.
+"""Find the Java that Spark runs on, and build the command that starts it.
 
-Spark's own script starts a JVM to find the command for the next one, which costs a second: what it would say is here.
+Spark's own script starts a JVM only to compute this command, which costs a second.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from brokerapp.errors import ConfigurationRefused
 JAVA_MINIMUM = 17
 HEAP = "1g"  # 10 million events join in half of it; with more the JVM only grows (docs/data.md)
 SUBMIT = "org.apache.spark.deploy.SparkSubmit"
-#: Packages of Java that Spark reaches into, as its launcher opens them.
+#: Packages of Java that Spark's launcher opens for reflection.
 _OPENED = (
     "java.base/java.lang", "java.base/java.lang.invoke", "java.base/java.lang.reflect", "java.base/java.io",
     "java.base/java.net", "java.base/java.nio", "java.base/java.util", "java.base/java.util.concurrent",
@@ -32,9 +32,9 @@ _AS_LAUNCHED = (
     "-Dio.netty.allocator.type=pooled", "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
     "--sun-misc-unsafe-memory-access=allow", "--enable-native-access=ALL-UNNAMED",
 )  # fmt: skip
-#: What ran so often is compiled again, with all care: 100 times as often as Java's own measure, by which the compiler
-#: takes a third of the CPU of a start and of the first analyses. What goes through millions of events is soon there;
-#: code with loops that is called once a batch of rows, too, since few calls suffice for it as before.
+#: Thresholds of the optimizing compiler (C2): 100 times Java's default, with which it takes a third of the CPU time of
+#: a start and of the first analyses. Code that processes millions of events soon reaches them. So does code with loops
+#: that is called once for each batch of rows, as the minimum of calls is unchanged.
 _COMPILED_LATER = (
     "-XX:Tier4InvocationThreshold=500000", "-XX:Tier4CompileThreshold=1500000", "-XX:Tier4BackEdgeThreshold=4000000",
 )  # fmt: skip
@@ -45,12 +45,12 @@ _OURS = (
 
 
 def command(*flags: str) -> list[str]:
-    """Java with Spark on its class path and these flags beside its own; the class to run follows."""
+    """Return the command of a JVM with Spark on its class path and additional flags; append the class to run."""
     return [str(java_home() / "bin/java"), "-cp", class_path(), *_OURS, *_COMPILED_LATER, *_AS_LAUNCHED, *flags]
 
 
 def class_path() -> str:
-    """As Spark's launcher has it: a folder that is not there, the logging interface, and then all."""
+    """Return the class path as Spark's launcher builds it: a missing folder, the logging interface, all jars."""
     home = spark_home()
     logging = sorted((home / "jars").glob("slf4j-api-*.jar"))
     return os.pathsep.join([f"{home}/conf/", *map(str, logging), f"{home}/jars/*"])
@@ -68,7 +68,7 @@ def java_home() -> Path:
 
 
 def _java_version(home: Path) -> int:
-    """0 where there is none. What Java says of itself stands in a file; older ones must be started to say it."""
+    """Return the major version of a Java, from its `release` file or by starting it; 0 if there is none."""
     with suppress(OSError):
         if found := re.search(r'JAVA_VERSION="(\d+)', (home / "release").read_text()):
             return int(found[1]) if os.access(home / "bin/java", os.X_OK) else 0
@@ -81,5 +81,5 @@ def _java_version(home: Path) -> int:
 
 
 def spark_home() -> Path:
-    """Where the pyspark package keeps Spark."""
+    """Return the folder of Spark within the pyspark package."""
     return Path(importlib.util.find_spec("pyspark").submodule_search_locations[0])

@@ -1,4 +1,4 @@
-"""One run of an analysis, from request to stored result, in the process that is a client of Spark."""
+"""Execute one run of an analysis, from the request to the stored result, as a client of Spark."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ from analytics.spark.event_frames import read_events
 from analytics.spark.jvm import HEAP
 from analytics.spark.run_registry import RunRegistry
 from analytics.spark.server import ran_out_of_memory
-from analytics.spark.session import SparkUnavailable, connect, fetch, interrupt_elsewhere, is_alive
+from analytics.spark.session import SparkUnavailable, connect, fetch, interrupt_session, is_alive
 from analytics.spark.watchdog import Watchdog
 from brokerapp.errors import StoreUnavailable
 from brokerapp.model.definition_codec import from_json
 from brokerapp.system.environment import Environment
 
-#: Told how a run goes: `stage`, what it does, in words; `progress`, which part of it is done (0 to 1); `rows`, how many
-#: events the files have that it reads, when that is known.
+#: Callback with the progress of a run: `stage`, a description; `progress`, the share that is done (0 to 1); `rows`, the
+#: number of events in the files that it reads, if known.
 ProgressReport = Callable[..., None]
 
 _LONGEST_REASON = 300
-#: What Spark calls a data file that it cannot read.
+#: Spark's conditions for a data file that it cannot read.
 _UNREADABLE = ("FAILED_READ_FILE", "CANNOT_READ_FILE")
-#: What Java says of a disk, or of one's share of it, that is full.
+#: Java's messages for a full disk or quota.
 _DISK_FULL = ("No space left on device", "Disk quota exceeded", "File too large")
 
 
@@ -53,7 +53,7 @@ class UnreadableFile(AnalysisFailed):
 
 
 class RunExecution:
-    """One run. Raises AnalysisFailed, with a reason for people, and RunCancelled."""
+    """Executes one run. Raises AnalysisFailed, with a reason that pages show, and RunCancelled."""
 
     def __init__(self, run_id: str, request: AnalysisRequest, environment: Environment, report: ProgressReport) -> None:
         self._run_id, self._request, self._environment, self._report = run_id, request, environment, report
@@ -67,13 +67,13 @@ class RunExecution:
         self._completeness = Completeness()
 
     def run(self) -> dict[str, Any]:
-        """Return the stored result."""
+        """Execute the run and return its stored result."""
         started = time.monotonic()
         self._unarchived = self._reachable_stream()
         window, fresh_until_us = self._window()
         with Watchdog(self._environment) as watchdog:
             try:
-                findings = self._found(window, fresh_until_us)
+                findings = self._run_on_archive(window, fresh_until_us)
             except (AnalysisFailed, PySparkException) as error:
                 raise (watchdog.failure or error) from None
         return storage.save_result(
@@ -88,20 +88,18 @@ class RunExecution:
             completeness=self._completeness.to_json(),
         )
 
-    def _found(self, window: TimeWindow, fresh_until_us: int | None) -> JobResult:
+    def _run_on_archive(self, window: TimeWindow, fresh_until_us: int | None) -> JobResult:
         session = self._session()
         with read_lock(self._environment.archive):
             self._recorded_since_us = recording_start_us(self._environment.archive)
             rows = rows_within(self._environment.archive, window)
             self._rows = {} if rows is None else {"rows": rows}
-            findings = self._sound_findings(session, window.up_to(fresh_until_us))
+            findings = self._run_job_without_damage(session, window.up_to(fresh_until_us))
             missing = limitation_notes(self._request.kind, oldest_version(self._environment.archive, window))
             return replace(findings, notes=(*findings.notes, *missing))
 
     def _reachable_stream(self) -> tuple[str, str] | None:
-        """Where to read what is not archived yet; None when the store does not answer: the archive is read all the
-        same.
-        """
+        """Return URL and broker of the stream with unarchived events; None if the store does not answer."""
         place = self._environment.redis_url, self._environment.broker_name
         stream = TraceStream(*place)
         try:
@@ -135,21 +133,21 @@ class RunExecution:
         except SparkUnavailable as error:
             raise SparkStopped(f"Spark is not available: {error}") from error
 
-    def _sound_findings(self, session: SparkSession, window: TimeWindow) -> JobResult:
+    def _run_job_without_damage(self, session: SparkSession, window: TimeWindow) -> JobResult:
         """Run the job; when Spark cannot read a file, run it again without the files whose checksums are wrong."""
         try:
-            return self._findings(session, window)
+            return self._run_job(session, window)
         except UnreadableFile:
             if not self._completeness.verify():
                 raise
         self._step = 0
-        return self._findings(session, window)
+        return self._run_job(session, window)
 
-    def _findings(self, session: SparkSession, window: TimeWindow) -> JobResult:
+    def _run_job(self, session: SparkSession, window: TimeWindow) -> JobResult:
         self._runs.record_session(self._run_id, session.session_id)
         session.registerProgressHandler(self._progress)
         session.addTag(self._run_id)
-        over = False  # whether Spark does nothing for the run any more
+        over = False  # whether Spark has finished its work for the run
         try:
             findings = self._job.run(self._question(session, window), self._collect)
             over = True
@@ -161,7 +159,7 @@ class RunExecution:
         finally:
             session.removeTag(self._run_id)
             session.removeProgressHandler(self._progress)
-            if not over:  # a time limit, say: the server must not go on for nobody
+            if not over:  # for example a time limit: the server must not continue in vain
                 _interrupt(session, self._run_id)
             self._runs.clear_session(self._run_id)
         return findings
@@ -179,11 +177,11 @@ class RunExecution:
         )  # fmt: skip
 
     def _collect(self, title: str, frame: DataFrame) -> pa.Table:
-        """Compute a frame as the next step of the run."""
+        """Compute a frame as the next step of the run, unless the run was cancelled."""
         if self._runs.is_cancelled(self._run_id):
             raise RunCancelled
         self._title, self._part, self._step = title, 0.0, self._step + 1
-        self._tell("")
+        self._report_step("")
         return fetch(frame)
 
     # Spark calls with these very keywords, and an exception in here would fail the query.
@@ -192,24 +190,24 @@ class RunExecution:
         if tasks and not done:
             # Stages are announced one by one, so the sum grows; what is shown must not fall.
             self._part = max(self._part, finished / tasks)
-            self._tell(f": {finished} of {tasks} tasks")
+            self._report_step(f": {finished} of {tasks} tasks")
 
-    def _tell(self, detail: str) -> None:
+    def _report_step(self, detail: str) -> None:
         steps = self._job.STEPS
         stage = f"{self._step} of {steps}: {self._title}{detail}"
         self._report(stage=stage, progress=(self._step - 1 + self._part) / steps, **self._rows)
 
 
 def interrupt_run(run_id: str, environment: Environment, session_id: str | None = None) -> bool:
-    """Stop what Spark does for a run of another process, in the session named or the last one; whether it did."""
+    """Interrupt Spark's operations for a run of another process, in a session (default: its last); whether any ran."""
     runs = RunRegistry(environment)
     last = runs.session_of(run_id)
     session_id = session_id or last
     if session_id is None:
         return False
     try:
-        return bool(interrupt_elsewhere(environment, session_id, run_id))
-    except Exception:  # whatever the client's libraries raise: a server that does not answer does nothing for the run
+        return bool(interrupt_session(environment, session_id, run_id))
+    except Exception:  # whatever the client's libraries raise: a server that does not answer does no work for the run
         return False
     finally:
         if session_id == last:
@@ -222,7 +220,7 @@ def _interrupt(session: SparkSession, run_id: str) -> None:
 
 
 def _failure(error: PySparkException, session: SparkSession, environment: Environment, began: float) -> AnalysisFailed:
-    """Why it failed, for people: the kind of error, Spark's name of the condition, and its first line."""
+    """Convert an error of Spark to a failure with a reason: kind of error, condition, and first line."""
     if not is_alive(session):
         again = "It restarts automatically."
         if ran_out_of_memory(environment, since=began):

@@ -24,31 +24,31 @@ class RunRegistry:
         self._folder = environment.spark / "runs"
 
     def record_session(self, run_id: str, session_id: str) -> None:
-        """The run is carried out in this Spark session."""
+        """Store the Spark session that executes a run."""
         self._write(run_id, "session", session_id)
 
     def session_of(self, run_id: str) -> str | None:
-        """Return the Spark session that carries out the run, if one does."""
+        """Return the Spark session that executes a run; None for none."""
         try:
             return self._path(run_id, "session").read_text()
         except FileNotFoundError:
             return None
 
     def has_run_since(self, since: float) -> bool:
-        """Whether a Spark session carries out a run that it began after this moment (seconds since the epoch)."""
+        """Return whether a run that began after this time (seconds since the epoch) is being executed."""
         return any(_modified(each) >= since for each in self._folder.glob("*.session"))
 
     def cancel(self, run_id: str) -> None:
-        """Nobody wants the run any more."""
-        self._forget_old()
+        """Mark a run as cancelled."""
+        self._delete_old()
         self._write(run_id, "cancelled", "")
 
     def is_cancelled(self, run_id: str) -> bool:
-        """Return whether nobody wants the run any more."""
+        """Return whether a run was cancelled."""
         return self._path(run_id, "cancelled").exists()
 
     def clear_session(self, run_id: str) -> None:
-        """The session has nothing to do with the run any more."""
+        """Delete the session of a run that it no longer executes."""
         self._path(run_id, "session").unlink(missing_ok=True)
 
     def _write(self, run_id: str, what: str, text: str) -> None:
@@ -60,7 +60,7 @@ class RunRegistry:
             raise RequestRefused(f"{run_id!r} is not the id of a run: expected letters, digits and hyphens")
         return self._folder / f"{run_id}.{what}"
 
-    def _forget_old(self) -> None:
+    def _delete_old(self) -> None:
         if self._folder.is_dir():
             for each in self._folder.iterdir():
                 if each.stat().st_mtime < time.time() - _KEPT_SECONDS:
@@ -70,5 +70,5 @@ class RunRegistry:
 def _modified(path: Path) -> float:
     try:
         return path.stat().st_mtime
-    except FileNotFoundError:  # it ended in this moment
+    except FileNotFoundError:  # the run has just ended
         return 0.0

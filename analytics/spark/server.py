@@ -1,8 +1,8 @@
-"""The Spark Connect server, `python -m analytics.spark.server`: one JVM that runs every analysis, in the foreground.
+"""Start the Spark Connect server in the foreground, one JVM for all analyses: `python -m analytics.spark.server`.
 
-This process becomes the JVM, so whoever supervises it holds the JVM itself: SIGTERM ends it. It listens on loopback
-only, and only clients that know the token in `spark/token` may use it. SPARK_MASTER makes it the driver of a cluster;
-nothing else changes, but the data folder must then be on storage that the cluster sees.
+This process becomes the JVM, so its supervisor supervises the JVM itself: SIGTERM ends it. It listens on loopback only,
+and only clients that know the token in `spark/token` may use it. SPARK_MASTER makes it the driver of a cluster; then
+the data folder must be on storage that the cluster can access.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from analytics.spark import class_data_sharing, jvm
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.system.environment import PROJECT, Environment
 
-#: Groups that keep texts (the newest message of each cause, say) which are hashed, a kilobyte each; more are sorted.
-OBJECT_GROUPS = 50_000
-#: Files of an archive up to which the server looks at each by itself, in a fraction of a millisecond; for more than 32
-#: Spark would run a job of as many tasks, before each analysis.
-LISTED_FILES = 10_000
+#: Groups with texts (such as the newest message of each cause) that are hashed, a kilobyte each; more are sorted.
+MAX_HASHED_GROUPS = 50_000
+#: Files up to which the driver lists the archive itself, in a fraction of a millisecond each. By default Spark would
+#: run a job with a task for each file before each analysis when there are more than 32.
+MAX_LISTED_FILES = 10_000
 LOOPBACK = "127.0.0.1"
-#: Touched in the folder `spark` when the heap is full, just before the server ends: so its clients learn why it did.
+#: File in the folder `spark` that the JVM creates just before it ends for a full heap, so that clients learn why.
 OUT_OF_MEMORY = "out-of-memory"
-#: Where the server notes each pause in which it collects garbage, in the folder `spark`; begun anew at each start, and
-#: when it has so many bytes: some 10,000 pauses, more than the watchdog looks back at, and it reads all of them often.
-PAUSES, MOST_PAUSES = "gc.log", 1024 * 1024
-#: Holds which process the server is, in the folder `spark`.
+#: Log of garbage collection in the folder `spark`, and its size limit: some 10,000 pauses, more than the watchdog
+#: needs, which reads all of it often. It is truncated at each start and at the limit.
+GC_LOG, MAX_GC_LOG_BYTES = "gc.log", 1024 * 1024
+#: File with the process id and start time of the server, in the folder `spark`.
 PROCESS = "server.pid"
-#: Whether clients note, for errors, which line made each column: looking it up takes longer than making the column.
+#: Whether clients record the source line of each column for errors, which takes longer than creating the column.
 CALL_SITES = "spark.python.sql.dataFrameDebugging.enabled"
 _SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
@@ -53,8 +53,8 @@ def settings(environment: Environment) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.driver.memory": jvm.HEAP,
         "spark.sql.shuffle.partitions": "2",
-        "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": str(OBJECT_GROUPS),
-        "spark.sql.sources.parallelPartitionDiscovery.threshold": str(LISTED_FILES),
+        "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": str(MAX_HASHED_GROUPS),
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": str(MAX_LISTED_FILES),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(environment.spark / "warehouse"),
         "spark.scheduler.mode": "FAIR",
@@ -62,12 +62,12 @@ def settings(environment: Environment) -> dict[str, str]:
         "spark.local.dir": str(scratch_folder(environment)),
         "spark.sql.python.filterPushdown.enabled": "true",
         CALL_SITES: "false",
-        # Executors of a cluster import what was registered from our modules.
+        # Executors of a cluster import the registered data source from our modules.
         "spark.executorEnv.PYTHONPATH": str(PROJECT),
         "spark.connect.grpc.binding.address": LOOPBACK,
         "spark.connect.grpc.binding.port": str(environment.spark_port),
         "spark.connect.progress.reportInterval": "500ms",
-        # An operation whose client was killed ends after these three together.
+        # An operation whose client was killed ends after the sum of these three.
         "spark.connect.execute.reattachable.senderMaxStreamDuration": "20s",
         "spark.connect.execute.manager.detachedTimeout": "10s",
         "spark.connect.execute.manager.maintenanceInterval": "5s",
@@ -86,12 +86,12 @@ def token(environment: Environment) -> str:
 
 
 def scratch_folder(environment: Environment) -> Path:
-    """Where Spark spills; emptied at each start, because a killed JVM leaves its files behind."""
+    """Return the folder for Spark's temporary files; emptied at each start, as a killed JVM leaves its files behind."""
     return environment.spark / "scratch"
 
 
 def ran_out_of_memory(environment: Environment, since: float) -> bool:
-    """Whether a server of this installation ended for want of memory after this moment (seconds since the epoch)."""
+    """Return whether the server of this installation ran out of memory since a time in seconds since the epoch."""
     try:
         return (environment.spark / OUT_OF_MEMORY).stat().st_mtime >= since
     except FileNotFoundError:
@@ -102,20 +102,20 @@ def running_server(environment: Environment) -> int | None:
     """Return the process id of the server of this installation on this machine, if it runs."""
     try:
         pid, started = (environment.spark / PROCESS).read_text().split()
-        return int(pid) if _started(int(pid)) == started else None
+        return int(pid) if _start_time(int(pid)) == started else None
     except (OSError, ValueError):
         return None
 
 
-def _started(pid: int) -> str:
-    """When a process started, in the kernel's own count: with its id that names it for good. Raises OSError."""
+def _start_time(pid: int) -> str:
+    """Return the start time of a process in the kernel's ticks, which with its id is unique. Raises OSError."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
 
 
 def prepare(environment: Environment, flags: Sequence[str] | None = None) -> tuple[list[str], dict[str, str]]:
-    """Make the server's folders and files; its command line and environment variables.
+    """Create the server's folders and files; return its command line and environment variables.
 
-    `flags` are the JVM's own, by default those with which it starts soonest.
+    `flags` are options of the JVM, by default those for the fastest start.
     """
     configuration = environment.spark / "conf"
     shutil.rmtree(scratch_folder(environment), ignore_errors=True)
@@ -131,14 +131,14 @@ def prepare(environment: Environment, flags: Sequence[str] | None = None) -> tup
         "SPARK_HOME": str(jvm.spark_home()),
         "SPARK_CONNECT_AUTHENTICATE_TOKEN": token(environment),
         "PYSPARK_PYTHON": sys.executable,
-        # Workers of Spark import what was registered from our modules.
+        # Workers of Spark import the registered data source from our modules.
         "PYTHONPATH": os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH")))),
         "TZ": "UTC",
     }
     if environment.spark_master.startswith("local") or LOOPBACK in environment.spark_master:
-        # Where the host's name does not resolve nothing else helps; executors elsewhere could not reach loopback.
+        # Needed where the host's name does not resolve. Executors on other hosts could not reach loopback.
         variables["SPARK_LOCAL_IP"] = LOOPBACK
-    pauses = f"-Xlog:gc:file={environment.spark / PAUSES}:utctime:filecount=1,filesize={MOST_PAUSES}"
+    pauses = f"-Xlog:gc:file={environment.spark / GC_LOG}:utctime:filecount=1,filesize={MAX_GC_LOG_BYTES}"
     own = [f"-Dlog4j2.configurationFile={logging}", f"-XX:OnOutOfMemoryError=touch {OUT_OF_MEMORY}", pauses]
     asked = ["--properties-file", str(defaults), "--master", environment.spark_master, "--name", "sluice"]
     command = jvm.command(*own, *(class_data_sharing.flags() if flags is None else flags))
@@ -153,7 +153,7 @@ def main() -> None:
     except ConfigurationRefused as error:
         sys.exit(str(error))
     os.chdir(environment.spark)
-    atomic_files.replace(environment.spark / PROCESS, f"{os.getpid()} {_started(os.getpid())}".encode())
+    atomic_files.replace(environment.spark / PROCESS, f"{os.getpid()} {_start_time(os.getpid())}".encode())
     os.execve(command[0], command, {**os.environ, **variables})
 
 

@@ -1,4 +1,4 @@
-"""Sessions: how a process comes to a SparkSession, as a thin client of the Connect server or, in tests, on its own."""
+"""Create Spark sessions: thin clients of the Connect server, and local sessions for tests."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from analytics.spark.server import CALL_SITES, LOOPBACK, token
 from brokerapp.errors import BrokerError
 from brokerapp.system.environment import Environment
 
-#: How long to wait for a server that is being started.
+#: Seconds to wait for a server that is starting.
 START_SECONDS = 60.0
-_LOOK_AGAIN_SECONDS = 0.25
-#: Of Spark Connect, where SPARK_REMOTE names none.
+_RETRY_SECONDS = 0.25
+#: Port of Spark Connect, if SPARK_REMOTE names none.
 DEFAULT_PORT = 15002
-#: Four attempts make a dead server known in about five seconds; the client's default takes minutes.
-_PATIENCE = {"max_retries": 4, "initial_backoff": 200, "max_backoff": 2000}
+#: Four attempts detect a dead server in about five seconds; the client's default takes minutes.
+_RETRY_POLICY = {"max_retries": 4, "initial_backoff": 200, "max_backoff": 2000}
 
-# The client writes every refused query to stderr, in full; who asked is told the reason anyway.
+# The client writes every refused query to stderr, in full; the caller gets the reason anyway.
 for _name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
     logging.getLogger(_name).setLevel(logging.CRITICAL)
 
@@ -42,14 +42,14 @@ class SparkUnavailable(BrokerError):
 
 
 def connect(environment: Environment, wait_seconds: float = START_SECONDS) -> SparkSession:
-    """This process's session, made anew when the server was restarted. Raises SparkUnavailable.
+    """Return this process's session; create a new one after a restart of the server. Raises SparkUnavailable.
 
     Call it in the process that uses it: a channel does not survive a fork.
     """
     global _session
     _wait_for_server(environment, wait_seconds)
     if _session is not None and not is_alive(_session):
-        # Else the client would go on asking it, as the process's current session, about this and that.
+        # Otherwise the client would keep using it as the process's current session.
         _session.release_session_on_close = False
         _session.stop()
         _session = None
@@ -58,12 +58,12 @@ def connect(environment: Environment, wait_seconds: float = START_SECONDS) -> Sp
     return _session
 
 
-def interrupt_elsewhere(environment: Environment, session_id: str, tag: str) -> list[str]:
-    """Stop what another process runs under this tag in its session; the ids of the operations that were stopped.
+def interrupt_session(environment: Environment, session_id: str, tag: str) -> list[str]:
+    """Interrupt the operations of another process's session with this tag; return their ids.
 
-    Through a bare client: a second session of this process would be taken for its current one.
+    Uses a bare client: a second session of this process would become its current one.
     """
-    client = SparkConnectClient(url_of(environment, session_id), retry_policy=_PATIENCE)
+    client = SparkConnectClient(url_of(environment, session_id), retry_policy=_RETRY_POLICY)
     try:
         return client.interrupt_tag(tag) or []
     finally:
@@ -115,14 +115,14 @@ def local(folder: Path) -> SparkSession:
 def _open(environment: Environment) -> SparkSession:
     try:
         session = SparkSession.builder.remote(url_of(environment)).create()
-        session.client.set_retry_policies([DefaultPolicy(**_PATIENCE)])
+        session.client.set_retry_policies([DefaultPolicy(**_RETRY_POLICY)])
     except PySparkException as error:
         raise SparkUnavailable(f"Spark refuses a session: {error.getCondition() or error}") from error
     return session
 
 
 def url_of(environment: Environment, session_id: str | None = None) -> str:
-    """Where the server is, with what it asks of clients: a secret."""
+    """Return the URL of the server, with the token, which is a secret."""
     if environment.spark_remote:
         address, _, options = environment.spark_remote.partition("/;")
         url = f"{address.rstrip('/')}/;{options}"
@@ -133,7 +133,7 @@ def url_of(environment: Environment, session_id: str | None = None) -> str:
 
 
 def _address(environment: Environment) -> tuple[str, int]:
-    """Host and port of the server."""
+    """Return host and port of the server."""
     if not environment.spark_remote:
         return LOOPBACK, environment.spark_port
     try:
@@ -142,7 +142,7 @@ def _address(environment: Environment) -> tuple[str, int]:
     except ValueError:
         found, port = urlsplit(""), 0
     if found.scheme != "sc" or not found.hostname:
-        # It may hold a token, so it is not shown.
+        # It may contain a token, so it is not shown.
         raise SparkUnavailable("SPARK_REMOTE is not an address: expected sc://host:port/;token=...")
     return found.hostname, port
 
@@ -157,4 +157,4 @@ def _wait_for_server(environment: Environment, seconds: float) -> None:
             if time.monotonic() > deadline:
                 where = f"{host}:{port}" if environment.spark_remote else f"port {port}"
                 raise SparkUnavailable(f"no Spark server listens on {where}") from error
-        time.sleep(_LOOK_AGAIN_SECONDS)
+        time.sleep(_RETRY_SECONDS)

@@ -1,6 +1,6 @@
-"""Warming Spark up: what it loads, plans and compiles for its first analysis it does before anybody asks for one.
+"""Warm Spark up: have it load, plan and compile for its first analysis before a user requests one.
 
-An hour of made-up traffic, in a folder of its own, goes the whole way of a run, some times over; nothing is left of it.
+An hour of synthetic traffic, in a temporary folder, is analyzed as in a run, several times.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from brokerapp.system.environment import Environment
 from brokerapp.tracing.columns import table_of
 from brokerapp.tracing.schema import ACK, DISPATCH, ENQUEUE, FORWARD
 
-#: Who recorded what never happened; no broker can have that name.
+#: The broker of the synthetic traffic; no real broker can have that name.
 WARMUP_BROKER = "(warm-up)"
 QUEUE = "queue://warm-up"
 MINUTES, MESSAGES = 60, 100
-#: The second time takes a fifth of the first; from then on little is won.
+#: The second round takes a fifth of the time of the first; more gain little.
 ROUNDS = 2
 _MINUTE_US = 60_000_000
 
 
 def warm_up(environment: Environment) -> None:
-    """Let this process and its Spark server do what the first analysis would wait for.
+    """Analyze synthetic traffic, so that this process and its Spark server are warm for the first analysis.
 
     Raises SparkUnavailable when no server listens yet, and AnalysisFailed.
     """
@@ -45,14 +45,14 @@ def warm_up(environment: Environment) -> None:
     with tempfile.TemporaryDirectory(prefix="warm-up-", dir=folder) as name:
         own = replace(environment, data=Path(name), broker_name=WARMUP_BROKER, spark_remote=url_of(environment))
         began = time.time()
-        until_us = int(began) * 1_000_000 - _MINUTE_US  # all before is told of: nothing is waited for
+        until_us = int(began) * 1_000_000 - _MINUTE_US  # long enough ago that the run need not wait for late events
         since_us = until_us - MINUTES * _MINUTE_US
         BrokerArchive(own.archive, WARMUP_BROKER).append(_traffic(since_us), ArchiveCommit(offset="1-0"))
         request = AnalysisRequest("traffic", since_us=since_us, until_us=until_us)
         runs = RunRegistry(environment)
 
         def give_way(**_: object) -> None:
-            """A run that somebody waits for warms it up as well, and has the machine to itself."""
+            """Stop the warm-up when a real run has begun, which warms Spark up as well."""
             if runs.has_run_since(began):
                 raise RunCancelled
 
@@ -63,7 +63,7 @@ def warm_up(environment: Environment) -> None:
 
 
 def _traffic(since_us: int) -> pa.Table:
-    """Messages that are sent to a queue, delivered and acknowledged, so many a minute."""
+    """Build events of messages that are sent to a queue, delivered and acknowledged."""
     runs, facts = [], []
     for minute in range(MINUTES):
         born = since_us + minute * _MINUTE_US

@@ -1,8 +1,8 @@
-"""Watches the Spark server while a run waits for it: one that is stopped, or collects nothing but garbage, is killed.
+"""Watch the Spark server during a run, and kill it if it is frozen or busy with garbage collection only.
 
-A JVM that is stopped keeps its connections open, and one whose heap is all but full goes on for minutes, answers now
-and then and gets nowhere: its clients wait without end, and so do the runs behind them. Java ends a process by itself
-only when 98 % of the time go into collecting garbage. Whoever started the server starts it again once it is gone.
+A frozen JVM keeps its connections open, and one whose heap is almost full continues for minutes, responds occasionally
+and makes no progress: its clients wait without end, and so do the queued runs. Java ends a process by itself only when
+98 % of the time is spent on garbage collection. The supervisor restarts a server that was killed.
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ from pyspark.sql.connect.proto import base_pb2, base_pb2_grpc
 
 from analytics.requests.errors import AnalysisFailed, SparkOutOfMemory, SparkStopped
 from analytics.spark.jvm import HEAP
-from analytics.spark.server import PAUSES, running_server
+from analytics.spark.server import GC_LOG, running_server
 from analytics.spark.session import url_of
 from brokerapp.system.environment import Environment
 
-#: Seconds between two questions, and that an answer may take: it needs some milliseconds.
+#: Seconds between two requests, and until a request times out: a response takes milliseconds.
 ASK_SECONDS, ANSWER_SECONDS = 2.0, 10.0
-#: Times the patience, however busy the machine is.
-MOST_PATIENCE = 4.0
-#: The part of the time that may go into collecting garbage: analyses that get on need less than a fifth.
-MOST_GARBAGE = 0.8
-#: A line of the JVM: when a pause ended, and how many milliseconds it took.
+#: Upper bound of the factor by which a busy machine extends the allowed silence.
+MAX_SILENCE_FACTOR = 4.0
+#: Share of the time that may be spent on garbage collection: analyses that make progress need less than a fifth.
+MAX_GC_SHARE = 0.8
+#: A line of the JVM's log: the end of a pause, and its length in milliseconds.
 _PAUSE = re.compile(r"\[([^]]+)\].* Pause .* ([\d.]+)ms$")
 
 log = logging.getLogger(__name__)
-#: Of all questions of this process: the server keeps each session for an hour.
+#: The session of all requests of this process, as the server keeps each session for an hour.
 _SESSION = str(uuid.uuid4())
 
 
-def patience(seconds: float, load: float, processors: int) -> float:
+def allowed_silence(seconds: float, load: float, processors: int) -> float:
     """Return for how many seconds a server may be silent on a machine with this load."""
-    return seconds * min(max(1.0, load / processors), MOST_PATIENCE)
+    return seconds * min(max(1.0, load / processors), MAX_SILENCE_FACTOR)
 
 
 class Watchdog:
-    """Asks the server for a sign of life, in a thread, as long as this lasts."""
+    """Checks in a thread that the server responds, while the context is open."""
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
@@ -70,18 +70,18 @@ class Watchdog:
             if server_responds(self._environment):
                 answered = time.monotonic()
             silence = time.monotonic() - answered
-            allowed = patience(self._environment.spark_patience, os.getloadavg()[0], os.cpu_count() or 1)
-            failure = self._judged(silence, allowed)
+            allowed = allowed_silence(self._environment.spark_patience, os.getloadavg()[0], os.cpu_count() or 1)
+            failure = self._failure_of(silence, allowed)
             if failure is not None and not self._over.is_set():
                 self._kill(failure)
                 return
 
-    def _judged(self, silence: float, allowed: float) -> AnalysisFailed | None:
+    def _failure_of(self, silence: float, allowed: float) -> AnalysisFailed | None:
         if silence > allowed:
             return SparkStopped(f"The Spark server did not respond for {silence:.0f} s and was restarted.")
-        with suppress(OSError):  # a server elsewhere keeps its notes to itself
-            lines = (self._environment.spark / PAUSES).read_text().splitlines()
-            if (share := garbage_share(lines, datetime.now(UTC), allowed)) > MOST_GARBAGE:
+        with suppress(OSError):  # the log of a server on another machine is not here
+            lines = (self._environment.spark / GC_LOG).read_text().splitlines()
+            if (share := gc_share(lines, datetime.now(UTC), allowed)) > MAX_GC_SHARE:
                 return SparkOutOfMemory(
                     f"The Spark server spent {share:.0%} of the last {allowed:.0f} s on garbage collection and was "
                     f"restarted: its heap ({HEAP}) is too small for this run. Choose a shorter time range."
@@ -90,7 +90,7 @@ class Watchdog:
 
     def _kill(self, failure: AnalysisFailed) -> None:
         pid = running_server(self._environment)
-        if pid is None:  # on another machine, or started by hand: the time limit of the run remains
+        if pid is None:  # on another machine, or started by hand: only the time limit of the run applies
             log.error("the Spark server is not ours to restart: %s", failure)
             return
         self.failure = failure
@@ -99,7 +99,7 @@ class Watchdog:
             os.kill(pid, signal.SIGKILL)
 
 
-def garbage_share(lines: Sequence[str], now: datetime, seconds: float) -> float:
+def gc_share(lines: Sequence[str], now: datetime, seconds: float) -> float:
     """Return the share of the last seconds that a server spent on garbage collection, by its log. Pure."""
     paused = 0.0
     for line in reversed(lines):
@@ -114,7 +114,7 @@ def garbage_share(lines: Sequence[str], now: datetime, seconds: float) -> float:
 
 
 def server_responds(environment: Environment) -> bool:
-    """Return whether the server answers in time. One that is not there does not keep anybody waiting."""
+    """Return whether the server responds in time; also True if none is running, as requests then fail at once."""
     builder = DefaultChannelBuilder(url_of(environment))
     request = base_pb2.AnalyzePlanRequest(session_id=_SESSION, client_type="sluice-watchdog")
     request.user_context.user_id = "sluice"

@@ -1,4 +1,4 @@
-"""Aggregates that all transforms count with. An event stands for `weight` messages."""
+"""Define the aggregates of all transforms. An event stands for `weight` messages."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pyspark.sql import functions as F
 
 
 def by_kind(events: DataFrame, *keys: Column | str, **more: Column) -> DataFrame:
-    """Events counted by these keys and their kind: columns `messages`, `bytes`, `last`, `events`, and `more`.
+    """Count events by these keys and their kind: columns `messages`, `bytes`, `last`, `events`, and `more`.
 
-    What `messages` and its like make of these few rows is what they would make of all events, for a fraction of the
-    time: kinds are texts, and each aggregate compares them.
+    `messages` and the other aggregates over these few rows take a fraction of the time that they would take over all
+    events, as each compares the texts of kinds.
     """
     weight = F.col("weight").cast("long")
     return events.groupBy(*keys, "kind").agg(
@@ -28,7 +28,7 @@ def messages(*kinds: str) -> Column:
 
 
 def size_of(*kinds: str) -> Column:
-    """Bytes of the messages that events of these kinds stand for; of rows of `by_kind`."""
+    """Sum the bytes of the messages of events of these kinds, over rows of `by_kind`."""
     return of_kinds("bytes", *kinds)
 
 
@@ -38,20 +38,20 @@ def of_kinds(column: str, *kinds: str) -> Column:
 
 
 def last(*kinds: str) -> Column:
-    """When the last event of these kinds happened, null when none did; of rows of `by_kind`."""
+    """Return the time of the last event of these kinds, or null; over rows of `by_kind`."""
     return F.max(F.when(F.col("kind").isin(*kinds), F.col("last")))
 
 
 def slot(seconds: int) -> Column:
-    """Return the beginning of the slot an event falls in (time_buckets.py)."""
+    """Return the start of an event's slot (model/time_buckets.py)."""
     at = F.unix_seconds("ts")
     return F.timestamp_seconds(at - F.pmod(at, F.lit(seconds)))
 
 
 def hashed(count: Column) -> Column:
-    """This count as it is. Wanted beside aggregates that keep a text of each group.
+    """Return a count unchanged, in a way that makes Spark hash groups that keep a text instead of sorting all rows.
 
-    It adds the size of a set that is always empty: with such a one Spark hashes the groups (up to OBJECT_GROUPS of
-    server.py); without it sorts all rows for them, which takes several times as long.
+    It adds the size of a set that is always empty. With such an aggregate Spark hashes the groups (up to
+    MAX_HASHED_GROUPS of spark/server.py); sorting takes several times as long.
     """
     return count + F.size(F.collect_set(F.lit(None).cast("int")))

@@ -11,11 +11,11 @@ from analytics.transforms.aggregates import by_kind, last, messages, of_kinds, s
 
 
 def clients(events: DataFrame, window: TimeWindow) -> DataFrame:
-    """Rows of schemas.CLIENTS, a row for each destination and client; what no client did has the client null.
+    """Return schemas.CLIENTS: a row for each destination and client; events without a client have the client null.
 
-    How long messages are held is counted for those born in the window, because all that happened to them is in it:
-    `given` and `finished` say how often they were taken and let go, `held_ms` is the sum of the moments they were let
-    go less that of the moments they were taken, from the beginning of the window. What is held still has no end yet.
+    Holding times count for messages that arrived in the window, as all their events are in it: `given` and `finished`
+    are the numbers of dispatches and of their ends, `held_ms` is the sum of the times of the ends minus that of the
+    dispatches, since the beginning of the window. Messages in flight have no end yet.
     """
     since_ms = window.since_us // 1000
     at = F.unix_millis("ts") - F.lit(since_ms)

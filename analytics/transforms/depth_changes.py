@@ -1,4 +1,4 @@
-"""Depths: what brokers noted of them, and what changed them. Put together in analytics/model/depth_series.py."""
+"""Read the depths that brokers noted, and the arrivals and removals between; combined in model/depth_series.py."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from brokerapp.tracing.schema import ALL, START
 
 
 def leaves() -> Column:
-    """Return whether an event took a copy away from where it waited."""
+    """Return whether an event removed a stored copy."""
     return F.col("kind").isin(*REMOVALS) & ~never_stored()
 
 
 def never_stored() -> Column:
-    """Return whether an event dropped a copy that never came to wait."""
+    """Return whether an event dropped a copy that was never stored."""
     return (F.col("kind") == "drop") & F.coalesce(F.col("reason").isin(*NEVER_STORED), F.lit(False))
 
 
 def notes(events: DataFrame, slot_seconds: int) -> DataFrame:
-    """Rows of schemas.DEPTH_NOTES: the last note of each log in each slot, and when it was one of all logs.
+    """Return schemas.DEPTH_NOTES: the last note of each log in each slot, and the times of notes of all logs.
 
-    And how many clients consumed there when that changed last in the slot.
+    Also the number of consumers after its last change in the slot.
     """
     depth = F.when(F.col("kind") == "depth", F.col("ts"))
     changed = F.when(F.col("kind") != "depth", F.col("ts"))
@@ -43,10 +43,10 @@ def notes(events: DataFrame, slot_seconds: int) -> DataFrame:
 
 
 def flows(events: DataFrame, slot_seconds: int, first: int, cuts: Sequence[Mapping[int, int]]) -> DataFrame:
-    """Rows of schemas.DEPTH_FLOWS: what came and went in each log and slot, apart for the stretches between its cuts.
+    """Return schemas.DEPTH_FLOWS: arrivals and removals of each log and slot, separately for the parts between cuts.
 
-    `first` is the first slot, in seconds; each of `cuts` has moments (microseconds) by the number of the slot. `part`
-    is how many cuts of its slot an event comes after.
+    `first`: start of the first slot, in seconds. `cuts`: times in microseconds by the number of the slot. `part` is the
+    number of cuts of its slot that precede an event.
     """
     number = ((F.unix_seconds("ts") - F.lit(first)) / slot_seconds).cast("int")
     part = sum((_after(number, each) for each in cuts), F.lit(0))
@@ -64,7 +64,7 @@ def flows(events: DataFrame, slot_seconds: int, first: int, cuts: Sequence[Mappi
 
 
 def _after(number: Column, cuts: Mapping[int, int]) -> Column:
-    """1 for what happened at or after the cut of its slot, else 0."""
+    """Return 1 for events at or after the cut of their slot, else 0."""
     if not cuts:
         return F.lit(0)
     never = (1 << 63) - 1

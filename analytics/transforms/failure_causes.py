@@ -1,4 +1,4 @@
-"""Why messages were given up: dead letters and dropped ones, by causes that are alike (see ../causes.py)."""
+"""Group dead letters and dropped messages by similar causes (model/failure_patterns.py)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from analytics.model.failure_patterns import GAP, GAPS, LONGEST, UNKNOWN, VARIAB
 from analytics.model.measures import FAILURES
 from analytics.transforms.aggregates import hashed, slot
 
-#: Java's regular expressions know letters and digits of all scripts only when they are told to.
+#: The flag with which Java's regular expressions match letters and digits of all scripts.
 _UNICODE = "(?U)"
 
 
 def causes(events: DataFrame, slot_seconds: int) -> DataFrame:
-    """Rows of schemas.CAUSES: a row for each outcome, cause, place, consumer and slot, with its newest message.
+    """Return schemas.CAUSES: a row for each outcome, cause, destination, consumer and slot, with its newest message.
 
-    Each copy that was given up counts once: what expired has become a dead letter, or was dropped.
+    Each failed copy counts once: an expired one has become a dead letter, or was dropped.
     """
     return (
         events.where(F.col("kind").isin(*FAILURES))
@@ -39,7 +39,7 @@ def causes(events: DataFrame, slot_seconds: int) -> DataFrame:
 
 
 def _cause(reason: Column) -> Column:
-    """As causes.pattern_of: computed once, and without the letters of all scripts where there are none."""
+    """Compute failure_patterns.pattern_of in Spark, with the slower Unicode pattern only where it is needed."""
     is_plain = F.length(reason) == F.octet_length(reason)
     alike = F.when(is_plain, _without(reason, VARIABLE)).otherwise(_without(reason, _UNICODE + VARIABLE))
     return F.when(reason == "", UNKNOWN).otherwise(F.substring(_without(alike, GAPS), 1, LONGEST))

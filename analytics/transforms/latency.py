@@ -1,6 +1,6 @@
-"""Latency: from a message's arrival at the broker to its ack, as log histograms (analytics/rollups/log_histogram.py).
+"""Count the latencies from arrival at the broker to the ack in log histograms (analytics/rollups/log_histogram.py).
 
-With `ack:auto` a message counts as acknowledged when it was handed to its consumer's connection.
+With `ack:auto` a message counts as acknowledged when it is written to its consumer's connection.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _CONSUMERS = ("destination", "consumer", "bucket")
 
 
 def latency(events: DataFrame, slot_seconds: int) -> DataFrame:
-    """Rows of schemas.LATENCY: each ack is counted for its destination and slot, and for its destination and consumer.
+    """Return schemas.LATENCY: acks by destination and slot, and again by destination and consumer.
 
-    One scan makes a small cube, of which both are sums.
+    Both are sums of a small cube, which one scan computes.
     """
     cube = _counted(events, "destination", "consumer", slot(slot_seconds).alias("slot"))
     sets = [[F.col(name) for name in each] for each in (_TIMES, _CONSUMERS)]
@@ -28,13 +28,13 @@ def latency(events: DataFrame, slot_seconds: int) -> DataFrame:
 
 
 def latency_of_destinations(events: DataFrame) -> DataFrame:
-    """Rows of schemas.LATENCY, of destinations only: neither consumer nor slot."""
+    """Return schemas.LATENCY by destination only, with consumer and slot null."""
     nobody, never = F.lit(None).cast("string").alias("consumer"), F.lit(None).cast("timestamp").alias("slot")
     return _counted(events, "destination").select("destination", nobody, never, "bucket", "messages")
 
 
 def _counted(events: DataFrame, *keys: Column | str) -> DataFrame:
-    """Acks by these keys and the bucket of their latency."""
+    """Count acks by these keys and the bucket of their latency."""
     micros = F.unix_micros("ts") - F.unix_micros("born")
     size = F.floor(F.log2(F.greatest(F.abs(micros), F.lit(1))) * STEPS)
     bucket = F.when(micros < 0, -1 - size).otherwise(size).alias("bucket")  # as histogram.buckets_of

@@ -1,4 +1,4 @@
-"""Repeats: messages that were given out again, and those that were processed more than once."""
+"""Count messages that were redelivered, and those that were processed more than once."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from analytics.transforms.aggregates import hashed
 
 
 def repeats(events: DataFrame) -> DataFrame:
-    """Rows of schemas.REPEATS, a row for each destination of which anything was acknowledged or came back.
+    """Return schemas.REPEATS: a row for each destination with acknowledged or returned messages.
 
-    A message that came back was given out again when a consumer was given it after that: one that only went back, as
-    when its consumer left, waits. What a bridge acknowledged is processed by another broker, or not. At a topic each
-    subscriber processes a message: there it counts for each of them.
+    A returned message counts as redelivered once it was dispatched after its return; until then it is waiting. A
+    message that a bridge acknowledged may be processed by another broker. At a topic each subscriber processes a
+    message, so it counts for each of them.
     """
     at_topic = F.col("destination").startswith("topic://") | F.col("destination").startswith("temp-topic://")
     consumer = F.when(at_topic, F.col("consumer"))
@@ -34,7 +34,7 @@ def repeats(events: DataFrame) -> DataFrame:
             F.count("*").alias("events"),
         )
     )
-    # Between two returns it was given out: only the last may still wait.
+    # Between two returns it was dispatched: only after the last one it may still be waiting.
     again = F.when(F.col("is_given"), F.col("returns")).otherwise(F.greatest(F.col("returns") - counted, F.lit(0)))
     of_message = of_message.where("acks <> 0 OR returns > 0").withColumn("redeliveries", again)
     twice = F.col("acks") > F.col("weight")

@@ -1,4 +1,4 @@
-"""Ways of messages: from where they were sent to where their copies came, and what became of them there."""
+"""Count messages and their copies by the destination they were sent to and the one that a copy reached."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from analytics.transforms.aggregates import by_kind, last, messages, size_of
 
 
 def route_counts(events: DataFrame) -> DataFrame:
-    """Rows of schemas.WAYS, a row for each pair of where a message was sent to and where something happened to it."""
+    """Return schemas.WAYS: a row for each pair of original destination and destination of an event."""
     return (
         by_kind(events.where(~F.col("kind").isin(*WITHOUT_MESSAGE)), "original", "destination")
         .groupBy("original", "destination")

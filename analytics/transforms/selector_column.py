@@ -1,4 +1,4 @@
-"""Selector tree -> Spark Column: what the broker's predicate says, asked of recorded messages.
+"""Translate the syntax tree of a selector to a Spark column with the result of the broker's own evaluation.
 
 A recorded message has two maps: `ps` holds the text of every property, `pn` the value of those that are numbers, as
 doubles (brokerapp.selectors.number says which). The column is TRUE, FALSE, or NULL for unknown; `where` keeps the TRUE.
@@ -61,7 +61,7 @@ _INFINITY = float("inf")
 
 
 class NotRecorded(ValueError):
-    """A selector that asks for what no recorded message has, and so cannot be a column."""
+    """The selector uses data that is not recorded, so it cannot be a column."""
 
 
 #: Of no header.
@@ -136,7 +136,7 @@ class _Compiler:
     def compare_as_numbers(
         self, holds: Callable[[Column, Column], Column], left: SelectorNode, right: SelectorNode
     ) -> Column:
-        """Text and number; NULL for text that is none. Doubles blur large whole numbers, so decimals compare these."""
+        """Compare operands as numbers; NULL for text that is not a number. Large integers are compared exactly."""
         rounded = holds(self.number(left), self.number(right))
         literal, text = (left, right) if isinstance(left, Literal) else (right, left)
         if type_of(text) is not TEXT or not isinstance(literal, Literal) or not _is_large(literal.value):
@@ -211,7 +211,7 @@ class _Compiler:
     # -- arithmetic
 
     def computed(self, node: SelectorNode) -> Column:
-        """A double, NULL, or something infinite: what is infinite stays so, and the whole is made NULL at the end."""
+        """Return a double, NULL or infinity; infinity stays infinite, and the whole becomes NULL at the end."""
         match node:
             case Arithmetic(operation, left, right):
                 divisor = self.computed(right)
@@ -263,7 +263,7 @@ def _unknown(type: str) -> Column:
 
 
 def _known(*columns: Column, then: bool) -> Column:
-    """`then` where all columns are known, else NULL."""
+    """Return `then` where all columns are known, else NULL."""
     return F.when(reduce(operator.and_, (each.isNotNull() for each in columns)), F.lit(then))
 
 
@@ -280,7 +280,7 @@ def _is_large(value: object) -> bool:
 
 
 def _not_infinite(column: Column) -> Column:
-    """Infinite values as NaN, which no operation turns back into a number. Says `column` once, for deep divisions."""
+    """Convert infinity to NaN, which stays NaN in all operations. Uses `column` once, for deeply nested divisions."""
     return F.replace(column.cast("string"), F.lit("Infinity"), F.lit("NaN")).try_cast("double")
 
 

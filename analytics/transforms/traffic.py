@@ -1,4 +1,4 @@
-"""Traffic by destination and slot: what was sent, stored, dispatched, acknowledged."""
+"""Count sent, stored, dispatched and acknowledged messages by destination and slot."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from analytics.transforms.aggregates import by_kind, messages, size_of, slot
 
 
 def traffic(events: DataFrame, slot_seconds: int = 60) -> DataFrame:
-    """Rows of schemas.TRAFFIC, a row for each destination and slot in which anything happened.
+    """Return schemas.TRAFFIC: a row for each destination and slot with events.
 
-    A message sent to a queue is an enqueue and a copy stored there, a forward: it arrived once. Where nothing is
-    stored, as at a virtual topic, there are only enqueues; where copies come, only forwards. So the greater arrived.
-    Summed over destinations that would count a message with its copies: `sent` and `stored` are what adds up.
+    A message sent to a queue is an enqueue there and, as a stored copy, a forward: it arrived once. A destination that
+    stores nothing, such as a virtual topic, has only enqueues; the target of a composite has only forwards. So
+    `arrived` is the greater of both. To sum over destinations use `sent` or `stored`, as `arrived` counts copies, too.
     """
     happened = events.where(~F.col("kind").isin(*WITHOUT_MESSAGE))
     of_kinds = by_kind(happened, "destination", slot(slot_seconds).alias("slot"))

@@ -1,4 +1,4 @@
-"""Weeks beside each other: the same hours of the same weekday, a week ago and more."""
+"""Compare a time range with the same hours of earlier weeks."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def windows_of(window: TimeWindow, weeks: int) -> list[TimeWindow]:
 
 
 def weeks(events: DataFrame, window: TimeWindow, slot_seconds: int) -> DataFrame:
-    """Rows of schemas.WEEKS, a row for each destination, week (0: the window) and slot of the window.
+    """Return schemas.WEEKS: a row for each destination, week (0: the window) and slot.
 
-    `slot` is as if it all had happened in the window.
+    `slot` is shifted to the window in all weeks.
     """
     week = ((F.lit(window.until_us - 1) - F.unix_micros("ts")) / WEEK_US).cast("int")
     at = F.unix_seconds("ts") + week * (WEEK_US // 1_000_000)

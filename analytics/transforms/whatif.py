@@ -1,7 +1,7 @@
-"""What-if: recorded messages counted by where they were sent and by what selectors say of them.
+"""Count recorded messages by destination and by the answers of selectors, for what-if analyses.
 
-A message's answers are packed into whole numbers, two bits each, so that one aggregate over few columns counts all
-classes: wide aggregates, and rows for each target, were slower (docs/data.md).
+A message's answers are packed into integers, two bits each, so that one aggregate over few columns counts all classes:
+wide aggregates, and rows for each target, were slower (docs/data.md).
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from analytics.model.measures import SERVED, WITHOUT_MESSAGE
 from analytics.transforms.aggregates import by_kind, last, messages, size_of
 from analytics.transforms.depth_changes import never_stored
 from analytics.transforms.selector_column import NotRecorded, to_column
-from analytics.whatif.answer_encoding import PER_WORD, AnswerEncoding
+from analytics.whatif.answer_encoding import ANSWERS_PER_WORD, AnswerEncoding
 from analytics.whatif.conditions import SelectorCondition
 
-#: Headers of a message that are columns of the record, as texts; see docs/data.md.
+#: Headers of a message that are columns of the events, as texts; see docs/data.md.
 _COLUMNS = {
     "message-id": lambda: F.col("msg_id"),
     "timestamp": lambda: F.unix_millis("born").cast("string"),
@@ -28,12 +28,12 @@ _UNKNOWN = 2
 
 
 def flows(events: DataFrame, bucket_seconds: int) -> DataFrame:
-    """By destination and bucket (seconds since the epoch): what was sent there, stored there, and left it.
+    """Count the messages that were sent to, stored at and removed from each destination, by bucket.
 
-    Columns `destination`, `bucket`, `sent`, `bytes` (of what was sent), `rolled_back` (in transactions: not sent),
-    `stored`, `dispatched`, `left` (what consumers took, those that refuse included, and what was given up), `busy`
-    (seconds from the first of these to the last), `newest` (when the last was sent, microseconds since the epoch),
-    `weight` (the greatest), `events`.
+    Columns: `destination`, `bucket` (start, seconds since the epoch), `sent`, `bytes` (of `sent`), `rolled_back` (not
+    in `sent`), `stored`, `dispatched`, `left` (acknowledged, dead-lettered, dropped or delayed), `busy` (seconds from
+    the first to the last of these), `newest` (time of the last message sent, microseconds since the epoch), `weight`
+    (the greatest), `events`.
     """
     counted = by_kind(
         events.where(~F.col("kind").isin(*WITHOUT_MESSAGE)),
@@ -59,10 +59,10 @@ def flows(events: DataFrame, bucket_seconds: int) -> DataFrame:
 
 
 def classes(events: DataFrame, coding: AnswerEncoding, bucket_seconds: int) -> DataFrame:
-    """Messages sent to destinations that ask conditions, by destination, bucket and answers.
+    """Count the messages sent to destinations with conditions, by destination, bucket and answers.
 
-    Columns `destination`, `bucket`, a word each of the answers (see Coding), `sent`, `bytes`, `newest` (when the last
-    of them was sent, microseconds since the epoch), `bare` (those recorded without properties).
+    Columns: `destination`, `bucket`, the words of the answers (AnswerEncoding), `sent`, `bytes`, `newest` (time of the
+    last message, microseconds since the epoch), `bare` (messages recorded without properties).
     """
     words = [column.alias(name) for name, column in _words(coding).items()]
     return (
@@ -78,9 +78,9 @@ def classes(events: DataFrame, coding: AnswerEncoding, bucket_seconds: int) -> D
 
 
 def sent_at(events: DataFrame, destinations: Sequence[str], moments: Sequence[int]) -> DataFrame:
-    """Single messages that were sent to these destinations at these moments (microseconds since the epoch).
+    """Select the messages that were sent to these destinations at these times (microseconds since the epoch).
 
-    Columns `destination`, `us`, `msg_id`, `born_ms`, `ps`.
+    Columns: `destination`, `us`, `msg_id`, `born_ms`, `ps`.
     """
     return (
         _sent(events, destinations)
@@ -90,7 +90,7 @@ def sent_at(events: DataFrame, destinations: Sequence[str], moments: Sequence[in
 
 
 def is_recorded(condition: SelectorCondition) -> bool:
-    """Return whether what a selector asks for is recorded of messages."""
+    """Return whether all properties and headers that a selector uses are recorded."""
     try:
         _answer(condition)
     except NotRecorded:
@@ -112,12 +112,12 @@ def _bucket(seconds: int) -> Column:
 
 
 def _words(coding: AnswerEncoding) -> Mapping[str, Column]:
-    """Each word of the answers: that of the conditions which the message's own destination asks."""
+    """Return the columns of the encoded answers to the conditions of each message's destination."""
     found = {}
     for number, name in enumerate(coding.words):
         chosen: Column = F.lit(0).cast("bigint")
         for destinations, conditions in coding.groups:
-            asked = conditions[number * PER_WORD : (number + 1) * PER_WORD]
+            asked = conditions[number * ANSWERS_PER_WORD : (number + 1) * ANSWERS_PER_WORD]
             if asked:
                 chosen = F.when(F.col("destination").isin(list(destinations)), _packed(asked)).otherwise(chosen)
         found[name] = chosen
@@ -130,7 +130,7 @@ def _packed(conditions: Sequence[SelectorCondition]) -> Column:
 
 
 def _digit(condition: SelectorCondition) -> Column:
-    """0 for FALSE, 1 for TRUE, 2 for unknown, and for what is not recorded."""
+    """Return 0 for FALSE, 1 for TRUE, 2 for unknown and for conditions on unrecorded data."""
     try:
         return F.coalesce(_answer(condition).cast("bigint"), F.lit(_UNKNOWN).cast("bigint"))
     except NotRecorded:

@@ -1,4 +1,4 @@
-"""Coding: the answers to all conditions of a destination in a few whole numbers, two bits an answer. Pure."""
+"""Encode the answers to all conditions of a destination in a few integers, two bits an answer. Pure."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from dataclasses import dataclass
 
 from analytics.whatif.conditions import Answer, SelectorCondition
 
-#: Answers in a word: twice as many bits, and a long has 63 beside its sign.
-PER_WORD = 31
+#: Answers of two bits in a word: a long has 63 bits beside its sign.
+ANSWERS_PER_WORD = 31
 _ANSWERS: tuple[Answer, ...] = (False, True, None)
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerEncoding:
-    """Which conditions are asked where. Destinations that ask the same stand together, in `groups`."""
+    """The conditions of each destination. Destinations with the same conditions are one group."""
 
     groups: tuple[tuple[tuple[str, ...], tuple[SelectorCondition, ...]], ...]
 
     @staticmethod
     def of(asked: Mapping[str, Sequence[SelectorCondition]]) -> AnswerEncoding:
-        """From the conditions of each destination; those that ask nothing are left out."""
+        """Group destinations by their conditions, without destinations that have none."""
         together: dict[tuple[SelectorCondition, ...], list[str]] = {}
         for destination, conditions in asked.items():
             if conditions:
@@ -29,35 +29,35 @@ class AnswerEncoding:
 
     @property
     def destinations(self) -> tuple[str, ...]:
-        """Return all that ask anything."""
+        """Return all destinations that have conditions."""
         return tuple(each for destinations, _ in self.groups for each in destinations)
 
     @property
     def conditions(self) -> tuple[SelectorCondition, ...]:
-        """All that is asked anywhere, each once."""
+        """Return the conditions of all destinations, each once."""
         return tuple(dict.fromkeys(each for _, conditions in self.groups for each in conditions))
 
     @property
     def words(self) -> tuple[str, ...]:
         """Return the columns that hold the answers: as many as the destination with the most conditions needs."""
         most = max((len(conditions) for _, conditions in self.groups), default=0)
-        return tuple(f"answers_{number}" for number in range(-(-most // PER_WORD)))
+        return tuple(f"answers_{number}" for number in range(-(-most // ANSWERS_PER_WORD)))
 
     def conditions_of(self, destination: str) -> tuple[SelectorCondition, ...]:
         """Return the conditions that routing evaluates for messages sent to this destination."""
         return next((conditions for destinations, conditions in self.groups if destination in destinations), ())
 
     def encode_answers(self, destination: str, headers: Mapping[str, str]) -> tuple[int, ...]:
-        """Return the answers of the broker's own selectors for a message with these headers, sent there."""
+        """Return the encoded answers of the broker's own selectors for a message with these headers, sent there."""
         words = [0] * len(self.words)
         for number, each in enumerate(self.conditions_of(destination)):
             answer = each.selector.evaluate({**headers, **each.headers})
-            words[number // PER_WORD] |= _ANSWERS.index(answer) << 2 * (number % PER_WORD)
+            words[number // ANSWERS_PER_WORD] |= _ANSWERS.index(answer) << 2 * (number % ANSWERS_PER_WORD)
         return tuple(words)
 
     def answers(self, destination: str, words: Sequence[int]) -> dict[SelectorCondition, Answer]:
         """Decode the answers to the conditions of a destination from their words of two bits each."""
         return {
-            condition: _ANSWERS[words[number // PER_WORD] >> 2 * (number % PER_WORD) & 3]
+            condition: _ANSWERS[words[number // ANSWERS_PER_WORD] >> 2 * (number % ANSWERS_PER_WORD) & 3]
             for number, condition in enumerate(self.conditions_of(destination))
         }

@@ -1,8 +1,7 @@
-"""Depths: what would wait at a target, bucket by bucket, when something else arrives and consumers go on as they did.
+"""Predict the backlog of a target, bucket by bucket, if other messages arrive at the same rate of consumption. Pure.
 
-What waited is not predicted: it is on record. A draft changes it by as much as the model says that other arrivals make
-of it. The model is a queue that is served at a constant rate: depth = max(0, depth before + arrivals - served),
-Lindley's recursion, here in its closed form. Pure.
+The recorded backlog is not predicted. To it the difference is added that other arrivals make in a model: a queue that
+is served at a constant rate, depth = max(0, depth before + arrivals - served), Lindley's recursion in its closed form.
 """
 
 from __future__ import annotations
@@ -11,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-#: Of the buckets in which anything left, the part that had no more: single bursts are not what consumers
-#: can do for long, and buckets in which little came say nothing about what they could have done.
-BUSY = 0.95
-#: Seconds over which messages leave at least: a few that leave at once say nothing of a rate.
-SHORTEST = 60
+#: Quantile of the removals in busy buckets that counts as the rate of consumption: consumers do not sustain single
+#: bursts, and buckets with few arrivals do not show what consumers can do.
+BUSY_QUANTILE = 0.95
+#: Minimum of the seconds over which a rate is computed: a few messages at once show no rate.
+MIN_BUSY_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,25 +23,25 @@ class BacklogSeries:
 
     before: int
     depths: np.ndarray
-    came: np.ndarray
+    enqueued: np.ndarray
     known: np.ndarray  #: of each bucket, whether anything was recorded (recording_gaps.py)
 
     def __add__(self, other: BacklogSeries) -> BacklogSeries:
         known = self.known & other.known
-        return BacklogSeries(self.before + other.before, self.depths + other.depths, self.came + other.came, known)
+        return BacklogSeries(
+            self.before + other.before, self.depths + other.depths, self.enqueued + other.enqueued, known
+        )
 
 
 def continuous_rate(left: np.ndarray, busy: np.ndarray, seconds: int) -> np.ndarray:
-    """Messages that would have left in each bucket of so many seconds, had they left all the time as they did in the
-    `busy` seconds from the first to the last.
-    """
-    return left * (seconds / np.clip(busy, min(SHORTEST, seconds), seconds))
+    """Extrapolate the messages that left in each bucket, from the `busy` seconds between the first and the last."""
+    return left * (seconds / np.clip(busy, min(MIN_BUSY_SECONDS, seconds), seconds))
 
 
 def service_rate(left: np.ndarray) -> float:
-    """Messages that leave in a bucket when consumers have work, acknowledged or given up; 0 when none ever did."""
+    """Return the messages that leave in a bucket while consumers have work; 0 if none ever left."""
     busy = left[left > 0]
-    return float(np.quantile(busy, BUSY, method="higher")) if len(busy) else 0.0
+    return float(np.quantile(busy, BUSY_QUANTILE, method="higher")) if len(busy) else 0.0
 
 
 def predict_backlog(arrived: np.ndarray, served: float | np.ndarray, waiting: float = 0.0) -> np.ndarray:
@@ -58,5 +57,5 @@ def predict_change(recorded: BacklogSeries, arrived: np.ndarray, instead: np.nda
     """
     rate = served * recorded.known
     model = predict_backlog(instead, rate, recorded.before) - predict_backlog(arrived, rate, recorded.before)
-    there = np.maximum(recorded.depths, recorded.before + np.cumsum(recorded.came)) + np.cumsum(instead - arrived)
+    there = np.maximum(recorded.depths, recorded.before + np.cumsum(recorded.enqueued)) + np.cumsum(instead - arrived)
     return np.clip(recorded.depths + model, 0.0, np.maximum(0.0, there))

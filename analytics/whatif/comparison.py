@@ -1,4 +1,4 @@
-"""Comparison: what the definitions in force and proposed ones make of the same messages, side by side. Pure."""
+"""Compare what the active definitions and proposed ones do with the same messages. Pure."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from analytics.whatif.message_counts import CopySeries, TargetMatches, TimeBucke
 from analytics.whatif.predicted_routes import TargetUse
 from brokerapp.model.destination import Destination
 
-#: Classes of which messages are shown as samples, for each leg; a message each.
-SAMPLES = 3
-#: Of one comparison.
+#: Classes of which a message is shown as an example, for each target.
+SAMPLES_PER_TARGET = 3
+#: Examples of one comparison.
 MAX_SAMPLES = 300
 ACTIVE, DRAFT = "in_force", "draft"
 
@@ -30,27 +30,27 @@ class ComparedTarget:
     in_force: CopySeries
     draft: CopySeries
     served: float  #: messages that left in a bucket when there was work
-    waiting_recorded: np.ndarray  #: on record, at the end of each bucket; nothing for topics, which keep nothing
-    waiting_draft: np.ndarray  #: predicted
-    known: np.ndarray  #: of each bucket, whether anything was recorded of what waits
+    waiting_recorded: np.ndarray  #: the recorded backlog at the end of each bucket; empty for topics
+    waiting_draft: np.ndarray  #: the predicted backlog
+    known: np.ndarray  #: whether the backlog of each bucket was recorded
 
     @property
-    def keeps(self) -> bool:
-        """Return whether messages wait there."""
+    def keeps_messages(self) -> bool:
+        """Return whether the target stores messages, as topics do not."""
         return Destination.parse(self.name).is_queue
 
     @property
     def state(self) -> str:
-        """Return whether only one of the two brings it anything."""
+        """Return "new" or "lost" if only the draft or only the active version sends messages to it, else ""."""
         in_force, draft = self.in_force.messages.any(), self.draft.messages.any()
         return "new" if draft and not in_force else "lost" if in_force and not draft else ""
 
     @property
     def difference(self) -> int:
-        """Messages that the draft brings it more."""
+        """Return how many more messages the draft sends to it."""
         return int(self.draft.messages.sum() - self.in_force.messages.sum())
 
-    def left(self, waiting: np.ndarray, copies: CopySeries) -> tuple[int, int]:
+    def final_backlog(self, waiting: np.ndarray, copies: CopySeries) -> tuple[int, int]:
         """Return messages and bytes of the backlog at the end of the window."""
         count = round(float(waiting[-1])) if len(waiting) else 0
         total = int(copies.messages.sum())
@@ -64,9 +64,9 @@ class WhatIfComparison:
     in_force: WhatIfTally
     draft: WhatIfTally
     buckets: TimeBuckets
-    paces: Mapping[str, np.ndarray]  #: how fast messages left each destination, in each bucket: see depths.pace
-    standing: Mapping[str, BacklogSeries]  #: what waited, by destination
-    sharing: Mapping[str, Sequence[str]]  #: queues that take turns, by address
+    removal_rates: Mapping[str, np.ndarray]  #: by destination, for each bucket (backlog_prediction.continuous_rate)
+    backlogs: Mapping[str, BacklogSeries]  #: recorded backlogs by destination
+    sharing: Mapping[str, Sequence[str]]  #: queues that share messages in turn, by address
 
     @cached_property
     def targets(self) -> list[ComparedTarget]:
@@ -78,53 +78,57 @@ class WhatIfComparison:
     def _target(self, name: str, in_force: Mapping[str, CopySeries], draft: Mapping[str, CopySeries]) -> ComparedTarget:
         nothing = np.zeros(self.buckets.count, np.int64)
         series = [each.get(name) or CopySeries(nothing, nothing) for each in (in_force, draft)]
-        served = service_rate(self.paces.get(name, nothing))
+        served = service_rate(self.removal_rates.get(name, nothing))
         if not Destination.parse(name).is_queue:
             return ComparedTarget(name, *series, served, nothing[:0], nothing[:0], np.ones(0, bool))
-        stood = self.standing.get(name) or BacklogSeries(0, nothing, nothing, np.ones(self.buckets.count, bool))
+        stood = self.backlogs.get(name) or BacklogSeries(0, nothing, nothing, np.ones(self.buckets.count, bool))
         would = predict_change(stood, *(each.messages for each in series), served)
         return ComparedTarget(name, *series, served, stood.depths, would, stood.known)
 
     @cached_property
-    def legs(self) -> list[tuple[TargetUse, TargetMatches, TargetMatches]]:
-        """Each leg, in the order of definitions, as it is considered by what is in force and by the draft."""
-        every = dict.fromkeys((*self.draft.legs, *self.in_force.legs))
-        asked = [self._asked(each) for each in (self.in_force, self.draft)]
+    def target_uses(self) -> list[tuple[TargetUse, TargetMatches, TargetMatches]]:
+        """Return each target of a definition with its matches by the active version and by the draft, in order."""
+        every = dict.fromkeys((*self.draft.target_uses, *self.in_force.target_uses))
+        asked = [self._matches_of(each) for each in (self.in_force, self.draft)]
         found = [(leg, *(of(leg) for of in asked)) for leg in every]
         return sorted(found, key=lambda each: (each[0].definition, each[0].at, each[0].target, each[0].selector or ""))
 
-    def _asked(self, tally: WhatIfTally) -> Callable[[TargetUse], TargetMatches]:
+    def _matches_of(self, tally: WhatIfTally) -> Callable[[TargetUse], TargetMatches]:
         """Return a function for how often definitions considered a target, by the answer of its selector.
 
         A destination to which no definition applies keeps all messages that reach it.
         """
-        copies, decided = tally.targets(self.sharing), {leg.at for leg in tally.legs if leg.is_own}
+        copies, decided = tally.targets(self.sharing), {leg.at for leg in tally.target_uses if leg.is_own}
 
         def asked(leg: TargetUse) -> TargetMatches:
-            if leg in tally.legs or not leg.is_own or leg.at in decided or leg.at not in copies:
-                return tally.legs.get(leg, TargetMatches())
+            if leg in tally.target_uses or not leg.is_own or leg.at in decided or leg.at not in copies:
+                return tally.target_uses.get(leg, TargetMatches())
             return TargetMatches({True: int(copies[leg.at].messages.sum()), False: 0, None: 0})
 
         return asked
 
     @cached_property
     def sampled(self) -> list[tuple[str, int]]:
-        """Classes with an example message, by label: `leg N` of the list of legs, or their outcome."""
-        found = [("reaches nothing", number) for number in self.draft.lost[:SAMPLES]]
-        found += [("refused", number) for number in self.draft.refused[:SAMPLES]]
-        for place, (_, _, draft) in enumerate(self.legs, 1):
-            found += [(f"leg {place}", number) for number in draft.takes[:SAMPLES]]
+        """Return the classes that need an example message, with a label: `leg N` of the targets, or the outcome."""
+        found = [("reaches nothing", number) for number in self.draft.lost[:SAMPLES_PER_TARGET]]
+        found += [("refused", number) for number in self.draft.refused[:SAMPLES_PER_TARGET]]
+        for place, (_, _, draft) in enumerate(self.target_uses, 1):
+            found += [(f"leg {place}", number) for number in draft.matched_classes[:SAMPLES_PER_TARGET]]
         return found[:MAX_SAMPLES]
 
-    def left(self, which: str) -> tuple[int, int]:
+    def final_backlog(self, which: str) -> tuple[int, int]:
         """Return messages and bytes of all backlogs at the end of the window."""
         waiting = {ACTIVE: "waiting_recorded", DRAFT: "waiting_draft"}[which]
-        of = [each.left(getattr(each, waiting), getattr(each, which)) for each in self.targets if each.keeps]
+        of = [
+            each.final_backlog(getattr(each, waiting), getattr(each, which))
+            for each in self.targets
+            if each.keeps_messages
+        ]
         return sum(count for count, _ in of), sum(size for _, size in of)
 
     def copies(self, which: str) -> tuple[int, int]:
-        """Copies that are stored, and their bytes."""
-        of = [getattr(each, which) for each in self.targets if each.keeps]
+        """Return the number of stored copies, and their bytes."""
+        of = [getattr(each, which) for each in self.targets if each.keeps_messages]
         return sum(int(each.messages.sum()) for each in of), sum(int(each.bytes.sum()) for each in of)
 
 
@@ -151,10 +155,10 @@ def backlog_by_name(
     first = max(0, (buckets.first - begins[0]) // slot)
     found: dict[str, BacklogSeries] = {}
     for (_, name), course in courses.items():
-        came = np.cumsum(course.came)
+        came = np.cumsum(course.enqueued)
         earlier = int(came[first - 1]) if first else 0
-        before = course.depths[first - 1] if first else course.depths[0] - course.came[0] + course.went[0]
-        depths, known = np.array(course.depths)[last], ~np.array(course.silent)[last]
+        before = course.depths[first - 1] if first else course.depths[0] - course.enqueued[0] + course.dequeued[0]
+        depths, known = np.array(course.depths)[last], ~np.array(course.gaps)[last]
         each = BacklogSeries(max(0, before), depths, np.diff(came[last], prepend=earlier), known)
         found[name] = found[name] + each if name in found else each
     return found

@@ -1,7 +1,7 @@
-"""Conditions: what the selectors on a message's way ask. Pure.
+"""Find the selectors that are evaluated on the routes of messages. Pure.
 
-The broker's own walk is led through the definitions with selectors that answer as they are told and note what they were
-asked, so that no second reading of the definitions is needed.
+The broker's own route walk runs with selectors that return scripted answers and note what they were asked, so that no
+second interpretation of the definitions is needed.
 """
 
 from __future__ import annotations
@@ -17,22 +17,25 @@ from brokerapp.model.destination import Destination
 from brokerapp.selectors import Selector, compile_selector
 from brokerapp.selectors.identifiers import identifier_for
 
-#: Walks through the definitions for one destination, beside one for each way that opens where filters say no.
+#: Route walks for one destination, in addition to one for each route that opens when selectors do not match.
 MAX_COMBINATIONS = 64
 
-#: Headers that say where a message is: the walk sets them.
+#: Headers with the destination of a message, which the route walk sets.
 DESTINATION_HEADERS = ("destination", "original-destination")
 
 
 class TooManyConditions(BrokerError):
-    """Definitions whose ways cannot be overlooked."""
+    """Definitions that have too many or endless routes."""
 
     code = "too-entangled"
 
 
 @dataclass(frozen=True, slots=True)
 class SelectorCondition:
-    """A selector, asked of a message where it is. `place` (values of PLACE) is empty where that does not matter."""
+    """A selector that is evaluated on messages at a destination.
+
+    `place` has the values of DESTINATION_HEADERS, or is empty for a selector that does not use them.
+    """
 
     text: str
     strict: bool = False
@@ -55,28 +58,28 @@ Answers = Mapping[SelectorCondition, Answer]
 
 @dataclass(slots=True)
 class SelectorOracle:
-    """Makes selectors that answer what they are told to; `asked` are the conditions since it was told."""
+    """Creates selectors with scripted answers; `asked` are the conditions since the answers were set."""
 
     answers: Answers = field(default_factory=dict)
-    otherwise: Answer = None
+    default_answer: Answer = None
     asked: dict[SelectorCondition, None] = field(default_factory=dict)
 
     def set_answers(self, answers: Answers, otherwise: Answer = None) -> None:
         """Set the answers of the next evaluations, and forget which conditions were asked."""
-        self.answers, self.otherwise, self.asked = answers, otherwise, {}
+        self.answers, self.default_answer, self.asked = answers, otherwise, {}
 
-    def compiling(self, text: str, strict: bool) -> ScriptedSelector:
-        """For a topology: its selectors."""
+    def compile_scripted(self, text: str, strict: bool) -> ScriptedSelector:
+        """Compile a selector of a routing table to one that this oracle answers."""
         return ScriptedSelector(self, compile_selector(text, strict), strict)
 
     def answer(self, condition: SelectorCondition) -> Answer:
         """Return the answer set for a condition, and note that it was asked."""
         self.asked[condition] = None
-        return self.answers.get(condition, self.otherwise)
+        return self.answers.get(condition, self.default_answer)
 
 
 class ScriptedSelector(Selector):
-    """A selector that says of a message what its oracle says."""
+    """A selector that returns the answer of its oracle."""
 
     __slots__ = ("_asks_place", "_oracle", "_strict")
 
@@ -88,7 +91,7 @@ class ScriptedSelector(Selector):
         )
 
     def evaluate(self, headers: Mapping[str, str]) -> Answer:
-        """The answer for a message that is where these headers say."""
+        """Return the scripted answer for a message at the destination that the headers name."""
         return self._oracle.answer(self.condition(headers))
 
     def condition(self, headers: Mapping[str, str]) -> SelectorCondition:
@@ -99,15 +102,15 @@ class ScriptedSelector(Selector):
 
 @dataclass(frozen=True, slots=True)
 class ScriptedRouting:
-    """Definitions under their circumstances, with the oracle that answers for the messages."""
+    """A routing table whose selectors are answered by an oracle."""
 
     topology: RoutingTable
     oracle: SelectorOracle
 
     def route(self, destination: Destination, answers: Answers) -> tuple[Route, list[RouteHop], str]:
-        """The way of a message of which the selectors say this, see `examine`. Raises TooEntangled for a new condition.
+        """Route a message for which the selectors have these answers. Raises TooManyConditions for a new condition.
 
-        Nobody's turn changes by it, and nothing is remembered.
+        Neither turns of shared queues nor anything else changes.
         """
         self.oracle.set_answers(answers)
         found = trace_route({}, destination, self.topology)
@@ -118,17 +121,17 @@ class ScriptedRouting:
         return found
 
     def conditions(self, destination: Destination) -> tuple[SelectorCondition, ...]:
-        """Return all that may be asked of a message sent there.
+        """Return the conditions that may be evaluated for messages sent to a destination.
 
-        A walk on which every selector says yes sees all ways but those that open where none of a composite's filters
-        does (sendWhenNotMatched): those are walked with these filters saying no. What opens behind one of these places
-        is seen when each was walked once; that combinations open more takes equal filters at several of them, so of
-        combinations only some are tried. `way` notices what was overlooked.
+        A walk on which every selector matches finds all routes except those that open when no selector of a composite
+        matches (sendWhenNotMatched): these are walked with its selectors not matching. One such walk for each composite
+        finds what opens behind it. Combinations open more only if composites have equal selectors, so only some are
+        tried; `route` detects conditions that were missed.
 
-        Raises TooEntangled for a way without an end.
+        Raises TooManyConditions for an endless route.
         """
         found: dict[SelectorCondition, None] = {}
-        first, others = deque([frozenset()]), deque()  # conditions that say no: new places are looked behind first
+        first, others = deque([frozenset()]), deque()  # sets of conditions that do not match: new composites first
         places, walked, budget = set(), {frozenset()}, MAX_COMBINATIONS
         while first or (others and budget):
             budget -= not first
@@ -138,7 +141,7 @@ class ScriptedRouting:
             if problem:
                 raise TooManyConditions(problem)
             found |= self.oracle.asked
-            for place, filters in self._exclusive(hops).items():
+            for place, filters in self._exclusive_filters(hops).items():
                 more = refusing | filters
                 if more not in walked:
                     walked.add(more)
@@ -146,8 +149,8 @@ class ScriptedRouting:
                     places.add(place)
         return tuple(found)
 
-    def _exclusive(self, hops: list[RouteHop]) -> dict[tuple[str, Destination], set[SelectorCondition]]:
-        """The filters of each composite on a way that keeps a message only when none of them takes it; by place."""
+    def _exclusive_filters(self, hops: list[RouteHop]) -> dict[tuple[str, Destination], set[SelectorCondition]]:
+        """Return the selectors of the composites with sendWhenNotMatched on a route, by definition and destination."""
         exclusive = {
             each.id: each
             for each in self.topology.definitions.virtual_destinations
@@ -156,6 +159,6 @@ class ScriptedRouting:
         filters: dict[tuple[str, Destination], set[SelectorCondition]] = {}
         for hop in hops:
             if hop.definition in exclusive and hop.selector is not None:
-                told = self.oracle.compiling(hop.selector, exclusive[hop.definition].strict)
+                told = self.oracle.compile_scripted(hop.selector, exclusive[hop.definition].strict)
                 filters.setdefault((hop.definition, hop.at), set()).add(told.condition(hop.seen or {}))
         return filters

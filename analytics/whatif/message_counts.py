@@ -1,4 +1,4 @@
-"""Tallies: how many messages, and bytes, definitions bring to each target, by the classes that Spark counted. Pure."""
+"""Count the messages and bytes that definitions send to each target, from the classes that Spark counted. Pure."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from brokerapp.model.destination import Destination
 
 @dataclass(frozen=True, slots=True)
 class TimeBuckets:
-    """Equal stretches of time, in seconds since the epoch."""
+    """Periods of equal length; times are in seconds since the epoch."""
 
     first: int
     seconds: int
     count: int
 
     def place(self, starts: np.ndarray) -> np.ndarray:
-        """Which buckets begin then."""
+        """Return the indexes of the buckets that begin at these times."""
         return (starts - self.first) // self.seconds
 
     @property
@@ -35,19 +35,19 @@ class TimeBuckets:
 
 @dataclass(frozen=True)
 class MessageClasses:
-    """Messages of the window by class and bucket: rows of equal length, and what each class is."""
+    """Messages of the window by class and bucket, as columns of equal length, and the key of each class."""
 
     keys: list[tuple[str, tuple[int, ...]]]  #: destination and words of the answers
-    newest: np.ndarray  #: of each class, when its last message was sent, microseconds since the epoch
+    newest: np.ndarray  #: time of the last message of each class, microseconds since the epoch
     of_row: np.ndarray  #: the class of each row
     bucket: np.ndarray
     sent: np.ndarray
     bytes: np.ndarray
-    bare: int  #: messages whose properties were asked for and not recorded
+    bare: int  #: messages whose properties are needed and were not recorded
 
     @staticmethod
     def of(flows: pa.Table, counted: pa.Table | None, coding: AnswerEncoding, buckets: TimeBuckets) -> MessageClasses:
-        """From what Spark counted; `counted` is of the destinations that ask conditions."""
+        """Build the classes from Spark's counts; `counted` has the destinations with conditions."""
         asking = set(coding.destinations)
         plain = flows.filter(pa.array([each not in asking for each in flows["destination"].to_pylist()], pa.bool_()))
         plain = plain.filter(np.asarray(plain["sent"]) > 0)
@@ -81,7 +81,7 @@ class MessageClasses:
 
 @dataclass(slots=True)
 class CopySeries:
-    """Copies that come to a target: how many, and of how many bytes, in each bucket."""
+    """Number and bytes of the copies that reach a target in each bucket."""
 
     messages: np.ndarray
     bytes: np.ndarray
@@ -95,7 +95,7 @@ class TargetMatches:
     """
 
     counts: dict[Answer, int] = field(default_factory=lambda: {True: 0, False: 0, None: 0})
-    takes: list[int] = field(default_factory=list)
+    matched_classes: list[int] = field(default_factory=list)
 
 
 @dataclass
@@ -103,9 +103,9 @@ class WhatIfTally:
     """Routes and copies of the messages of the window under one set of definitions."""
 
     classes: MessageClasses
-    ways: list[PredictedRoute]  #: of each class
+    routes: list[PredictedRoute]  #: the route of each class
     buckets: int
-    unheard: frozenset[str] = frozenset()  #: topics that nobody subscribes to, in native form
+    without_subscribers: frozenset[str] = frozenset()  #: topics without subscribers, in native form
 
     @staticmethod
     def of(
@@ -113,22 +113,22 @@ class WhatIfTally:
         classes: MessageClasses,
         coding: AnswerEncoding,
         buckets: TimeBuckets,
-        is_heard: Callable[[Destination], bool],
+        has_subscribers: Callable[[Destination], bool],
     ) -> WhatIfTally:
-        """One message of each class, routed. `is_heard` says which topics have subscribers. Raises TooEntangled."""
+        """Route one message of each class. `has_subscribers` is asked for topics. Raises TooManyConditions."""
         ways = [
             predict_route(routing, Destination.parse(destination), coding.answers(destination, words))
             for destination, words in classes.keys
         ]
         topics = {name for way in set(ways) for name, _ in way.targets if not Destination.parse(name).is_queue}
-        unheard = frozenset(name for name in topics if not is_heard(Destination.parse(name)))
+        unheard = frozenset(name for name in topics if not has_subscribers(Destination.parse(name)))
         return WhatIfTally(classes, ways, buckets.count, unheard)
 
     @cached_property
     def by_route(self) -> dict[PredictedRoute, CopySeries]:
-        """Messages by their way: classes that go the same way are one."""
-        different = {way: number for number, way in enumerate(dict.fromkeys(self.ways))}
-        of_class = np.array([different[way] for way in self.ways], np.int64)
+        """Return the messages of each route, over all classes that have it."""
+        different = {way: number for number, way in enumerate(dict.fromkeys(self.routes))}
+        of_class = np.array([different[way] for way in self.routes], np.int64)
         cell = of_class[self.classes.of_row] * self.buckets + self.classes.bucket
         shape = (len(different), self.buckets)
         sums = [
@@ -140,19 +140,19 @@ class WhatIfTally:
     @cached_property
     def of_class(self) -> np.ndarray:
         """Return the number of messages of each class."""
-        return np.bincount(self.classes.of_row, weights=self.classes.sent, minlength=len(self.ways)).astype(np.int64)
+        return np.bincount(self.classes.of_row, weights=self.classes.sent, minlength=len(self.routes)).astype(np.int64)
 
     def targets(self, sharing: dict[str, list[str]]) -> dict[str, CopySeries]:
-        """Copies by target; topics without subscribers are left out.
+        """Return the copies by target, without topics that have no subscribers.
 
-        Queues that share what is sent to an address get equal parts, in their turn.
+        Queues that share the messages of an address get equal parts.
         """
         found: dict[str, CopySeries] = {}
         shared: dict[str, CopySeries] = {}
         for way, series in self.by_route.items():
             for names, sums in ((way.targets, found), (way.shared, shared)):
                 for name, copies in names:
-                    if name in self.unheard:
+                    if name in self.without_subscribers:
                         continue
                     _add(sums, name, series.messages * copies, series.bytes * copies)
         for address, series in shared.items():
@@ -162,32 +162,32 @@ class WhatIfTally:
         return found
 
     @cached_property
-    def legs(self) -> dict[TargetUse, TargetMatches]:
+    def target_uses(self) -> dict[TargetUse, TargetMatches]:
         """Return the targets that were considered, with the answers of their selectors."""
         found: dict[TargetUse, TargetMatches] = {}
         order = np.argsort(-self.of_class, kind="stable")
         for number in map(int, order):
-            for leg, outcome in self.ways[number].legs:
+            for leg, outcome in self.routes[number].target_uses:
                 asked = found.setdefault(leg, TargetMatches())
                 asked.counts[outcome] += int(self.of_class[number])
                 if outcome is True:
-                    asked.takes.append(number)
+                    asked.matched_classes.append(number)
         return found
 
     def sum(self, ways: Iterable[PredictedRoute]) -> tuple[int, int]:
-        """Messages that go one of these ways, and their bytes, each counted once."""
+        """Return the number of messages with one of these routes, and their bytes, each message counted once."""
         found = [self.by_route[way] for way in ways]
         return sum(int(each.messages.sum()) for each in found), sum(int(each.bytes.sum()) for each in found)
 
     @property
-    def kept(self) -> tuple[int, int]:
-        """Messages of which a copy is stored."""
+    def stored(self) -> tuple[int, int]:
+        """Return the number of messages of which a copy is stored, and their bytes."""
         return self.sum(way for way in self.by_route if way.is_stored)
 
     @property
     def lost(self) -> list[int]:
         """Return the classes whose messages reach nothing, the largest first."""
-        return self._classes(lambda way: way.is_lost(self.unheard) and not way.problem)
+        return self._classes(lambda way: way.is_lost(self.without_subscribers) and not way.problem)
 
     @property
     def refused(self) -> list[int]:
@@ -195,11 +195,11 @@ class WhatIfTally:
         return self._classes(lambda way: bool(way.problem))
 
     def count(self, classes: Sequence[int]) -> int:
-        """Messages of these classes."""
+        """Return the number of messages of these classes."""
         return int(self.of_class[list(classes)].sum()) if classes else 0
 
     def _classes(self, wanted: object) -> list[int]:
-        found = [number for number, way in enumerate(self.ways) if wanted(way)]
+        found = [number for number, way in enumerate(self.routes) if wanted(way)]
         return sorted(found, key=lambda number: -self.of_class[number])
 
 
@@ -212,7 +212,7 @@ def _add(sums: dict[str, CopySeries], name: str, messages: np.ndarray, bytes: np
 
 
 def equal_shares(series: CopySeries, count: int) -> Iterable[CopySeries]:
-    """Equal parts, over the whole window to the message."""
+    """Divide copies into equal parts, which differ by at most one message over the whole window."""
     before = np.concatenate(([0], np.cumsum(series.messages)))
     for turn in range(count):
         got = (before + count - 1 - turn) // count

@@ -1,4 +1,4 @@
-"""Ways: where the messages of a class go, as the broker routes them. Pure."""
+"""Predict the routes of the messages of a class with the broker's own routing. Pure."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class TargetUse:
 
     @property
     def is_own(self) -> bool:
-        """Return whether it is about what stays where it is."""
+        """Return whether the target is the destination itself."""
         return self.at == self.target
 
     @staticmethod
     def of(hop: RouteHop) -> TargetUse:
-        """The leg that a hop was about."""
+        """Return the target of a hop."""
         return TargetUse(hop.definition, str(hop.at), str(hop.target), hop.selector)
 
 
@@ -36,20 +36,20 @@ class PredictedRoute:
     """The route of one message: number of copies by target, and problems."""
 
     targets: tuple[tuple[str, int], ...]  #: logs and topics, in native form
-    shared: tuple[tuple[str, int], ...]  #: addresses whose queues take turns, in native form of a queue
-    legs: tuple[tuple[TargetUse, Answer], ...]  #: each that was considered, with what its filter said
+    shared: tuple[tuple[str, int], ...]  #: addresses whose queues share messages in turn, in native form of a queue
+    target_uses: tuple[tuple[TargetUse, Answer], ...]  #: targets that were considered, with their selectors' answers
     is_stored: bool  #: a copy is stored somewhere
-    problem: str  #: what would end it too early
+    problem: str  #: why the broker would reject the message; "" if it would not
 
     def is_lost(self, unheard: Collection[str] = ()) -> bool:
-        """It reaches nothing at all: its definitions forward it to nobody, or only to topics without subscribers."""
+        """Return whether the message reaches no queue and no topic with subscribers."""
         return not self.shared and all(name in unheard for name, _ in self.targets)
 
 
 def predict_route(routing: ScriptedRouting, destination: Destination, answers: Answers) -> PredictedRoute:
-    """Return the way of messages to a destination of which the selectors say this. Raises TooEntangled."""
+    """Route messages to a destination for which selectors have these answers. Raises TooManyConditions."""
     route, hops, problem = routing.route(destination, answers)
-    if problem:  # the broker refuses it whole
+    if problem:  # the broker rejects the message as a whole
         return PredictedRoute((), (), (), is_stored=False, problem=problem)
     bindings = routing.topology.bindings
     targets: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""Formats a what-if comparison as a sentence, notes, tables and a chart. Pure."""
+"""Format a what-if comparison as a sentence, notes, tables and a chart. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analytics.model.time_buckets import moments
+from analytics.model.time_buckets import iso_times
 from analytics.model.wording import format_signed, short_name
 from analytics.requests.request import TimeWindow
 from analytics.requests.whatif_request import WhatIfRequest
@@ -21,16 +21,16 @@ from analytics.whatif.untested_changes import changed_destinations, untested_cha
 from brokerapp.model.definitions import Definitions, VirtualTopic
 
 #: Targets whose predicted depth is drawn.
-DRAWN = 4
-#: Names that a note gives.
-NAMED = 5
+MAX_CHART_TARGETS = 4
+#: Names in a note.
+MAX_NAMES = 5
 
 
 @dataclass(frozen=True, slots=True)
 class MessageSample:
     """A recorded message that represents its class."""
 
-    what: str  #: what it is an example of: `leg 3`, or its outcome
+    what: str  #: label of the class: `leg 3`, or its outcome
     id: str
     us: int  #: when it was sent, microseconds since the epoch
     destination: str
@@ -119,7 +119,7 @@ def _notes(
     for each in unknown:
         yield f"{_short(each.text)} needs data that is not recorded, such as bodies. It counts as unknown."
     if refused := comparison.draft.count(comparison.draft.refused):
-        problem = next(way.problem for way in comparison.draft.ways if way.problem)
+        problem = next(way.problem for way in comparison.draft.routes if way.problem)
         yield f"{_counted(refused, 'message')} would be rejected: {problem}."
     yield from _about_definitions(trial.proposed, comparison, trial)
     if gone:
@@ -150,8 +150,8 @@ def _short(text: str) -> str:
 
 
 def _named(names: Sequence[str]) -> str:
-    more = len(names) - NAMED
-    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
+    more = len(names) - MAX_NAMES
+    return ", ".join(names[:MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def _are(number: int) -> str:
@@ -170,11 +170,11 @@ def _totals(comparison: WhatIfComparison) -> ResultTable:
     for label, unit, of in (
         ("Copies stored", 0, comparison.copies),
         ("Bytes of these copies", 1, comparison.copies),
-        ("Messages stored at least once", 0, lambda which: getattr(comparison, which).kept),
-        ("Bytes of these messages", 1, lambda which: getattr(comparison, which).kept),
+        ("Messages stored at least once", 0, lambda which: getattr(comparison, which).stored),
+        ("Bytes of these messages", 1, lambda which: getattr(comparison, which).stored),
         ("Unrouted messages", 0, lambda which: (_lost(comparison, which), 0)),
-        ("Final backlog (draft: predicted)", 0, comparison.left),
-        ("Bytes of final backlog (draft: predicted)", 1, comparison.left),
+        ("Final backlog (draft: predicted)", 0, comparison.final_backlog),
+        ("Bytes of final backlog (draft: predicted)", 1, comparison.final_backlog),
     ):
         rows.append((label, "bytes" if unit else "messages", *(of(which)[unit] for which in (ACTIVE, DRAFT))))
     return ResultTable(
@@ -216,13 +216,13 @@ def _targets(comparison: WhatIfComparison) -> ResultTable:
 def _target(each: ComparedTarget, minutes: float) -> tuple:
     in_force, draft = (int(series.messages.sum()) for series in (each.in_force, each.draft))
     waiting = [
-        each.left(depth, series)[0] if each.keeps else None
+        each.final_backlog(depth, series)[0] if each.keeps_messages else None
         for depth, series in ((each.waiting_recorded, each.in_force), (each.waiting_draft, each.draft))
     ]
     return (
         each.name, each.state, in_force, draft, each.difference,
         int(each.in_force.bytes.sum()), int(each.draft.bytes.sum()),
-        round(each.served / minutes, 1) if each.keeps else None, *waiting,
+        round(each.served / minutes, 1) if each.keeps_messages else None, *waiting,
     )  # fmt: skip
 
 
@@ -248,7 +248,7 @@ def _legs(comparison: WhatIfComparison) -> ResultTable:
             in_force.counts[True],
             *(draft.counts[each] for each in (True, False, None)),
         )
-        for place, (leg, in_force, draft) in enumerate(comparison.legs, 1)
+        for place, (leg, in_force, draft) in enumerate(comparison.target_uses, 1)
     ]
     return ResultTable("legs", "Matches per selector", columns, _rows([each.name for each in columns], rows))
 
@@ -291,17 +291,17 @@ def _rows(names: Sequence[str], rows: Sequence[tuple]) -> pa.Table:
 
 def chart(comparison: WhatIfComparison, covered: TimeWindow) -> tuple[str, dict] | None:
     """Draw recorded and predicted depths of the targets with the largest difference."""
-    keeping = [each for each in comparison.targets if each.keeps]
+    keeping = [each for each in comparison.targets if each.keeps_messages]
     deepest = sorted(
         keeping, key=lambda each: (-abs(each.waiting_draft[-1] - each.waiting_recorded[-1]), -each.waiting_draft[-1])
     )
-    shown = [each for each in deepest[:DRAWN] if each.waiting_draft.any() or each.waiting_recorded.any()]
+    shown = [each for each in deepest[:MAX_CHART_TARGETS] if each.waiting_draft.any() or each.waiting_recorded.any()]
     if not shown:
         return None
     buckets = comparison.buckets
     ends = [each + buckets.seconds for each in buckets.starts]  # then a depth was what it is said to be
     before = sum(1 for each in ends if each * 1_000_000 <= covered.since_us)
-    times = moments(min(each, covered.until_us // 1_000_000) for each in ends[before:])
+    times = iso_times(min(each, covered.until_us // 1_000_000) for each in ends[before:])
     pairs = {
         each.name: tuple(
             [round(float(depth)) if known else None for depth, known in zip(depths, each.known, strict=True)][before:]

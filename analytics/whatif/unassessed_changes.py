@@ -1,4 +1,4 @@
-"""Unjudged: what a draft changes beside the ways of messages, of which a what-if says nothing. Pure."""
+"""Find changes of a draft that a what-if analysis does not assess, as they do not affect routes. Pure."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from brokerapp.model.definitions import Definitions, PolicyEntry, RedeliveryPoli
 
 def unassessed_changes(current: Definitions, proposed: Definitions) -> list[str]:
     """Describe the changed definitions on which no route depends: how many of which kind."""
-    return list(_unjudged(current, proposed))
+    return list(_unassessed(current, proposed))
 
 
-def _unjudged(current: Definitions, proposed: Definitions) -> Iterator[str]:
+def _unassessed(current: Definitions, proposed: Definitions) -> Iterator[str]:
     before, after = current.redelivery, proposed.redelivery
     if policies := _changed(current.policies, proposed.policies):
         yield f"{policies} {'policy' if policies == 1 else 'policies'}"

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from analytics.archive import atomic_files
 from analytics.archive.broker_archive import ArchiveCommit, BrokerArchive
-from analytics.archive.compaction import COMPRESSION, ROW_GROUP
+from analytics.archive.compaction import COMPRESSION, ROW_GROUP_EVENTS
 from analytics.requests.request import TimeWindow
 from brokerapp.model.definitions import CompositeDestination, Definitions, ForwardTarget, VirtualTopic
 from brokerapp.model.destination import Destination
@@ -326,7 +326,7 @@ def _write(folder: Path, made: Stretch, id: str) -> int:
             day, clock = divmod(int(hour), 24)
             path = folder / f"broker={name}/day={np.datetime64(day, 'D')}/hour={clock:02}/part-{id}.parquet"
             path.parent.mkdir(parents=True, exist_ok=True)
-            pq.write_table(_table(rows, made, name), path, row_group_size=ROW_GROUP, **COMPRESSION)
+            pq.write_table(_table(rows, made, name), path, row_group_size=ROW_GROUP_EVENTS, **COMPRESSION)
     return len(hours)
 
 

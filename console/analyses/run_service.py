@@ -316,7 +316,7 @@ def notify(run_id: str) -> None:
     try:
         async_to_sync(get_channel_layer().group_send)(GROUP, {"type": "run.changed", "run": run_id})
     except Exception:  # any driver's error: the notice is a courtesy, sockets read runs every few seconds anyway
-        logger.warning("nobody was told that run %s moved on: the store does not answer", run_id)
+        logger.warning("pages were not notified of a change of run %s: the store does not answer", run_id)
 
 
 def pin(request: HttpRequest, run: AnalysisRun, pinned: bool) -> None:

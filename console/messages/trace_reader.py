@@ -17,7 +17,7 @@ TIMEOUT_SECONDS = 1.0
 
 def events_of(ids: Sequence[str], patience: float = TIMEOUT_SECONDS) -> TraceSearchResult:
     """Return all recorded events of these messages."""
-    return _trace().of(ids, patience)
+    return _trace().read(ids, patience)
 
 
 def search(text: str, names: Sequence[str], patience: float = TIMEOUT_SECONDS) -> TraceSearchResult:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from urllib.parse import urlencode
 
 from analytics.rollups.queries import width_for
-from analytics.rollups.store import HOUR, KEPT
+from analytics.rollups.store import HOUR, RETENTION_SECONDS
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.time_series import (
     COARSE,
@@ -50,7 +50,7 @@ class ChartWindow:
     def read(query: Mapping[str, str], now: float) -> ChartWindow:
         """Return the window in a URL; what makes no sense there falls back to the default."""
         start, end = (_moment(query.get(name, "")) for name in ("from", "to"))
-        oldest = int(now) - KEPT[HOUR]
+        oldest = int(now) - RETENTION_SECONDS[HOUR]
         if start is not None and end is not None and oldest <= start and start + SHORTEST <= end <= now + FINE.step:
             return ChartWindow("", start, end, _resolution(start, end, now))
         name = query.get("window", DEFAULT)
@@ -109,7 +109,7 @@ def _resolution(start: int, end: int, now: float) -> Resolution:
 
 def _rollups(start: int, end: int, now: float) -> Resolution:
     width = width_for(start, end, now)
-    return Resolution("rollups", width, KEPT[width] // width)
+    return Resolution("rollups", width, RETENTION_SECONDS[width] // width)
 
 
 def _moment(text: str) -> int | None:

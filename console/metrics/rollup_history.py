@@ -13,7 +13,7 @@ from analytics.archive.broker_archive import BrokerArchive
 from analytics.model.wording import format_signed
 from analytics.rollups.counters import CounterCell
 from analytics.rollups.log_histogram import negative_durations, percentile
-from analytics.rollups.queries import WHOLE, RollupPoint, RollupQueries
+from analytics.rollups.queries import WHOLE_BROKER, RollupPoint, RollupQueries
 from analytics.rollups.store import MINUTE, OTHERS, TEMPORARY
 from brokerapp.model.destination import Destination
 from console.metrics.charts_history import ChartWindow, Mark
@@ -37,7 +37,7 @@ def marks(
     """A chart's points, each at the end of its stretch of time, as those of the store's history; that which runs still
     is told as far as it came. A stretch in which the broker recorded nothing is a gap; of what is gone, all that
     follows the last that happened there."""
-    return _marks(past, window, [WHOLE if destination is None else str(destination)], is_gone)
+    return _marks(past, window, [WHOLE_BROKER if destination is None else str(destination)], is_gone)
 
 
 def summed_marks(past: RollupQueries, window: ChartWindow, destinations: Sequence[Destination]) -> list[Mark]:
@@ -49,7 +49,7 @@ def _marks(past: RollupQueries, window: ChartWindow, names: list[str], is_gone: 
     begin, end, width = window.start, window.end, window.resolution.step
     levels = past.depths_before(begin, names)
     level, last = sum(levels.values()), 0
-    together = {start: [0, 0, 0] for start, *_ in past.flows(begin, end, width, [WHOLE])}  # came, left, rose
+    together = {start: [0, 0, 0] for start, *_ in past.flows(begin, end, width, [WHOLE_BROKER])}  # came, left, rose
     for start, name, came, left, depth in past.flows(begin, end, width, names):
         sums, last = together.setdefault(start, [0, 0, 0]), start
         sums[0] += came

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from analytics.rollups.counters import CounterCell
-from analytics.rollups.queries import WHOLE
+from analytics.rollups.queries import WHOLE_BROKER
 from analytics.rollups.queries import RollupQueries as Rollups
 from analytics.rollups.store import MINUTE
 from brokerapp.model.destination import Destination
@@ -42,7 +42,7 @@ def test_rollups_count_what_happened_at_each_destination(past, span, found):
                "acked_bytes": size(found, ACKED)}  # fmt: skip
     places = sorted({place for each in counts.values() for place in each})
     rows, got = [], []
-    for place in [WHOLE, *places]:
+    for place in [WHOLE_BROKER, *places]:
         cell = _together(past.points(*span, place))
         rows.append({"place": place, **{name: each[place] if place else each.total() for name, each in counts.items()}})
         got.append({"place": place, **{name: cell[name] for name in counts}})

@@ -117,4 +117,4 @@ def _mark_silences(
         waiting = [sum(depths) for depths in zip(*(each.depths for each in together), strict=True)]
         gaps = find_gaps(begins, slot, window.until_us / 1e6, heard(broker), waiting)
         for course in together:
-            course.silent = gaps
+            course.gaps = gaps

@@ -12,7 +12,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from analytics.rollups.store import DEPTHS_KEPT
+from analytics.rollups.store import DEPTH_RETENTION_SECONDS
 from brokerapp.model.destination import Destination
 from console.access.permissions import Verb, permission_required, visible
 from console.broker.mirror import mirror
@@ -44,8 +44,8 @@ class DepthsMoment:
             return DepthsMoment(hour_ago, f"{text!r} is not a date and time. Use YYYY-MM-DDThh:mm.")
         if at > now:
             return DepthsMoment(hour_ago, "The time is in the future.")
-        if at < now - timedelta(seconds=DEPTHS_KEPT):
-            return DepthsMoment(hour_ago, f"Depths are kept for {DEPTHS_KEPT // 86400} days.")
+        if at < now - timedelta(seconds=DEPTH_RETENTION_SECONDS):
+            return DepthsMoment(hour_ago, f"Depths are kept for {DEPTH_RETENTION_SECONDS // 86400} days.")
         return DepthsMoment(at)
 
     @property
@@ -55,7 +55,7 @@ class DepthsMoment:
 
     def steps(self, now: datetime) -> list[tuple[str, str]]:
         """Moments near this one that can be asked for: what the step is called, and the moment."""
-        earliest = now - timedelta(seconds=DEPTHS_KEPT)
+        earliest = now - timedelta(seconds=DEPTH_RETENTION_SECONDS)
         moments = [(label, self.at + timedelta(minutes=minutes)) for label, minutes in _STEPS]
         return [(label, _text(at)) for label, at in moments if earliest <= at <= now]
 

@@ -15,7 +15,7 @@ from recorded_traffic import BROKER, wait_until
 
 from analytics.archive import compaction
 from analytics.archive.broker_archive import BrokerArchive
-from analytics.archive.compaction import forget_replaced, replaced_file
+from analytics.archive.compaction import delete_replaced, replaced_file
 from analytics.archive.data_files import HOUR_US, data_files, hour_folders, start_us
 from analytics.archive.housekeeping import ArchiveLimits, Housekeeping
 from analytics.archive.read_locks import read_lock
@@ -80,7 +80,7 @@ def test_an_hour_that_may_still_get_events_is_left_alone(small_files):
 
 
 def test_files_do_not_grow_beyond_what_is_enough_and_large_ones_stay_as_they_are(small_files, monkeypatch):
-    monkeypatch.setattr(compaction, "ENOUGH", 17)  # a file has 8 events
+    monkeypatch.setattr(compaction, "FULL_FILE_EVENTS", 17)  # a file has 8 events
     before = {file.path.name for file in data_files(hour_folders(small_files.folder)[0])}
     assert tidy(small_files) == 2
     after = [file.path.name for file in data_files(hour_folders(small_files.folder)[0])]
@@ -101,7 +101,7 @@ def test_what_comes_late_is_merged_with_what_was_merged(small_files, store, stor
 
 def test_single_messages_are_found_in_what_was_merged(small_files, store_url):
     tidy(small_files)
-    found = TraceReader(small_files.folder.parent, store_url, BROKER).of(["ID:sluice-1:5"])
+    found = TraceReader(small_files.folder.parent, store_url, BROKER).read(["ID:sluice-1:5"])
     assert len(found.events) == 4
     assert found.complete
 
@@ -119,9 +119,9 @@ def test_who_listed_the_replaced_files_finds_them_for_a_while(small_files):
     assert not before[0].path.exists()
     kept = replaced_file(before[0].path, small_files.work)
     assert pq.read_metadata(kept).num_rows == 8
-    forget_replaced(small_files.work, time.time() + compaction.KEPT_SECONDS - 60)
+    delete_replaced(small_files.work, time.time() + compaction.REPLACED_KEPT_SECONDS - 60)
     assert kept.exists()
-    forget_replaced(small_files.work, time.time() + compaction.KEPT_SECONDS + 60)
+    delete_replaced(small_files.work, time.time() + compaction.REPLACED_KEPT_SECONDS + 60)
     assert replaced_file(before[0].path, small_files.work) is None
 
 

@@ -47,7 +47,7 @@ def data(archive: BrokerArchive, number: int = 1):
 def read_by(archive: BrokerArchive) -> tuple[int, list[tuple[str, str]]]:
     """How many files a reader takes, and what it is told of the others."""
     view = archived_files(archive)
-    return len(view.files), [(each.file, each.reason) for each in view.aside]
+    return len(view.files), [(each.file, each.reason) for each in view.set_aside]
 
 
 def told_by(archive: BrokerArchive) -> dict:
@@ -284,4 +284,4 @@ def test_a_line_that_was_not_written_whole_costs_only_itself(archive, store, sto
     record(store, 12, 1)
     flush(store_url, archive)
     assert len(inspect(hour).files) == 5 + 1 - 1
-    assert [each.reason for each in inspect(hour).aside] == [FOREIGN]
+    assert [each.reason for each in inspect(hour).set_aside] == [FOREIGN]

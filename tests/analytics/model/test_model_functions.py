@@ -8,9 +8,9 @@ import pytest
 
 from analytics.archive.footer_stats import recording_start_us
 from analytics.model import wording
-from analytics.model.consumer_states import classify_consumers, overlapped
+from analytics.model.consumer_states import classify_consumers, were_connected_together
 from analytics.model.failure_patterns import GAP, LONGEST, UNKNOWN, pattern_of
-from analytics.model.routing_coverage import edges_of, keeps_dead_letters, unmatched, upstream
+from analytics.model.routing_coverage import dlq_predicate, edges_of, unmatched_definitions, upstream_destinations
 from analytics.model.time_buckets import slot_name, slot_seconds, slot_starts
 from analytics.requests.question import RunQuestion
 from analytics.requests.request import TimeWindow
@@ -72,13 +72,13 @@ CHAIN = Definitions(
 
 
 def test_what_reaches_a_composite_through_others_is_upstream_of_it():
-    assert upstream(CHAIN, queue("b")) == {queue("a"), Destination.topic("t")}
-    assert upstream(CHAIN, queue("a")) == set()
+    assert upstream_destinations(CHAIN, queue("b")) == {queue("a"), Destination.topic("t")}
+    assert upstream_destinations(CHAIN, queue("a")) == set()
     assert [leg.selector for leg in edges_of(CHAIN) if leg.to == queue("c")] == ["x = 1"]
 
 
 def test_definitions_that_nothing_was_sent_to_are_unmatched():
-    assert [place for _, place in unmatched(CHAIN, ["topic://V.x", "queue://a", "queue://t"])] == [
+    assert [place for _, place in unmatched_definitions(CHAIN, ["topic://V.x", "queue://a", "queue://t"])] == [
         "queue://b",
         "topic://t",
     ]
@@ -86,9 +86,9 @@ def test_definitions_that_nothing_was_sent_to_are_unmatched():
 
 def test_dead_letters_are_where_policies_say_and_where_they_are_by_default():
     strategy = DeadLetterStrategy("individual", queue_prefix="Failed.", topic_prefix="FailedTopic.")
-    is_one = keeps_dead_letters(Definitions(policies=(PolicyEntry(queue(">"), dead_letter=strategy),)))
+    is_one = dlq_predicate(Definitions(policies=(PolicyEntry(queue(">"), dead_letter=strategy),)))
     assert [is_one(f"queue://{name}") for name in ("ActiveMQ.DLQ", "Failed.x", "Orders")] == [True, True, False]
-    assert not keeps_dead_letters(None)("queue://Failed.x")
+    assert not dlq_predicate(None)("queue://Failed.x")
 
 
 def test_slots_cover_the_window_and_keep_charts_readable():
@@ -207,4 +207,4 @@ def test_consumers_are_slow_beside_those_that_were_there_with_them_only():
         "first": "slow",
         "second": "healthy",
     }
-    assert (overlapped(*rows), overlapped(*met)) == (False, True)
+    assert (were_connected_together(*rows), were_connected_together(*met)) == (False, True)

@@ -72,7 +72,7 @@ def test_a_message_is_found_with_all_that_happened_to_it_and_few_files_are_opene
 ):
     archive_hours(tmp_path, 4)
     files = opened(monkeypatch)
-    found = TraceReader(tmp_path, store_url, BROKER).of([id_of(130)])
+    found = TraceReader(tmp_path, store_url, BROKER).read([id_of(130)])
     assert [each.kind for each in found.events] == ["enqueue", "forward", "dispatch", "ack"]
     assert found.events[0].properties == {"order": "30", "n": "130"}
     assert found.complete
@@ -90,10 +90,10 @@ def test_messages_are_found_by_a_property_that_is_indexed(store, store_url, tmp_
 def test_what_is_not_archived_yet_is_found_and_nothing_is_told_twice(store, store_url, tmp_path):
     send(store, recorded(1, 10))
     trace = TraceReader(tmp_path, store_url, BROKER)
-    assert len(trace.of([id_of(5)]).events) == 4
+    assert len(trace.read([id_of(5)]).events) == 4
     archiver = Archiver(TraceStream(store_url, BROKER), BrokerArchive(tmp_path, BROKER), lambda _step: None)
     archiver.flush()
-    assert len(trace.of([id_of(5)]).events) == 4
+    assert len(trace.read([id_of(5)]).events) == 4
     send(store, recorded(11, 10))
     assert [each.msg_id for each in trace.find(id_of(12), []).events] == [id_of(12)]
 
@@ -102,11 +102,11 @@ def test_files_that_the_index_does_not_know_are_looked_into(store, store_url, tm
     archive = archive_hours(tmp_path, 1)
     [index] = archive.folder.rglob(bloom_index.NAME)
     index.unlink()
-    assert len(TraceReader(tmp_path, store_url, BROKER).of([id_of(30)]).events) == 4
+    assert len(TraceReader(tmp_path, store_url, BROKER).read([id_of(30)]).events) == 4
 
 
 def numbers(*texts: str) -> np.ndarray:
-    return bloom_index.numbers_of(pa.array(texts, pa.string()))
+    return bloom_index.hash_keys(pa.array(texts, pa.string()))
 
 
 def test_a_torn_end_of_the_index_is_cut_off_and_what_follows_is_read(tmp_path):
@@ -130,14 +130,14 @@ def test_the_index_never_denies_what_is_there_and_seldom_suspects_what_is_not(tm
 
 
 def test_the_same_text_is_another_key_as_an_id_and_as_a_value_of_each_property():
-    [id], [value], [other] = (bloom_index.numbers_of(pa.array(["x"]), name) for name in ("", "a", "b"))
+    [id], [value], [other] = (bloom_index.hash_keys(pa.array(["x"]), name) for name in ("", "a", "b"))
     assert len({id, value, other}) == 3
 
 
 def test_a_text_has_one_number_wherever_it_stands_in_a_column():
     texts = pa.array(["left out", "ab", "é\0\n", "a" * 1000, "abc"])
-    assert [bloom_index.numbers_of(pa.array([text]))[0] for text in texts.slice(1).to_pylist()] == list(
-        bloom_index.numbers_of(texts.slice(1))
+    assert [bloom_index.hash_keys(pa.array([text]))[0] for text in texts.slice(1).to_pylist()] == list(
+        bloom_index.hash_keys(texts.slice(1))
     )
 
 
@@ -154,4 +154,4 @@ def test_an_index_of_the_first_version_is_read(tmp_path):
 
 def test_a_look_ends_at_its_deadline_and_says_that_it_saw_not_everything(store, store_url, tmp_path):
     archive_hours(tmp_path, 2)
-    assert not TraceReader(tmp_path, store_url, BROKER).of([id_of(3)], patience=-1.0).complete
+    assert not TraceReader(tmp_path, store_url, BROKER).read([id_of(3)], patience=-1.0).complete

@@ -24,7 +24,7 @@ from analytics.rollups.counters import (
     unpack_histogram,
 )
 from analytics.rollups.log_histogram import negative_durations, percentile
-from analytics.rollups.queries import WHOLE, RollupQueries, width_for
+from analytics.rollups.queries import WHOLE_BROKER, RollupQueries, width_for
 from analytics.rollups.store import DAY, HOUR, MINUTE, NAME, OTHERS, TEMPORARY, RollupStore
 from brokerapp.tracing.depths import DepthRecorder
 from brokerapp.tracing.encoding import decode
@@ -289,7 +289,7 @@ def test_what_is_old_goes_the_fine_first(rollups, tmp_path):
     rollups.add([cells((A, "c1")), depths((0, A, 5, ALL))], 1)
     past, window = RollupQueries(tmp_path), (START - DAY, START + DAY)
     for days, left in [(1, (1, 1, 1)), (3, (0, 1, 1)), (70, (0, 0, 1)), (4000, (0, 0, 0))]:
-        rollups.forget(START + days * DAY)
+        rollups.delete_expired(START + days * DAY)
         assert tuple(len(past.points(*window, width, A)) for width in (MINUTE, HOUR, DAY)) == left or days >= 70
         assert (past.depths_at(START + 60) is not None) == (days < 31)
     rollups.add([cells((A, "c1"))], 2)  # names that were forgotten come anew
@@ -300,7 +300,7 @@ def test_an_archive_without_rollups_knows_nothing(tmp_path):
     past = RollupQueries(tmp_path)
     assert past.points(0, 60, 60) == past.consumers(A) == []
     assert past.depths_at(START) is None
-    assert past.depths_before(START, [WHOLE]) == {}
+    assert past.depths_before(START, [WHOLE_BROKER]) == {}
 
 
 @pytest.mark.parametrize(

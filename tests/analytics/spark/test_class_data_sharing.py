@@ -48,13 +48,13 @@ def test_it_is_used_where_it_was_made_with_this_java_and_this_spark(prefix):
 
 def test_one_that_was_copied_with_the_packages_is_not_taken_for_that_of_where_they_are_now(prefix, monkeypatch):
     (prefix / name_of(prefix / "spark")).touch()
-    assert class_data_sharing.is_there()
+    assert class_data_sharing.archive_exists()
     (prefix / "copy/spark/jars").mkdir(parents=True)
     os.utime(prefix / "copy/spark/jars", (1_000_000, 1_000_000))
     (prefix / "copy" / name_of(prefix / "spark")).touch()
     monkeypatch.setattr(sys, "prefix", str(prefix / "copy"))
     monkeypatch.setattr(jvm, "spark_home", lambda: prefix / "copy/spark")
-    assert not class_data_sharing.is_there()
+    assert not class_data_sharing.archive_exists()
 
 
 def test_what_java_does_not_read_back_leaves_nothing_and_what_it_reads_takes_the_place_of_the_oldest(

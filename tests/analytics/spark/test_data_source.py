@@ -55,7 +55,7 @@ def test_parts_that_were_cut_read_the_same_whatever_the_archiver_does_before_the
         record(store, number, 1)
         if number < 3:
             flush(store_url, archive)
-    parts = stream_ranges.partitions_of(source, 0, stream_ranges.end_of(source))
+    parts = stream_ranges.partitions_of(source, 0, stream_ranges.end_position(source))
     for change in (lambda: None, lambda: flush(store_url, archive), lambda: compact(archive)):
         change()
         rows = [row for part in parts for table in stream_ranges.read(source, part) for row in table.to_pylist()]
@@ -72,7 +72,7 @@ def test_any_cut_of_the_stream_gives_each_event_once(source, archive, store, sto
     record(store, 6, 1, start_us=START_US + 1)
     flush(store_url, archive)
     compact(archive)
-    end = stream_ranges.end_of(source)
+    end = stream_ranges.end_position(source)
     assert end > places[-1]
     for number, place in enumerate(places):
         assert read(source, 0, place) == expected(range(number + 1))
@@ -82,7 +82,7 @@ def test_any_cut_of_the_stream_gives_each_event_once(source, archive, store, sto
 def test_a_stretch_is_bounded_where_an_entry_ends(source, archive, store, store_url):
     for number in range(5):
         record(store, number, 1)
-    end, places = stream_ranges.end_of(source), [0]
+    end, places = stream_ranges.end_position(source), [0]
     while places[-1] < end:
         places.append(stream_ranges.position_after(source, places[-1], end, most=EVENTS_A_MESSAGE * 2))
     assert len(places) == 4
@@ -94,7 +94,7 @@ def test_only_hours_within_the_bounds_are_parts(source, store, store_url, archiv
     record(store, 0, 4, step_us=HOUR_US)
     flush(store_url, archive)
     bounded = replace(source, since_us=START_US + HOUR_US, until_us=START_US + 2 * HOUR_US)
-    end = stream_ranges.end_of(source)
+    end = stream_ranges.end_position(source)
     assert [part.hour[-2:] for part in stream_ranges.partitions_of(bounded, 0, end)] == ["10"]
     assert read(bounded, 0, end) == expected([1])
 
@@ -102,14 +102,14 @@ def test_only_hours_within_the_bounds_are_parts(source, store, store_url, archiv
 def test_what_was_removed_is_missed_by_who_wants_to_read_on_there(source, store, store_url, archive):
     record(store, 0, 1)
     flush(store_url, archive)
-    place = stream_ranges.end_of(source)
+    place = stream_ranges.end_position(source)
     record(store, 1, 2)
     flush(store_url, archive)
     remove(hour_folders(archive.folder)[0], archive.work)
     with pytest.raises(DataLoss, match="was removed"):
         stream_ranges.require_available(source, place)
     stream_ranges.require_available(source, 0)
-    stream_ranges.require_available(source, stream_ranges.end_of(source))
+    stream_ranges.require_available(source, stream_ranges.end_position(source))
 
 
 def test_what_was_trimmed_before_it_was_kept_is_missed(source, store, store_url, archive):
@@ -117,7 +117,7 @@ def test_what_was_trimmed_before_it_was_kept_is_missed(source, store, store_url,
     flush(store_url, archive)
     for number in range(1, 5):
         record(store, number, 1)
-    parts = stream_ranges.partitions_of(source, 0, stream_ranges.end_of(source))
+    parts = stream_ranges.partitions_of(source, 0, stream_ranges.end_position(source))
     store.xtrim(trace_key(BROKER), maxlen=1, approximate=False)
     with pytest.raises(DataLoss, match="3 batches of sluice were trimmed"):
         [list(stream_ranges.read(source, part)) for part in parts]

@@ -12,9 +12,9 @@ from recorded_traffic import wait_until
 from spark_installation import PATIENCE, PROJECT
 
 from analytics.requests.errors import SparkOutOfMemory
-from analytics.spark.server import PAUSES, prepare
+from analytics.spark.server import GC_LOG, prepare
 from analytics.spark.session import _wait_for_server
-from analytics.spark.watchdog import Watchdog, garbage_share, patience
+from analytics.spark.watchdog import Watchdog, allowed_silence, gc_share
 from brokerapp.system.environment import Environment
 from tests.ports import free_port
 
@@ -28,10 +28,10 @@ def line(seconds_ago: float, milliseconds: float) -> str:
 
 def test_what_part_of_the_time_went_into_garbage_is_read_off_the_pauses():
     lines = ["[2026-11-22T18:19:00.000+0000] Using Parallel", line(90, 9000), line(5, 4000), line(1, 4500)]
-    assert garbage_share(lines, NOW, 10) == pytest.approx(0.85)
-    assert garbage_share(lines, NOW, 60) == pytest.approx(8.5 / 60)
-    assert garbage_share([line(58, 5000)], NOW, 60) == pytest.approx(2 / 60), "what was before does not count"
-    assert garbage_share([], NOW, 60) == 0
+    assert gc_share(lines, NOW, 10) == pytest.approx(0.85)
+    assert gc_share(lines, NOW, 60) == pytest.approx(8.5 / 60)
+    assert gc_share([line(58, 5000)], NOW, 60) == pytest.approx(2 / 60), "what was before does not count"
+    assert gc_share([], NOW, 60) == 0
 
 
 def test_the_file_of_pauses_does_not_grow_without_end(tmp_path):
@@ -42,7 +42,7 @@ def test_the_file_of_pauses_does_not_grow_without_end(tmp_path):
 
 @pytest.mark.parametrize(("load", "seconds"), [(0.1, 60), (2, 60), (4, 120), (40, 240)])
 def test_a_busy_machine_is_given_longer(load, seconds):
-    assert patience(60, load, 2) == seconds
+    assert allowed_silence(60, load, 2) == seconds
 
 
 @pytest.mark.spark
@@ -62,7 +62,7 @@ def test_a_server_that_notes_that_it_does_little_but_collect_garbage_is_killed_a
 
     def is_killed() -> bool:
         now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "+0000")
-        with (environment.spark / PAUSES).open("a") as pauses:
+        with (environment.spark / GC_LOG).open("a") as pauses:
             pauses.write(f"[{now}] GC(7) Pause Full (Ergonomics) 571M->569M(580M) 16000.000ms\n")
         return server.poll() is not None
 

@@ -81,24 +81,24 @@ def test_a_draft_that_brings_nothing_leaves_nothing_waiting_that_was_not_there_b
 
 def test_a_draft_that_brings_more_lets_as_much_more_wait_as_consumers_cannot_take():
     even = BacklogSeries(0, np.array([0, 0, 0]), np.array([10, 10, 10]), ALWAYS)
-    assert list(predict_change(even, even.came, 2 * even.came, served=15)) == [5, 10, 15]
+    assert list(predict_change(even, even.enqueued, 2 * even.enqueued, served=15)) == [5, 10, 15]
 
 
 def test_nothing_is_served_while_nothing_was_recorded():
     known = np.array([True, False, True])
     stopped = BacklogSeries(0, np.array([10, 10, 0]), np.array([10, 0, 0]), known)
-    assert list(predict_change(stopped, stopped.came, 2 * stopped.came, served=5)) == [20, 20, 10]
+    assert list(predict_change(stopped, stopped.enqueued, 2 * stopped.enqueued, served=5)) == [20, 20, 10]
 
 
 def test_what_waited_is_told_by_bucket_at_all_brokers_together():
     courses = {
-        ("a", "queue://q"): DepthSeries([7, 8, 8, 6], [2, 3, 1, 0], [0, 2, 1, 2], silent=[False] * 4),
-        ("b", "queue://q"): DepthSeries([0, 1, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], silent=[False, False, True, False]),
+        ("a", "queue://q"): DepthSeries([7, 8, 8, 6], [2, 3, 1, 0], [0, 2, 1, 2], gaps=[False] * 4),
+        ("b", "queue://q"): DepthSeries([0, 1, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], gaps=[False, False, True, False]),
     }
     found = backlog_by_name(courses, begins=[3600, 3660, 3720, 3780], slot=60, buckets=TimeBuckets(3660, 120, 2))
     assert found["queue://q"].before == 7
     assert list(found["queue://q"].depths) == [8, 6]
-    assert list(found["queue://q"].came) == [5, 0]
+    assert list(found["queue://q"].enqueued) == [5, 0]
     assert list(found["queue://q"].known) == [False, True]
 
 

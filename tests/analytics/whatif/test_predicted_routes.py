@@ -110,7 +110,7 @@ def _one(definitions: Definitions, circumstances: RoutingContext, sent: str) -> 
     """What becomes of one message."""
     one, none, oracle = np.array([1]), np.array([0]), SelectorOracle()
     classes = MessageClasses([(sent, ())], one, none, none, sent=one, bytes=one, bare=0)
-    routing = ScriptedRouting(circumstances.topology(definitions, oracle.compiling), oracle)
+    routing = ScriptedRouting(circumstances.topology(definitions, oracle.compile_scripted), oracle)
     return WhatIfTally.of(
         routing, classes, AnswerEncoding.of({sent: ()}), TimeBuckets(0, 60, 1), circumstances.has_subscribers
     )
@@ -137,7 +137,7 @@ def test_the_way_of_a_class_is_the_route_of_each_of_its_messages(seed):
     if find_cycle(definitions):
         return
     oracle = SelectorOracle()
-    routing = ScriptedRouting(circumstances.topology(definitions, oracle.compiling), oracle)
+    routing = ScriptedRouting(circumstances.topology(definitions, oracle.compile_scripted), oracle)
     real = circumstances.topology(definitions)
     sharing = {each.queue for each in circumstances.bindings if each.routing is RoutingType.ANYCAST}
     for destination in EVERY:
@@ -160,7 +160,7 @@ def test_a_condition_is_the_same_wherever_it_is_asked_unless_it_asks_where():
     )
     definitions = Definitions(1, (CompositeDestination(Destination.queue("in.*"), legs),))
     oracle = SelectorOracle()
-    routing = ScriptedRouting(RoutingContext().topology(definitions, oracle.compiling), oracle)
+    routing = ScriptedRouting(RoutingContext().topology(definitions, oracle.compile_scripted), oracle)
     red_one, place_one = routing.conditions(Destination.queue("in.one"))
     red_two, place_two = routing.conditions(Destination.queue("in.two"))
     assert red_one == red_two
@@ -186,7 +186,7 @@ def test_what_opens_only_where_no_filter_takes_a_message_is_found_behind_others_
         ),
     )
     oracle = SelectorOracle()
-    routing = ScriptedRouting(RoutingContext().topology(definitions, oracle.compiling), oracle)
+    routing = ScriptedRouting(RoutingContext().topology(definitions, oracle.compile_scripted), oracle)
     assert {each.text for each in routing.conditions(Destination.queue("in"))} == {"red", "blue", "size > 3"}
 
 
@@ -201,7 +201,9 @@ def test_a_fan_of_many_composites_that_keep_what_none_takes_is_overlooked_at_onc
     ]
     fan = CompositeDestination(Destination.queue("in"), tuple(ForwardTarget(each.destination) for each in exclusive))
     oracle = SelectorOracle()
-    routing = ScriptedRouting(RoutingContext().topology(Definitions(1, (fan, *exclusive)), oracle.compiling), oracle)
+    routing = ScriptedRouting(
+        RoutingContext().topology(Definitions(1, (fan, *exclusive)), oracle.compile_scripted), oracle
+    )
     conditions = routing.conditions(Destination.queue("in"))
     assert len(conditions) == 30
     answers = {each: each.text == "p3" for each in conditions}
@@ -215,7 +217,7 @@ def test_a_way_that_was_overlooked_is_an_error_not_a_wrong_figure():
     definitions = Definitions(
         1, (CompositeDestination(Destination.queue("in"), (ForwardTarget(Destination.queue("x"), "red"),)),)
     )
-    routing = ScriptedRouting(RoutingContext().topology(definitions, oracle.compiling), oracle)
+    routing = ScriptedRouting(RoutingContext().topology(definitions, oracle.compile_scripted), oracle)
     with pytest.raises(TooManyConditions, match="sent to queue://in is asked 'red' only in rare combinations"):
         predict_route(routing, Destination.queue("in"), {})
 
@@ -224,7 +226,7 @@ def test_a_way_without_an_end_is_named():
     oracle = SelectorOracle()
     legs = (ForwardTarget(Destination.queue("in.again"), "red"), ForwardTarget(Destination.queue("x"), "blue"))
     definitions = Definitions(1, (CompositeDestination(Destination.queue("in.*"), legs),))
-    routing = ScriptedRouting(RoutingContext().topology(definitions, oracle.compiling), oracle)
+    routing = ScriptedRouting(RoutingContext().topology(definitions, oracle.compile_scripted), oracle)
     with pytest.raises(TooManyConditions, match="the definitions form a loop"):
         routing.conditions(Destination.queue("in.one"))
 
@@ -245,8 +247,8 @@ def test_where_nothing_was_defined_a_leg_that_keeps_is_said_to_have_kept_what_th
     one, none = np.array([1]), np.array([0])
     sent = MessageClasses([("queue://in", ())], one, none, none, sent=np.array([10_441]), bytes=one, bare=0)
     tallies = [WhatIfTally(sent, [way], 1) for way in (in_force, draft)]
-    found = WhatIfComparison(*tallies, TimeBuckets(0, 60, 1), paces={}, standing={}, sharing={})
-    counts = {leg.target: (before.counts[True], after.counts[True]) for leg, before, after in found.legs}
+    found = WhatIfComparison(*tallies, TimeBuckets(0, 60, 1), removal_rates={}, backlogs={}, sharing={})
+    counts = {leg.target: (before.counts[True], after.counts[True]) for leg, before, after in found.target_uses}
     assert counts == {"queue://in": (10_441, 10_441), "queue://out": (0, 10_441)}
     assert {each.name: int(each.in_force.messages.sum()) for each in found.targets}["queue://in"] == 10_441
 
@@ -259,9 +261,9 @@ def compared(definitions: Definitions, proposed: Definitions, *sent: str) -> Wha
     tallies = []
     for one in (definitions, proposed):
         oracle = SelectorOracle()
-        routing = ScriptedRouting(circumstances.topology(one, oracle.compiling), oracle)
+        routing = ScriptedRouting(circumstances.topology(one, oracle.compile_scripted), oracle)
         tallies.append(WhatIfTally(classes, [predict_route(routing, Destination.parse(each), {}) for each in sent], 1))
-    return WhatIfComparison(*tallies, TimeBuckets(0, 60, 1), paces={}, standing={}, sharing={})
+    return WhatIfComparison(*tallies, TimeBuckets(0, 60, 1), removal_rates={}, backlogs={}, sharing={})
 
 
 TO_OUT = (ForwardTarget(Destination.queue("out")),)
