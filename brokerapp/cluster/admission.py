@@ -9,9 +9,8 @@ from brokerapp.cluster.agreement import ClusterAgreement
 from brokerapp.cluster.change_log import ChangeLog
 from brokerapp.cluster.peer import ClusterPeer
 from brokerapp.cluster.peer_requests import PeerRequests
-from brokerapp.cluster.remote_temporaries import RemoteTemporaries
 from brokerapp.cluster.settings import ClusterSettings
-from brokerapp.core.ports import BrokerEvents, SubscriptionCommands
+from brokerapp.core.ports import Event, SubscriptionsPort
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.policy.authorization import ANONYMOUS
 from brokerapp.errors import ProtocolError
@@ -24,7 +23,7 @@ from brokerapp.model.commands import (
 )
 
 
-class ClusterAdmission(BrokerEvents):
+class ClusterAdmission:
     """Accepts the links of other brokers of the cluster to this one."""
 
     def __init__(
@@ -36,13 +35,14 @@ class ClusterAdmission(BrokerEvents):
         peers: Mapping[str, ClusterPeer],
         recording: ChangeLog,
         requests: PeerRequests,
-        remote_temporaries: RemoteTemporaries,
-        subscriptions: SubscriptionCommands,
+        commands: Mapping[type[ClientCommand], Callable[[Client, Any], None]],
+        subscriptions: SubscriptionsPort,
     ) -> None:
         self._name, self._terms, self._agreement, self._peers = name, terms, agreement, peers
-        self._recording, self._requests, self._remote_temporaries = recording, requests, remote_temporaries
-        self._subscriptions = subscriptions
+        self._recording, self._requests, self._subscriptions = recording, requests, subscriptions
+        self._subscribe = commands[SubscribeCommand]  # without a record: the other broker has asked for one
         self._links: dict[str, Client] = {}  # of other brokers, by their names
+        self.peer_lost: Event[[str]] = Event()  #: the link of the broker of this name to this one is gone
 
     @property
     def is_suspended(self) -> bool:
@@ -78,7 +78,7 @@ class ClusterAdmission(BrokerEvents):
         self._peers[name].reconnect_now()
         return {
             SendBatchCommand: self._requests.on_send_batch,
-            SubscribeCommand: self._subscriptions.subscribe,
+            SubscribeCommand: self._subscribe,
             UnsubscribeCommand: self._on_unsubscribe,
         }
 
@@ -92,4 +92,4 @@ class ClusterAdmission(BrokerEvents):
         """Forget the link of another broker that is gone."""
         if client.cluster_member and self._links.get(client.cluster_member) is client:
             del self._links[client.cluster_member]
-            self._remote_temporaries.on_broker_lost(client.cluster_member)
+            self.peer_lost(client.cluster_member)

@@ -7,7 +7,7 @@ from typing import Any
 
 from brokerapp.cluster.change_log import ChangeLog
 from brokerapp.cluster.record import ClusterChange
-from brokerapp.core.ports import Authorizer, DurableChanges, Replies, SubscriptionCommands
+from brokerapp.core.ports import Authorizer, DurableChanges, Replies
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.clients.subscribe_options import subscription_identity
 from brokerapp.engine.dispatch.durable_subscription import DurableSubscription
@@ -31,23 +31,24 @@ class DurableSubscriptionChanges:
         *,
         recording: ChangeLog,
         clients: Mapping[str, Client],
-        subscriptions: SubscriptionCommands,
+        commands: Mapping[type[ClientCommand], Callable[[Client, Any], None]],
         durables: DurableChanges,
         authorizer: Authorizer,
         replies: Replies,
         timers: Timers,
     ) -> None:
-        self._recording, self._clients, self._subscriptions = recording, clients, subscriptions
+        self._recording, self._clients = recording, clients
+        self._subscribe, self._unsubscribe = commands[SubscribeCommand], commands[UnsubscribeCommand]
         self._durables, self._authorizer, self._replies, self._timers = durables, authorizer, replies, timers
 
     @property
-    def commands(self) -> Mapping[type[ClientCommand], Callable[[Client, Any], None]]:
+    def handlers(self) -> Mapping[type[ClientCommand], Callable[[Client, Any], None]]:
         """Return the handlers that replace those of a broker outside of clusters."""
         return {SubscribeCommand: self.subscribe, UnsubscribeCommand: self.unsubscribe}
 
     def subscribe(self, client: Client, subscribe: SubscribeCommand, waited_ms: int = 0) -> None:
         """Consume; a durable subscription that does not exist so is recorded first. Raises RequestRefused."""
-        go_on = self._subscriptions.subscribe
+        go_on = self._subscribe
         if "subscriptionName" not in subscribe.options:
             go_on(client, subscribe)
             return
@@ -82,7 +83,7 @@ class DurableSubscriptionChanges:
 
     def unsubscribe(self, client: Client, unsubscribe: UnsubscribeCommand) -> None:
         """Consume no longer; the end of a durable subscription is recorded first. Raises RequestRefused."""
-        go_on = self._subscriptions.unsubscribe
+        go_on = self._unsubscribe
         if unsubscribe.subscription_name is None:
             go_on(client, unsubscribe)
             return

@@ -15,7 +15,7 @@ from typing import Any
 
 from brokerapp.cluster.peer import ClusterPeer, ClusterPeerLink
 from brokerapp.cluster.remote_message import entry_of, message_of
-from brokerapp.core.ports import Authorizer, BrokerEvents, DispatcherPort
+from brokerapp.core.ports import Authorizer, DispatcherPort
 from brokerapp.engine.clients.subscribe_options import CLIENT_OPTION, GROUPS_OPTION, USER_OPTION
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.remote_entry import RemoteLogEntry
@@ -44,7 +44,7 @@ class RemoteConsumerRequest:
     told: Callable[[ClusterPeer, Any], None]  #: of each MESSAGE
 
 
-class RemoteConsumers(BrokerEvents):
+class RemoteConsumers:
     """Consumes at the other brokers for the clients of the broker of this name.
 
     `request_dispatch` asks for a round of dispatch at the end of this tick.

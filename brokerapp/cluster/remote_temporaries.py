@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from brokerapp.cluster.peer import ClusterPeer
-from brokerapp.core.ports import BrokerEvents, RemoteTemporaryHost
+from brokerapp.core.ports import RemoteTemporaryHost
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.clients.temporary_owner import TemporaryOwner
 from brokerapp.engine.policy.life_cycles import ConnectionEnd, reconnect_grace_ms
@@ -35,7 +35,7 @@ class RemoteTemporary:
     until: Timer | None = None  #: when it goes; None: its home has it
 
 
-class RemoteTemporaries(BrokerEvents):
+class RemoteTemporaries:
     """Keeps the temporary destinations of other brokers here, and tells other brokers of those of this one."""
 
     def __init__(self, *, temporaries: RemoteTemporaryHost, timers: Timers, peers: Collection[ClusterPeer]) -> None:
@@ -102,7 +102,7 @@ class RemoteTemporaries(BrokerEvents):
                 lodger.until.cancel()
             self._host.remove(destination)
 
-    def on_client_connected(self, client: Client) -> None:
+    def on_client_returned(self, client: Client) -> None:
         """Give a client the temporary destinations that it had at another broker; they are at home here now."""
         for destination, lodger in list(self):
             if lodger.belongs.is_of(client):

@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from brokerapp.core.advisories.publisher import Advisories
+from brokerapp.core.advisories.advisory_publisher import AdvisoryPublisher
+from brokerapp.core.advisories.audience import AdvisoryAudience
+from brokerapp.core.advisories.lifecycle import LifecycleAdvisories
+from brokerapp.core.advisories.message_advisories import MessageAdvisories
+from brokerapp.core.advisories.remote_advisories import RemoteAdvisories
 from brokerapp.core.advisories.statistics_documents import StatisticsDocuments
 from brokerapp.core.advisories.statistics_plugin import StatisticsPlugin
 from brokerapp.core.clients.authorizer import ClientAuthorizer
 from brokerapp.core.clients.bridge_clients import BridgeClients
 from brokerapp.core.clients.connections import ClientRegistry
-from brokerapp.core.clients.observers import BrokerObservers
 from brokerapp.core.clients.replies import ClientReplies
 from brokerapp.core.destinations.auto_creation import AutoCreation
 from brokerapp.core.destinations.current_routing import CurrentRouting
@@ -31,7 +34,7 @@ from brokerapp.core.dispatch.counters import DestinationCounters
 from brokerapp.core.dispatch.dispatcher import Dispatcher
 from brokerapp.core.flow_control.limits import DestinationLimits
 from brokerapp.core.flow_control.producer_flow import FlowControl
-from brokerapp.core.ports import BrokerContext, ClusterPort
+from brokerapp.core.ports import BrokerContext, BrokerEvents, ClusterPort
 from brokerapp.core.publishing.batch_publisher import BatchPublisher
 from brokerapp.core.publishing.concurrent_dispatch import ConcurrentDispatch
 from brokerapp.core.publishing.group_commit import GroupCommit
@@ -49,7 +52,9 @@ from brokerapp.core.subscriptions.consumers import Consumers
 from brokerapp.core.subscriptions.duplicate_suppression import DuplicateSuppression
 from brokerapp.core.subscriptions.durable_subscriptions import DurableSubscriptions
 from brokerapp.core.subscriptions.retroactive import RetroactiveRecovery
+from brokerapp.core.subscriptions.served_subscriptions import ServedSubscriptions
 from brokerapp.core.subscriptions.slow_consumers import SlowConsumers
+from brokerapp.core.subscriptions.sources import SubscriptionSources
 from brokerapp.core.subscriptions.subscriptions import Subscriptions
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.clients.quotas import Quotas
@@ -62,11 +67,10 @@ from brokerapp.system.timers import Timers
 from brokerapp.tracing.recorder import TraceRecorder
 
 
-class BrokerParts:
-    """The parts of a broker. Each states in its constructor, by keyword, which of the others it uses."""
+class Broker:
+    """The parts of one node's broker by name, and what concerns all of them. The assembly fills it."""
 
     routing: CurrentRouting
-    observers: BrokerObservers
     replies: ClientReplies
     authorizer: ClientAuthorizer
     counters: DestinationCounters
@@ -93,6 +97,8 @@ class BrokerParts:
     scheduler: MessageScheduler
     scheduled_jobs: ScheduledJobs
     subscriptions: Subscriptions
+    served: ServedSubscriptions
+    sources: SubscriptionSources
     consumers: Consumers
     durables: DurableSubscriptions
     retained: RetroactiveRecovery
@@ -106,12 +112,11 @@ class BrokerParts:
     flow_control: FlowControl
     documents: StatisticsDocuments
     statistics: StatisticsPlugin
-    advisories: Advisories
-
-
-class Broker(BrokerParts):
-    """The parts of one node's broker, and what concerns all of them."""
-
+    advisories: LifecycleAdvisories
+    audience: AdvisoryAudience
+    advisory_publisher: AdvisoryPublisher
+    message_advisories: MessageAdvisories
+    remote_advisories: RemoteAdvisories
     placement: OwnershipCoordinator
     quotas: Quotas
     #: Who does what a client asks. Each may raise RequestRefused.
@@ -122,6 +127,7 @@ class Broker(BrokerParts):
         self.url = ""  #: where clients reach this node, once it listens
         self.timers = Timers()  #: what is to be done later; the node does it when its time comes
         self.clients: dict[str, Client] = {}
+        self.events = BrokerEvents()
         self.cluster: ClusterPort | None = None  #: the one it is in
 
     def context(self) -> BrokerContext:
@@ -138,7 +144,8 @@ class Broker(BrokerParts):
         self.durables.retune()
         self.placement.selector_interest.on_definitions_changed()
         self.limits.refresh()
-        self.advisories.redefined()
+        self.message_advisories.on_subscribers_changed()
+        self.advisories.on_definitions_changed()
         self.expiration.apply_policies()
 
     def admit(

@@ -99,13 +99,13 @@ def join_cluster(
         peers=peers,
         recording=recording,
         requests=requests,
-        remote_temporaries=remote_temporaries,
+        commands=broker.commands,
         subscriptions=broker.subscriptions,
     )
     durable_changes = DurableSubscriptionChanges(
         recording=recording,
         clients=broker.clients,
-        subscriptions=broker.subscriptions,
+        commands=broker.commands,
         durables=broker.durables,
         authorizer=broker.authorizer,
         replies=broker.replies,
@@ -121,9 +121,16 @@ def join_cluster(
         remote_consumers=remote_consumers,
         remote_temporaries=remote_temporaries,
     )
-    for observer in (admission, remote_consumers, remote_temporaries):
-        broker.observers.add(observer)
-    broker.commands.update(durable_changes.commands)
+    events = broker.events
+    events.suspend_while(lambda: admission.is_suspended)
+    events.client_returned.add(remote_temporaries.on_client_returned)
+    events.client_disconnected.add(admission.on_client_disconnected)
+    events.consumer_started.add(remote_consumers.on_consumer_started)
+    events.consumer_stopped.add(remote_consumers.on_consumer_stopped)
+    events.temporary_added.add(remote_temporaries.on_temporary_added)
+    events.temporary_removed.add(remote_temporaries.on_temporary_removed)
+    admission.peer_lost.add(remote_temporaries.on_broker_lost)
+    broker.commands.update(durable_changes.handlers)
     broker.cluster = cluster
     return cluster
 

@@ -247,12 +247,12 @@ def test_the_topics_about_a_destination_go_with_it(listen, connect, name, node):
 
 
 def test_without_listeners_nothing_is_published(connect, node, name):
-    before = node.look(lambda: node.node.broker.advisories._numbers)
+    before = node.look(lambda: node.node.broker.advisory_publisher.count)
     client = connect()
     client.subscribe(f"/queue/{name}")
     client.send(f"/queue/{name}", "x")
     client.leave()
-    assert node.look(lambda: node.node.broker.advisories._numbers) == before
+    assert node.look(lambda: node.node.broker.advisory_publisher.count) == before
 
 
 def test_a_broker_without_advisories_tells_nothing(store, connect):

@@ -1,5 +1,1 @@
-"""Advisories: what the broker tells about itself on the topics `ActiveMQ.Advisory.*`, in ActiveMQ's words."""
-
-from brokerapp.core.advisories.publisher import Advisories
-
-__all__ = ["Advisories"]
+"""Publishes advisories and answers requests for statistics."""

@@ -125,7 +125,7 @@ def all_told(count: int) -> Document:
     return {"AllConsumers": {"told": count}}
 
 
-def consumer_is_for(subscription: Subscription, broker: str) -> Document:
+def consumer_moved(subscription: Subscription, broker: str) -> Document:
     """The consumer of a bridge as it is now, having been told of before."""
     return {"BridgeConsumerInfo": consumer_info(subscription, broker)["ConsumerInfo"]}
 

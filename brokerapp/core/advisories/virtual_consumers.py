@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from brokerapp.core.advisories import documents
+from brokerapp.core.advisories.advisory_publisher import AdvisoryPublisher
 from brokerapp.core.advisories.documents import Document
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.routing import advisory_topics as topics
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 #: How the keys of causes that are consumers begin.
 _CONSUMER = "consumer "
-#: How one advisory is published: its topic, and what makes its body.
-Tell = Callable[[str, Callable[[], Document]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +47,13 @@ class VirtualConsumers:
         clients: Mapping[str, Client],
         duplicates: DuplicatesPort,
         durables: DurablesPort,
+        publisher: AdvisoryPublisher,
         routing: RoutingPort,
-        broker_id: str,
-        tell: Tell,
     ) -> None:
         self._name, self._counters = context.name, context.counters
         self._clients, self._duplicates, self._durables = clients, duplicates, durables
         self._routing = routing
-        self._broker_id, self._tell = broker_id, tell
+        self._broker_id, self._tell = publisher.broker_id, publisher.tell
         self._on = context.settings.use_virtual_dest_subs
         self._on_creation = self._on and context.settings.use_virtual_dest_subs_on_creation
         self._told: dict[tuple[str, Destination], _VirtualConsumerSource] = {}  # by whom and virtual destination

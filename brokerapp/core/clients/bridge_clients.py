@@ -15,7 +15,7 @@ from brokerapp.model.message import Message
 from brokerapp.model.network_stats import InboundBridgeStats
 
 if TYPE_CHECKING:
-    from brokerapp.core.ports import Authorizer, BridgeAdvisories, BrokerContext
+    from brokerapp.core.ports import Authorizer, BrokerContext, BrokerEvents
 
 #: Where rights say who may be a bridge: who may create the topic of this name and the bridge's broker.
 RIGHT = "Sluice.Network."
@@ -42,12 +42,12 @@ class BridgeClients:
         self,
         *,
         context: BrokerContext,
-        advisories: BridgeAdvisories,
         authorizer: Authorizer,
         clients: Mapping[str, Client],
+        events: BrokerEvents,
     ) -> None:
         self._settings = context.settings
-        self._advisories, self._authorizer, self._clients = advisories, authorizer, clients
+        self._authorizer, self._clients, self._events = authorizer, clients, events
         #: By whom a message came: who brings copies on purpose brings more of it; "": nobody does.
         self._heard: OrderedDict[tuple[str, Destination], str] = OrderedDict()
 
@@ -69,11 +69,11 @@ class BridgeClients:
         """A client is the bridge of that broker."""
         client.bridge, client.bridge_counts = broker, BridgeFilterCounts()
         if duplex:  # it takes messages to there, too
-            self._advisories.bridge_started(client.id, broker, client.remote_address, by_duplex=True)
+            self._events.bridge_started(client.id, broker, client.remote_address)
 
     def left(self, client: Client) -> None:
-        """A client is gone, a bridge perhaps."""
-        self._advisories.bridge_stopped(client.id)
+        """Tell that a bridge is gone, if the client that is gone was one."""
+        self._events.bridge_stopped(client.id)
 
     def is_repeated(self, message: Message, topic: Destination, sender: Client | None) -> bool:
         """Whether a message of a topic came before, by another way through the network. It counts as come now.

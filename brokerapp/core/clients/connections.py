@@ -9,47 +9,25 @@ from brokerapp.engine.clients.client import Client
 from brokerapp.errors import ProtocolError
 
 if TYPE_CHECKING:
-    from brokerapp.core.ports import (
-        BridgesPort,
-        BrokerEvents,
-        FlowControlPort,
-        LifecycleAdvisories,
-        Placement,
-        ProducersPort,
-        ReconnectWindowPort,
-        Replies,
-        SubscriptionsPort,
-        TemporariesPort,
-        TransactionsPort,
-    )
+    from brokerapp.core.ports import BrokerEvents, FlowControlPort, Placement, Replies
     from brokerapp.engine.clients.quotas import Quotas
 
 
 class ClientRegistry:
-    """What concerns connections as such. A part of the broker."""
+    """Registers clients that have logged in, and knows which client ids are taken."""
 
     def __init__(
         self,
         *,
-        advisories: LifecycleAdvisories,
-        bridges: BridgesPort,
         clients: dict[str, Client],
-        observers: BrokerEvents,
+        events: BrokerEvents,
         flow_control: FlowControlPort,
         placement: Placement,
-        producers: ProducersPort,
         quotas: Quotas,
-        reconnect_window: ReconnectWindowPort,
         replies: Replies,
-        subscriptions: SubscriptionsPort,
-        temporaries: TemporariesPort,
-        transactions: TransactionsPort,
     ) -> None:
-        self._advisories, self._bridges, self._clients = advisories, bridges, clients
-        self._observers, self._flow_control, self._placement = observers, flow_control, placement
-        self._producers, self._quotas, self._reconnect_window = producers, quotas, reconnect_window
-        self._replies, self._subscriptions, self._temporaries = replies, subscriptions, temporaries
-        self._transactions = transactions
+        self._clients, self._events, self._flow_control = clients, events, flow_control
+        self._placement, self._quotas, self._replies = placement, quotas, replies
         self._client_ids: dict[str, set[Client]] = {}  # to those that have it
 
     def __contains__(self, client: Client) -> bool:
@@ -72,12 +50,10 @@ class ClientRegistry:
         self._client_ids.setdefault(client.client_id, set()).add(client)
         self._clients[client.id] = client
         if client.reconnect_ms:
-            self._reconnect_window.returned(client)
-            self._temporaries.strangers.on_client_connected(client)
-            self._observers.on_client_connected(client)
+            self._events.client_returned(client)
         client.quota = self._quotas.share
         self._quotas.divide_among(len(self._clients))
-        self._advisories.connected(client)
+        self._events.client_connected(client)
 
     def check_room(self, client: Client, *, steal: bool) -> None:
         """Raise ProtocolError where a client that comes, here or at another node, must go: another one has its client
@@ -99,7 +75,7 @@ class ClientRegistry:
         return [] if all(each.shares_client_id for each in (client, *others)) else list(others)
 
     def disconnect(self, client: Client) -> None:
-        """A client is gone: its transactions end in nothing, what it held goes back."""
+        """Forget a client that is gone; its transactions are rolled back, and what it held is taken back."""
         if self._clients.pop(client.id, None) is None:
             return
         self._quotas.divide_among(len(self._clients))
@@ -107,16 +83,7 @@ class ClientRegistry:
         sharers.discard(client)
         if not sharers:
             del self._client_ids[client.client_id]
-        self._transactions.give_up(client)
-        for subscription in list(client.subscriptions.values()):
-            self._subscriptions.end(client, subscription)
-        self._producers.left(client)
-        self._temporaries.end(client)
-        self._bridges.left(client)
-        if client.blocked_sends:
-            self._flow_control.on_client_gone(client)
-        self._advisories.disconnected(client)
-        self._observers.on_client_disconnected(client)
+        self._events.client_disconnected(client)
 
     def leave(self, client: Client, receipt: str | None, then: Callable[[], None]) -> None:
         """A client says good-bye: it goes when all that it asked before is done, and before its receipt does."""

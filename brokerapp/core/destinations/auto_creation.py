@@ -10,23 +10,22 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from brokerapp.engine.routing.advisory_topics import is_advisory
+from brokerapp.engine.routing.consumer_queues import is_consumer_queue
 from brokerapp.engine.routing.destination_trie import matches
 from brokerapp.errors import LimitExceeded, RequestRefused
 from brokerapp.model.definitions import CompositeDestination, PolicyEntry
 from brokerapp.model.destination import NAMED_KINDS, Destination, DestinationKind, check_one
 
 if TYPE_CHECKING:
-    from brokerapp.core.ports import BrokerContext, ConsumersPort, QueueLifecycle, RoutingPort
+    from brokerapp.core.ports import BrokerContext, QueueLifecycle, RoutingPort
 
 
 class AutoCreation:
     """What concerns destinations that do not exist yet. A part of the broker."""
 
-    def __init__(
-        self, *, context: BrokerContext, consumers: ConsumersPort, queues: QueueLifecycle, routing: RoutingPort
-    ) -> None:
+    def __init__(self, *, context: BrokerContext, queues: QueueLifecycle, routing: RoutingPort) -> None:
         self._commits, self._counters = context.commits, context.counters
-        self._consumers, self._queues, self._routing = consumers, queues, routing
+        self._queues, self._routing = queues, routing
         self._topics: set[Destination] = set()  # declared ones
 
     # -- by clients
@@ -77,7 +76,7 @@ class AutoCreation:
         pattern."""
         if destination.kind in NAMED_KINDS:
             named = Destination(destination.kind, destination.name)  # options are no part of the name
-            check_one(named, or_pattern=self._consumers.collects(named))
+            check_one(named, or_pattern=is_consumer_queue(self._routing.table.definitions, named.name))
 
     def declare(self, destination: Destination) -> None:
         """Let it exist until an operator deletes it. Raises RequestRefused."""

@@ -19,8 +19,7 @@ from brokerapp.engine.policy.life_cycles import (
     should_delete_at_restart,
     should_delete_when_idle,
 )
-from brokerapp.engine.routing.consumer_queues import topic_behind
-from brokerapp.model.definitions import VirtualTopic
+from brokerapp.engine.routing.consumer_queues import is_consumer_queue
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats
 from brokerapp.system import clock
@@ -133,12 +132,8 @@ class IdleDestinations:
         """Whether it gets copies of what is sent elsewhere: somebody subscribed by it."""
         if not destination.is_queue:
             return False
-        topology, name = self._routing.table, destination.name
-        return topology.bindings.of(name) is not None or any(
-            topic_behind(each, name) is not None
-            for each in topology.definitions.virtual_destinations
-            if isinstance(each, VirtualTopic)
-        )
+        table, name = self._routing.table, destination.name
+        return table.bindings.of(name) is not None or is_consumer_queue(table.definitions, name)
 
     def recovered(self, log: MessageLog) -> None:
         """A queue as it is after a restart, without what was not persistent: an empty one goes if clients made it."""

@@ -17,7 +17,7 @@ from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.store import LogState
 
 if TYPE_CHECKING:
-    from brokerapp.core.ports import BrokerContext, ConsumersPort, DispatchQueue, Placement, RoutingPort
+    from brokerapp.core.ports import BrokerContext, BrokerEvents, DispatchQueue, Placement, RoutingPort
 
 
 class QueueRegistry(LogRegistry):
@@ -27,8 +27,8 @@ class QueueRegistry(LogRegistry):
         self,
         *,
         context: BrokerContext,
-        consumers: ConsumersPort,
         dispatcher: DispatchQueue,
+        events: BrokerEvents,
         placement: Placement,
         routing: RoutingPort,
         selectors: SelectorCache | None,
@@ -38,7 +38,7 @@ class QueueRegistry(LogRegistry):
         self._declared: set[str] = set()  # by operators
         #: What the store is to know of temporary queues that are there after a restart: see reconnect_window.py.
         self.kept: dict[Destination, dict[str, Any]] = {}
-        self._consumers = consumers
+        self._events = events
 
     def recover(self, state: LogState, last: int) -> None:
         """A queue as the last node left it; `last` is the number of the last message."""
@@ -46,7 +46,7 @@ class QueueRegistry(LogRegistry):
         if not log.destination.is_temporary:
             self._routing.table.add_queue(log.destination.name)
         self.described(log, state.attributes)
-        self._consumers.on_queue_added(log)
+        self._events.queue_added(log)
         if log.is_remote:
             return
         if bool(state.attributes.get("prioritized")) != log.policy.prioritized:
@@ -102,7 +102,7 @@ class QueueRegistry(LogRegistry):
             if queue.is_temporary:
                 raise RequestRefused(f"the destination {queue} does not exist: its connection has ended")
             log = self.create(queue)
-            self._consumers.on_queue_added(log)
+            self._events.queue_added(log)
         return log
 
     def _qualified(self, name: Destination, selector: str | None) -> MessageLog:

@@ -35,10 +35,10 @@ class ReconnectWindow:
     """The temporary destinations whose clients are away. A part of the broker."""
 
     def __init__(
-        self, *, context: BrokerContext, observers: BrokerEvents, queues: QueueLifecycle, temporaries: TemporaryRecovery
+        self, *, context: BrokerContext, events: BrokerEvents, queues: QueueLifecycle, temporaries: TemporaryRecovery
     ) -> None:
         self._session, self._timers, self._commits = context.session, context.timers, context.commits
-        self._observers, self._queues, self._temporaries = observers, queues, temporaries
+        self._events, self._queues, self._temporaries = events, queues, temporaries
         self._waiting: dict[Destination, tuple[TemporaryOwner, Timer]] = {}
 
     def __contains__(self, destination: Destination) -> bool:
@@ -69,7 +69,7 @@ class ReconnectWindow:
         """Its client is gone, and may come back within this time."""
 
         def over() -> None:
-            if self._observers.is_suspended:
+            if self._events.is_suspended:
                 self.wait(destination, belongs, grace_ms)  # it could not come back, as nobody is let in
             elif self._waiting.pop(destination, None) is not None:
                 logger.info("%s did not come back: %s is removed", belongs.client_id, destination)
@@ -83,8 +83,8 @@ class ReconnectWindow:
         if (found := self._waiting.pop(destination, None)) is not None:
             found[1].cancel()
 
-    def returned(self, client: Client) -> None:
-        """A client connected: what waits for it is its own again."""
+    def on_client_returned(self, client: Client) -> None:
+        """Give a client that connects what waits for it."""
         for destination, belongs in list(self):
             if belongs.is_of(client):
                 self.stop(destination)

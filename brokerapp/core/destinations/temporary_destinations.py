@@ -48,8 +48,8 @@ class TemporaryDestinations:
         context: BrokerContext,
         orphans: OrphanedTemporariesPort,
         authorizer: Authorizer,
-        observers: BrokerEvents,
         dispatcher: TopicSubscribers,
+        events: BrokerEvents,
         placement: Placement,
         queues: QueueLifecycle,
         reconnect_window: ReconnectWindowPort,
@@ -62,7 +62,7 @@ class TemporaryDestinations:
             context.commits,
             context.counters,
         )
-        self._authorizer, self._observers, self._dispatcher = authorizer, observers, dispatcher
+        self._authorizer, self._dispatcher, self._events = authorizer, dispatcher, events
         self._placement, self._queues, self._reconnect_window = placement, queues, reconnect_window
         self._removal, self._routing = removal, routing
         self._senders: dict[Destination, dict[Client, None]] = {}  # of each that exists, who sent to it
@@ -98,7 +98,7 @@ class TemporaryDestinations:
         client.temporaries[belongs.kind, belongs.name] = destination
         client.temporary_names[destination.stomp] = f"/{belongs.kind}/{belongs.name}"
         self._belonging[destination] = belongs
-        self._observers.on_temporary_added(destination, belongs)
+        self._events.temporary_added(destination, belongs)
 
     def take_ownership(self, client: Client, destination: Destination, belongs: TemporaryOwner) -> None:
         """What waited for a client that came back, here or at another broker, is its own again."""
@@ -217,7 +217,7 @@ class TemporaryDestinations:
         was_at_home = self._belonging.pop(destination, None) is not None
         self.strangers.remove(destination)
         if was_at_home:
-            self._observers.on_temporary_removed(destination)
+            self._events.temporary_removed(destination)
         if not destination.is_queue and was_at_home:
             self._commits.remove(str(destination))
         for producer in self._senders.pop(destination):

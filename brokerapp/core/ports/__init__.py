@@ -2,12 +2,10 @@
 
 from brokerapp.core.ports.advisories import (
     AdvisoriesPort,
-    BridgeAdvisories,
-    LifecycleAdvisories,
     PressureAdvisories,
     StatisticsPort,
 )
-from brokerapp.core.ports.clients import Authorizer, BrokerEvents, ClusterPort, Replies
+from brokerapp.core.ports.clients import Authorizer, ClusterPort, Replies
 from brokerapp.core.ports.commits import Commits, WriteQueue
 from brokerapp.core.ports.context import BrokerContext
 from brokerapp.core.ports.counters import Counters
@@ -35,6 +33,7 @@ from brokerapp.core.ports.dispatch import (
     RemoteClient,
     TopicSubscribers,
 )
+from brokerapp.core.ports.events import BrokerEvents, Event
 from brokerapp.core.ports.flow import FlowControlPort, LimitsPort
 from brokerapp.core.ports.placement import (
     AppendNoticesPort,
@@ -72,7 +71,6 @@ from brokerapp.core.ports.subscriptions import (
     DurableRecovery,
     DurablesPort,
     RetainedPort,
-    SubscriptionCommands,
     SubscriptionsPort,
 )
 
@@ -82,7 +80,6 @@ __all__ = [
     "AppendNoticesPort",
     "Authorizer",
     "BatchPublisherPort",
-    "BridgeAdvisories",
     "BridgesPort",
     "BrokerContext",
     "BrokerEvents",
@@ -104,12 +101,12 @@ __all__ = [
     "DurableChanges",
     "DurableRecovery",
     "DurablesPort",
+    "Event",
     "ExpirationPort",
     "FlowControlPort",
     "GaugesPort",
     "IdleDestinationsPort",
     "InboundConsumersPort",
-    "LifecycleAdvisories",
     "LimitsPort",
     "MessageWriterPort",
     "OrphanedTemporariesPort",
@@ -138,7 +135,6 @@ __all__ = [
     "StalePort",
     "StatisticsPort",
     "StatsAggregationPort",
-    "SubscriptionCommands",
     "SubscriptionLogs",
     "SubscriptionRemovalPort",
     "SubscriptionTakeoverPort",

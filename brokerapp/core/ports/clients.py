@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from brokerapp.engine.clients.client import Client
-from brokerapp.engine.clients.temporary_owner import TemporaryOwner
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.policy.authorization import AuthorizationMap
 from brokerapp.errors import RequestRefused
@@ -36,33 +35,6 @@ class Authorizer(Protocol):
     def require_read(self, client: Client, destination: Destination) -> None: ...
 
     def may(self, subscription: Subscription, verb: str, destination: Destination) -> bool: ...
-
-
-class BrokerEvents:
-    """Observer of clients, consumers and temporary destinations. What a subclass does not override does nothing."""
-
-    @property
-    def is_suspended(self) -> bool:
-        """Return whether no clients are accepted for now."""
-        return False
-
-    def on_client_connected(self, client: Client) -> None:
-        """Note that a client connected that may reconnect."""
-
-    def on_client_disconnected(self, client: Client) -> None:
-        """Note that a client is gone."""
-
-    def on_consumer_started(self, subscription: Subscription) -> None:
-        """Note that a subscription is served from now on."""
-
-    def on_consumer_stopped(self, subscription: Subscription) -> None:
-        """Note that a subscription is served no more."""
-
-    def on_temporary_added(self, destination: Destination, owner: TemporaryOwner) -> None:
-        """Note that a client of this broker owns a temporary destination."""
-
-    def on_temporary_removed(self, destination: Destination) -> None:
-        """Note that a temporary destination of a client of this broker is gone."""
 
 
 class ClusterPort(Protocol):

@@ -11,7 +11,6 @@ from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.routing.bridge_eligibility import BridgeEligibility
-from brokerapp.model.commands import SubscribeCommand, UnsubscribeCommand
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message, RoutedCopy
 from brokerapp.model.subscription_identity import SubscriptionIdentity
@@ -19,23 +18,9 @@ from brokerapp.store import LogState
 
 
 class SubscriptionsPort(Protocol):
-    """Ends and suspends subscriptions."""
+    """Ends subscriptions."""
 
     def end(self, client: Client, subscription: Subscription) -> None: ...
-
-    def rest(self, subscription: Subscription) -> None: ...
-
-    def rise(self, subscription: Subscription) -> None: ...
-
-    def note_subscribers(self, target: Destination) -> None: ...
-
-
-class SubscriptionCommands(SubscriptionsPort, Protocol):
-    """Carries out SUBSCRIBE and UNSUBSCRIBE."""
-
-    def subscribe(self, client: Client, subscribe: SubscribeCommand) -> None: ...
-
-    def unsubscribe(self, client: Client, unsubscribe: UnsubscribeCommand) -> None: ...
 
 
 class ConsumersPort(Protocol):
@@ -56,10 +41,6 @@ class ConsumersPort(Protocol):
     def requeue_ownerless(self, log: MessageLog) -> None: ...
 
     def readable(self, subscription: Subscription, queue: Destination) -> list[MessageLog]: ...
-
-    def collects(self, queue: Destination) -> bool: ...
-
-    def on_queue_added(self, log: MessageLog) -> None: ...
 
 
 class DurablesPort(Protocol):
@@ -136,5 +117,3 @@ class BridgesPort(Protocol):
     """Recognises messages that bridges bring twice."""
 
     def is_repeated(self, message: Message, topic: Destination, sender: Client | None) -> bool: ...
-
-    def left(self, client: Client) -> None: ...

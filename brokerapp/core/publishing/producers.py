@@ -12,7 +12,7 @@ from brokerapp.engine.clients.client import Client
 from brokerapp.model.destination import Destination
 
 if TYPE_CHECKING:
-    from brokerapp.core.ports import BrokerContext, LifecycleAdvisories, RoutingPort, TemporariesPort
+    from brokerapp.core.ports import BrokerContext, BrokerEvents, RoutingPort, TemporariesPort
 
 #: Destinations that one client is known to send to; the numbers of producers leave out those beyond.
 MAX_PRODUCING_TO = 10_000
@@ -25,13 +25,13 @@ class ProducerRegistry:
         self,
         *,
         context: BrokerContext,
-        advisories: LifecycleAdvisories,
         clients: Mapping[str, Client],
+        events: BrokerEvents,
         routing: RoutingPort,
         temporaries: TemporariesPort,
     ) -> None:
         self._counters = context.counters
-        self._advisories, self._clients, self._routing = advisories, clients, routing
+        self._clients, self._events, self._routing = clients, events, routing
         self._temporaries = temporaries
 
     def began(self, client: Client, destination: Destination) -> None:
@@ -40,7 +40,7 @@ class ProducerRegistry:
             self._ended(client, client.producing_to.pop())
         client.producing_to.add(destination)
         self._count(destination, 1)
-        self._advisories.producer_started(client, destination)
+        self._events.producer_started(client, destination)
 
     def left(self, client: Client) -> None:
         """A client sends nowhere any more."""
@@ -50,7 +50,7 @@ class ProducerRegistry:
     def _ended(self, client: Client, destination: Destination) -> None:
         self._count(destination, -1)
         self._temporaries.left_by(client, destination)
-        self._advisories.producer_stopped(client, destination)
+        self._events.producer_stopped(client, destination)
 
     def _count(self, destination: Destination, change: int) -> None:
         stats = self._counters.of(destination.physical)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -10,18 +11,21 @@ from brokerapp.engine.dispatch.bridge_rate_filter import BridgeRateFilter
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.recovery_marks import closing_mark, open_mark
 from brokerapp.engine.dispatch.subscription import Subscription
+from brokerapp.engine.entries.entry_factory import is_from_log
 from brokerapp.engine.entries.log_entry import UNCOMMITTED, LogEntry
+from brokerapp.engine.entries.remote_entry import RemoteLogEntry
 from brokerapp.engine.routing.bridge_eligibility import BridgeEligibility
-from brokerapp.engine.routing.consumer_queues import topic_behind
+from brokerapp.engine.routing.consumer_queues import is_consumer_queue
 from brokerapp.engine.routing.destination_trie import DestinationTrie, matches
-from brokerapp.model.definitions import VirtualTopic
 from brokerapp.model.destination import Destination
 from brokerapp.system import clock
+from brokerapp.tracing.schema import REDELIVER
 
 if TYPE_CHECKING:
     from brokerapp.core.ports import (
         Authorizer,
         BrokerContext,
+        DeadLettersPort,
         DispatchQueue,
         Placement,
         Queues,
@@ -41,6 +45,7 @@ class Consumers:
         *,
         context: BrokerContext,
         authorizer: Authorizer,
+        dead_letters: DeadLettersPort,
         dispatcher: DispatchQueue,
         placement: Placement,
         queues: Queues,
@@ -50,6 +55,7 @@ class Consumers:
         self._commits, self._counters, self._timers = context.commits, context.counters, context.timers
         self._may, self._dispatcher, self._placement = authorizer.may, dispatcher, placement
         self._queues, self._redelivery, self._routing = queues, redelivery, routing
+        self._dead_letters = dead_letters
         self._patterns: DestinationTrie[Subscription] = DestinationTrie()
 
     # -- who begins
@@ -62,7 +68,8 @@ class Consumers:
         self._patterns.add(queue.name, subscription)
         for log in self.readable(subscription, queue):
             self.attach(subscription, log)
-        if self.collects(queue) and self._may(subscription, "read", queue) and self._may_exist(subscription, queue):
+        is_literal = is_consumer_queue(self._routing.table.definitions, queue.name)
+        if is_literal and self._may(subscription, "read", queue) and self._may_exist(subscription, queue):
             self.attach(subscription, self._queues.ensure(queue))
 
     def readable(self, subscription: Subscription, queue: Destination) -> list[MessageLog]:
@@ -83,14 +90,6 @@ class Consumers:
         policy = self._routing.table.policy_for(queue)
         forbidden = policy is not None and policy.auto_create is False
         return queue in self._queues or (not forbidden and self._may(subscription, "admin", queue))
-
-    def collects(self, queue: Destination) -> bool:
-        """Whether a queue literally so named is a consumer queue of some virtual topic, hence a queue of its own."""
-        return any(
-            topic_behind(each, queue.name) is not None
-            for each in self._routing.table.definitions.virtual_destinations
-            if isinstance(each, VirtualTopic)
-        )
 
     def on_queue_added(self, log: MessageLog) -> None:
         """A queue came to be: those consume from it whose patterns take it in."""
@@ -168,9 +167,24 @@ class Consumers:
 
     def part(self, subscription: Subscription) -> None:
         """Consume no longer; what it holds goes back to its place."""
+        self._record_redelivery(subscription)
         self.requeue(subscription.unacked.values())
         subscription.unacked.clear()
         self.detach_keeping_unacked(subscription)
+
+    def _record_redelivery(self, subscription: Subscription) -> None:
+        """Record and count the messages that a consumer that is gone leaves unacknowledged."""
+        now_us = time.time_ns() // 1000
+        for entry in subscription.unacked.values():
+            if isinstance(entry, RemoteLogEntry):
+                continue
+            log = self._queues.get(entry.log)
+            if log is not None and log.is_remote:  # the node that owns it does so
+                continue
+            self._dead_letters.record(REDELIVER, now_us, entry, subscription.client.client_id, "consumer gone")
+            self._counters.of(Destination.parse(entry.log)).RedeliveredCount += 1
+            if not is_from_log(entry):
+                self._counters.of(Destination.parse(entry.shown_destination)).InFlightCount -= 1
 
     def detach_keeping_unacked(self, subscription: Subscription) -> None:
         """Consume no longer; what it holds it keeps."""

@@ -18,13 +18,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from brokerapp.core.subscriptions.served_subscriptions import ServedSubscriptions
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.routing.bridge_eligibility import BridgeEligibility
 from brokerapp.model.destination import Destination
 from brokerapp.nodes.links.protocol import PeerMessageType
 
 if TYPE_CHECKING:
-    from brokerapp.core.ports import LifecycleAdvisories, Placement, SubscriptionsPort
+    from brokerapp.core.ports import BrokerEvents, Placement
 
 #: What one node tells another: a destination, the key of a bid, and what else it says; None: it is taken back.
 Row = tuple[str, str, Sequence | None]
@@ -57,10 +58,8 @@ class _LocalBid:
 class DuplicateSuppression:
     """Those of one broker, by destination. A part of it."""
 
-    def __init__(
-        self, *, advisories: LifecycleAdvisories, placement: Placement, subscriptions: SubscriptionsPort
-    ) -> None:
-        self._advisories, self._placement, self._subscriptions = advisories, placement, subscriptions
+    def __init__(self, *, events: BrokerEvents, placement: Placement, served: ServedSubscriptions) -> None:
+        self._events, self._placement, self._served = events, placement, served
         self._here: dict[Destination, dict[Subscription, _LocalBid]] = {}
         self._there: dict[Destination, dict[str, dict[str, BridgeBid]]] = {}  # by session of another node, then key
 
@@ -91,7 +90,7 @@ class DuplicateSuppression:
         target = subscription.destinations[0]
         standing = self._here.get(target, {}).get(subscription)
         if standing is None or standing.serves:
-            self._advisories.consumer_is_for(subscription)
+            self._events.consumer_moved(subscription)
         if standing is not None:
             standing.bid = _bid(subscription, standing.bid.since_us)
             self._tell(target, standing.bid)
@@ -127,7 +126,7 @@ class DuplicateSuppression:
         for each, standing in list(self._here.get(target, {}).items()):
             if standing.serves is not (standing.bid in serving):
                 standing.serves = not standing.serves
-                (self._subscriptions.rise if standing.serves else self._subscriptions.rest)(each)
+                (self._served.resume if standing.serves else self._served.suspend)(each)
 
     # -- other nodes
 

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from brokerapp.core.subscriptions.served_subscriptions import ServedSubscriptions
 from brokerapp.engine.dispatch.dispatch_policy import DispatchPolicy
 from brokerapp.engine.dispatch.durable_subscription import DurableSubscription, may_read
 from brokerapp.engine.dispatch.message_log import MessageLog
@@ -28,14 +29,13 @@ if TYPE_CHECKING:
     from brokerapp.core.ports import (
         Authorizer,
         BrokerContext,
+        BrokerEvents,
         ConsumersPort,
-        LifecycleAdvisories,
         LimitsPort,
         Placement,
         RetainedPort,
         RoutingPort,
         SubscriptionLogs,
-        SubscriptionsPort,
     )
 
 logger = logging.getLogger(__name__)
@@ -51,20 +51,20 @@ class DurableSubscriptions:
         self,
         *,
         context: BrokerContext,
-        advisories: LifecycleAdvisories,
         authorizer: Authorizer,
         consumers: ConsumersPort,
+        events: BrokerEvents,
         limits: LimitsPort,
         placement: Placement,
         queues: SubscriptionLogs,
         retained: RetainedPort,
         routing: RoutingPort,
-        subscriptions: SubscriptionsPort,
+        served: ServedSubscriptions,
     ) -> None:
         self._settings, self._commits = context.settings, context.commits
-        self._advisories, self._authorizer, self._consumers = advisories, authorizer, consumers
+        self._authorizer, self._consumers, self._events = authorizer, consumers, events
         self._limits, self._placement, self._queues = limits, placement, queues
-        self._retained, self._routing, self._subscriptions = retained, routing, subscriptions
+        self._retained, self._routing, self._served = retained, routing, served
         self._by_key: dict[tuple[str, str, bool], DurableSubscription] = {}
         self._by_log: dict[str, DurableSubscription] = {}
         self._leading: dict[str, set[Destination]] = {}  # logs kept for bridges, by the broker these lead to
@@ -188,7 +188,7 @@ class DurableSubscriptions:
         self._by_key[subscription.key] = self._by_log[log.name] = durable
         self._lead(durable)
         self._routing.table.add_feed(feed)
-        self._advisories.listeners_changed()
+        self._events.topic_subscribers_changed()
         self._only_persistent(durable)
         self._tune(durable)
         return durable
@@ -260,12 +260,12 @@ class DurableSubscriptions:
         del self._by_key[durable.identity.key], self._by_log[durable.log.name]
         self._lead_nowhere(durable)
         self._routing.table.remove_feed(durable.feed)
-        self._advisories.listeners_changed()
+        self._events.topic_subscribers_changed()
         self._queues.forget(durable.log)
         self.discard(durable.log.name)
         if durable.identity.durable:
             for topic in durable.identity.topics:
-                self._advisories.subscription_removed(*durable.identity.key[:2], topic)
+                self._events.durable_removed(*durable.identity.key[:2], topic)
 
     def on_removed_remotely(self, log: MessageLog) -> None:
         """Another node removes it, with what it holds."""
@@ -325,7 +325,7 @@ class DurableSubscriptions:
 
     def _note_topics(self, durable: DurableSubscription) -> None:
         for topic in durable.identity.topics:
-            self._subscriptions.note_subscribers(topic)
+            self._served.note_subscribers(topic)
 
     def _only_persistent(self, durable: DurableSubscription) -> None:
         """Without keepDurableSubsActive one that is offline keeps persistent messages only."""

@@ -14,7 +14,7 @@ from brokerapp.model.policy_strategies import SlowConsumerStrategy
 from brokerapp.system import clock
 
 if TYPE_CHECKING:
-    from brokerapp.core.ports import BrokerContext, PressureAdvisories, Replies, RoutingPort, SubscriptionsPort
+    from brokerapp.core.ports import BrokerContext, BrokerEvents, Replies, RoutingPort, SubscriptionsPort
     from brokerapp.engine.clients.client import Client
 
 logger = logging.getLogger(__name__)
@@ -31,14 +31,14 @@ class SlowConsumers:
         self,
         *,
         context: BrokerContext,
-        advisories: PressureAdvisories,
         clients: Mapping[str, Client],
+        events: BrokerEvents,
         replies: Replies,
         routing: RoutingPort,
         subscriptions: SubscriptionsPort,
     ) -> None:
         self._timers = context.timers
-        self._advisories, self._clients, self._replies = advisories, clients, replies
+        self._clients, self._events, self._replies = clients, events, replies
         self._routing, self._subscriptions = routing, subscriptions
 
     def watch(self) -> None:
@@ -65,7 +65,7 @@ class SlowConsumers:
             watch = subscription.slow_state = SlowConsumerState(now_ms, now_ms)
         if watch.update(subscription, strategy, now_ms):
             for destination in subscription.destinations:
-                self._advisories.slow_consumer(subscription, destination)
+                self._events.consumer_is_slow(subscription, destination)
         if strategy is not None and watch.should_abort(strategy, now_ms):
             self._abort(subscription, strategy)
 

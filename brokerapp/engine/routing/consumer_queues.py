@@ -23,6 +23,14 @@ def topic_behind(definition: VirtualTopic, queue: str) -> str | None:
     return found[1] if found and matches(definition.name, found[1]) else None
 
 
+def is_consumer_queue(definitions: Definitions, queue: str) -> bool:
+    """Return whether some virtual topic copies messages to a queue literally so named."""
+    return any(
+        isinstance(each, VirtualTopic) and topic_behind(each, queue) is not None
+        for each in definitions.virtual_destinations
+    )
+
+
 def topics_behind(definitions: Definitions, queue: Destination) -> Iterator[Destination]:
     """The topics that keep what they get beside copying it to this queue."""
     for each in definitions.virtual_destinations:

@@ -187,7 +187,7 @@ class Propagation:
         for kind, name, begins in rows:
             (known.add if begins else known.discard)((kind, name))
         self._rebuild_index()
-        self._broker.advisories.listeners_changed()
+        self._broker.events.topic_subscribers_changed()
         self._ownership.send(session, PeerMessageType.CONFIRMED, id, "")
 
     def _rebuild_index(self) -> None:
@@ -230,5 +230,5 @@ class Propagation:
         if by is not None and self._broker.bridges.came_before(message, copy.destination, by):
             return
         if is_advisory(copy.destination):
-            self._broker.advisories.elsewhere.heard(session, copy.destination.name, message.body)
+            self._broker.remote_advisories.heard(session, copy.destination.name, message.body)
         self._broker.dispatcher.publish_locally(message, copy, None)

@@ -124,7 +124,7 @@ class OwnershipCoordinator:
 
     @property
     def _remote_advisories(self) -> Any:
-        return self._broker.advisories.elsewhere
+        return self._broker.remote_advisories
 
     # -- where things are
 

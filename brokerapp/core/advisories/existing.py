@@ -1,0 +1,141 @@
+"""ExistingState: lists what exists for new subscribers of advisories, and the counts that advisories bear."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from brokerapp.core.advisories import documents
+from brokerapp.core.advisories.documents import Document
+from brokerapp.core.advisories.remote_advisories import RemoteAdvisories
+from brokerapp.core.advisories.virtual_consumers import VirtualConsumers
+from brokerapp.engine.routing import advisory_topics as topics
+from brokerapp.engine.routing.advisory_topics import is_advisory, topic_of
+from brokerapp.engine.routing.destination_trie import matches
+from brokerapp.model.broker_path import BRIDGE_DURABLE_PREFIX
+from brokerapp.model.destination import Destination, DestinationKind
+
+if TYPE_CHECKING:
+    from brokerapp.core.ports import BrokerContext, DuplicatesPort, DurablesPort, GaugesPort
+    from brokerapp.engine.clients.client import Client
+
+#: One thing to tell: topic, headers of its own, body.
+News = tuple[str, Document, Document]
+
+
+class ExistingState:
+    """Lists connections, destinations, consumers, producers and bridges as they are now."""
+
+    def __init__(
+        self,
+        *,
+        context: BrokerContext,
+        clients: Mapping[str, Client],
+        duplicates: DuplicatesPort,
+        durables: DurablesPort,
+        gauges: GaugesPort,
+        virtual: VirtualConsumers,
+        remote: RemoteAdvisories,
+    ) -> None:
+        self._name, self._counters = context.name, context.counters
+        self._clients, self._duplicates, self._durables = clients, duplicates, durables
+        self._gauges = gauges
+        self._virtual, self._remote = virtual, remote
+        #: What tells a bridge from others -> the broker it leads to, and what its advisories say in headers.
+        self.bridges: dict[str, tuple[str, Document]] = {}
+
+    def news(self, *, to_bridge: bool) -> dict[str, Callable[[], Iterator[News]]]:
+        """Topics, by name or pattern -> what a new listener is told; a bridge of durable subscriptions in full."""
+        return {
+            topics.CONNECTION: self._connections,
+            **{topic: lambda kind=kind: self._destinations(kind) for kind, topic in topics.OF_KIND.items()},
+            f"{topics.PREFIX}{topics.CONSUMER}.>": self._wanting_there if to_bridge else self._consumers_there,
+            f"{topics.PREFIX}{topics.VIRTUAL_CONSUMER}.>": self._virtual_there,
+            f"{topics.PREFIX}{topics.PRODUCER}.>": self._producers_there,
+            topics.MASTER_BROKER: lambda: iter([(topics.MASTER_BROKER, {}, documents.NOTHING)]),
+            topics.NETWORK_BRIDGE: self._bridges_there,
+        }
+
+    def _connections(self) -> Iterator[News]:
+        for client in self._clients.values():
+            yield topics.CONNECTION, {}, documents.connection_info(client, self._name)
+
+    def _destinations(self, kind: DestinationKind) -> Iterator[News]:
+        for each in self._counters.destinations():
+            if each.kind is kind and not is_advisory(each):
+                yield topics.OF_KIND[kind], {}, documents.destination_info(each, documents.ADDED)
+
+    def _consumers_here(self) -> Iterator[News]:
+        for client in self._clients.values():
+            for each in client.subscriptions.values():
+                if not (any(map(is_advisory, each.destinations)) or self._duplicates.is_suppressed(each)):
+                    headers = self.consumer_count(each.destinations)
+                    topic = topic_of(topics.CONSUMER, *each.destinations)
+                    yield topic, headers, documents.consumer_info(each, self._name)
+
+    def of_clients(self) -> Iterator[tuple[str, Document]]:
+        """Consumers of our own clients, as other nodes are told of them: topics and bodies."""
+        for topic, _, document in self._consumers_here():
+            yield topic, document
+        yield from self._virtual.of_clients()
+
+    def _consumers_there(self) -> Iterator[News]:
+        yield from self._consumers_here()
+        yield from self._elsewhere_of(topics.CONSUMER)
+
+    def _virtual_there(self) -> Iterator[News]:
+        yield from self._virtual.existing()
+        yield from self._elsewhere_of(topics.VIRTUAL_CONSUMER)
+
+    def _elsewhere_of(self, event: str) -> Iterator[News]:
+        for topic, document in self._remote.known(event):
+            yield topic, {}, document
+
+    def _wanting_there(self) -> Iterator[News]:
+        """Consumers, and durable subscriptions that nobody consumes, but for those of bridges."""
+        yield from self._consumers_there()
+        for each in self._durables:
+            named = each.identity
+            if not each.is_active and named.durable and not named.name.startswith(BRIDGE_DURABLE_PREFIX):
+                for topic in named.topics:
+                    document = documents.offline(named, topic, self._name)
+                    yield topic_of(topics.CONSUMER, topic), self.consumer_count((topic,)), document
+
+    def _producers_there(self) -> Iterator[News]:
+        for client in self._clients.values():
+            for each in client.producing_to:
+                if not is_advisory(each):
+                    document = documents.producer_info(client, each, self._name)
+                    yield topic_of(topics.PRODUCER, each), self.producer_count(each), document
+
+    def _bridges_there(self) -> Iterator[News]:
+        for name, about in self.bridges.values():
+            headers = {"started": True, **about}
+            yield topics.NETWORK_BRIDGE, headers, documents.bridge_info(name, str(about["remoteIp"]))
+
+    def consumer_count(self, destinations: Iterable[Destination]) -> Document:
+        """The header that says how many consume from these destinations."""
+        return {"consumerCount": sum(map(self._count_consumers, destinations))}
+
+    def _count_consumers(self, destination: Destination) -> int:
+        """Consumers of a destination, durable ones that are away included, or of all that exist and match a pattern."""
+        if not destination.is_pattern:
+            return self._consumers_of_one(destination)
+        known = (each for each in self._counters.destinations() if each.kind is destination.kind)
+        return sum(self._consumers_of_one(each) for each in known if matches(destination.name, each.name))
+
+    def _consumers_of_one(self, destination: Destination) -> int:
+        """The same where a name that looks like a pattern is meant literally: there are queues, and topics about
+        patterns, of such names.
+        """
+        numbers = self._counters.find(destination)
+        if numbers is None:
+            return 0
+        self._gauges.update(numbers)
+        offline = sum(not each.is_active for each in self._durables.of_topic(destination))
+        return numbers.ConsumerCount + (0 if destination.is_queue else offline)
+
+    def producer_count(self, destination: Destination) -> Document:
+        """The header that says how many send to this destination."""
+        numbers = self._counters.find(destination)
+        return {"producerCount": numbers.ProducerCount if numbers is not None else 0}
