@@ -275,11 +275,11 @@ def test_bridges_that_start_and_stop_are_told_of_and_a_new_listener_hears_of_tho
 
     def tell():
         advisories.bridge_started("key", "b", "tcp://127.0.0.1:1", by_duplex=True)
-        node.node.broker.dispatcher.pump()
+        node.node.broker.dispatcher.run_once()
 
     def tell_of_the_end():
         advisories.bridge_stopped("key")
-        node.node.broker.dispatcher.pump()
+        node.node.broker.dispatcher.run_once()
 
     node.look(tell)
     late = listen("NetworkBridge")
