@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 
 from brokerapp.model.message import unescape
-from brokerapp.stomp.send_shapes import MAX_SHAPE_BYTES, SendShape, shape_at
+from brokerapp.stomp.send_shapes import MAX_SHAPE_BYTES, SendShape, recognise
 
 #: What may stand between frames.
 BETWEEN_FRAMES = re.compile(rb"[\0\t\r\n ]*")
@@ -107,12 +107,14 @@ class SendReader:
         position, size, shape = start, len(buffer), self._shape
         is_plain = buffer.isascii() and (version == "1.2" or _READ_DIFFERENTLY not in buffer)
         while True:
-            if shape is None or (found := shape.match(buffer, position)) is None:
-                shape = self._shape = shape_at(buffer, position) or shape
-                if shape is None or (found := shape.match(buffer, position)) is None:
-                    return position
-            groups, begin = found.groups(), found.end()
-            if begin - position > MAX_SHAPE_BYTES or not (is_plain or _is_plain(found[0], version)):
+            if shape is not None and (found := shape.match(buffer, position)):
+                groups, begin = found.groups(), found.end()
+            elif recognised := recognise(buffer, position):
+                shape, groups, begin = recognised
+                self._shape = shape
+            else:
+                return position
+            if begin - position > MAX_SHAPE_BYTES or not (is_plain or _is_plain(buffer[position:begin], version)):
                 return position
             length = shape.independent["content-length"]
             if length is None:

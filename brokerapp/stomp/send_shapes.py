@@ -22,9 +22,11 @@ from brokerapp.stomp.header_parser import MAX_HEADER_LINE_BYTES
 from brokerapp.stomp.naming import SEND_TYPE
 from brokerapp.stomp.send_headers import JMS_SETTERS, NOT_PROPERTIES
 
-#: Shapes remembered for all connections together, the most headers of one, and the most bytes of a head it matches:
-#: no line of it can be too long.
-MAX_SHAPES = 1024
+#: Sets of names remembered for all connections together, and orders of each set that are compiled: to compile one takes
+#: as long as to read a hundred heads, so what comes in yet another order is sorted first.
+MAX_SHAPES = 256
+MAX_ORDERS = 4
+#: The most headers of a shape, and the most bytes of a head it matches: no line of it can be too long.
 MAX_SHAPE_HEADERS = 64
 MAX_SHAPE_BYTES = MAX_HEADER_LINE_BYTES
 #: Headers that the broker interprets; all others are properties.
@@ -103,17 +105,37 @@ def _rewritten(lines: str) -> str:
     return "".join([f"{escape(name)}:{escape(unescape(value))}\n" for name, _, value in pairs])
 
 
-def shape_at(buffer: bytes, start: int) -> SendShape | None:
-    """Return the shape of the SEND that begins here; None when its head is not complete, or not plain."""
+def recognise(buffer: bytes, start: int) -> tuple[SendShape, tuple[bytes, ...], int] | None:
+    """Return the shape of the SEND that begins here, its groups, and where its body begins.
+
+    None when its head is not complete, or not plain.
+    """
     end = buffer.find(b"\n\n", start, start + MAX_SHAPE_BYTES)
     if end < 0 or not buffer.startswith(b"SEND\n", start):
         return None
-    names = _NAME.findall(buffer, start, end)
-    return _shape_of(tuple(names)) if len(names) == buffer.count(b"\n", start, end) else None
+    names = tuple(_NAME.findall(buffer, start, end))
+    if len(names) != buffer.count(b"\n", start, end):
+        return None
+    shapes = _shapes_of(frozenset(names))
+    if names not in shapes and len(shapes) >= MAX_ORDERS:
+        head = b"SEND\n%b\n\n" % b"\n".join(sorted(buffer[start + 5 : end].split(b"\n")))
+        names, at = tuple(_NAME.findall(head, 0, len(head) - 2)), 0
+    else:
+        head, at = buffer, start
+    if names not in shapes:
+        shapes[names] = _compiled(names)
+    shape = shapes[names]
+    found = shape.match(head, at) if shape else None
+    return (shape, found.groups(), end + 2) if shape and found else None
 
 
 @lru_cache(maxsize=MAX_SHAPES)
-def _shape_of(names: tuple[bytes, ...]) -> SendShape | None:
+def _shapes_of(names: frozenset[bytes]) -> dict[tuple[bytes, ...], SendShape | None]:
+    """Return the shapes of these names by their order; the caller adds to them, up to one more than MAX_ORDERS."""
+    return {}
+
+
+def _compiled(names: tuple[bytes, ...]) -> SendShape | None:
     try:
         texts = tuple([name.decode() for name in names])
     except UnicodeDecodeError:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from brokerapp.stomp import frame_batches, frames
+from brokerapp.stomp import frame_batches, frames, send_shapes
 from brokerapp.stomp.frame_batches import AckFrameBatch, SendFrame, SendFrameBatch
 from brokerapp.stomp.frames import Frame, FrameParser
 
@@ -157,8 +157,8 @@ def test_sends_cut_anywhere_say_what_the_plain_reader_says(orders, places):
 def test_the_work_is_the_same_whatever_differs_from_message_to_message(monkeypatch):
     """Counted in calls: one look at a head for each message of a shape, one more where the shape changes."""
     reads = []
-    real = frame_batches.shape_at
-    monkeypatch.setattr(frame_batches, "shape_at", lambda *args: (reads.append(args), real(*args))[1])
+    real = frame_batches.recognise
+    monkeypatch.setattr(frame_batches, "recognise", lambda *args: (reads.append(args), real(*args))[1])
     monkeypatch.setattr(FrameParser, "_frame_at", count_calls(FrameParser._frame_at, plain_reads := []))
     like = [send(number, "x" * number, f"order:{number}\n") for number in range(50)]
     longer = [send(number, "x" * number, f"order:{number}\nsize:{number}\n") for number in range(50)]
@@ -169,6 +169,19 @@ def test_the_work_is_the_same_whatever_differs_from_message_to_message(monkeypat
         changes = len(data) if len(data) > len(like) else 1
         assert len(reads) == changes + 1  # and once where nothing follows
         assert len(plain_reads) == 1
+
+
+def test_headers_in_another_order_in_each_message_are_read_without_a_shape_for_each(monkeypatch):
+    """Counted in shapes: to compile one takes as long as to read a hundred heads."""
+    made = []
+    monkeypatch.setattr(send_shapes, "SendShape", count_calls(send_shapes.SendShape, made))
+    names = [f"mixed-{number}" for number in range(6)]
+    orders = list(itertools.islice(itertools.permutations(names), 500))
+    lines = ["".join(f"{name}:{name}-{number}\n" for name in order) for number, order in enumerate(orders)]
+    found = sends_in(feed(b"".join(send(number, "x", extra) for number, extra in enumerate(lines))))
+    assert all(isinstance(each, SendFrame) for each in found)
+    assert [headers_of(each)["mixed-3"] for each in found] == [f"mixed-3-{number}" for number in range(500)]
+    assert len(made) == send_shapes.MAX_ORDERS + 1
 
 
 def count_calls(function, calls):
