@@ -116,7 +116,7 @@ def test_who_deletes_a_durable_subscription_and_leaves_is_told_good_bye_when_it_
     try:
         consumer.frame("UNSUBSCRIBE", wait=False, **{"id": "none", "activemq.subscriptionName": subscription})
         consumer.frame("DISCONNECT", wait=False, receipt="bye")
-        until(lambda: leaving.left, "the node has heard it")
+        until(lambda: leaving.disconnected, "the node has heard it")
         broker["b"].do(broker["b"].node._committer.barrier)
         assert broker["b"].look(lambda: leaving.id in clients)
     finally:
@@ -270,8 +270,8 @@ def test_for_whom_a_durable_subscription_is_kept_all_nodes_know(broker, name):
     here, there = (broker[each].node.broker.durables for each in "ab")
     kept = SubscriptionIdentity(name, "s", (Destination.topic(name),), groups=("users",))
     for wanted in (kept, replace(kept, groups=("admins",), leads_to="east"), replace(kept, groups=())):
-        first = SimpleNamespace(claim=wanted)
+        first = SimpleNamespace(takeover=wanted)
         broker["a"].look(lambda wanted=wanted, first=first: here.adopt(here.claim(wanted), first))
         broker["a"].do(broker["a"].node._committer.barrier)
-        assert broker["b"].look(lambda: there.known_as(kept)).subscription == wanted
+        assert broker["b"].look(lambda: there.known_as(kept)).identity == wanted
         assert bool(there.leading_back(["east"])) == bool(wanted.leads_to)

@@ -111,7 +111,7 @@ def test_a_home_that_a_durable_subscription_has_not_come_to_yet_can_lose_a_consu
     subscriber.leave()
     home = broker["a"].node.broker.placement
     [log] = [each for each in home._broker.queues if name in each.name]
-    at = next(each for each in "ab" if not broker[each].look(lambda each=each: _log(broker[each], log.name).away))
+    at = next(each for each in "ab" if not broker[each].look(lambda each=each: _log(broker[each], log.name).is_remote))
     homes, guests = broker[at].node.broker.placement, broker[at].node.broker.placement.inbound_consumers
 
     def come_and_go() -> list:
@@ -121,12 +121,12 @@ def test_a_home_that_a_durable_subscription_has_not_come_to_yet_can_lose_a_consu
             "name": "s", "client_id": name, "prefetch": 1, "destinations": [f"topic://{name}"], "credit": 1,
             "priority": 0, "exclusive": False, "selector": None, "crossing": None, "bridge": "",
         }  # fmt: skip
-        here.away = True
+        here.is_remote = True
         try:
             guests.on_attach(other, 0, 999, log.name, facts)
             guests.on_detach(other, 999, log.name)
         finally:
-            here.away = False
+            here.is_remote = False
         return here.consumers
 
     assert broker[at].look(come_and_go) == []

@@ -13,7 +13,7 @@ def test_what_a_client_that_reads_nothing_held_goes_to_others_when_its_connectio
     [peer] = [each for each in node.ask(lambda admin: admin.peers.all()) if each.consumers]
     held = node.look(lambda: node.node.broker.clients[peer.connection["id"]])
     sent = 0
-    while not node.look(lambda: held.blocked):
+    while not node.look(lambda: held.is_socket_full):
         producer.send(f"/queue/{name}", BODY)
         sent += 1
     node.ask(lambda admin: admin.peers.close(peer.connection["id"]))

@@ -82,8 +82,8 @@ def test_too_many_open_transactions_of_all_clients_are_refused(connect, node, br
 
 
 def test_idle_topics_are_forgotten_when_there_are_too_many(connect, node, broker, name, monkeypatch):
-    monkeypatch.setattr(broker.counters, "bound", 100)
-    monkeypatch.setattr(broker.counters, "most", 100)
+    monkeypatch.setattr(broker.counters, "limit", 100)
+    monkeypatch.setattr(broker.counters, "cleanup_threshold", 100)
     subscriber, sender = connect(), connect()
     subscriber.subscribe(f"/topic/{name}.heard")
     for number in range(500):

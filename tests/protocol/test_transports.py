@@ -253,7 +253,7 @@ def test_a_client_that_does_not_read_gets_no_more_than_it_can_hold_and_all_of_it
         headers = {"destination": f"/queue/{name}", "receipt": str(number), "content-length": str(len(body))}
         sender.tell("SEND", headers, body)
         assert sender.hear().headers["receipt-id"] == str(number)
-    blocked = lambda: [c for c in node.node.broker.clients.values() if c.blocked]  # noqa: E731
+    blocked = lambda: [c for c in node.node.broker.clients.values() if c.is_socket_full]  # noqa: E731
     until(lambda: node.look(blocked), "the client is held back")
     assert node.depth(name) > 0
     for _ in range(count):

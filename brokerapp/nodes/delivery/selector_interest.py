@@ -78,7 +78,8 @@ class SelectorInterest:
         if log.destination.kind is not DestinationKind.QUEUE or not self._is_selector_aware(log):
             return frozenset()
         consumers = (each for each in self._ownership.outbound_consumers.known_consumers(log) if not each.owner_session)
-        return frozenset(each.condition.text if each.condition is not None else None for each in consumers)
+        selectors = (each.consumer_selector for each in consumers)
+        return frozenset(each.text if each is not None else None for each in selectors)
 
     def _is_selector_aware(self, log: MessageLog) -> bool:
         name = log.destination.name

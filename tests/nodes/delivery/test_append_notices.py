@@ -41,7 +41,7 @@ class AwayFromHome:
         self.told, self.asked, self.given, self.waiting = [], [], [], 0
         broker = SimpleNamespace(
             session=ME.session, queues=Queues(), commits=self, scheduled_jobs=SimpleNamespace(start=lambda: None),
-            counters=SimpleNamespace(known=lambda: (), changed=set(), mark_changed=lambda _stats: None),
+            counters=SimpleNamespace(destinations=lambda: (), changed=set(), mark_changed=lambda _stats: None),
             temporaries=SimpleNamespace(strangers=SimpleNamespace(adopt_orphans=lambda: None)),
         )  # fmt: skip
         self.homes = OwnershipCoordinator(broker)

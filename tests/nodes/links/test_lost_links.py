@@ -134,7 +134,7 @@ def test_a_shared_subscription_that_lives_with_its_consumers_outlives_a_lost_lin
         for who in (consumer, *others):
             who.subscribe(f"/topic/{name}", id=each, **{"activemq.subscriptionName": each}, **shared)
     home = broker["a"].node.broker
-    logs = [each for each in home.queues if name in each.name and not each.away]
+    logs = [each for each in home.queues if name in each.name and not each.is_remote]
     assert logs
     without_links(broker["b"], True)
     until(lambda: not broker["a"].node.broker.placement.inbound_consumers.count, "the link is lost")

@@ -70,7 +70,8 @@ def nodes():
 
 
 @pytest.mark.parametrize(
-    "said", [{"reconnect_ms": 60_000}, {"way": "a way", "bridge": "b"}, {"user": "ada", "reconnect_ms": 60_000}]
+    "said",
+    [{"reconnect_ms": 60_000}, {"bridge_connection": "a way", "bridge": "b"}, {"user": "ada", "reconnect_ms": 60_000}],
 )
 async def test_nobody_takes_an_id_over_from_another_user_at_another_node(nodes, said):
     nodes["3"].has(user="root", reconnect_ms=60_000)
