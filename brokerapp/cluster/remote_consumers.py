@@ -177,7 +177,7 @@ class RemoteConsumers:
         keeper = self._owners[peer]
         entry = entry_of(frame.headers, frame.body, peer.name, keeper)
         peer.taken += 1
-        self._dispatcher.add_pending(subscription, entry)
+        self._dispatcher.add_pending(subscription, (entry,))
         self._request_dispatch()
 
     def _on_topic_message(self, peer: ClusterPeer, id: str, frame: Any) -> None:
@@ -189,7 +189,7 @@ class RemoteConsumers:
         if len(self._seen_ids) > MAX_DUPLICATE_IDS:
             self._seen_ids.popitem(last=False)
         peer.taken += 1
-        self._dispatcher.publish(message, RoutedCopy(topic))
+        self._dispatcher.publish((message,), RoutedCopy(topic))
         self._request_dispatch()
 
     def waiting(self, peer: ClusterPeer) -> int:

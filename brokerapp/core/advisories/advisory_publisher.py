@@ -47,7 +47,7 @@ class AdvisoryPublisher:
 
     def tell_local(self, topic: str, document: Document) -> None:
         """Publish an advisory to subscribers at this node only."""
-        self._dispatcher.publish_locally(self.message({}, document), RoutedCopy(Destination.topic(topic)), None)
+        self._dispatcher.publish_locally((self.message({}, document),), RoutedCopy(Destination.topic(topic)), None)
 
     def offer(self, subscriber: Subscription, topic: str, headers: Document, document: Document) -> None:
         """Give an advisory to one subscriber only."""

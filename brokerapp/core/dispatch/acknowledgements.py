@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from brokerapp.engine.clients.client import Client, Transaction
 from brokerapp.engine.dispatch.subscription import Subscription
-from brokerapp.engine.entries.entry_factory import is_from_log
+from brokerapp.engine.entries.entry_factory import is_from_log, way_of_entry
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.entries.remote_entry import RemoteLogEntry
 from brokerapp.errors import RequestRefused
@@ -159,23 +159,22 @@ class Acknowledgements:
             self._dispatcher.resume(subscription)
 
     def count_settled(self, settled: Sequence[tuple[Subscription, str, LogEntry]]) -> None:
-        """These messages are done with."""
+        """Account for messages that consumers acknowledged."""
         now_us = time.time_ns() // 1000
-        for (subscription, name), run in groupby(settled, lambda each: (each[0], each[2].log)):
-            entries = [entry for _, _, entry in run]
+        for (subscription, (name, shown, _)), alike in groupby(settled, lambda each: (each[0], way_of_entry(each[2]))):
+            entries = [entry for _, _, entry in alike]
             if is_from_log(entries[0]):
                 log = self._queues.get(name)
                 if log is not None and log.is_remote:
                     self._placement.outbound_consumers.on_settled(name, entries, subscription.client)
                 elif log is not None:  # else it was removed meanwhile, with all it held
                     self._dispatcher.on_acknowledged(log, entries, subscription.client, now_us)
-                continue
-            for entry in entries:
-                if isinstance(entry, RemoteLogEntry):
+            elif isinstance(entries[0], RemoteLogEntry):
+                for entry in entries:
                     entry.owner.accept(entry)
-                    continue
-                self._counters.of(Destination.parse(entry.shown_destination)).InFlightCount -= 1
-                self._dispatcher.acknowledge_topic(subscription, entry, now_us)
+            else:
+                self._counters.of(Destination.parse(shown)).InFlightCount -= len(entries)
+                self._dispatcher.acknowledge_topic(subscription, entries, now_us)
 
     def _reject_if_in_dlq(self, entry: LogEntry) -> None:
         """Raise RequestRefused for what a bridge cannot pass on where dead letters lie: it would be dropped."""

@@ -18,7 +18,7 @@ from brokerapp.engine.dispatch.dispatch_window import PAGE_SIZE
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.selective_dispatch import SelectorEvaluation
 from brokerapp.engine.dispatch.subscription import Subscription
-from brokerapp.engine.entries.entry_factory import log_entry_of, native_form, partition, topic_entry
+from brokerapp.engine.entries.entry_factory import log_entry_of, native_form, partition, topic_entries, way_of_entry
 from brokerapp.engine.entries.eviction import OLDEST, evict
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.entries.remote_entry import RemoteLogEntry
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 #: Topics whose subscribers are remembered: their names come from clients.
 MAX_CACHED_TOPICS = 10_000
 MAX_CACHED_SUBSCRIBERS = 1_000_000
-_original = attrgetter("original_destination")
+_original_destination = attrgetter("original_destination")
 _expires = attrgetter("message.expires")
 
 
@@ -86,10 +86,11 @@ class Dispatcher:
         """Dispatch from this log no more: it is gone."""
         self._ready_logs.pop(log, None)
 
-    def add_pending(self, subscription: Subscription, entry: LogEntry) -> None:
-        """Let a message that is in no log here wait for a subscription until it has credit."""
-        subscription.add_pending(entry)
-        self._pending_subscriptions[subscription] = None
+    def add_pending(self, subscription: Subscription, entries: Sequence[LogEntry]) -> None:
+        """Let messages that are in no log here wait for a subscription until it has credit."""
+        if entries:
+            subscription.add_pending(entries)
+            self._pending_subscriptions[subscription] = None
 
     def wake(self, client: Client) -> None:
         """Flush what this client is to be sent at the next tick."""
@@ -163,7 +164,7 @@ class Dispatcher:
         self._counters.mark_changed(log.counts)
         client.delivered_count += len(entries)
         self._unflushed_clients[client] = None
-        self._record(DISPATCH, log, entries, client.client_id, now_us)
+        self._record(DISPATCH, log.name, entries, client.client_id, now_us)
         if self._advisories.watching:
             self._advisories.dispatched(log.destination, entries)
         if subscription.ack_mode != "auto":
@@ -195,16 +196,15 @@ class Dispatcher:
         log.remove_settled(entries)
         self._counters.mark_changed(log.counts)
         if client.bridge:
-            self._record(BRIDGE_FORWARD, log, entries, client.client_id, now_us)
-        self._record(ACK, log, entries, client.client_id, now_us)
+            self._record(BRIDGE_FORWARD, log.name, entries, client.client_id, now_us)
+        self._record(ACK, log.name, entries, client.client_id, now_us)
         if self._advisories.watching:
             self._advisories.consumed(log.destination, entries)
 
-    def _record(self, kind: int, log: MessageLog, entries: list[LogEntry], consumer: str, now_us: int) -> None:
-        for original, run in groupby(entries, _original):
-            messages = [entry.message for entry in run]
-            sent_to = native_form(original) if original else log.name
-            self._tracer.record(kind, now_us, messages, (log.name,), sent_to, consumer)
+    def _record(self, kind: int, log: str, entries: Sequence[LogEntry], consumer: str, now_us: int) -> None:
+        for sent_to, alike in groupby(entries, _original_destination):
+            messages = [entry.message for entry in alike]
+            self._tracer.record(kind, now_us, messages, (log,), native_form(sent_to) if sent_to else log, consumer)
 
     @staticmethod
     def ack_ids(subscription: Subscription, entries: list[LogEntry]) -> list[str]:
@@ -257,40 +257,46 @@ class Dispatcher:
         """Whether somebody subscribes to this topic, or to one that matches the pattern."""
         return bool(self._topics[topic.kind].find(topic.name) or self._placement.propagation.sessions_listening(topic))
 
-    def publish(self, message: Message, copy: RoutedCopy, sender: Client | None = None) -> None:
-        """Give a message to the subscribers of its topic, but for those who do not want what their own client sends."""
+    def publish(self, messages: Sequence[Message], copy: RoutedCopy, sender: Client | None = None) -> None:
+        """Dispatch messages to the subscribers of a topic, here and at other nodes."""
         stats = self._counters.of(copy.destination)
-        stats.count_arrivals(BodySizes.of((message,)))
+        stats.count_arrivals(BodySizes.of(messages))
         self._counters.mark_changed(stats)
-        self._placement.propagation.publish_to_listeners(message, copy, bringer(message, sender))
-        self.publish_locally(message, copy, sender)
+        for message in messages:
+            self._placement.propagation.publish_to_listeners(message, copy, bringer(message, sender))
+        self.publish_locally(messages, copy, sender)
 
-    def publish_locally(self, message: Message, copy: RoutedCopy, sender: Client | None) -> None:
-        """The same to those on this node."""
-        message = self._retained.published(message, copy)
-        wants = SelectorEvaluation(topic_entry(message, copy), copy.destination)
+    def publish_locally(self, messages: Sequence[Message], copy: RoutedCopy, sender: Client | None) -> None:
+        """Dispatch messages to the subscribers here, but for those who do not want what their own client sends."""
+        messages = [self._retained.published(message, copy) for message in messages]
         subscribers = self.subscribers(copy.destination)
         if self._advisories.watching:
-            self._advisories.delivered(copy.destination, (message,), heard=bool(subscribers))
+            self._advisories.delivered(copy.destination, messages, heard=bool(subscribers))
+        if not subscribers:
+            return
+        entries = topic_entries(messages, copy)
+        evaluations = [SelectorEvaluation(entry, copy.destination) for entry in entries]
         for subscription in subscribers:
             if subscription.no_local and subscription.client is sender:
                 continue
-            self.offer_to_subscriber(subscription, message, copy, wants=wants)
+            selector, wanted = subscription.selector, entries
+            if selector is not None:
+                wanted = [entry for entry, wants in zip(entries, evaluations, strict=True) if wants(selector)]
+            self.add_pending(subscription, wanted)
             if subscription.is_over_pending_limit:
                 self._dispatch_pending(subscription)
                 self._evict_excess(subscription)
 
     def offer_to_subscriber(
-        self, subscription: Subscription, message: Message, copy: RoutedCopy, queue: Destination | None = None,
-        wants: SelectorEvaluation | None = None,
-    ) -> None:  # fmt: skip
-        """Let a message of a topic wait for one subscriber, if that takes it; or for who consumes from a `queue` that
-        gets copies of what the topic gets. `wants` remembers what selectors say of it.
+        self, subscription: Subscription, message: Message, copy: RoutedCopy, queue: Destination | None = None
+    ) -> None:
+        """Let a message of a topic wait for one subscriber, if its selector takes it.
+
+        With a `queue` the subscriber consumes from that queue, which gets copies of what the topic gets.
         """
-        entry = topic_entry(message, copy, queue)
-        wants = wants or SelectorEvaluation(entry, copy.destination)
-        if subscription.selector is None or wants(subscription.selector):
-            self.add_pending(subscription, entry)
+        [entry] = topic_entries((message,), copy, queue)
+        if subscription.selector is None or SelectorEvaluation(entry, copy.destination)(subscription.selector):
+            self.add_pending(subscription, (entry,))
 
     def _evict_excess(self, subscription: Subscription) -> None:
         now_us = time.time_ns() // 1000
@@ -310,72 +316,60 @@ class Dispatcher:
         self._dead_letters.discard_for_subscriber(entry, "discarded for a slow subscriber", consumer)
 
     def _dispatch_pending(self, subscription: Subscription) -> None:
+        """Hand a subscription as much of what waits for it in no log here as it has credit for."""
         now_us = time.time_ns() // 1000
-        pending = subscription.pending
-        while pending and subscription.is_ready:
-            entry = subscription.pop_oldest_pending()
-            if isinstance(entry, RemoteLogEntry):
-                self._dispatch_remote(subscription, entry, now_us // 1000)
-                continue
-            if 0 < entry.message.expires <= now_us // 1000:
-                self._dead_letters.discard_for_subscriber(entry, "expired", subscription.client.client_id, expired=True)
-                continue
-            self._dispatch_from_topic(subscription, entry, now_us)
-        if not pending:
+        while subscription.pending and subscription.is_ready:
+            entries: Sequence[LogEntry] = subscription.take_pending()
+            if any(map(_expires, entries)):
+                entries, expired = partition(entries, lambda entry: not 0 < entry.message.expires <= now_us // 1000)
+                for entry in expired:
+                    self._expire_pending(subscription, entry)
+            for _, alike in groupby(entries, way_of_entry):
+                self._dispatch_outside_logs(subscription, list(alike), now_us)
+        if not subscription.pending:
             self._pending_subscriptions.pop(subscription, None)
 
-    def _dispatch_remote(self, subscription: Subscription, entry: RemoteLogEntry, now_ms: int) -> None:
-        """Hand over what another broker keeps, counts and records."""
-        if 0 < entry.message.expires <= now_ms:
+    def _expire_pending(self, subscription: Subscription, entry: LogEntry) -> None:
+        if isinstance(entry, RemoteLogEntry):
             entry.owner.expire(entry)
-            return
-        if subscription.ack_mode == "auto":
-            entry.owner.accept(entry)
-        self._deliver(subscription, entry)
-
-    def _deliver(self, subscription: Subscription, entry: LogEntry) -> None:
-        """Let the client have what is in no log here; unless that is all, it holds it from now on."""
-        client: Client = subscription.client
-        ack_ids: Sequence[str] = ()
-        if subscription.ack_mode != "auto":
-            subscription.credit -= 1
-            ack_ids = self.ack_ids(subscription, [entry])
-        client.delivered_count += 1
-        self._unflushed_clients[client] = None
-        client.sink.deliver(subscription, (entry,), ack_ids)
-
-    def _dispatch_from_topic(self, subscription: Subscription, entry: LogEntry, now_us: int) -> None:
-        topic = Destination.parse(entry.shown_destination)
-        stats = self._counters.of(topic)
-        stats.count_dispatched((entry.message.born_us,), now_us)
-        consumer = subscription.client.client_id
-        self._tracer.record_one(
-            DISPATCH,
-            now_us,
-            entry.message,
-            entry.log,
-            native_form(entry.original_destination or entry.shown_destination),
-            consumer,
-            None,
-        )
-        if self._advisories.watching:
-            self._advisories.dispatched(topic, (entry,))
-        if subscription.ack_mode == "auto":
-            self.acknowledge_topic(subscription, entry, now_us)
         else:
-            stats.InFlightCount += 1
-        self._counters.mark_changed(stats)
-        self._deliver(subscription, entry)
+            self._dead_letters.discard_for_subscriber(entry, "expired", subscription.client.client_id, expired=True)
 
-    def acknowledge_topic(self, subscription: Subscription, entry: LogEntry, now_us: int) -> None:
-        """A subscriber is done with a message of a topic."""
-        topic = Destination.parse(entry.shown_destination)
+    def _dispatch_outside_logs(self, subscription: Subscription, entries: list[LogEntry], now_us: int) -> None:
+        """Hand over messages of one topic, or what another broker keeps, which counts and records them."""
+        is_auto, client, first = subscription.ack_mode == "auto", subscription.client, entries[0]
+        if isinstance(first, RemoteLogEntry):
+            if is_auto:
+                for entry in entries:
+                    entry.owner.accept(entry)
+        else:
+            topic = Destination.parse(first.shown_destination)
+            stats = self._counters.of(topic)
+            stats.count_dispatched([entry.message.born_us for entry in entries], now_us)
+            self._record(DISPATCH, first.log, entries, client.client_id, now_us)
+            if self._advisories.watching:
+                self._advisories.dispatched(topic, entries)
+            if is_auto:
+                self.acknowledge_topic(subscription, entries, now_us)
+            else:
+                stats.InFlightCount += len(entries)
+            self._counters.mark_changed(stats)
+        ack_ids: Sequence[str] = ()
+        if not is_auto:
+            subscription.credit -= len(entries)
+            ack_ids = self.ack_ids(subscription, entries)
+        client.delivered_count += len(entries)
+        self.wake(client)
+        client.sink.deliver(subscription, entries, ack_ids)
+
+    def acknowledge_topic(self, subscription: Subscription, entries: Sequence[LogEntry], now_us: int) -> None:
+        """Account for messages that a subscriber of a topic is done with; all were sent and shown alike."""
+        topic = Destination.parse(entries[0].shown_destination)
         stats = self._counters.of(topic)
-        stats.count_departures((entry.message,))
+        stats.count_departures([entry.message for entry in entries])
         self._counters.mark_changed(stats)
         if self._advisories.watching:
-            self._advisories.consumed(topic, (entry,))
-        original = native_form(entry.original_destination or entry.shown_destination)
-        client: Client = subscription.client
+            self._advisories.consumed(topic, entries)
+        client = subscription.client
         for kind in (BRIDGE_FORWARD, ACK) if client.bridge else (ACK,):
-            self._tracer.record_one(kind, now_us, entry.message, entry.log, original, client.client_id, None)
+            self._record(kind, entries[0].log, entries, client.client_id, now_us)

@@ -161,8 +161,7 @@ class BatchPublisher:
         given = {log: entries[part] for log, entries in run.given.items()}
         self._writer.on_appended(messages, run.sizes[part], group, str(run.destination), seq, given)
         for copy in run.route.topics:
-            for message in messages:
-                self._dispatcher.publish(message, copy, run.client)
+            self._dispatcher.publish(messages, copy, run.client)
         self._replies.confirm(run.client, *run.receipts[part])
 
 

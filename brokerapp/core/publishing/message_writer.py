@@ -211,7 +211,7 @@ class MessageWriter:
                 if self._bridges.is_repeated(each.message, copy.destination, each.sender):
                     continue
                 if not self._temporaries.is_gone(copy.destination):
-                    self._dispatcher.publish(each.message, copy, each.sender)
+                    self._dispatcher.publish((each.message,), copy, each.sender)
 
     def on_appended(
         self,

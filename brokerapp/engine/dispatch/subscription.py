@@ -6,7 +6,7 @@ Logs and topics feed it alike, and know nothing of the connection behind it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sized
+from collections.abc import Collection, Mapping, Sized
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -18,6 +18,8 @@ from brokerapp.selectors import Selector
 
 #: Bytes of bodies that wait for one subscriber of topics; beyond it, or their number, some go, which is recorded.
 MAX_PENDING_BYTES = 16 * 1024 * 1024
+#: Bytes of bodies that are taken at once from what waits: then it is seen whether the socket takes more.
+MAX_TAKEN_BYTES = 256 * 1024
 #: Tells the keys of copies apart that bear the same ack id.
 _DUPLICATE_SUFFIX = "\n"
 
@@ -105,16 +107,23 @@ class Subscription:
 
     # -- what waits for it that is in none of its logs
 
-    def add_pending(self, entry: LogEntry) -> None:
-        """A message waits until it is ready."""
-        self.pending.append(entry)
-        self.pending_bytes += len(entry.message.body)
+    def add_pending(self, entries: Collection[LogEntry]) -> None:
+        """Let messages wait until it is ready."""
+        self.pending.extend(entries)
+        self.pending_bytes += sum([len(entry.message.body) for entry in entries])
 
-    def pop_oldest_pending(self) -> LogEntry:
-        """The one that waits for the longest time waits no longer."""
-        entry = self.pending.popleft()
-        self.pending_bytes -= len(entry.message.body)
-        return entry
+    def take_pending(self) -> list[LogEntry]:
+        """Take the oldest pending messages: as many as it has credit for and its socket is likely to take at once."""
+        pending = self.pending
+        room = len(pending) if self.ack_mode == "auto" else min(len(pending), self.credit)
+        taken: list[LogEntry] = []
+        size = 0
+        while len(taken) < room and size < MAX_TAKEN_BYTES:
+            entry = pending.popleft()
+            taken.append(entry)
+            size += len(entry.message.body)
+        self.pending_bytes -= size
+        return taken
 
     def remove_pending(self, entry: LogEntry) -> None:
         """One of those waits no longer."""

@@ -1,9 +1,10 @@
-"""Entries: what a log of the store, or a topic, gives to its consumers. Pure."""
+"""Make the entries that logs and topics give to consumers. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from operator import attrgetter
 
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.entries.remote_entry import REMOTE_LOG_PREFIX
@@ -13,6 +14,11 @@ from brokerapp.store import StoredLogEntry
 
 #: What the names of topics begin with, among those of logs, and of what other brokers keep.
 _TOPICS = (f"{DestinationKind.TOPIC}://", f"{DestinationKind.TEMP_TOPIC}://", REMOTE_LOG_PREFIX)
+
+#: What entries share that took the same way: they are counted, recorded and acknowledged together.
+way_of_entry: Callable[[LogEntry], tuple[str, str, str]] = attrgetter(
+    "log", "shown_destination", "original_destination"
+)
 
 
 @lru_cache(maxsize=16384)
@@ -29,11 +35,11 @@ def log_entry_of(log: str, stored: StoredLogEntry) -> LogEntry:
     )
 
 
-def topic_entry(message: Message, copy: RoutedCopy, queue: Destination | None = None) -> LogEntry:
-    """A topic's message, as one subscriber is given it."""
+def topic_entries(messages: Sequence[Message], copy: RoutedCopy, queue: Destination | None = None) -> list[LogEntry]:
+    """Return messages of a topic as its subscribers get them, or the consumers of a queue that gets copies of them."""
     shown, original = (copy.destination, copy.original) if queue is None else (queue, copy.destination)
-    sent_to = original.stomp if original is not None else ""
-    return LogEntry(str(copy.destination), 0, message, original_destination=sent_to, shown_destination=shown.stomp)
+    log, sent_to, shown_as = str(copy.destination), original.stomp if original is not None else "", shown.stomp
+    return [LogEntry(log, 0, message, 0, 0, sent_to, shown_as) for message in messages]
 
 
 def partition(entries: list[LogEntry], wanted: Callable[[LogEntry], bool]) -> tuple[list[LogEntry], list[LogEntry]]:

@@ -231,4 +231,4 @@ class Propagation:
             return
         if is_advisory(copy.destination):
             self._broker.remote_advisories.heard(session, copy.destination.name, message.body)
-        self._broker.dispatcher.publish_locally(message, copy, None)
+        self._broker.dispatcher.publish_locally((message,), copy, None)
