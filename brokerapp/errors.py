@@ -105,7 +105,7 @@ class DefinitionConflict(BrokerError):
     code = "definition-conflict"
 
     def __init__(self, expected: int, current: int) -> None:
-        super().__init__(f"definitions are at version {current}, not {expected}: read them again")
+        super().__init__(f"definitions changed: expected version {expected}, found {current}; reload and retry")
         self.current = current
 
 

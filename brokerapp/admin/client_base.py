@@ -100,7 +100,7 @@ class AdminClientBase:
         attributes = await self._store.logs.attributes(str(queue))
         is_there = attributes and attributes.get("kind") != DISCARDED
         if not is_there or not is_at(destination, Binding.from_json(queue.name, attributes)):
-            raise DestinationNotFound(f"there is no {destination}")
+            raise DestinationNotFound(f"{destination} not found")
         return str(queue)
 
 

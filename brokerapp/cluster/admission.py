@@ -63,15 +63,15 @@ class ClusterAdmission:
         if connect.cluster is None:
             if self.is_suspended and not client.is_internal:
                 raise ProtocolError(
-                    f"{self._name} waits for its cluster's master {self._terms.master}, and lets nobody in "
-                    "before it has heard of it: use another broker of the cluster, or try again"
+                    f"{self._name} does not accept clients until it has reached the master {self._terms.master} of its "
+                    "cluster: use another broker of the cluster, or try again"
                 )
             return {}
         name = connect.bridge or ""
         if name not in self._peers:
-            raise ProtocolError(f"{name} is none of this cluster's brokers: {', '.join(self._terms.names)}")
+            raise ProtocolError(f"{name} is not a broker of this cluster: {', '.join(self._terms.names)}")
         if client.principal is not ANONYMOUS and client.principal.name != self._terms.user:
-            raise ProtocolError(f"{client.principal.name} is not the user by whom brokers of the cluster log in")
+            raise ProtocolError(f"{client.principal.name} is not the user of the cluster's brokers")
         self._agreement.check(connect.cluster)
         client.is_internal, client.cluster_member = True, name
         self._links[name] = client

@@ -34,6 +34,6 @@ class ClusterAgreement:
         try:
             theirs = {str(name): str(value) for name, value in json.loads(text).items()}
         except (ValueError, AttributeError):
-            raise ProtocolError("what it was told of the cluster cannot be read") from None
+            raise ProtocolError("the cluster settings that it received are invalid") from None
         if different := differences(json.loads(self.text), theirs):
-            raise ProtocolError(f"the brokers were told different things of their cluster: {'; '.join(different)}")
+            raise ProtocolError(f"the brokers have different cluster settings: {'; '.join(different)}")

@@ -67,7 +67,7 @@ class ChangeApplier:
             except StoreUnavailable:
                 raise
             except BrokerError as error:
-                logger.warning("cluster: %s is not as the record has it: %s", next_one.name, error)
+                logger.warning("cluster: %s differs from the record: %s", next_one.name, error)
 
     async def _apply(self, change: ClusterChange) -> None:
         subscription = change.subscription

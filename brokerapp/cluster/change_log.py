@@ -79,8 +79,8 @@ class ChangeLog:
         if self.is_current and (self.master is None or self.master.is_up):
             return ""
         return (
-            f"the cluster's master {self.master_name} cannot be reached: until it can, destinations and durable "
-            "subscriptions are neither created nor deleted by operators and subscribers; all else goes on"
+            f"the cluster's master {self.master_name} cannot be reached. Until then, operators and subscribers "
+            "cannot create or delete destinations and durable subscriptions."
         )
 
     def change(self, change: ClusterChange, then: Then) -> None:

@@ -44,7 +44,7 @@ class ClusterLinks:
                 await self._serve(peer)
             except Exception:
                 logger.exception("the link to %s failed", peer.name)
-                self._cluster.peer_went(peer, "this broker made a mistake: see its log")
+                self._cluster.peer_went(peer, "internal error: see the log of this broker")
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(sought.wait(), self._cluster.terms.retry_ms / 1000)
 
@@ -59,7 +59,7 @@ class ClusterLinks:
         try:
             await link.open(self._login())
             if link.remote != peer.name:
-                raise BridgeConnectionLost(f"it is {link.remote or 'no Sluice'}, and not {peer.name}")
+                raise BridgeConnectionLost(f"it is {link.remote or 'not a Sluice broker'}, expected {peer.name}")
             link.on_receipt = peer.confirmed
             link.on_error = lambda frame: _on_error(peer, frame)
             self._cluster.peer_came(peer, link)

@@ -71,7 +71,7 @@ class PeerRequests:
             self._handle(client, send, str(document.pop("verb")), document)
         except (ValueError, KeyError, TypeError, AttributeError) as wrong:
             logger.exception("what %s told cannot be read", client.cluster_member)
-            raise RequestRefused(f"{self._name} cannot read what it was told: {wrong!r}") from wrong
+            raise RequestRefused(f"{self._name} received an invalid request: {wrong!r}") from wrong
 
     def _handle(self, client: Client, send: SendCommand, verb: str, document: dict[str, Any]) -> None:
         if verb == "record":
@@ -83,7 +83,7 @@ class PeerRequests:
             self._handlers[verb](client.cluster_member, **document)
             self._replies.confirm(client, send.receipt)
         else:
-            raise RequestRefused(f"{self._name} knows no {verb!r}: it is of another version")
+            raise RequestRefused(f"{self._name} does not support {verb!r}: it runs another version")
 
     def _answer(self, client: Client, send: SendCommand, why_not: str, answer: str) -> None:
         if why_not:

@@ -80,7 +80,7 @@ class ClusterRecord:
         if change.exists and found is not None and change.subscription is None:
             raise RequestRefused(f"{change.name} exists already: an operator created it, on this broker or another one")
         if not change.exists and found is None:
-            raise RequestRefused(f"the cluster's record knows no {change.name}: it was deleted already")
+            raise RequestRefused(f"{change.name} is not in the cluster's record: it was deleted already")
         return self.applied(change, self.version + 1)
 
     def applied(self, change: ClusterChange, version: int) -> ClusterRecord:

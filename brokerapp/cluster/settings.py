@@ -69,9 +69,11 @@ def check(terms: ClusterSettings, broker: str) -> None:
     if broker not in terms.names:
         raise ConfigurationRefused(f"clusterBrokers does not name this broker, {broker}: {', '.join(terms.names)}")
     if terms.master and terms.master not in terms.names:
-        raise ConfigurationRefused(f"clusterMaster={terms.master} is none of clusterBrokers: {', '.join(terms.names)}")
+        raise ConfigurationRefused(
+            f"clusterMaster={terms.master} is not one of clusterBrokers: {', '.join(terms.names)}"
+        )
     if terms.retry_ms <= 0:
-        raise ConfigurationRefused(f"clusterRetry={terms.retry_ms}: milliseconds above 0 are expected")
+        raise ConfigurationRefused(f"clusterRetry={terms.retry_ms}: must be a number of milliseconds above 0")
 
 
 def differences(ours: Mapping[str, str], theirs: Mapping[str, str]) -> list[str]:

@@ -155,5 +155,5 @@ class Broker:
         if self.cluster is not None:
             return self.cluster.admit(client, connect)
         if connect.cluster is not None:
-            raise ProtocolError(f"{self.name} is in no cluster")
+            raise ProtocolError(f"{self.name} is not part of a cluster")
         return {}

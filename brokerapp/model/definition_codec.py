@@ -97,7 +97,7 @@ def _plain(value: Any) -> Any:
 def _build(cls: type[Any], data: Mapping[str, Any]) -> Any:
     known = {each.name for each in fields(cls)}
     if unknown := sorted(set(data) - known):
-        raise DefinitionRefused(f"{cls.__name__} has no {', '.join(unknown)}")
+        raise DefinitionRefused(f"unknown fields of {cls.__name__}: {', '.join(unknown)}")
     return cls(**{name: _READERS.get(name, _same)(value) for name, value in data.items()})
 
 

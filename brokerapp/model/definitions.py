@@ -276,9 +276,9 @@ class Definitions:
         """
         old = {each.id: each for each in self.virtual_destinations}
         if replacing is not None and replacing not in old:
-            raise DefinitionRefused(f"there is no definition {replacing!r} to replace")
+            raise DefinitionRefused(f"definition {replacing!r} not found")
         if new.id in old and new.id != replacing:
-            raise DefinitionRefused(f"the {new.called} is defined already")
+            raise DefinitionRefused(f"the {new.called} exists already")
         if replacing is None:
             return self._with((*self.virtual_destinations, new))
         return self._with(tuple(new if each.id == replacing else each for each in self.virtual_destinations))
@@ -287,7 +287,7 @@ class Definitions:
         """These definitions without the one of this id; raises DefinitionRefused when there is none."""
         kept = tuple(each for each in self.virtual_destinations if each.id != id)
         if len(kept) == len(self.virtual_destinations):
-            raise DefinitionRefused(f"there is no definition {id!r}")
+            raise DefinitionRefused(f"definition {id!r} not found")
         return self._with(kept)
 
     def _with(self, virtual_destinations: tuple[VirtualDestination, ...]) -> Definitions:

@@ -211,6 +211,6 @@ def check_exposure(config: BrokerConfig, anonymous: bool) -> None:
     for connector in config.connectors:
         if connector.scheme in TRANSPORTS and not is_loopback(connector.host):
             raise ConfigurationRefused(
-                f"transportConnector {connector.name!r} listens on {connector.host}, beyond this machine, and the file "
-                "asks for no login (simpleAuthenticationPlugin): add one, listen on 127.0.0.1, or say --anonymous"
+                f"transportConnector {connector.name!r} listens on {connector.host}, which other machines can reach, "
+                "without authentication (simpleAuthenticationPlugin): add it, listen on 127.0.0.1, or use --anonymous"
             )

@@ -43,7 +43,7 @@ async def watch_file(path: Path, properties: Mapping[str, str], period: int, nod
         except StoreUnavailable:
             continue  # tried again
         except BrokerError as wrong:
-            logger.error("the file changed and cannot be used, so nothing changes: %s", wrong)
+            logger.error("the changed file is invalid and ignored: %s", wrong)
         else:
             logger.info("the file changed: routing by definitions version %d", version)
         seen = now

@@ -53,7 +53,7 @@ class DiskWatch:
             found = await asyncio.to_thread(self._disk.measure, before, self._limits.needed_bytes, wanted)
             self._limits.disk, self._limits.committed_at_disk_check = found, committed
         except OSError as error:
-            logger.debug("the disk of the store cannot be looked at: %s", error)
+            logger.debug("the disk of the store cannot be checked: %s", error)
             return
         if found.level is before.level:
             return

@@ -28,7 +28,7 @@ async def wait_for_former_node(nodes: NodeStore, config: NodeConfig) -> None:
     while not config.owns_store and (former := (await nodes.statuses()).get(config.node)) is not None:
         if _is_dead_here(former):
             return
-        logger.info("the former node %s (%s) lives: waiting for it to leave", config.node, former["node"])
+        logger.info("the previous node %s (%s) is still running: waiting until it stops", config.node, former["node"])
         await asyncio.sleep(NODE_TIMEOUT_MS / 5000)
 
 

@@ -58,8 +58,8 @@ def _of_body(language: str, headers: Mapping[str, str]) -> str:
     if language != "XPATH":
         return f"{language} never holds, as in ActiveMQ"
     if not isinstance(headers, SelectorView):
-        return "there is no body to look into"
-    return "this was asked of the body" if headers.body.is_readable else "the body is not taken for XML"
+        return "the message has no body"
+    return "evaluated on the body" if headers.body.is_readable else "the body is not XML"
 
 
 def _facts(node: SelectorNode, value: bool | None, headers: Mapping[str, str]) -> Iterator[str]:
@@ -89,5 +89,5 @@ def _described(known: object, numeric: bool) -> str:
         case bool():
             return f"is {_WORDS[known]}"
         case str():
-            return f"is '{known}'" + (", which is no number" if numeric and parse_number(known) is None else "")
+            return f"is '{known}'" + (", which is not a number" if numeric and parse_number(known) is None else "")
     return f"is {known}"

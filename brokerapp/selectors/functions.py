@@ -36,7 +36,7 @@ class RegexPattern:
         groups = [int(each) for each in _GROUP.findall(replacement)]
         for group in groups:
             if group > self._compiled.groups:
-                raise ValueError(f"there is no group {group}")
+                raise ValueError(f"unknown group {group}")
         self._template = _GROUP.sub(r"\\g<\1>", replacement.replace("\\", "\\\\"))
         self._size = len(replacement), len(groups)
         self._tracker = SlowConditionTracker(f"the regular expression {expression!r}")

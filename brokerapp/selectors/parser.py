@@ -78,7 +78,7 @@ class _Parser:
 
     def selector(self) -> SelectorNode:
         if self.next.kind == "end":
-            raise self.error(self.next.position, "there is no condition")
+            raise self.error(self.next.position, "the selector is empty")
         whole = self.condition(self.expression(Level.WHOLE))
         self.take("end", "an operator or the end")
         return whole.node
@@ -231,7 +231,7 @@ class _Parser:
     def call(self, name: SelectorToken) -> _Part:
         function = name.text
         if function not in FUNCTIONS:
-            raise self.error(name.position, f"there is no function {function!r}; there are {', '.join(FUNCTIONS)}")
+            raise self.error(name.position, f"unknown function {function!r}; supported are {', '.join(FUNCTIONS)}")
         self.take("(")
         arguments = [self.expression(Level.WHOLE)]
         while self.took(","):
@@ -288,7 +288,7 @@ class _Parser:
                 raise self.error(each.start, "nothing equals NULL: write IS NULL or IS NOT NULL")
         both_constant = isinstance(left.node, Literal) and isinstance(right.node, Literal)
         if both_constant and type_of(left.node) is ValueType.BOOLEAN and type_of(right.node) is not ValueType.BOOLEAN:
-            raise self.error(left.start, "what TRUE and FALSE are compared with is a condition or a property")
+            raise self.error(left.start, "TRUE and FALSE can only be compared with a condition or a property")
 
     def check_arguments(self, name: SelectorToken, arguments: list[_Part]) -> None:
         wanted = _SIGNATURES[name.text]

@@ -81,9 +81,9 @@ _NUMBERS = (
 _LARGEST, _LONGEST = 1e300, 400
 
 _UNEXPECTED = {
-    "'": "this text literal does not end",
-    '"': "text is written in single quotes, names without quotes",
-    "/*": "this comment does not end",
+    "'": "unterminated text literal",
+    '"': "text literals need single quotes, names no quotes",
+    "/*": "unterminated comment",
     "!=": "'!=' is written '<>'",
 }
 
@@ -91,7 +91,7 @@ _UNEXPECTED = {
 def tokens(text: str) -> list[SelectorToken]:
     """The tokens of a selector, the last of kind `end`. Raises SelectorSyntaxError."""
     if len(text) > MAX_LENGTH:
-        raise SelectorSyntaxError(text[:40] + "...", MAX_LENGTH, f"a selector may have {MAX_LENGTH} characters")
+        raise SelectorSyntaxError(text[:40] + "...", MAX_LENGTH, f"a selector may have at most {MAX_LENGTH} characters")
     position, hyphenated = _after_prefixes(text)
     pattern = _WITH_HYPHENS if hyphenated else _PLAIN
     last_line_end = max(text.rfind("\n"), text.rfind("\r"))
@@ -137,7 +137,7 @@ def _number(text: str, position: int, source: str) -> int | float:
         if (match := form.fullmatch(source)) is not None:
             if len(source) <= _LONGEST and (value := read(match[1])) <= _LARGEST:
                 return value
-            raise SelectorSyntaxError(text, position, f"{source[:20]} is too large a number")
+            raise SelectorSyntaxError(text, position, f"the number {source[:20]} is too large")
     raise SelectorSyntaxError(text, position, f"{source!r} is not a number")
 
 

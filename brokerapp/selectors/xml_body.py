@@ -69,7 +69,7 @@ def compile_xpath(expression: str) -> Callable[[Mapping[str, str]], bool]:
         _xpath_process().check(expression, moment)
     except TimeoutError as wrong:
         overruns.happened(moment)
-        raise ValueError("it takes too long") from wrong
+        raise ValueError("evaluation takes too long") from wrong
 
     def holds(seen: Mapping[str, str]) -> bool:
         if not isinstance(seen, SelectorView) or overruns.is_disabled:

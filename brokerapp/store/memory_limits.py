@@ -29,7 +29,7 @@ def store_limit(wanted: int, memory: Mapping[str, Any]) -> int:
     """
     if memory["limit"] and memory["evicts"]:
         raise ConfigurationRefused(
-            "the store's server gives up keys when its memory is full: set its maxmemory-policy to noeviction"
+            "the store's server evicts keys when its memory is full: set its maxmemory-policy to noeviction"
         )
     machine, server = memory["machine"], memory["limit"]
     bounds = (wanted or machine * DEFAULT_SHARE, machine * LARGEST_SHARE, server * SHARE_OF_SERVER)

@@ -65,5 +65,5 @@ def _plain(data: bytes) -> bytes:
         raise ValueError(f"it begins with {data[: len(_MAGIC)]!r}")
     [length] = _LENGTH.unpack_from(data, len(_MAGIC))
     if length > MAX_BYTES:
-        raise ValueError(f"it claims {length} bytes, the limit is {MAX_BYTES}")
+        raise ValueError(f"its length of {length} bytes exceeds the limit of {MAX_BYTES}")
     return pa.decompress(data[_HEADER:], length, _CODEC, asbytes=True)

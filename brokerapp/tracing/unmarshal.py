@@ -72,11 +72,11 @@ class _Reader:
                 return self._pairs(depth)
             case "r":
                 return self._known[self._long()]
-        raise ValueError(f"a value of kind {kind:#x} is not plain")
+        raise ValueError(f"unsupported type {kind:#x}")
 
     def _values(self, count: int, depth: int) -> list[Any]:
         if not 0 <= count <= len(self._data):
-            raise ValueError(f"{count} values are claimed")
+            raise ValueError(f"invalid number of values {count}")
         return [self.value(depth + 1) for _ in range(count)]
 
     def _pairs(self, depth: int) -> dict[Any, Any]:

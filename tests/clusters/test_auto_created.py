@@ -115,7 +115,7 @@ def test_a_broker_that_restarts_removes_it_when_it_is_empty(cluster, at, name):
 def test_what_only_operators_may_create_is_refused_to_clients_on_all_brokers(cluster, at, name):
     client = at("X")
     client.subscribe(f"/queue/closed.{name}")
-    assert "lets only operators create one" in client.error().headers["message"]
+    assert "allows only operators to create it" in client.error().headers["message"]
     cluster["Y"].create(f"closed.{name}")
     until(lambda: cluster["X"].stored(native(f"closed.{name}")), "it is there")
     client.subscribe(f"/queue/closed.{name}")

@@ -127,7 +127,7 @@ def test_a_broker_that_starts_without_it_knows_what_there_is_and_lets_clients_in
     refused.tell("CONNECT", {"accept-version": "1.2", "host": "here"})
     error = refused.hear()
     assert error.command == "ERROR"
-    assert "waits for its cluster's master W" in error.headers["message"]
+    assert "until it has reached the master W" in error.headers["message"]
     refused.close()
     cluster["W"].start()
     until(lambda: not cluster["Y"].status().suspended, "it goes on by itself")

@@ -130,7 +130,7 @@ def test_after_kill_9_of_the_store_the_load_goes_on_and_every_message_is_there_o
         await loading
 
     asyncio.run(interrupted())
-    assert sum("the store died and was started again" in line for line in broker.said) == 2
+    assert sum("the store terminated and was restarted" in line for line in broker.said) == 2
     rest = places.drain(broker)
     for destination, queues in places.reached.items():
         promised = account.confirmed[destination]

@@ -174,7 +174,7 @@ def test_overview_jolokia_and_import_give_the_same_memory_limit(monitor, console
     [imported] = [each.why for each in config.report if "percentOfJvmHeap" in str(each)]
     assert found["MemoryLimit"] == gateway().nodes()[0].memory["limit"]
     assert number_format.format_bytes(found["MemoryLimit"]) == gauge.text.partition(" of ")[2]
-    assert f"{found['MemoryLimit']} bytes are the limit" in imported
+    assert f"the limit is {found['MemoryLimit']} bytes" in imported
 
 
 def test_the_bytes_of_a_queue_are_those_of_its_messages(monitor, orders):

@@ -174,7 +174,7 @@ def test_a_send_may_wait_for_some_time_and_fail_then(raw, node, name):
     assert 0 < len(receipts) <= ROOM
     assert len(errors) == 2 * ROOM - len(receipts)
     assert {each.headers["code"] for each in errors} == {"limit-exceeded"}
-    assert b"there was no room within" in errors[0].body
+    assert b"no space became available within" in errors[0].body
     assert [each.headers["receipt-id"] for each in answers] == [str(number) for number in range(2 * ROOM)]
     assert node.depth(queue) == len(receipts)
     until(lambda: not node.look(lambda: node.node.broker.flow_control.places.get(f"queue://{queue}")), "nobody waits")

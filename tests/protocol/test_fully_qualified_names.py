@@ -163,7 +163,7 @@ def test_operators_name_queues_so_too(connect, node, name):
     client.send(f"/topic/{name}", "m", persistent="true")
     assert [each.body for each in node.ask(lambda admin: admin.browse(full)).messages] == [b"m"]
     for ask in (lambda admin: admin.browse(wrong), lambda admin: admin.purge(wrong), lambda admin: admin.delete(wrong)):
-        with pytest.raises(DestinationNotFound, match="there is no queue://other::"):
+        with pytest.raises(DestinationNotFound, match=r"queue://other::.* not found"):
             node.ask(ask)
     assert node.ask(lambda admin: admin.purge(full)) == 1
     node.ask(lambda admin: admin.delete(full))

@@ -164,9 +164,9 @@ def test_only_operators_create_what_a_policy_leaves_to_them(store):
         client = StompClient(node.port)
         for text in ("/queue/q", "/topic/t", "/queue/a::q", "/queue/named,/queue/q"):
             for command in ("SEND", "SUBSCRIBE"):
-                assert "lets only operators create one" in refused(client, command, text, id="x")
+                assert "allows only operators to create it" in refused(client, command, text, id="x")
             later = refused(client, "SEND", text, AMQ_SCHEDULED_DELAY="100")
-            assert "lets only operators create one" in later
+            assert "allows only operators to create it" in later
         assert not exists(node, queue("q"))
         client.send("/queue/open.q", "m")
         client.send("/queue/named", "m")

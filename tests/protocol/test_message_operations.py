@@ -253,12 +253,12 @@ def test_who_edits_or_sends_a_message_cannot_say_what_is_for_the_broker_to_say(c
     client = fill(connect, name, 1)
     [old] = node.browse(name)
     forged = OperatorMessage(f"/queue/{name}", {"JMSXUserID": "eve"}, b"x").to_json()
-    with pytest.raises(RequestRefused, match="'JMSXUserID' is for the broker to say"):
+    with pytest.raises(RequestRefused, match="'JMSXUserID' is reserved for the broker"):
         node.ask(lambda admin: admin.edit(queue(name), old.seq, forged, "ada"))
-    with pytest.raises(RequestRefused, match="'JMSXUserID' is for the broker to say"):
+    with pytest.raises(RequestRefused, match="'JMSXUserID' is reserved for the broker"):
         node.ask(lambda admin: admin.send(forged))
     dead = OperatorMessage(f"/queue/{name}", {"dlqDeliveryFailureCause": "boom"}, b"x").to_json()
-    with pytest.raises(RequestRefused, match="written by the broker"):
+    with pytest.raises(RequestRefused, match="set by the broker"):
         node.ask(lambda admin: admin.send(dead))
     assert node.bodies(name) == ["0"]
     client.leave()
@@ -268,7 +268,7 @@ def test_an_edit_that_cannot_be_leaves_the_messages_alone(connect, node, name):
     fill(connect, name, 1)
     seqs = numbers(node, name)
     wrong = MessageEdit({"message-id": "x"}).to_json()
-    with pytest.raises(RequestRefused, match="is no property"):
+    with pytest.raises(RequestRefused, match="is not a property"):
         node.ask(lambda admin: admin.step("edit", queue(name), seqs, None, "ada", wrong))
     with pytest.raises(RequestRefused, match="edit requires changes"):
         step(node, "edit", name, seqs)

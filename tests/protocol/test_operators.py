@@ -109,7 +109,7 @@ def test_purge_while_messages_come_and_go_leaves_numbers_true_and_nothing_behind
 
 
 def test_purging_what_does_not_exist_is_refused(node):
-    with pytest.raises(DestinationNotFound, match="there is no queue://nowhere"):
+    with pytest.raises(DestinationNotFound, match="queue://nowhere not found"):
         purge(node, "nowhere")
 
 
@@ -239,7 +239,7 @@ def test_a_definition_that_cannot_work_is_refused_and_nothing_changes(node, name
         CompositeDestination(queue(f"{name}.a"), (ForwardTarget(queue(f"{name}.b")),)),
         CompositeDestination(queue(f"{name}.b"), (ForwardTarget(queue(f"{name}.a")),)),
     )
-    with pytest.raises(DefinitionRefused, match="round for ever"):
+    with pytest.raises(DefinitionRefused, match="definitions form a loop"):
         node.define(*there_and_back)
     with pytest.raises(DefinitionRefused, match="is wrong at position"):
         node.define(CompositeDestination(queue(name), (ForwardTarget(queue(f"{name}.b"), "a ="),)))
@@ -343,7 +343,7 @@ def test_brokerctl_looks_and_changes_while_the_node_runs(brokerctl, connect, tmp
     flow = "queues and subscriptions: 2 messages enqueued and 1 dequeued since the node started, depth 1"
     until(lambda: flow in brokerctl.said("stats"), "it")
     assert ", 1 connection, store uses " in brokerctl.said("stats")
-    with pytest.raises(CommandError, match="there is no queue://nowhere"):
+    with pytest.raises(CommandError, match="queue://nowhere not found"):
         brokerctl("purge", "/queue/nowhere")
 
 

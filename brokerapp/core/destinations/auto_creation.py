@@ -39,7 +39,7 @@ class AutoCreation:
             return
         if policy.auto_create is False:
             raise RequestRefused(
-                f"there is no {destination}, and the policy for {policy.destination} lets only operators create one"
+                f"{destination} not found; the policy for {policy.destination} allows only operators to create it"
             )
         self._check_number(policy)
 
@@ -55,7 +55,9 @@ class AutoCreation:
     def _check_number(self, policy: PolicyEntry) -> None:
         most = policy.max_destinations
         if most is not None and 0 <= most <= self._number(policy.destination):
-            raise LimitExceeded(f"the policy for {policy.destination} allows {most} destinations, which are there")
+            raise LimitExceeded(
+                f"the policy for {policy.destination} allows {most} destinations, and they exist already"
+            )
 
     def _number(self, pattern: Destination) -> int:
         """Destinations that match a pattern, whatever other policy they may have."""

@@ -57,7 +57,7 @@ class LogRegistry:
         """The queue or subscription, which must exist; raises DestinationNotFound."""
         log = self._logs.get(str(queue.physical))
         if log is None or not is_at(queue, self._routing.table.bindings.of(log.destination.name)):
-            raise DestinationNotFound(f"there is no {queue}")
+            raise DestinationNotFound(f"{queue} not found")
         return log
 
     # -- how they come and go

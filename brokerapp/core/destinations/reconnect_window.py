@@ -72,7 +72,7 @@ class ReconnectWindow:
             if self._events.is_suspended:
                 self.wait(destination, belongs, grace_ms)  # it could not come back, as nobody is let in
             elif self._waiting.pop(destination, None) is not None:
-                logger.info("%s did not come back: %s is removed", belongs.client_id, destination)
+                logger.info("%s did not reconnect: %s is removed", belongs.client_id, destination)
                 self._temporaries.remove(destination)
 
         self.stop(destination)

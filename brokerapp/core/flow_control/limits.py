@@ -107,7 +107,7 @@ class DestinationLimits:
             return self._commits.limits.disk.shortage if self.is_disk_low else "the broker's store is full"
         if place == TEMP:
             limit = self._commits.limits.temp
-            return f"the broker's room for messages that are not persistent is full (tempUsage {limit} bytes)"
+            return f"the broker's memory for non-persistent messages is full (tempUsage {limit} bytes)"
         bound = self._bound(place)
         return f"{place} is full ({bound.name} {bound.bytes} bytes)"
 

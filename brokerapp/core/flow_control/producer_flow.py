@@ -210,7 +210,7 @@ class FlowControl:
         if client.bridge:
             return None
         if self.bytes + size > MAX_ALL_WAITING_BYTES:
-            return f"{self.bytes} bytes of messages wait for room already"
+            return f"{self.bytes} bytes of messages are blocked already"
         count, waits = client.blocked_sends, client.blocked_bytes
         if client.subscriptions and (count >= MAX_WAITING or waits + size > MAX_WAITING_BYTES):
             return (
@@ -282,7 +282,7 @@ class FlowControl:
         self._closed = True
         waiting = [each for place in self.places.values() for each in place.row if not each.tried]
         if waiting:
-            logger.warning("%d sends that waited for room are refused: the broker stops", len(waiting))
+            logger.warning("%d blocked sends are refused because the broker stops", len(waiting))
         for each in waiting:
             self._writer.refuse(each.unit, f"{self._limits.describe(each.place.name)}, and the broker stops")
 
@@ -354,7 +354,7 @@ class FlowControl:
             for each in [each for each in place.row if each.until_ms is not None and each.until_ms <= now_ms]:
                 if not each.tried:
                     waited = now_ms - each.since_ms
-                    sentence = f"{self._limits.describe(place.name)}, and there was no room within {waited} ms"
+                    sentence = f"{self._limits.describe(place.name)}, and no space became available within {waited} ms"
                     self._writer.refuse(each.unit, sentence)
             self._warn(place, now_ms)
             if now_ms - place.tried_ms >= TRY_AGAIN_MS:

@@ -164,7 +164,7 @@ class DurableSubscriptions:
     def check_free(self, subscription: SubscriptionIdentity) -> None:
         """Raise RequestRefused when there is one of this identity."""
         if subscription.key in self._by_key:
-            raise RequestRefused(f"there is a {subscription} already")
+            raise RequestRefused(f"the {subscription} exists already")
 
     def would_change(self, wanted: SubscriptionIdentity) -> bool:
         """Whether claiming it makes one, or one that keeps something else. Raises RequestRefused as `claim` does."""
@@ -253,7 +253,7 @@ class DurableSubscriptions:
             named = durable.identity
             is_its = named.client_id == client_id and named.name.startswith(BRIDGE_DURABLE_PREFIX)
             if is_its and named.name not in names and not durable.is_active:
-                logger.info("%s is not needed any more: it goes", named)
+                logger.info("%s is no longer needed: removed", named)
                 self._placement.subscription_removal.remove(durable, lambda _in_use: None)
 
     def _discard_log(self, durable: DurableSubscription) -> None:

@@ -59,13 +59,15 @@ class MessageEdit:
         for name in self.remove:
             check_name(name)
         if (count := len(self.set) + len(self.remove)) > MAX_NAMES:
-            raise RequestRefused(f"{count} properties and headers: {MAX_NAMES} can be changed at once")
+            raise RequestRefused(f"{count} properties and headers exceed the limit of {MAX_NAMES} per edit")
         if self.priority is not None and not 0 <= self.priority <= MAX_PRIORITY:
-            raise RequestRefused(f"priority: {self.priority} is none of 0 to {MAX_PRIORITY}")
+            raise RequestRefused(f"priority must be a whole number from 0 to {MAX_PRIORITY}, not {self.priority}")
         if self.lives is not None and not 0 <= self.lives <= MAX_LIFE:
-            raise RequestRefused(f"lives: {self.lives} is no number of seconds from 0 (for ever) to {MAX_LIFE:,}")
+            raise RequestRefused(
+                f"time to live must be a number of seconds from 0 (never expires) to {MAX_LIFE:,}, not {self.lives}"
+            )
         if self.body is not None and len(self.body) > MAX_BODY:
-            raise RequestRefused(f"body: {len(self.body):,} bytes are more than the {MAX_BODY:,} that can be given")
+            raise RequestRefused(f"body: {len(self.body):,} bytes exceed the limit of {MAX_BODY:,}")
 
     def applied(self, headers: Mapping[str, str], body: bytes, to: str, now_ms: int) -> OperatorMessage:
         """The message that comes of one with these headers and this body, sent `to` there now."""
@@ -108,9 +110,9 @@ class MessageEdit:
         if self.priority is not None:
             found.append(("priority", str(self.priority)))
         if self.lives is not None:
-            found.append(("lives", f"{self.lives} s" if self.lives else "for ever"))
+            found.append(("lives", f"{self.lives} s" if self.lives else "never expires"))
         if self.body is not None:
-            found.append(("body", f"{len(self.body):,} bytes in place of the old"))
+            found.append(("body", f"replaced by {len(self.body):,} bytes"))
         return found + ([("originals", "stay")] if self.keeps else [])
 
 
@@ -119,7 +121,7 @@ def body_of(text: str, encoding: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True) if encoding == "base64" else text.encode()
     except (binascii.Error, ValueError) as error:
-        raise RequestRefused(f"body: it is no base64: {error}") from None
+        raise RequestRefused(f"body: invalid base64: {error}") from None
 
 
 def _number(text: str | None, otherwise: int) -> int:

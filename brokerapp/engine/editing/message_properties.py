@@ -45,7 +45,7 @@ def is_own(name: str) -> bool:
 def check_type(name: str, kind: str, value: str) -> str:
     """The value, which is of this type. Raises RequestRefused."""
     if not TYPES.get(kind, TYPES["text"]).fullmatch(value):
-        raise RequestRefused(f"property {name!r}: {value[:40]!r} is no {kind}")
+        raise RequestRefused(f"property {name!r}: {value[:40]!r} is not a {kind}")
     return value
 
 
@@ -66,22 +66,20 @@ def check_name(name: str) -> None:
     """Raise RequestRefused for what is no name of a property, or of a header that may be given."""
     check_text("a property's name", name)
     if not name:
-        raise RequestRefused("a property has no name")
+        raise RequestRefused("the name of a property is empty")
     if name in EDITABLE:
         return
     if name in STANDARD or name in SCHEDULE:
-        raise RequestRefused(
-            f"{name!r} is no property, and none of the headers that can be given: {', '.join(EDITABLE)}"
-        )
+        raise RequestRefused(f"{name!r} is not a property or an editable header ({', '.join(EDITABLE)})")
     if name in BROKER_WRITTEN:
-        raise RequestRefused(f"{name!r} is written by the broker: nobody else gives it")
+        raise RequestRefused(f"{name!r} is set by the broker and cannot be changed")
     if name in BROKER_ONLY:
-        raise RequestRefused(f"{name!r} is for the broker to say")
+        raise RequestRefused(f"{name!r} is reserved for the broker")
 
 
 def check_text(what: str, text: str) -> None:
     """Raise RequestRefused for what no header line can hold."""
     if "\0" in text:
-        raise RequestRefused(f"{what} holds a NUL, which ends a frame")
+        raise RequestRefused(f"{what} contains a NUL character")
     if len(text) > MAX_TEXT:
         raise RequestRefused(f"{what} has {len(text):,} characters, more than {MAX_TEXT:,}")

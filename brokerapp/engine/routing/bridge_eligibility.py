@@ -17,13 +17,13 @@ SelectorTest = Callable[[Selector], bool]
 class BridgeDecision(StrEnum):
     """Whether a message may cross a bridge, or what keeps it here."""
 
-    CROSSES = "it may cross"
-    CAME_FROM_THERE = "it came from that broker"
-    CONSUMED_HERE = "it came from that broker, and has consumers here"
-    TOO_EARLY = "it came from that broker, and is not here for long enough to go back (replayDelay)"
-    TOO_FAR = "it has crossed as many bridges as it may (messageTTL)"
-    UNWANTED = "the selector of the consumer there does not take it"
-    TOO_FAST = "as many as may cross in this span of time have done so (rateLimit)"
+    CROSSES = "forwarded"
+    CAME_FROM_THERE = "it was received from that broker"
+    CONSUMED_HERE = "it was received from that broker and has local consumers"
+    TOO_EARLY = "it was received from that broker; replayDelay has not passed yet"
+    TOO_FAR = "it has passed the maximum number of bridges (messageTTL)"
+    UNWANTED = "it does not match the selector of the remote consumer"
+    TOO_FAST = "the rate limit is reached (rateLimit)"
 
 
 def _came_from_there() -> BridgeDecision:

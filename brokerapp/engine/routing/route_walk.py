@@ -164,7 +164,7 @@ class _RouteWalk:
             )
         self._visits += 1
         if self._visits > MAX_VISITS:
-            raise RequestRefused(f"the definitions forward one message more than {MAX_VISITS} times")
+            raise RequestRefused(f"the definitions forward a message more than {MAX_VISITS} times")
         if copy.destination.address is not None:  # that queue and no other, whatever is defined
             self._add_queue(RoutedCopy(copy.destination, copy.original, copy.destination))
             return

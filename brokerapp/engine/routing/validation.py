@@ -20,7 +20,7 @@ def check_definitions(definitions: Definitions) -> None:
                 if leg.selector:
                     compile_selector(leg.selector)
             except RequestRefused as error:
-                raise DefinitionRefused(f"the {each.called}, leg {leg.destination}: {error}") from error
+                raise DefinitionRefused(f"the {each.called}, target {leg.destination}: {error}") from error
     loop = find_cycle(definitions)
     if loop:
-        raise DefinitionRefused("a message would go round for ever: " + " -> ".join(map(str, loop)))
+        raise DefinitionRefused("definitions form a loop: " + " -> ".join(map(str, loop)))

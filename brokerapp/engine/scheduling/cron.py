@@ -96,7 +96,7 @@ def _values(field: str, name: str, least: int, greatest: int, names: dict[str, i
     for part in field.split(","):
         match = _PART(part)
         if match is None:
-            raise RequestRefused(f"cron: {part!r} is no value, range or step of {name}")
+            raise RequestRefused(f"cron: {part!r} is not a value, range or step of {name}")
         star, first, last, step = match.groups()
         start = least if star else _value(first, name, least, greatest, names)
         end = greatest if star or (step and not last) else start
@@ -114,6 +114,6 @@ def _value(text: str, name: str, least: int, greatest: int, names: dict[str, int
         value = int(text)
     if value is None or not least <= value <= greatest:
         raise RequestRefused(
-            f"cron: {text[:20]!r} is no {name}: {least} to {greatest}" + (" or a name" if names else "")
+            f"cron: {text[:20]!r} is not a valid {name}: {least} to {greatest}" + (" or a name" if names else "")
         )
     return value

@@ -86,7 +86,7 @@ class DeliverySchedule:
                 if due_ms > now_ms:
                     return min(due_ms, again_ms or due_ms)
             moment = following
-        raise RequestRefused(f"{CRON}:{self.cron} names no minute that ever comes")
+        raise RequestRefused(f"{CRON}:{self.cron} never matches")
 
     def headers(self) -> dict[str, str]:
         """The headers that ask for it."""

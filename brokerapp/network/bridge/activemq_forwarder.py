@@ -83,7 +83,7 @@ class TransactionalForwarder:
         if not ended.done() or ended.result():
             why = ended.result() if ended.done() else "no answer"
             raise BridgeConnectionLost(
-                f"{self._queue}, where the bridge records what it passed on, cannot be read: {why}"
+                f"{self._queue}, where the bridge records forwarded messages, cannot be read: {why}"
             )
         self._target.unsubscribe(_BROWSER)
         self._target.subscribe(_CONSUMER, self._queue, self._read_record, {"ack": "client-individual"})
@@ -94,7 +94,7 @@ class TransactionalForwarder:
             told = json.loads(frame.body)
             name, ids = str(told["batch"]), [str(each) for each in told["ids"]]
         except (ValueError, TypeError, KeyError):
-            logger.warning("%s: what is in %s is no record of this bridge", self._target.name, self._queue)
+            logger.warning("%s: %s does not contain a record of this bridge", self._target.name, self._queue)
             return
         if name not in self._records:
             self._records[name] = _ForwardRecord(set(ids))

@@ -71,7 +71,7 @@ class AdvisoryListener:
         try:
             document = json.loads(frame.body)
         except ValueError:
-            logger.warning("%s: an advisory of %s is no JSON", self._name, self._target.remote)
+            logger.warning("%s: an advisory from %s is not valid JSON", self._name, self._target.remote)
             return
         if "AllConsumers" in document:
             self._on_all_consumers(document["AllConsumers"])
@@ -94,7 +94,7 @@ class AdvisoryListener:
         Consumers that are served as durable ones, and are none, get some time to come back.
         """
         if self._advisory_count < said.get("told", 0):
-            logger.warning("%s: %s told of more consumers than were heard of", self._name, self._target.remote)
+            logger.warning("%s: %s reported more consumers than advisories announced", self._name, self._target.remote)
         elif self._terms.forced_durable:
             self._target.call_later(FORCED_DURABLE_GRACE_SECONDS, self._on_complete)
         else:

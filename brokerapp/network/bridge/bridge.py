@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 #: How it begins that the target does not take something.
-_REFUSED = "the other broker refuses it, for now"
+_REFUSED = "temporarily rejected by the other broker"
 #: Headers of a MESSAGE that are about its delivery, not of the message.
 #: That somebody may have got it already stays true wherever it goes.
 _DELIVERY_HEADERS = frozenset({"subscription", "ack", "JMSXDeliveryCount", "destination"})
@@ -185,8 +185,8 @@ class Bridge:
 
     def _reject(self, ack: str, id: str, why: str) -> None:
         """A message has nowhere to go at the target."""
-        self._complain(f"{self.there} never takes {_describe_message(id)}, which is rejected here: {why}")
-        self._source.send("NACK", {"id": ack, REASON_HEADER: f"{self.there} never takes it: {why}"})
+        self._complain(f"{self.there} permanently rejected {_describe_message(id)}, which is dead-lettered here: {why}")
+        self._source.send("NACK", {"id": ack, REASON_HEADER: f"permanently rejected by {self.there}: {why}"})
 
     def _complain(self, said: str) -> None:
         logger.warning("network connector %s: %s", self.terms.name, said)
@@ -259,7 +259,7 @@ class Bridge:
             return True
         ack = self._outbox.on_refused(name)
         if ack is None:
-            self._target.close(f"{self.there} does not take messages: {reason}")
+            self._target.close(f"{self.there} rejects messages: {reason}")
             return True
         if (sent := self._unconfirmed.pop(ack, None)) is not None:
             self._on_message_refused(sent, reason)
@@ -287,20 +287,20 @@ class Bridge:
             self._suspend_subscription(wanted, id, why)
             self._unsubscribe_idle()
         elif refused.attempts == 1:
-            self._complain(f"{self.there} does not take {_describe_message(id)}, which waits here, for now: {why}")
+            self._complain(f"{self.there} temporarily rejected {_describe_message(id)}, which stays here: {why}")
 
     def _on_subscription_refused(self, receipt: str, reason: str) -> None:
         """The source refuses a subscription."""
         wanted = self.consumers.on_refused(
-            receipt, self.demand.subscriptions, f"{self.here} refuses it, for now: {reason}"
+            receipt, self.demand.subscriptions, f"temporarily rejected by {self.here}: {reason}"
         )
         if wanted is not None:
-            self._complain(f"{self.here} gives nothing of {wanted.destination}, for now: {reason}")
+            self._complain(f"{self.here} temporarily refuses a subscription to {wanted.destination}: {reason}")
 
     def _suspend_subscription(self, wanted: DemandSubscription, id: str, reason: str) -> None:
         if wanted.id not in self.consumers.suspended:
             message = _describe_message(id)
-            self._complain(f"{self.there} does not take {message}: {wanted.destination} stays here, for now: {reason}")
+            self._complain(f"{self.there} rejected {message}: {wanted.destination} is not forwarded for now: {reason}")
         self.consumers.suspend(wanted, f"{_REFUSED} ({_describe_message(id)}): {reason}")
 
     def held_back(self, wanted: DemandSubscription) -> str:

@@ -126,12 +126,12 @@ class BridgeConnection:
                 self._record_failure(address, str(error))
             except Exception as error:
                 logger.exception("network connector %s failed", terms.name)
-                self._record_failure(address, f"a fault of the broker's own: {error}")
+                self._record_failure(address, f"internal error: {error}")
             self.first_attempt_done.set()
             lasted_ms = 0 if self._connected_at is None else (loop.time() - self._connected_at) * 1000
             self.attempts = 1 if lasted_ms >= terms.reconnecting.min_connect_time else self.attempts + 1
             if 0 < terms.reconnecting.max_attempts <= self.attempts:
-                logger.error("network connector %s gives up after %d attempts", terms.name, self.attempts)
+                logger.error("network connector %s gave up after %d attempts", terms.name, self.attempts)
                 self.state = BridgeConnectionState.GAVE_UP
                 return
             delay_ms = terms.reconnecting.delay_ms(self.attempts)
@@ -161,7 +161,7 @@ class BridgeConnection:
                 logger.info("network connector %s: bridge to %s (%s)", self.terms.name, self.remote, address)
                 await asyncio.wait({local.lost, remote.lost}, return_when=asyncio.FIRST_COMPLETED)
                 raise BridgeConnectionLost(
-                    remote.lost.result() if remote.lost.done() else f"own broker: {local.lost.result()}"
+                    remote.lost.result() if remote.lost.done() else f"local broker: {local.lost.result()}"
                 )
             finally:
                 local.close()
@@ -234,7 +234,7 @@ class BridgeConnection:
     def _on_error(self, frame: Frame) -> None:
         """A broker did not do what it was asked: what is no message's, a subscription's say, somebody must hear of."""
         if not any(each.on_error(frame) for each in self.bridges):
-            why = frame.headers.get("message", "an ERROR without a message")
+            why = frame.headers.get("message", "ERROR without a message")
             self._record_failure(self.connected_to or self.addresses[0], f"refused: {why}")
 
     def _record_complaint(self, why: str) -> None:

@@ -93,7 +93,7 @@ class NetworkRequests:
         try:
             await self._registry.save([each.definition for each in connections], connections.overridden_states, changed)
         except StoreUnavailable:
-            logger.error("the change of the network connectors could not be stored: a restart undoes it")
+            logger.error("the change of the network connectors could not be stored; it is lost with the next restart")
             raise
 
 
@@ -104,4 +104,4 @@ def check_connector(connector: NetworkConnector) -> None:
     except ConfigurationRefused as error:
         raise DefinitionRefused(str(error)) from error
     if unknown:
-        raise DefinitionRefused(f"networkConnector {connector.name}: nothing here has {', '.join(unknown)}")
+        raise DefinitionRefused(f"networkConnector {connector.name}: unknown options {', '.join(unknown)}")

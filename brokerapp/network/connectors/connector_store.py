@@ -51,7 +51,7 @@ class NetworkConnectorStore:
         stored, found = await self._read(), []
         for each in stored.get("connectors", ()):
             if why := _refusal_reason(each):
-                logger.error("network connector %s, as it is stored, is left out: %s", each.get("name"), why)
+                logger.error("the stored network connector %s is invalid and ignored: %s", each.get("name"), why)
             else:
                 found.append(NetworkConnector.from_json(each))
         return found, stored.get("running", {})

@@ -101,7 +101,7 @@ class ConnectorManager:
             try:
                 await discovery.start()
             except OSError as error:
-                raise ConfigurationRefused(f"discoveryUri {uri}: nothing can be announced there: {error}") from error
+                raise ConfigurationRefused(f"discoveryUri {uri}: cannot announce brokers there: {error}") from error
             self._announcements.append(discovery)
 
     async def replace_all(self, definitions: Sequence[NetworkConnector], running: Mapping[str, bool]) -> None:
@@ -175,7 +175,7 @@ class ConnectorManager:
                 await connector.discovery.start()
             except OSError as error:
                 connector.discovery = None
-                logger.error("network connector %s finds nobody: %s", connector.options.name, error)
+                logger.error("network connector %s cannot discover brokers: %s", connector.options.name, error)
 
     async def _stop_connections(self, connector: RunningConnector, *, for_good: bool = False) -> None:
         discovery, connector.discovery = connector.discovery, None
@@ -194,7 +194,7 @@ class ConnectorManager:
             return
         if connector.options.login is not None and connector.options.login[1] and not address.tls:
             logger.warning(
-                "network connector %s: %s announces %s: a password is told nobody who was found without TLS",
+                "network connector %s: %s announces %s: no password is sent to a discovered broker without TLS",
                 connector.options.name, broker, address,
             )  # fmt: skip
             return
@@ -228,7 +228,7 @@ class ConnectorManager:
         try:
             return self._connectors[name]
         except KeyError:
-            raise RequestRefused(f"there is no network connector {name!r}") from None
+            raise RequestRefused(f"network connector {name!r} not found") from None
 
     async def start_connector(self, name: str) -> None:
         """Let a connector have its bridges again."""

@@ -53,7 +53,7 @@ class BridgeDiagnosis:
         self._commits.read(log.name, seq - 1, 1, done.set_result)
         entries = [log_entry_of(log.name, each) for each in await done if each.seq == seq]
         if not entries:
-            raise RequestRefused(f"{queue} has no message {seq}: it was taken, perhaps by a bridge")
+            raise RequestRefused(f"message {seq} is no longer in {queue}")
         return entries[0]
 
     def _collect_facts(self, way: BridgeConnection, target: Destination, entry: LogEntry | None) -> DiagnosisFacts:

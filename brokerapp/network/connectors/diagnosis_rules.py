@@ -41,7 +41,7 @@ def _connection_reason(facts: DiagnosisFacts) -> str:
         return ""
     if facts.state is BridgeConnectionState.STOPPED:
         return "the connector is stopped"
-    return f"there is no connection: {facts.last_error or facts.state}"
+    return f"not connected: {facts.last_error or facts.state}"
 
 
 def _demand_reason(facts: DiagnosisFacts) -> str:
@@ -56,8 +56,8 @@ def _demand_reason(facts: DiagnosisFacts) -> str:
     if said := exclusion_reason(facts.terms, facts.destination):
         return said
     if facts.terms.static_bridge:
-        return "the bridge is static, and it is not among staticallyIncludedDestinations"
-    return f"nobody consumes it there, or farther than {_bridges(facts.terms.consumer_ttl)} away only (consumerTTL)"
+        return "the bridge is static and does not include it (staticallyIncludedDestinations)"
+    return f"no consumers within {_bridges(facts.terms.consumer_ttl)} of the remote broker (consumerTTL)"
 
 
 def _bridges(count: int) -> str:
@@ -72,7 +72,7 @@ def _queue_reason(facts: DiagnosisFacts) -> str:
     if facts.decision is not None and facts.decision is not BridgeDecision.CROSSES:
         return str(facts.decision)
     if facts.preferred_count:
-        return f"{facts.preferred_count} consumers here come first (decreaseNetworkConsumerPriority)"
+        return f"{facts.preferred_count} local consumers have priority (decreaseNetworkConsumerPriority)"
     if facts.has_no_credit:
-        return f"the bridge holds {facts.terms.prefetch_size} messages that are not confirmed yet (prefetchSize)"
+        return f"the bridge has {facts.terms.prefetch_size} unacknowledged messages (prefetchSize)"
     return ""

@@ -54,11 +54,11 @@ async def read_broker_name(link: BridgeLink) -> str | None:
     link.send("SEND", {"destination": _ECHO, "receipt": _ECHO_ASKED})
     await asyncio.wait({told, link.lost}, timeout=ANSWER_SECONDS, return_when=asyncio.FIRST_COMPLETED)
     if not told.done():
-        why = f", and refuses to be asked: {refused[_ECHO_ASKED]}" if _ECHO_ASKED in refused else ""
-        raise BridgeConnectionLost(link.lost.result() if link.lost.done() else f"it does not tell its name{why}")
+        why = f", and it rejected the request: {refused[_ECHO_ASKED]}" if _ECHO_ASKED in refused else ""
+        raise BridgeConnectionLost(link.lost.result() if link.lost.done() else f"its broker name is unknown{why}")
     for id in asked.keys() - refused.keys():  # there is nothing to end where it was refused: that were an error
         link.unsubscribe(id)
     if told.result() is None:
-        why = f"it lets the bridge read none: {refused[_NAME_ASKED]}" if _NAME_ASKED in refused else "it has none"
-        logger.warning("%s: no advisories (%s): only what is included statically crosses to it", link.name, why)
+        why = f"reading them was rejected: {refused[_NAME_ASKED]}" if _NAME_ASKED in refused else "there are none"
+        logger.warning("%s: no advisories (%s): only statically included destinations are forwarded", link.name, why)
     return told.result()

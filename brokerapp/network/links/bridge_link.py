@@ -148,21 +148,21 @@ class BridgeLink(asyncio.Protocol):
             {self._connected, self.lost}, timeout=self._connect_timeout, return_when=asyncio.FIRST_COMPLETED
         )
         if self._connected not in done:
-            raise BridgeConnectionLost(self.lost.result() if self.lost.done() else "it does not answer CONNECT")
+            raise BridgeConnectionLost(self.lost.result() if self.lost.done() else "no reply to CONNECT")
         answer = self._connected.result()
         if answer.command != "CONNECTED":
-            raise BridgeConnectionLost(answer.headers.get("message", "it refuses the login"))
+            raise BridgeConnectionLost(answer.headers.get("message", "the login was rejected"))
         self._parser.version = "1.2"
         dialect = dialect_of(answer.headers)
         if dialect is None:
             server = answer.headers.get("server", "a server without a name")
-            raise BridgeConnectionLost(f"it is neither Sluice nor ActiveMQ Classic, but {server}")
+            raise BridgeConnectionLost(f"it is {server}; only Sluice and ActiveMQ Classic are supported")
         self.dialect = dialect
         self.remote = answer.headers.get(BRIDGE_HEADER, "")
         try:
             self.frame_limits = read_limits(answer.headers.get(LIMITS_HEADER, "0,0"))
         except ValueError as error:
-            raise BridgeConnectionLost(f"its answer to CONNECT is wrong: {LIMITS_HEADER}: {error}") from error
+            raise BridgeConnectionLost(f"invalid reply to CONNECT: {LIMITS_HEADER}: {error}") from error
         if answer.headers.get("heart-beat", "0,0") != "0,0":
             self._heartbeat_timer = self._loop.call_later(HEARTBEAT_MS / 1000, self._on_heartbeat)
 
@@ -204,7 +204,7 @@ class BridgeLink(asyncio.Protocol):
 
     def _on_heartbeat(self) -> None:
         if not self._is_paused and self._loop.time() - self._last_read_at > SILENT_SECONDS:
-            self._set_lost("it fell silent")
+            self._set_lost("no heart-beats received")
             self._transport.abort()
             return
         self._transport.write(b"\n")
@@ -240,7 +240,7 @@ class BridgeLink(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._last_read_at = self._loop.time()
         if not self._connected.done() and _OPENWIRE in data[:64]:
-            self._set_lost("it speaks OpenWire there: name the port of its stomp connector")
+            self._set_lost("the port speaks OpenWire: use the port of the stomp connector")
             self._transport.abort()
             return
         if self._parser.is_idle and (receipts := _RECEIPTS.match(data)) is not None:
@@ -251,7 +251,7 @@ class BridgeLink(asyncio.Protocol):
             for frame in self._parser.feed(data):
                 self._receive(frame)
         except ProtocolError as error:
-            self._set_lost(f"it does not speak STOMP: {error}")
+            self._set_lost(f"the port does not speak STOMP: {error}")
             self._transport.abort()
 
     def _receive(self, frame: Frame | FrameBatch) -> None:
@@ -275,7 +275,7 @@ class BridgeLink(asyncio.Protocol):
         self.on_writable_changed(True)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._set_lost(str(exc) if exc else "it closed the connection")
+        self._set_lost(str(exc) if exc else "the connection was closed by the other broker")
 
     def _set_lost(self, why: str) -> None:
         if self._heartbeat_timer is not None:

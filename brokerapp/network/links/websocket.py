@@ -65,7 +65,7 @@ class WebSocketClientTransport(WebSocketTransportBase):
             self._link.connection_made(self)  # type: ignore[arg-type]
             self.opened.set_result(None)
         elif not self.opened.done():
-            self.opened.set_exception(OSError(f"it speaks no WebSocket: {self._protocol.handshake_exc}"))
+            self.opened.set_exception(OSError(f"WebSocket handshake failed: {self._protocol.handshake_exc}"))
 
     def pause_writing(self) -> None:
         self._link.pause_writing()
@@ -75,7 +75,7 @@ class WebSocketClientTransport(WebSocketTransportBase):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self.opened.done():
-            self.opened.set_exception(exc or ConnectionResetError("it closed the connection"))
+            self.opened.set_exception(exc or ConnectionResetError("the connection was closed by the other broker"))
         elif not self.opened.cancelled() and self.opened.exception() is None:
             self._link.connection_lost(exc)
 

@@ -51,10 +51,10 @@ class NetworkConnector:
         user: who may not see it may not send it elsewhere, either. The rule for addresses stays with the uri, too.
         """
         if unknown := sorted(data.keys() - {"name", "uri", "options", "outbound", *_LISTS}):
-            raise DefinitionRefused(f"a network connector has no {', '.join(unknown)}")
+            raise DefinitionRefused(f"unknown fields of a network connector: {', '.join(unknown)}")
         for field in ("name", "uri"):
             if not isinstance(data.get(field), str) or not data[field].strip():
-                raise DefinitionRefused(f"a network connector needs a {field}")
+                raise DefinitionRefused(f"{field} of a network connector is missing")
         lists = {field: tuple(map(Destination.parse, data.get(field, ()))) for field in _LISTS}
         rule = former.outbound if former is not None and former.uri == data["uri"] else None
         made = NetworkConnector(data["name"], data["uri"], **lists, outbound=data.get("outbound", rule))
@@ -83,7 +83,9 @@ def _options(given: Mapping[str, Any], former: NetworkConnector | None, *, same:
         if value is None and name in SECRETS and former is not None:
             value = former.option(name)
             if value is not None and not same:
-                raise DefinitionRefused(f"{name}: the one that is kept is for another uri or userName: give it again")
+                raise DefinitionRefused(
+                    f"{name}: the stored password belongs to another uri or userName: enter it again"
+                )
         if value is None:
             continue
         found.append((name, str(value).lower() if isinstance(value, bool) else str(value)))

@@ -29,9 +29,13 @@ def exclusions_within(terms: ConnectorOptions, target: Destination) -> list[str]
 def exclusion_reason(terms: ConnectorOptions, target: Destination) -> str:
     """Why a consumer of this destination is no demand, as the connector's terms have it; "": it is."""
     if target.name.startswith(_ADVISORY_PREFIX):
-        return "advisories that bridges read themselves do not cross"
+        return "advisories for bridges are not forwarded"
     if target.is_temporary:
-        return "" if terms.bridge_temp_destinations else "temporary destinations do not cross (bridgeTempDestinations)"
+        return (
+            ""
+            if terms.bridge_temp_destinations
+            else "temporary destinations are not forwarded (bridgeTempDestinations)"
+        )
     if is_listed(target, terms.excluded):
         return "it is excluded (excludedDestinations)"
     included = terms.dynamically_included
@@ -84,8 +88,8 @@ def duplicate_warnings(terms: ConnectorOptions, virtual: Iterable[VirtualDestina
     A message then crosses as the topic's, of which the other broker makes copies, and as the copy that this one made.
     """
     return [
-        f"it bridges {each.name}, a virtual topic, and its queues {each.prefix}{each.name}{each.postfix}: consumers "
-        "there get messages twice; exclude the one or the other"
+        f"it forwards the virtual topic {each.name} and its consumer queues {each.prefix}{each.name}{each.postfix}: "
+        "remote consumers receive messages twice; exclude one of them"
         for each in virtual
         if isinstance(each, VirtualTopic)
         and not each.local

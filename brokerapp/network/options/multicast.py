@@ -73,7 +73,9 @@ def parse_group(uri: str) -> tuple[DiscoveryGroup, Mapping[str, str]]:
     """The group that a uri names, and options that are not about it. Raises ConfigurationRefused."""
     found = _URI.fullmatch(uri)
     if found is None:
-        raise ConfigurationRefused(f"{uri!r} is no group of brokers; multicast://default or multicast://IP:PORT is")
+        raise ConfigurationRefused(
+            f"{uri!r} is not a multicast group such as multicast://default or multicast://IP:PORT"
+        )
     options = dict(parse_qsl(found["options"] or ""))
     is_default = found["host"] == DEFAULT_GROUP
     known = {}
@@ -81,7 +83,7 @@ def parse_group(uri: str) -> tuple[DiscoveryGroup, Mapping[str, str]]:
         if name in options:
             text = options.pop(name)
             if not text.isdecimal() or not 0 < int(text) < 2**31:
-                raise ConfigurationRefused(f"{uri!r}: {name}={text!r} is no number above 0")
+                raise ConfigurationRefused(f"{uri!r}: {name}={text!r} must be a number above 0")
             known[field] = int(text)
     group = DiscoveryGroup(
         DEFAULT_ADDRESS if is_default else found["host"], int(found["port"] or DEFAULT_PORT),

@@ -93,7 +93,7 @@ class ConnectorOptions:
 
 def _yes(text: str) -> bool:
     if text.strip().lower() not in ("true", "false"):
-        raise ValueError("true or false is expected")
+        raise ValueError("must be true or false")
     return text.strip().lower() == "true"
 
 
@@ -106,7 +106,7 @@ def _number(low: int, high: int, why: str = "") -> Callable[[str], int]:
 
     def read(text: str) -> int:
         if not low <= (number := int(text)) <= high:
-            raise ValueError(f"a whole number from {low} to {high} is expected{why}")
+            raise ValueError(f"must be a whole number from {low} to {high}{why}")
         return number
 
     return read
@@ -114,7 +114,7 @@ def _number(low: int, high: int, why: str = "") -> Callable[[str], int]:
 
 def _multiplier(text: str) -> float:
     if not 1 <= (number := float(text)) <= MAX_MULTIPLIER:
-        raise ValueError(f"a number from 1 to {MAX_MULTIPLIER} is expected")
+        raise ValueError(f"must be a number from 1 to {MAX_MULTIPLIER}")
     return number
 
 
@@ -153,18 +153,16 @@ ATTRIBUTES: Mapping[str, tuple[str, Callable[[str], Any]]] = {
 }
 #: Attributes that change nothing here, and why.
 WITHOUT_EFFECT: Mapping[str, str] = {
-    "syncDurableSubs": "durable subscriptions are compared whenever a bridge begins",
-    "checkDuplicateMessagesOnDuplex": "what is handed over twice is known again in both directions",
-    **dict.fromkeys(
-        ("advisoryPrefetchSize", "advisoryAckPercentage"), "a bridge acknowledges no advisories: they are pushed"
-    ),
-    "dispatchAsync": "a bridge holds up nobody who sends",
-    **dict.fromkeys(("gcDestinationViews", "gcSweepTime"), "there are no views of JMX here"),
-    **dict.fromkeys(("useBrokerNamesAsIdSeed", "clientIdToken"), "the ids of a bridge's connections are fixed"),
+    "syncDurableSubs": "durable subscriptions are always synchronized when a bridge starts",
+    "checkDuplicateMessagesOnDuplex": "duplicates are always detected in both directions",
+    **dict.fromkeys(("advisoryPrefetchSize", "advisoryAckPercentage"), "bridges never acknowledge advisories"),
+    "dispatchAsync": "bridges never block producers",
+    **dict.fromkeys(("gcDestinationViews", "gcSweepTime"), "JMX is not supported"),
+    **dict.fromkeys(("useBrokerNamesAsIdSeed", "clientIdToken"), "client-ids of bridges cannot be configured"),
 }
 #: ... and what is said in elements: lists of destinations.
 _WITHOUT_EFFECT_LISTED = {
-    "durableDestinations": "durable subscriptions cross where their topics do (dynamicallyIncludedDestinations)"
+    "durableDestinations": "durable subscriptions are forwarded with their topics (dynamicallyIncludedDestinations)"
 }
 #: What may be said behind the name of an included topic: whoever consumes it is served as a durable subscriber.
 FORCE_DURABLE = "forceDurable"
@@ -233,10 +231,10 @@ def _addresses_of(connector: NetworkConnector) -> tuple[tuple[BrokerAddress, ...
     listed = found["list"] if found["list"] is not None else found["one"]
     addresses = tuple(_address(connector, each.strip()) for each in listed.split(",") if each.strip())
     if not addresses:
-        raise ConfigurationRefused(f"networkConnector {connector.name}: {connector.uri!r} names no broker")
+        raise ConfigurationRefused(f"networkConnector {connector.name}: {connector.uri!r} contains no broker address")
     if found[1] == "masterslave" and len(addresses) < 2:
         raise ConfigurationRefused(
-            f"networkConnector {connector.name}: {connector.uri!r} names one broker: masterslave is of two or more"
+            f"networkConnector {connector.name}: {connector.uri!r} has one address: masterslave requires at least two"
         )
     return addresses, found[1] == "masterslave", dict(parse_qsl(found["options"] or ""))
 
@@ -245,7 +243,7 @@ def _address(connector: NetworkConnector, uri: str) -> BrokerAddress:
     address = address_of(uri)
     if address is None:
         raise ConfigurationRefused(
-            f"networkConnector {connector.name}: {uri!r} is not where a broker can be reached; "
+            f"networkConnector {connector.name}: {uri!r} is not a broker address; "
             f"expected static:(tcp://host:port,...), masterslave:(...) or tcp://host:port, port at most {MAX_PORT}; "
             "ssl:// is with TLS, ws:// and wss:// pass where http does; behind each may be "
             f"?connectionTimeout=MILLISECONDS, at most {MAX_TIMEOUT_MS}"

@@ -28,13 +28,13 @@ class FrameLimits:
     def exceeded_by(self, headers: Mapping[str, str], body: bytes, unpacked: int) -> str:
         """Why a SEND of this is too long; "" when it is not. `unpacked` is the body's length when it is not packed."""
         if self.body and unpacked > self.body:
-            return f"its body has {unpacked:,} bytes, and at most {self.body:,} are taken (maxDataLength)"
+            return f"its body has {unpacked:,} bytes, more than {self.body:,} (maxDataLength)"
         if not self.frame or len(body) + _upper_bound(headers) <= self.frame:
             return ""
         length = _length(headers) + len(body)
         if length <= self.frame:
             return ""
-        return f"its frame has {length:,} bytes, and at most {self.frame:,} are taken (maxFrameSize)"
+        return f"its frame has {length:,} bytes, more than {self.frame:,} (maxFrameSize)"
 
 
 def _upper_bound(headers: Mapping[str, str]) -> int:

@@ -31,7 +31,7 @@ from brokerapp.system.store_address import cluster_mode_error
 _CLUSTERED = (AskError, ClusterCrossSlotError, ClusterDownError)
 #: What a primary answers that takes no writes at the moment: who knows nothing of the store may read there.
 _NO_WRITES = ("MISCONF", "NOREPLICAS")
-NOT_PRIMARY = "the store's address leads to a replica, which takes no writes; looking for the primary again"
+NOT_PRIMARY = "the store's address leads to a read-only replica; looking for the primary again"
 
 Ask = Callable[..., Awaitable[Any]]
 
@@ -117,6 +117,6 @@ class Handshake:
         self.continuity.reset()
         self.session, self.rolled_back = "", StoreRolledBack(
             "the store was rolled back: changes that it had confirmed are missing, as a replica that lagged took over, "
-            "a backup was restored or a crash cut its file; this node starts again with what the store holds"
+            "a backup was restored or a crash cut its file; this node restarts with the present content of the store"
         )  # fmt: skip
         raise self.rolled_back

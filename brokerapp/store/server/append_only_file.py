@@ -79,7 +79,7 @@ def repair_file(folder: Path, binary: str | os.PathLike[str]) -> RemovedTail | N
             raise StoreUnavailable(
                 f"the append-only file {file} is damaged at byte {damage.offset} of {size}: {damage}. Complete data "
                 f"ends at byte {whole}. Nothing was cut, because what follows may be confirmed messages: restore the "
-                f"file from a backup, or give up what follows with `truncate -s {whole} {file}`"
+                f"file from a backup, or discard what follows with `truncate -s {whole} {file}`"
             ) from damage
         kept = _keep(folder, file, whole, content)
     with file.open("r+b") as writable:

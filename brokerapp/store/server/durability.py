@@ -12,13 +12,13 @@ from typing import Any
 
 #: What a server does with what it has taken, by its `fsync`; "always" is what a receipt promises.
 _LOSSES = {
-    "off": "keeps messages in memory only (appendonly no): all that was confirmed is lost when it ends",
-    "no": "writes to disk when its system likes to (appendfsync no): what was confirmed lately is lost in a crash",
-    "everysec": "writes to disk once a second (appendfsync everysec): what was confirmed in it is lost in a crash",
-    "unknown": "does not say when it writes to disk: without appendfsync always a crash loses what was confirmed",
+    "off": "keeps messages in memory only (appendonly no): all confirmed messages are lost when it stops",
+    "no": "lets the system write to disk (appendfsync no): recently confirmed messages are lost in a crash",
+    "everysec": "writes to disk once per second (appendfsync everysec): messages confirmed since are lost in a crash",
+    "unknown": "does not report when it writes to disk: without appendfsync always, a crash loses confirmed messages",
 }
 REMEDY = (
-    'set appendonly yes and appendfsync always there, or persistent="false" in the file if no message is to be kept'
+    'set appendonly yes and appendfsync always there, or persistent="false" in the file if messages need not be kept'
 )
 
 

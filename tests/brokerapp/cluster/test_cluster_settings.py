@@ -50,7 +50,7 @@ def test_without_brokers_there_is_no_cluster_and_a_master_is_reported():
         ("W=tcp://w:0", "", "is not NAME=tcp://HOST:PORT"),
         ("W=tcp://w:1,W=tcp://x:2", "", "names W twice"),
         ("X=tcp://x:1", "", "does not name this broker, W"),
-        ("W=tcp://w:1", "Z", "clusterMaster=Z is none of clusterBrokers"),
+        ("W=tcp://w:1", "Z", "clusterMaster=Z is not one of clusterBrokers"),
     ],
 )
 def test_a_cluster_that_cannot_be_is_refused_by_name(brokers, master, why):

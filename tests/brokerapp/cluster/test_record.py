@@ -29,7 +29,8 @@ def test_each_change_is_one_version():
 
 
 @pytest.mark.parametrize(
-    ("change", "why"), [(queue("a"), "queue://a exists already"), (queue("b", False), "knows no queue://b")]
+    ("change", "why"),
+    [(queue("a"), "queue://a exists already"), (queue("b", False), "queue://b is not in the cluster's record")],
 )
 def test_what_changes_nothing_is_refused(change, why):
     with pytest.raises(RequestRefused, match=why):

@@ -558,7 +558,7 @@ def test_an_import_tells_of_nobody_kept_out_and_of_all_that_is_not_understood_wh
 def test_what_is_added_takes_the_place_of_nothing_and_brings_nothing_that_is_not_in_the_text():
     definitions, report = import_definitions(WHOLE, adds=True)
     assert definitions.virtual_destinations == (CompositeDestination(queue("A"), (ForwardTarget(queue("B")),)),)
-    assert not any("takes the place" in each.why for each in report)
+    assert not any("replaces the built-in" in each.why for each in report)
     for text in ("<destinationPolicy/>", "<broker/>"):
         assert import_definitions(text)[0].virtual_destinations == (DEFAULT_VIRTUAL_TOPIC,)
         assert import_definitions(text, adds=True)[0].virtual_destinations == ()

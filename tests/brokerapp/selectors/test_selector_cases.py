@@ -75,9 +75,9 @@ def test_without_a_body_xpath_is_false():
 @pytest.mark.parametrize(
     ("text", "seen", "reason"),
     [
-        ("XPATH 'a'", SelectorView({}, b"<a/>"), "this was asked of the body"),
-        ("XPATH 'a'", SelectorView({}, b"a"), "the body is not taken for XML"),
-        ("XPATH 'a'", {}, "there is no body to look into"),
+        ("XPATH 'a'", SelectorView({}, b"<a/>"), "evaluated on the body"),
+        ("XPATH 'a'", SelectorView({}, b"a"), "the body is not XML"),
+        ("XPATH 'a'", {}, "the message has no body"),
         ("XQUERY 'a'", SelectorView({}, b"<a/>"), "XQUERY never holds, as in ActiveMQ"),
     ],
 )

@@ -112,7 +112,7 @@ async def test_a_server_that_cannot_be_restarted_is_tried_ever_more_rarely_and_l
         assert all(pause >= runbroker.WATCH_SECONDS * 2 ** (at + 1) for at, pause in enumerate(pauses))
         file.write_bytes(whole)
         async with asyncio.timeout(PATIENCE):
-            while "the store died and was started again" not in caplog.text:
+            while "the store terminated and was restarted" not in caplog.text:
                 await asyncio.sleep(0.05)
         keeping.cancel()
         assert client(store.url).get("order") == "2"

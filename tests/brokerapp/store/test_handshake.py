@@ -38,7 +38,7 @@ async def test_a_server_of_a_cluster_that_has_not_all_keys_is_refused_with_a_sen
 async def test_a_replica_is_refused_until_it_is_the_primary(server):
     primary, replica = server(), server()
     replica.replicate(primary.port)
-    with pytest.raises(StoreUnavailable, match="leads to a replica"):
+    with pytest.raises(StoreUnavailable, match="leads to a read-only replica"):
         await opened(replica)
     replica.promote()
     await opened(replica)

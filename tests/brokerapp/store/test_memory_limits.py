@@ -61,7 +61,9 @@ async def test_a_real_server_tells_all_that_is_asked(store):
     assert (told["limit"], told["evicts"], told["fsync"]) == (0, False, "always")
 
 
-@pytest.mark.parametrize(("fsync", "said"), [("off", "memory only"), ("everysec", "once a second"), ("unknown", "say")])
+@pytest.mark.parametrize(
+    ("fsync", "said"), [("off", "memory only"), ("everysec", "once per second"), ("unknown", "report")]
+)
 def test_a_server_that_may_lose_what_was_confirmed_is_named(fsync, said):
     assert said in durability_loss({**memory(), "fsync": fsync})
     assert durability_loss(memory()) == ""

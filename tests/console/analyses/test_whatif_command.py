@@ -29,7 +29,7 @@ def test_a_moment_is_a_time_ago_or_a_date(text, expected):
 
 @pytest.mark.parametrize("text", ["yesterday", "0h", "24", "h", "2026-13-01"])
 def test_what_is_no_moment_is_refused_with_the_rule(text):
-    with pytest.raises(RequestRefused, match="is no time: expected a time ago such as 15m"):
+    with pytest.raises(RequestRefused, match=r"invalid time .*: expected a duration such as 15m"):
         moment(text, NOW_US)
 
 
@@ -55,11 +55,11 @@ def test_a_terminal_shows_the_sentence_the_notes_and_the_tables():
         "",
         "what           in force  draft  difference",
         "Copies stored     1,000  2,500       1,500",
-        "... and 49 more: --json has them",
+        "... and 49 more (use --json for all)",
         "",
         "target             state  in force  draft  difference  waiting recorded  waiting draft",
         "queue://orders.eu  new           0  1,500       1,500                               12",
-        "... and 49 more: --json has them",
+        "... and 49 more (use --json for all)",
     ]
 
 

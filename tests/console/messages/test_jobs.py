@@ -264,7 +264,7 @@ WRONG = [
     (JobSpec("edit", queue("a"), reason="r", edit=MessageEdit()), RequestRefused, "enter at least one change"),
     (JobSpec("edit", queue("a"), edit=MessageEdit({"n": "1"})), RequestRefused, "Enter a reason"),
     (JobSpec("edit", queue("a"), queue("b.>"), reason="r", edit=MessageEdit()), RequestRefused, "b.> is a pattern"),
-    (JobSpec("edit", queue("a"), reason="r", edit=MessageEdit({"expires": "1"})), RequestRefused, "is no property"),
+    (JobSpec("edit", queue("a"), reason="r", edit=MessageEdit({"expires": "1"})), RequestRefused, "is not a property"),
     (JobSpec("remove", queue("a"), rate=-1), RequestRefused, "rate must be a whole number"),
     (JobSpec("remove", queue("a"), selector="a ="), SelectorSyntaxError, "position"),
     (JobSpec("remove", queue("a"), seqs=tuple(range(5_001))), RequestRefused, "Use a selector"),

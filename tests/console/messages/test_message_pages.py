@@ -577,8 +577,11 @@ WRONG = [
     ({"priority": "10"}, "priority: '10'"),
     ({"property-name": ["n"], "property-type": ["number"], "property-value": ["five"]}, "'five' is no number"),
     ({"property-name": ["priority"], "property-type": ["text"], "property-value": ["5"]}, "use its own field"),
-    ({"property-name": ["JMSXUserID"], "property-type": ["text"], "property-value": ["eve"]}, "for the broker to say"),
-    ({"property-name": ["sentBy"], "property-type": ["text"], "property-value": ["eve"]}, "is written by the broker"),
+    (
+        {"property-name": ["JMSXUserID"], "property-type": ["text"], "property-value": ["eve"]},
+        "reserved for the broker",
+    ),
+    ({"property-name": ["sentBy"], "property-type": ["text"], "property-value": ["eve"]}, "is set by the broker"),
     ({"body": "%", "encoding": "base64"}, "it is no base64"),
     ({"cron": "whenever"}, "five fields"),
     ({"repeat": "3"}, "repeat requires a repeat interval"),

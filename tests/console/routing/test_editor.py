@@ -126,7 +126,7 @@ REFUSED = [
     ("target without a name", {"target_name": ["", "x"]}, "Enter a target name"),
     ("pattern as a target", {"target_name": ["a.>", "x"]}, "makes a pattern"),
     ("selector", {"target_selector": ["region == 1", ""]}, "region =<mark>= 1</mark>"),
-    ("a loop", {"target_name": ["bad", "x"], "target_selector": ["", ""]}, "round for ever"),
+    ("a loop", {"target_name": ["bad", "x"], "target_selector": ["", ""]}, "definitions form a loop"),
 ]
 
 

@@ -53,7 +53,7 @@ def test_a_preview_says_of_each_mode_what_happens_to_what_stands(admin, defined)
     assert "1 definition already active, without changes: Virtual topic <code>VirtualTopic.&gt;</code>" in " ".join(
         adding.split()
     )
-    assert "takes the place of" not in adding
+    assert "replaces the built-in" not in adding
     replacing = admin.post(reverse("routing-import"), {"text": XML, "mode": "replace"}).content.decode()
     assert "replaces the built-in virtual topic VirtualTopic.&gt;" in replacing
     assert "Messages already in its targets stay there." in replacing

@@ -181,7 +181,7 @@ def test_a_connector_is_made_watched_explained_changed_stopped_and_removed(conso
     assert "Not part of a cluster" in page
     wrong = admin.post(reverse("new-connector"), {"name": "to-other", "uri": "nonsense"})
     assert wrong.status_code == 400
-    assert "is not where a broker can be reached" in text(wrong)
+    assert "is not a broker address" in text(wrong)
     uri = f"static:(tcp://127.0.0.1:{other.port})?initialReconnectDelay=100"
     made = admin.post(reverse("new-connector"), {"name": "to-other", "uri": uri, "excluded": "queue://private.>"})
     assert made["Location"] == reverse("connector", args=["to-other"])

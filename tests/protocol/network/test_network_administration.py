@@ -134,12 +134,12 @@ def test_a_connector_of_an_operator_is_there_after_a_restart_and_one_that_is_wro
             ({"name": "x", "uri": "static:(nonsense)"}, "nonsense"),
             ({"name": "x", "uri": f"tcp://127.0.0.1:{b.port}", "options": {"prefetchSize": "0"}}, "from 1 to"),
             ({"name": "x", "uri": f"tcp://127.0.0.1:{b.port}", "options": {"networkTtl": "2"}}, "networkTtl"),
-            ({"name": "x", "url": "u"}, "has no url"),
-            ({"name": "", "uri": "u"}, "needs a name"),
+            ({"name": "x", "url": "u"}, "unknown fields of a network connector: url"),
+            ({"name": "", "uri": "u"}, "name of a network connector is missing"),
         ):
             with pytest.raises(DefinitionRefused, match=why):
                 a.ask(lambda admin, wrong=wrong: admin.networks.put(wrong))
-        with pytest.raises(RequestRefused, match="no network connector 'y'"):
+        with pytest.raises(RequestRefused, match="network connector 'y' not found"):
             a.ask(lambda admin: admin.networks.start("y"))
         a.ask(lambda admin: admin.networks.put({"name": "new", "uri": f"tcp://127.0.0.1:{b.port}"}))
         a.ask(lambda admin: admin.networks.remove("of the file"))
@@ -158,7 +158,10 @@ def test_a_stored_connector_that_this_version_refuses_is_left_out_and_stays_in_t
         a.do(spoil)
         a.restart()
         assert [each.name for each in stats_of(a).connectors] == ["fine"]
-        assert "network connector odd, as it is stored, is left out: a network connector has no colour" in caplog.text
+        assert (
+            "the stored network connector odd is invalid and ignored: unknown fields of a network connector: colour"
+            in caplog.text
+        )
         a.ask(lambda admin: admin.networks.stop("fine"))
         assert '"colour": "blue"' in a.do(a.node._store.connectors.read)
         a.ask(lambda admin: admin.networks.put(to(b.port, name="odd").to_json()))
@@ -251,7 +254,7 @@ def test_what_the_other_broker_refuses_stays_and_is_tried_again_while_all_else_c
         assert f'"string":"{closed}"' in first.body
         assert "write" in first.headers["cause"]
         [why] = a.ask(lambda admin: admin.networks.why(Destination.queue(closed)))
-        assert "the other broker refuses it" in why["reason"]
+        assert "temporarily rejected by the other broker" in why["reason"]
         [demand] = a.ask(lambda admin: admin.networks.demand("bridge")).values()
         assert {each.destination for each in demand if each.aside} == {f"queue://{closed}"}
         before = len(tries)
@@ -276,7 +279,7 @@ def test_a_message_longer_than_the_other_broker_takes_is_a_dead_letter_while_all
         until(lambda: a.depth("ActiveMQ.DLQ") == 1, "the dead letter")
         [way] = connector_of(a).ways
         assert (way.connections, way.bridges[0].refused) == (1, 1)
-        assert f"of /queue/{name}, which is rejected here: its " in way.last_error
+        assert f"of /queue/{name}, which is dead-lettered here: its " in way.last_error
         assert option.removeprefix("wireFormat.") in way.last_error
 
 
@@ -301,13 +304,15 @@ def test_what_is_too_long_dies_at_once_saying_why_and_is_not_lost_where_dead_let
         until(aside, "the dead letter to be given to the bridge")
         sender.send("/queue/ActiveMQ.DLQ", "a short one", persistent="true")
         assert consumer.bodies() == ["a short one"], "it keeps nothing else"
-        why = "its body has 5,001 bytes, and at most 5,000 are taken (maxDataLength)"
+        why = "its body has 5,001 bytes, more than 5,000 (maxDataLength)"
         assert why in aside()[0]
         until(lambda: a.depth("ActiveMQ.DLQ") == 2, "both")
         reader = connect(port=a.port)
         reader.subscribe("/queue/ActiveMQ.DLQ", browser="true")
         _, dead = reader.take(2)
-        assert dead.headers["dlqDeliveryFailureCause"].endswith(f"({b.name} never takes it: {why}), delivery 1")
+        assert dead.headers["dlqDeliveryFailureCause"].endswith(
+            f"(permanently rejected by {b.name}: {why}), delivery 1"
+        )
 
 
 def test_why_a_message_does_not_cross_is_told(store, connect, name):
@@ -320,7 +325,7 @@ def test_why_a_message_does_not_cross_is_told(store, connect, name):
             return told["reason"]
 
         connect(port=a.port).send(f"/queue/{name}", "stays", persistent="true")
-        assert "nobody consumes it there" in why()
+        assert "no consumers within" in why()
         [stays] = a.browse(name)
         far = connect(port=a.port, **{"sluice-broker": "far"})
         far.send(f"/queue/{name}", "far", persistent="true", **{"message-id": "x", "sluice-path": "far"})

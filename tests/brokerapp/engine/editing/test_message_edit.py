@@ -52,7 +52,7 @@ def test_it_comes_back_from_json_as_it_was():
 def test_what_is_asked_is_told_without_the_body():
     told = dict(MessageEdit({"a": "1"}, ("b",), lives=0, body=b"secret", keeps=True).told())
     assert told == {
-        "a": "1", "b": "removed", "lives": "for ever", "body": "6 bytes in place of the old", "originals": "stay",
+        "a": "1", "b": "removed", "lives": "never expires", "body": "replaced by 6 bytes", "originals": "stay",
     }  # fmt: skip
 
 
@@ -60,15 +60,15 @@ def test_what_is_asked_is_told_without_the_body():
     ("edit", "sentence"),
     [
         (MessageEdit({"a": "1"}, ("a",)), "'a' cannot be set and removed"),
-        (MessageEdit({"message-id": "x"}), "'message-id' is no property"),
-        (MessageEdit(remove=("expires",)), "'expires' is no property"),
-        (MessageEdit({"AMQ_SCHEDULED_DELAY": "5"}), "is no property"),
-        (MessageEdit({"resubmittedBy": "eve"}), "written by the broker"),
-        (MessageEdit({"JMSXUserID": "eve"}), "for the broker to say"),
-        (MessageEdit({"": "x"}), "has no name"),
+        (MessageEdit({"message-id": "x"}), "'message-id' is not a property"),
+        (MessageEdit(remove=("expires",)), "'expires' is not a property"),
+        (MessageEdit({"AMQ_SCHEDULED_DELAY": "5"}), "is not a property"),
+        (MessageEdit({"resubmittedBy": "eve"}), "set by the broker"),
+        (MessageEdit({"JMSXUserID": "eve"}), "reserved for the broker"),
+        (MessageEdit({"": "x"}), "the name of a property is empty"),
         (MessageEdit({"a": "x\0"}), "NUL"),
-        (MessageEdit(priority=10), "priority: 10"),
-        (MessageEdit(lives=-1), "lives: -1"),
+        (MessageEdit(priority=10), "priority must be .* not 10"),
+        (MessageEdit(lives=-1), "time to live must be .* not -1"),
         (MessageEdit({f"n{each}": "" for each in range(65)}), "65 properties"),
         (MessageEdit(body=bytes(MAX_BODY + 1)), "body: 1,048,577 bytes"),
     ],

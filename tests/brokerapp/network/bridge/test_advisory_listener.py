@@ -69,7 +69,7 @@ def test_a_bridge_hears_of_the_consumers_it_cares_for_and_of_no_others(included,
 def test_that_all_consumers_are_known_counts_when_as_many_were_heard_of_as_were_told(caplog):
     ends = Ends()
     ends.told({"AllConsumers": {"told": 1}})
-    assert (ends.times_known, "told of more consumers" in caplog.text) == (0, True)
+    assert (ends.times_known, "reported more consumers" in caplog.text) == (0, True)
     ends.told({"RemoveInfo": {"objectId": {"connectionId": "c", "sessionId": -1, "value": 1}}})
     ends.told({"AllConsumers": {"told": 1}})
     assert ends.times_known == 1
@@ -87,5 +87,5 @@ def test_who_is_served_as_a_durable_subscriber_by_force_has_some_time_to_come_ba
 def test_what_is_no_json_is_told_and_ends_nothing(caplog):
     ends = Ends()
     ends.hear(Frame("MESSAGE", {}, b"<advisory/>"))
-    assert "is no JSON" in caplog.text
+    assert "is not valid JSON" in caplog.text
     assert ends.followed == []

@@ -99,8 +99,8 @@ def test_whatever_is_refused_stays_and_is_never_rejected_while_all_else_crosses(
     found.taken("4")
     assert (found.nacked, found.acked, found.unsubscribed) == ({}, ["3", "2", "4"], [])
     [said] = found.said
-    assert said.startswith("there does not take message 1 of /queue/q, which waits here, for now: ")
-    assert found.kept_back.startswith("the other broker refuses it, for now (message 1 of /queue/q): ")
+    assert said.startswith("there temporarily rejected message 1 of /queue/q, which stays here: ")
+    assert found.kept_back.startswith("temporarily rejected by the other broker (message 1 of /queue/q): ")
     assert found.bridge.refusal_reason("1") == found.kept_back
     assert (found.bridge.refusal_reason("4"), found.stays) == ("", "")
 
@@ -115,7 +115,7 @@ def test_where_too_many_are_refused_alone_all_of_the_destination_stays_and_is_tr
     for each in "123":
         found.refused(each)
     assert (found.is_aside, found.acked, found.nacked, found.unsubscribed) == (True, [], {}, ["out:1"])
-    assert found.said[-1].startswith("there does not take message 3 of /queue/q: queue://q stays here, for now: ")
+    assert found.said[-1].startswith("there rejected message 3 of /queue/q: queue://q is not forwarded for now: ")
     found.wait()
     assert not found.is_aside
 
@@ -153,10 +153,10 @@ LONG = b"more than it takes"
 def test_what_is_longer_than_the_target_says_to_take_is_rejected_without_a_try_and_says_why(destination, durable):
     found = ends(destination, durable=durable)
     found.given("1", body=LONG, destination=destination)
-    why = "its body has 18 bytes, and at most 9 are taken (maxDataLength)"
-    assert found.nacked == {"1": f"there never takes it: {why}"}
+    why = "its body has 18 bytes, more than 9 (maxDataLength)"
+    assert found.nacked == {"1": f"permanently rejected by there: {why}"}
     assert (found.numbers.refused, found.is_aside) == (1, False)
-    assert found.said == [f"there never takes message 1 of {destination}, which is rejected here: {why}"]
+    assert found.said == [f"there permanently rejected message 1 of {destination}, which is dead-lettered here: {why}"]
 
 
 def test_a_dead_letter_that_is_too_long_stays_in_its_queue_as_it_would_be_dropped_there():
@@ -165,8 +165,8 @@ def test_a_dead_letter_that_is_too_long_stays_in_its_queue_as_it_would_be_droppe
     found.given("2")
     found.taken("2")
     assert (found.nacked, found.acked, found.is_aside, found.unsubscribed) == ({}, ["2"], False, [])
-    assert "at most 9 are taken" in found.said[0]
-    assert "at most 9 are taken" in found.kept_back
+    assert "more than 9 (maxDataLength)" in found.said[0]
+    assert "more than 9 (maxDataLength)" in found.kept_back
 
 
 def test_a_copy_of_a_dead_letter_that_a_topic_gives_is_rejected_as_that_takes_only_a_copy():

@@ -123,7 +123,7 @@ def test_who_accepts_and_never_answers_is_given_up_as_its_address_says_and_tried
         server.close()
         return way.attempts, way.state, way.last_error
 
-    assert asyncio.run(attempts()) == (3, BridgeConnectionState.GAVE_UP, "it does not answer CONNECT")
+    assert asyncio.run(attempts()) == (3, BridgeConnectionState.GAVE_UP, "no reply to CONNECT")
 
 
 def test_dialling_ends_at_last(monkeypatch):

@@ -60,5 +60,5 @@ async def test_an_advisory_names_it_and_only_a_subscription_that_is_there_is_end
 @pytest.mark.parametrize("answers", [[], [refusal("echo")]], ids=["silent", "refuses to be asked"])
 async def test_one_that_does_not_answer_is_not_taken_for_one_without_a_name(monkeypatch, answers):
     monkeypatch.setattr(activemq_probe, "ANSWER_SECONDS", 0.1)
-    with pytest.raises(BridgeConnectionLost, match="it does not tell its name"):
+    with pytest.raises(BridgeConnectionLost, match="its broker name is unknown"):
         await activemq_probe.read_broker_name(Answering(*answers))

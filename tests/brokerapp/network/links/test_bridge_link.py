@@ -64,7 +64,7 @@ def test_a_broker_of_another_make_is_none_that_a_bridge_can_end_at_and_it_is_nam
         link.data_received(b"CONNECTED\nversion:1.2\nserver:RabbitMQ/3.12.1\n\n\0")
         await login
 
-    with pytest.raises(BridgeConnectionLost, match=r"it is neither Sluice nor ActiveMQ Classic, but RabbitMQ/3\.12\.1"):
+    with pytest.raises(BridgeConnectionLost, match=r"it is RabbitMQ/3\.12\.1; only Sluice and ActiveMQ"):
         asyncio.run(answered())
 
 

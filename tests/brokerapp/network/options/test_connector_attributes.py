@@ -71,21 +71,24 @@ def test_network_ttl_is_that_of_messages_and_consumers_unless_they_have_their_ow
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"duplex": "perhaps"}, "duplex='perhaps': true or false"),
+        ({"duplex": "perhaps"}, "duplex='perhaps': must be true or false"),
         ({"prefetchSize": "0"}, "prefetchSize='0'"),
         ({"messageTTL": "far"}, "messageTTL='far'"),
-        ({"uri": "static:()"}, "names no broker"),
-        ({"uri": "http://a:1"}, "'http://a:1' is not where a broker can be reached"),
+        ({"uri": "static:()"}, "contains no broker address"),
+        ({"uri": "http://a:1"}, "'http://a:1' is not a broker address"),
         ({"uri": "static:(tcp://a:1)?backOffMultiplier=x"}, "backOffMultiplier='x'"),
         ({"uri": "static:(tcp://a:1)?backOffMultiplier=nan"}, "a number from 1"),
-        ({"uri": "static:(tcp://a:1)?initialReconnectDelay=0"}, "initialReconnectDelay='0': a whole number from 1"),
+        (
+            {"uri": "static:(tcp://a:1)?initialReconnectDelay=0"},
+            "initialReconnectDelay='0': must be a whole number from 1",
+        ),
         ({"uri": "static:(tcp://a:1)?initialReconnectDelay=-5"}, "initialReconnectDelay='-5'"),
         ({"uri": "static:(tcp://a:1)?maxReconnectDelay=0"}, "maxReconnectDelay='0'"),
         ({"uri": "static:(tcp://a:1)?minConnectTime=-1"}, "minConnectTime='-1'"),
         ({"uri": "tcp://a:99999"}, "port at most 65535"),
         ({"uri": "tcp://a:0"}, "port at most 65535"),
-        ({"uri": "masterslave:(tcp://a:1)"}, "masterslave is of two or more"),
-        ({"messageTTL": "-7"}, "messageTTL='-7': a whole number from -1"),
+        ({"uri": "masterslave:(tcp://a:1)"}, "masterslave requires at least two"),
+        ({"messageTTL": "-7"}, "messageTTL='-7': must be a whole number from -1"),
         ({"networkTTL": "-7"}, "messageTTL='-7'"),
         ({"prefetchSize": "9999999999"}, "prefetchSize='9999999999'"),
         ({"consumerPriorityBase": "128"}, "from -128 to 127"),
@@ -127,7 +130,7 @@ def test_an_included_topic_may_say_that_all_are_served_as_durable_subscribers():
     strange = (Destination.parse("queue://q?colour=blue"),)
     assert options_of(NetworkConnector("n", "tcp://a:1", statically_included=strange))[1] == ["queue://q?colour"]
     wrong = (Destination.parse("topic://t?forceDurable=perhaps"),)
-    with pytest.raises(ConfigurationRefused, match="forceDurable='perhaps': true or false"):
+    with pytest.raises(ConfigurationRefused, match="forceDurable='perhaps': must be true or false"):
         options_of(NetworkConnector("n", "tcp://a:1", statically_included=wrong))
 
 

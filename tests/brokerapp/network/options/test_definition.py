@@ -20,7 +20,7 @@ def test_a_secret_that_nobody_names_stays():
 
 @pytest.mark.parametrize("elsewhere", [{"uri": "tcp://elsewhere:1"}, {"userName": "v"}, {"userName": None}])
 def test_a_secret_that_nobody_names_goes_to_no_other_broker_or_user(elsewhere):
-    with pytest.raises(DefinitionRefused, match=r"password: .* give it again"):
+    with pytest.raises(DefinitionRefused, match=r"password: .* enter it again"):
         changed(**elsewhere, password=None)
     assert changed(**elsewhere, password="new").option("password") == "new"
     assert changed(**elsewhere).option("password") is None
