@@ -143,9 +143,3 @@ def delete_replaced(work: Path, now: float) -> None:
     for old in (work / "replaced").glob("day=*"):
         if int(old.suffix[1:]) / 1e9 < now - REPLACED_KEPT_SECONDS:
             shutil.rmtree(old)
-
-
-def replaced_file(path: Path, work: Path) -> Path | None:
-    """Return the current path of a file that compaction replaced, if it still exists."""
-    folder = f"{path.parent.parent.name}.{path.parent.name}"
-    return next(iter((work / "replaced").glob(f"{folder}.*/{path.name}")), None)

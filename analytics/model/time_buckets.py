@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -68,9 +68,3 @@ def slot_name(seconds: int) -> str:
             count = seconds // length
             return name if count == 1 else f"{count} {name}s"
     return f"{seconds} seconds"
-
-
-def largest(series: Mapping[str, list[float]], count: int) -> dict[str, list[float]]:
-    """Return the series with the greatest sums, the greatest first."""
-    ordered = sorted(series, key=lambda name: (-sum(series[name]), name))
-    return {name: series[name] for name in ordered[:count]}

@@ -7,9 +7,8 @@ and
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from brokerapp.errors import DefinitionRefused
 from brokerapp.model.destination import Destination
 from brokerapp.model.policy_strategies import (
     MessageEviction,
@@ -268,27 +267,3 @@ class Definitions:
     def items(self) -> tuple[VirtualDestination | PolicyEntry | RedeliveryPolicy, ...]:
         """All that has an id of its own."""
         return (*self.virtual_destinations, *self.policies, *self.redelivery.policies)
-
-    def with_virtual_destination(self, new: VirtualDestination, replacing: str | None = None) -> Definitions:
-        """These definitions with `new` added, or put in the place of the one whose id is `replacing`.
-
-        Raises DefinitionRefused when another one has the id of the new one, or when there is none to replace.
-        """
-        old = {each.id: each for each in self.virtual_destinations}
-        if replacing is not None and replacing not in old:
-            raise DefinitionRefused(f"definition {replacing!r} not found")
-        if new.id in old and new.id != replacing:
-            raise DefinitionRefused(f"the {new.called} exists already")
-        if replacing is None:
-            return self._with((*self.virtual_destinations, new))
-        return self._with(tuple(new if each.id == replacing else each for each in self.virtual_destinations))
-
-    def without_virtual_destination(self, id: str) -> Definitions:
-        """These definitions without the one of this id; raises DefinitionRefused when there is none."""
-        kept = tuple(each for each in self.virtual_destinations if each.id != id)
-        if len(kept) == len(self.virtual_destinations):
-            raise DefinitionRefused(f"definition {id!r} not found")
-        return self._with(kept)
-
-    def _with(self, virtual_destinations: tuple[VirtualDestination, ...]) -> Definitions:
-        return replace(self, virtual_destinations=virtual_destinations)

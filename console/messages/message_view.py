@@ -80,12 +80,6 @@ class MessageView:
         return broker_headers(self.message.headers)
 
     @property
-    def expires_at(self) -> datetime | None:
-        """Return when it expires; None if it never expires."""
-        text = self.message.headers.get("expires", "0")
-        return parse_time(text) if text != "0" else None
-
-    @property
     def cause(self) -> str:
         """Return the cause of its failure; "" if it did not fail."""
         return self.broker_properties.get(CAUSE, "")

@@ -74,9 +74,3 @@ def in_milliseconds(rows: pa.Table) -> pa.Table:
         if us >= 0:
             rows = rows.set_column(us, column.name, pc.round(pc.divide(rows.column(us), 1000.0), 3))
     return rows
-
-
-def shares_of(rows: pa.Table, column: str) -> list[float]:
-    """Return each row's share of the total."""
-    whole = total(rows, column)
-    return [each / whole if whole else 0.0 for each in rows[column].to_pylist()]

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from pathlib import Path
 
 import duckdb
 import pandas
@@ -15,7 +16,7 @@ from recorded_traffic import BROKER, wait_until
 
 from analytics.archive import compaction
 from analytics.archive.broker_archive import BrokerArchive
-from analytics.archive.compaction import delete_replaced, replaced_file
+from analytics.archive.compaction import delete_replaced
 from analytics.archive.data_files import HOUR_US, data_files, hour_folders, start_us
 from analytics.archive.housekeeping import ArchiveLimits, Housekeeping
 from analytics.archive.read_locks import read_lock
@@ -111,6 +112,12 @@ def test_nothing_is_replaced_or_removed_while_somebody_reads(small_files):
         assert tidy(small_files, ArchiveLimits(days=0.01)) == 0
     assert names(small_files) == [5, 1]
     assert tidy(small_files) == 1
+
+
+def replaced_file(path: Path, work: Path) -> Path | None:
+    """Return the current path of a file that compaction replaced, if it still exists."""
+    folder = f"{path.parent.parent.name}.{path.parent.name}"
+    return next(iter((work / "replaced").glob(f"{folder}.*/{path.name}")), None)
 
 
 def test_who_listed_the_replaced_files_finds_them_for_a_while(small_files):
