@@ -20,7 +20,7 @@ class ClusterLinks:
 
     def __init__(self, broker: str, cluster: Cluster, trust: TlsContextFactory) -> None:
         self._broker, self._cluster, self._trust = broker, cluster, trust
-        self._tasks: list[asyncio.Task] = []
+        self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
         """Have a link to each whenever it can be had."""

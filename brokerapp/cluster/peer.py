@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from brokerapp.cluster.settings import ClusterMember
@@ -33,7 +33,7 @@ class ClusterPeerLink(Protocol):
 
     def unsubscribe(self, id: str) -> None: ...
 
-    def ack(self, ids: Iterable[str]) -> None: ...
+    def ack(self, ids: Sequence[str]) -> None: ...
 
 
 class ClusterPeer:
@@ -102,8 +102,8 @@ class ClusterPeer:
     def confirmed(self, receipt: str) -> None:
         """It has done what it was asked."""
         receipt, _, answer = receipt.partition(ANSWER)
-        then, answered = self._pending.pop(receipt, (None, None))
-        if then is not None:
+        if (pending := self._pending.pop(receipt, None)) is not None:
+            then, answered = pending
             if answer:
                 answered(answer)
             then("")

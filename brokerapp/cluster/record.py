@@ -138,17 +138,17 @@ def catch_up(
     What it holds and the record does not was deleted while it was away, unless it knows another record, or none: then
     it joins this one with what it has, and nothing of it is lost.
     """
-    configured, held = list(configured), {each.name: each for each in held}
-    named, is_new = {each.name for each in configured}, mine.id != masters.id
+    named, holds = {each.name: each for each in configured}, {each.name: each for each in held}
+    is_new = mine.id != masters.id
     deleted, made = [], []
-    for name, each in held.items():
+    for name, each in holds.items():
         if name not in masters.entries and name not in named and not is_new:
             deleted.append(ClusterChange(name, False, each.attributes))
     for name, entry in masters.entries.items():
         made_anew = not is_new and name in mine.entries and mine.entries[name].version != entry.version
-        if name in held and made_anew:  # deleted and made again: what it held is of the one before
-            deleted.append(ClusterChange(name, False, held[name].attributes))
-        if name not in held or made_anew:
+        if name in holds and made_anew:  # deleted and made again: what it held is of the one before
+            deleted.append(ClusterChange(name, False, holds[name].attributes))
+        if name not in holds or made_anew:
             made.append(ClusterChange(name, True, entry.attributes))
-    own = {each.name: each for each in (*configured, *(held.values() if is_new else ()))}
+    own = {**named, **(holds if is_new else {})}
     return CatchUp((*deleted, *made), tuple(each for name, each in own.items() if name not in masters.entries))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from brokerapp.cluster.peer import ClusterPeer
@@ -93,7 +94,7 @@ class RemoteTemporaries:
                 self._remove(destination)
             elif lodger.until is None:
                 when = clock.now_ms() + grace
-                lodger.until = self._timers.at(when, lambda gone=destination: self._remove(gone))
+                lodger.until = self._timers.at(when, partial(self._remove, destination))
 
     def _remove(self, destination: Destination) -> None:
         lodger = self._temporaries.pop(destination, None)

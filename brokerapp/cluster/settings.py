@@ -50,8 +50,8 @@ def read_members(text: str) -> tuple[ClusterMember, ...]:
     found: dict[str, ClusterMember] = {}
     for part in text.split(","):
         match = _MEMBER.fullmatch(part)
-        address = match and address_of(match["uri"], STOMP_PORT)
-        if address is None:
+        address = address_of(match["uri"], STOMP_PORT) if match is not None else None
+        if match is None or address is None:
             raise ConfigurationRefused(f"clusterBrokers: {part.strip()!r} is not NAME=tcp://HOST:PORT")
         if match["name"] in found:
             raise ConfigurationRefused(f"clusterBrokers names {match['name']} twice")

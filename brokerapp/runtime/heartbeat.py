@@ -55,7 +55,7 @@ class NodeHeartbeat:
         quotas: Quotas,
         routing: RoutingPort,
         store: StoreStatus,
-        sections: Mapping[str, Callable[[], Mapping[str, Any]]],
+        sections: Mapping[str, Callable[[], Any]],
         write: Callable[[Mapping[str, Any]], Awaitable[None]],
     ) -> None:
         self._context, self._listeners, self._clients = context, listeners, clients

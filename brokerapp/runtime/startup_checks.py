@@ -6,6 +6,8 @@ import asyncio
 import logging
 import os
 import socket
+from collections.abc import Mapping
+from typing import Any
 
 from brokerapp.nodes.membership.compatibility import check_compatibility
 from brokerapp.runtime.node_config import NodeConfig
@@ -43,7 +45,7 @@ async def recover_logs(logs: LogStore, config: NodeConfig, session: str) -> list
     return []
 
 
-def _is_dead_here(former: dict) -> bool:
+def _is_dead_here(former: Mapping[str, Any]) -> bool:
     """Whether a node's process ran on this machine and is gone."""
     if former.get("host") != socket.gethostname():
         return False
@@ -53,4 +55,4 @@ def _is_dead_here(former: dict) -> bool:
         return True
     except OSError:
         return False
-    return former["pid"] == os.getpid()
+    return bool(former["pid"] == os.getpid())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from brokerapp.core.advisories import documents
@@ -48,7 +49,7 @@ class ExistingState:
         """Topics, by name or pattern -> what a new listener is told; a bridge of durable subscriptions in full."""
         return {
             topics.CONNECTION: self._connections,
-            **{topic: lambda kind=kind: self._destinations(kind) for kind, topic in topics.OF_KIND.items()},
+            **{topic: partial(self._destinations, kind) for kind, topic in topics.OF_KIND.items()},
             f"{topics.PREFIX}{topics.CONSUMER}.>": self._wanting_there if to_bridge else self._consumers_there,
             f"{topics.PREFIX}{topics.VIRTUAL_CONSUMER}.>": self._virtual_there,
             f"{topics.PREFIX}{topics.PRODUCER}.>": self._producers_there,

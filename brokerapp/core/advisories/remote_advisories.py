@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from brokerapp.core.advisories import documents
 from brokerapp.core.advisories.documents import Document
@@ -27,7 +27,7 @@ _ABOUT_CONSUMERS = tuple(f"{topics.PREFIX}{each}." for each in (topics.CONSUMER,
 #: Consumers told of in one word: bounds how long a link is busy with one.
 AT_ONCE = 500
 #: A topic, and the advisory of a consumer that began.
-Row = Sequence
+Row = Sequence[Any]
 
 
 class RemoteAdvisories:

@@ -25,7 +25,7 @@ from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.routing.destination_trie import matches
-from brokerapp.errors import InvalidDestination
+from brokerapp.errors import BrokerError, InvalidDestination
 from brokerapp.model.destination import NAMED_KINDS, Destination, DestinationKind
 from brokerapp.model.message import Message, escape
 from brokerapp.model.stats_records import DestinationStats
@@ -59,7 +59,7 @@ Answer = tuple[Numbers, Destination | None]
 
 
 class StatisticsPlugin:
-    """The inner client that answers. It is its own sink."""
+    """An internal client that answers requests for statistics, and its own sink: it gets no replies."""
 
     def __init__(
         self,
@@ -94,20 +94,30 @@ class StatisticsPlugin:
         for entry in entries:
             self._answer(entry.message, Destination.parse(entry.shown_destination or entry.log))
 
-    def receipts(self, ids: Sequence[str]) -> None:
-        """Nothing is asked here."""
+    def end_of_browse(self, subscription: Subscription) -> None:
+        """Ignore: it browses nothing."""
 
-    def refuse(self, error: Exception, receipt: str | None) -> None:
-        """Nothing is asked here."""
+    def receipts(self, ids: Sequence[str]) -> None:
+        """Ignore: it asks for none."""
+
+    def refuse(self, error: BrokerError, receipt: str | None) -> None:
+        """Ignore: it asks for nothing."""
 
     def flush(self) -> None:
-        """Nothing goes out."""
+        """Ignore: nothing goes out."""
 
     def close(self) -> None:
-        """It ends with the broker."""
+        """Ignore: it ends with the broker."""
+
+    def abort(self) -> None:
+        """Ignore: it ends with the broker."""
 
     def pause_reading(self, held: bool) -> None:
-        """Nothing is read."""
+        """Ignore: nothing is read."""
+
+    def heart_beat_times(self) -> tuple[int, int, int]:
+        """Return zeros: it has no connection."""
+        return 0, 0, 0
 
     # -- answers
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.subscription import Subscription
-from brokerapp.engine.policy.authorization import AuthorizationMap
+from brokerapp.engine.policy.authorization import AuthorizationMap, Principal
 from brokerapp.errors import AccessDenied
 from brokerapp.model.destination import Destination
 
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 #: What a permission allows, as ActiveMQ's errors call it.
 _TO_BE_AUTHORIZED_TO = {"read": "read from", "write": "write to", "admin": "create"}
+
+
+#: Says whether a user may do something at a destination.
+MayDo = Callable[[Principal, str, Destination], bool]
 
 
 class ClientAuthorizer:
@@ -29,7 +33,8 @@ class ClientAuthorizer:
         """Raise AccessDenied unless the client may; the first at a destination must be allowed to create it, too."""
         if self.access is None or client.is_internal:
             return
-        may, verbs = self.access.may, [verb]
+        may: MayDo = self.access.may
+        verbs = [verb]
         if destination.is_pattern and verb == "read":
             may = self.access.may_some  # it is given what it may read
         elif not self._exists(destination):
@@ -45,7 +50,7 @@ class ClientAuthorizer:
             may = self.access.may_some if destination.is_pattern else self.access.may
             self._require(client, may, "read", destination)
 
-    def _require(self, client: Client, may: Callable[..., bool], verb: str, destination: Destination) -> None:
+    def _require(self, client: Client, may: MayDo, verb: str, destination: Destination) -> None:
         if not may(client.principal, verb, destination):
             user, what = client.principal.name, _TO_BE_AUTHORIZED_TO[verb]
             raise AccessDenied(f"User {user} is not authorized to {what}: {destination}")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from brokerapp.engine.clients.client import Client
-from brokerapp.errors import RequestRefused
+from brokerapp.errors import BrokerError, RequestRefused
 from brokerapp.store import PendingWrite
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ class ClientReplies:
     def confirm_after(self, client: Client, receipt: str | None, then: Callable[[], None] | None = None) -> None:
         """Confirm a request after everything that the client requested before is done."""
 
-        def done(_seq: int = 0, _refused: bool = False) -> None:
+        def done(_seq: int = 0, _refused: str = "") -> None:
             client.on_write_done()
             self.confirm(client, receipt)
             if then is not None:
@@ -48,7 +48,7 @@ class ClientReplies:
             client.sink.receipts(wanted)
             self._dispatcher.wake(client)
 
-    def refuse(self, client: Client, error: RequestRefused, receipt: str | None) -> None:
+    def refuse(self, client: Client, error: BrokerError, receipt: str | None) -> None:
         """Tell the client why its request cannot be done."""
         client.sink.refuse(error, receipt)
         self._dispatcher.wake(client)

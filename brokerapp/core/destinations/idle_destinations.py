@@ -103,13 +103,13 @@ class IdleDestinations:
     def _is_due(self, destination: Destination) -> bool:
         """Whether it is idle for as long as its policy says; or unused, for as long as clients' own are kept."""
         policy = self._routing.table.policy_for(destination)
-        by_policy = policy is not None and policy.gc_inactive_destinations
+        by_policy = policy if policy is not None and policy.gc_inactive_destinations else None
         if not (by_policy or self._settings.auto_destroy_after) or not self._is_idle(destination):
             self._idle.pop(destination, None)
             return False
         idle_ms = self._idle_ms(destination)
         if by_policy:
-            timeout = policy.inactive_timeout_before_gc
+            timeout = by_policy.inactive_timeout_before_gc
             return idle_ms >= (DEFAULT_TIMEOUT_MS if timeout is None else timeout)
         use = DestinationUsage(producers=self._numbers(destination).ProducerCount)
         if not use.is_unused:
@@ -152,8 +152,9 @@ class IdleDestinations:
         if not self._placement.is_local(str(destination)):
             return False
         if destination.kind is DestinationKind.TOPIC:
-            subscribers = self._dispatcher.subscribers(destination)
-            subscribers = subscribers or self._placement.propagation.sessions_listening(destination)
+            subscribers = self._dispatcher.subscribers(destination) or self._placement.propagation.sessions_listening(
+                destination
+            )
             return not (subscribers or self._routing.table.feeds_of(destination.name))
         if destination.kind is not DestinationKind.QUEUE:
             return False

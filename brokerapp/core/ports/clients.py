@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.policy.authorization import AuthorizationMap
-from brokerapp.errors import RequestRefused
+from brokerapp.errors import BrokerError
 from brokerapp.model.commands import ClientCommand, ConnectCommand
 from brokerapp.model.destination import Destination
 
@@ -18,7 +18,7 @@ class Replies(Protocol):
 
     def confirm(self, client: Client, *receipts: str | None) -> None: ...
 
-    def refuse(self, client: Client, error: RequestRefused, receipt: str | None) -> None: ...
+    def refuse(self, client: Client, error: BrokerError, receipt: str | None) -> None: ...
 
     def confirm_after(self, client: Client, receipt: str | None, then: Callable[[], None] | None = None) -> None: ...
 

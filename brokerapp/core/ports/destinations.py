@@ -67,7 +67,8 @@ class Queues(Destinations, Protocol):
 
     def mark_as_dlq(self, log: MessageLog) -> None: ...
 
-    remembering: SelectorMemoryPort
+    @property
+    def remembering(self) -> SelectorMemoryPort: ...
 
 
 class QueueLifecycle(Queues, Protocol):

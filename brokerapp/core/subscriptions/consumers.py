@@ -192,6 +192,7 @@ class Consumers:
             if queue.is_queue and queue.is_pattern:
                 self._patterns.remove(queue.name, subscription)
         for log in subscription.logs:
+            assert isinstance(log, MessageLog)
             self._leave(subscription, log)
         subscription.logs.clear()
         if subscription.has_remote_logs:

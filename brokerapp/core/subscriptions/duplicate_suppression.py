@@ -16,7 +16,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from brokerapp.core.subscriptions.served_subscriptions import ServedSubscriptions
 from brokerapp.engine.dispatch.subscription import Subscription
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from brokerapp.core.ports import BrokerEvents, Placement
 
 #: What one node tells another: a destination, the key of a bid, and what else it says; None: it is taken back.
-Row = tuple[str, str, Sequence | None]
+Row = tuple[str, str, Sequence[Any] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class BridgeBid:
     consumers: frozenset[str]  #: ids of those it is there for; empty: whoever
     yields: bool  #: it stands aside while others serve all of them
 
-    def told(self) -> Sequence:
+    def told(self) -> Sequence[Any]:
         """As other nodes are told, but for the key."""
         return self.priority, self.hops, self.since_us, sorted(self.consumers), self.yields
 
@@ -84,6 +84,7 @@ class DuplicateSuppression:
         Whoever listens is told, but for what rests: of that they are told when it does so no longer.
         """
         before = subscription.bridge_eligibility
+        assert before is not None  # of a bridge
         if (before.consumers, before.path, subscription.priority) == (crossing.consumers, crossing.path, priority):
             return
         before.consumers, before.path, subscription.priority = crossing.consumers, crossing.path, priority
@@ -184,6 +185,7 @@ class DuplicateSuppression:
 
 def _bid(subscription: Subscription, since_us: int) -> BridgeBid:
     crossing = subscription.bridge_eligibility
+    assert crossing is not None  # of a bridge
     key = f"{subscription.client.id} {subscription.key}"
     return BridgeBid(key, subscription.priority, len(crossing.path), since_us, crossing.consumers, crossing.yields)
 

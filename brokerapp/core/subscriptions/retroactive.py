@@ -146,13 +146,13 @@ class RetroactiveRecovery:
     def created(self, durable: DurableSubscription) -> None:
         """A named subscription is new, and its consumer asks for the past."""
         feed = durable.feed
-        for topic in durable.identity.topics:
-            for kept in self._remembered(topic, asks=True):
-                copy = RoutedCopy(feed.target, kept.copy.original, kept.copy.destination)
-                headers = {**kept.message.headers, "destination": copy.shown.stomp}
+        for wanted in durable.identity.topics:
+            for kept in self._remembered(wanted, asks=True):
+                topic = kept.copy.destination
+                headers = {**kept.message.headers, "destination": topic.stomp}
                 goes_back = durable.identity.leads_to in kept.message.path  # to where it came from: never
-                if not goes_back and feed.may_read(copy.shown) and feed.takes(headers, "") is True:
-                    self._publisher.copy_to_log(kept.message, copy)
+                if not goes_back and feed.may_read(topic) and feed.takes(headers, "") is True:
+                    self._publisher.copy_to_log(kept.message, RoutedCopy(feed.target, kept.copy.original, topic))
 
     def _give_first(self, subscription: Subscription, queue: Destination, asks: bool) -> None:
         """The first consumer of a consumer queue; what it gets is not in the queue."""
@@ -172,4 +172,4 @@ class RetroactiveRecovery:
         for topic in found:
             memory, policy = self._memories.get(topic), self._routing.table.policy_for(topic)
             if memory is not None and (asks or (policy is not None and policy.always_retroactive)):
-                yield from self._recalled(memory, policy and policy.recovery)
+                yield from self._recalled(memory, policy.recovery if policy is not None else None)

@@ -65,5 +65,5 @@ class SelectorMemory:
             return
         remembered = set(self._cache)
         for log in [each for each in logs if each.name in remembered]:
-            if self._cache.expire(log.name, [each.selector for each in log.consumers], clock.now_ms()):
+            if self._cache.expire(log.name, [each.consumer_selector for each in log.consumers], clock.now_ms()):
                 self._describe(log)

@@ -39,6 +39,9 @@ class SourceLog(Protocol):
     @property
     def is_remote(self) -> bool: ...
 
+    @property
+    def depth(self) -> int: ...
+
 
 @dataclass(slots=True, eq=False)
 class Subscription:

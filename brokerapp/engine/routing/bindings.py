@@ -6,7 +6,7 @@ bound to an address with anycast share what is sent to the queue of the address'
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -55,7 +55,7 @@ class Binding:
         return values if self.filter is None else {**values, "filter": self.filter}
 
     @staticmethod
-    def from_json(queue: str, data: dict[str, Any]) -> Binding | None:
+    def from_json(queue: str, data: Mapping[str, Any]) -> Binding | None:
         """The binding of a queue, from what is kept about the queue; None when it has none."""
         if "address" not in data:
             return None

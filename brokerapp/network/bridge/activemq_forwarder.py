@@ -77,7 +77,11 @@ class TransactionalForwarder:
             else:
                 self._read_record(frame)
 
-        self._target.on_error = lambda frame: ended.done() or ended.set_result(frame.headers.get("message", "refused"))
+        def refused(frame: Frame) -> None:
+            if not ended.done():
+                ended.set_result(frame.headers.get("message", "refused"))
+
+        self._target.on_error = refused
         self._target.subscribe(_BROWSER, self._queue, browsed, {"ack": "auto", "browser": "true"})
         await asyncio.wait({ended, self._target.lost}, timeout=CONNECT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         if not ended.done() or ended.result():

@@ -144,7 +144,8 @@ class Bridge:
         passed_on = self._target.dialect.send_headers({"destination": goes_to, **own}, (*path, self.here))
         body = frame.body
         if self.terms.use_compression and self._target.dialect.is_sluice:
-            passed_on, body = compress(passed_on, body)
+            compressed, body = compress(passed_on, body)
+            passed_on = dict(compressed)
         sure = headers.get("persistent") == "true" or self.terms.always_sync_send
         id = f"{headers['destination']} {headers['message-id']}"
         sent = {**passed_on, "receipt": self._prefix + ack} if sure else passed_on

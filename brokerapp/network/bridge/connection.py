@@ -84,7 +84,7 @@ class BridgeConnection:
         self.counts = ConnectionCounters()
         self.first_attempt_done = asyncio.Event()  #: set when the first attempt has ended, one way or the other
         self._connected_at: float | None = None  # in the loop's time, of the last attempt
-        self._task: asyncio.Task | None = None
+        self._task: asyncio.Task[None] | None = None
         self._broker_names: dict[BrokerAddress, str] = {}  # that brokers had which do not tell them by themselves
 
     @property
@@ -251,8 +251,12 @@ class BridgeConnection:
             back = ReceiptForwarder(local, id_prefix_of(INBOUND))
             bridges.append(Bridge(INBOUND, remote, local, self.remote, self.broker, terms, back, counts.inbound))
         self.bridges = bridges
+
+        def on_receipt(id: str) -> None:
+            any(each.on_receipt(id) for each in bridges)  # the first that asked for it
+
         for link in (remote, local):
-            link.on_receipt = lambda id: any(each.on_receipt(id) for each in bridges) or None
+            link.on_receipt = on_receipt
             link.on_error = self._on_error
         remote.on_writable_changed = lambda free: local.pause_reading(not free)
         local.on_writable_changed = lambda free: remote.pause_reading(not free)

@@ -74,7 +74,7 @@ class NetworkConnectorStore:
 
     async def removed_names(self) -> list[str]:
         """The names of those that a file has no more, of which something may be left."""
-        return (await self._read()).get("gone", [])
+        return list((await self._read()).get("gone", ()))
 
     async def clear_removed(self, names: Collection[str]) -> None:
         """Nothing is left of these."""

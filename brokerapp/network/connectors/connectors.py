@@ -71,9 +71,9 @@ class ConnectorManager:
         self._name, self._endpoint, self._make_tls = endpoint.services.name, endpoint, trust
         self._durables, self._advisories, self._starts_concurrently = durables, advisories, at_once
         self._connectors = {each.name: self._make(each) for each in definitions}
-        self._start_task: asyncio.Task | None = None
+        self._start_task: asyncio.Task[None] | None = None
         self._announcements: list[Discovery] = []
-        self._stopping: set[asyncio.Task] = set()  # ways to brokers that are not announced any more
+        self._stopping: set[asyncio.Task[None]] = set()  # ways to brokers that are not announced any more
 
     def __iter__(self) -> Iterator[RunningConnector]:
         return iter(self._connectors.values())
@@ -109,8 +109,8 @@ class ConnectorManager:
         begins, names = not self._connectors, {each.name for each in definitions}
         if not definitions:
             await self._cancel_start()
-        for each in [each for each in self._connectors if each not in names]:
-            await self._remove(each)
+        for name in [name for name in self._connectors if name not in names]:
+            await self._remove(name)
         for each in definitions:
             former = self._connectors.get(each.name)
             if former is not None and former.definition.to_json(secrets=True) == each.to_json(secrets=True):
@@ -218,8 +218,9 @@ class ConnectorManager:
             self._stopping.add(task)
             task.add_done_callback(self._stopping.discard)
         others = [each for each, name in connector.announced.items() if name == broker]
-        if others and not any(map(connector.leads_to, others)):
-            self._add_connection(connector, address_of(others[0]))
+        if not any(map(connector.leads_to, others)):
+            for next_address in filter(None, map(address_of, others[:1])):
+                self._add_connection(connector, next_address)
 
     # -- while it runs
 

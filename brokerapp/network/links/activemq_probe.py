@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import Any
 
 from brokerapp.network.links.bridge_link import BridgeConnectionLost, BridgeLink
 from brokerapp.stomp.frames import Frame
@@ -52,7 +53,8 @@ async def read_broker_name(link: BridgeLink) -> str | None:
         headers = {"ack": "auto", "activemq.prefetchSize": "1", "receipt": id}
         link.subscribe(id, destination, listening[id], headers)
     link.send("SEND", {"destination": _ECHO, "receipt": _ECHO_ASKED})
-    await asyncio.wait({told, link.lost}, timeout=ANSWER_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+    either: set[asyncio.Future[Any]] = {told, link.lost}
+    await asyncio.wait(either, timeout=ANSWER_SECONDS, return_when=asyncio.FIRST_COMPLETED)
     if not told.done():
         why = f", and it rejected the request: {refused[_ECHO_ASKED]}" if _ECHO_ASKED in refused else ""
         raise BridgeConnectionLost(link.lost.result() if link.lost.done() else f"its broker name is unknown{why}")

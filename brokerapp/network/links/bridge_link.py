@@ -144,10 +144,9 @@ class BridgeLink(asyncio.Protocol):
     async def _log_in(self, headers: Mapping[str, str]) -> None:
         beats = f"{HEARTBEAT_MS},{HEARTBEAT_MS}"
         self.send("CONNECT", {"accept-version": "1.2", "host": "/", "heart-beat": beats, **headers})
-        done, _ = await asyncio.wait(
-            {self._connected, self.lost}, timeout=self._connect_timeout, return_when=asyncio.FIRST_COMPLETED
-        )
-        if self._connected not in done:
+        either: set[asyncio.Future[Any]] = {self._connected, self.lost}
+        await asyncio.wait(either, timeout=self._connect_timeout, return_when=asyncio.FIRST_COMPLETED)
+        if not self._connected.done():
             raise BridgeConnectionLost(self.lost.result() if self.lost.done() else "no reply to CONNECT")
         answer = self._connected.result()
         if answer.command != "CONNECTED":
@@ -212,7 +211,7 @@ class BridgeLink(asyncio.Protocol):
 
     def call_later(self, seconds: float, call: Callable[[], None]) -> None:
         """Do this then, if the connection lasts so long."""
-        self._loop.call_later(seconds, lambda: self.lost.done() or call())
+        self._loop.call_later(seconds, lambda: None if self.lost.done() else call())
 
     def close(self, why: str = "closed") -> None:
         """End the connection."""

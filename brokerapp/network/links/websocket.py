@@ -30,7 +30,7 @@ _logger = logging.getLogger("websockets.client")
 _logger.setLevel(logging.WARNING)
 
 
-class WebSocketClientTransport(WebSocketTransportBase):
+class WebSocketClientTransport(WebSocketTransportBase[ClientProtocol]):
     """One connection. `opened` is done when the other end has agreed, or fails with OSError."""
 
     def __init__(self, link: asyncio.Protocol, address: BrokerAddress) -> None:
@@ -55,7 +55,7 @@ class WebSocketClientTransport(WebSocketTransportBase):
             if isinstance(event, Response):
                 self._on_handshake_done()
             elif isinstance(event, Frame) and event.opcode in DATA:
-                said.append(event.data)
+                said.append(bytes(event.data))
         if said:
             self._link.data_received(b"".join(said))
         self._flush()

@@ -55,7 +55,7 @@ class NetworkConnector:
         for field in ("name", "uri"):
             if not isinstance(data.get(field), str) or not data[field].strip():
                 raise DefinitionRefused(f"{field} of a network connector is missing")
-        lists = {field: tuple(map(Destination.parse, data.get(field, ()))) for field in _LISTS}
+        lists: dict[str, Any] = {field: tuple(map(Destination.parse, data.get(field, ()))) for field in _LISTS}
         rule = former.outbound if former is not None and former.uri == data["uri"] else None
         made = NetworkConnector(data["name"], data["uri"], **lists, outbound=data.get("outbound", rule))
         options = data.get("options", {})

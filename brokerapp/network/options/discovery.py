@@ -30,7 +30,7 @@ class Discovery(asyncio.DatagramProtocol):
         self.group, self._broker, self._addresses = group, broker, announces
         self._on_found, self._on_lost = found, lost
         self._seen: dict[str, float] = {}  # URI -> when it was announced last
-        self._task: asyncio.Task | None = None
+        self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Join the group. Raises OSError."""

@@ -184,7 +184,8 @@ def options_of(connector: NetworkConnector) -> tuple[ConnectorOptions, list[str]
     Raises ConfigurationRefused, which names what is wrong.
     """
     group, options = parse_group(connector.uri) if connector.uri.startswith("multicast:") else (None, {})
-    addresses, in_turn = (), False
+    addresses: tuple[BrokerAddress, ...] = ()
+    in_turn = False
     if group is None:
         addresses, in_turn, options = _addresses_of(connector)
     terms = ConnectorOptions(
