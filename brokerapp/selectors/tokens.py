@@ -82,7 +82,7 @@ _LARGEST, _LONGEST = 1e300, 400
 
 _UNEXPECTED = {
     "'": "unterminated text literal",
-    '"': "text literals need single quotes, names no quotes",
+    '"': "use single quotes for text, and no quotes for names",
     "/*": "unterminated comment",
     "!=": "'!=' is written '<>'",
 }

@@ -110,7 +110,7 @@ class DestinationNaming:
 
 
 def _refuse_own(kind: DestinationKind, name: str) -> Destination:
-    raise InvalidDestination(name, f"there is no {kind} of one's own here")
+    raise InvalidDestination(name, f"a {kind} cannot be used here")
 
 
 #: Of a session whose client has no temporary destinations.

@@ -39,15 +39,15 @@ class DataDirectory:
     def locate_store(self) -> tuple[str, str]:
         """URL of the store and name of the broker; raises StoreUnavailable when no broker has come up here yet."""
         if not self.path.is_dir():
-            raise StoreUnavailable(f"there is no folder {self.path}: a broker's --data is expected")
+            raise StoreUnavailable(f"data folder {self.path} not found: use the --data of a broker")
         url = self._external_url if self._external_url.exists() else self.store / "store.url"
         for each in (self._name, url):
             if each.exists():
                 continue
             if each is url and self._name.exists():
                 name = self._name.read_text().strip()
-                raise StoreUnavailable(f"broker {name} of --data {self.path} does not run, or it still starts")
+                raise StoreUnavailable(f"broker {name} of --data {self.path} is not running, or still starting")
             raise StoreUnavailable(
-                f"no broker has come up with --data {self.path}, or it still starts: there is no {each.name} yet"
+                f"no broker is running with --data {self.path}, or it is still starting: {each.name} is missing"
             )
         return url.read_text().strip(), self._name.read_text().strip()

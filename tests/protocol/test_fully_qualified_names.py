@@ -106,7 +106,7 @@ def test_a_queue_of_another_address_and_one_that_is_not_there_are_refused(connec
     for text, rule in (
         (f"/queue/{name}.b::{name}.q", f"is on the address '{name}.a', not on '{name}.b'"),
         (f"/queue/{name}.a::{name}.plain", "there by itself"),
-        (f"::{name}.nowhere", "there is no queue"),
+        (f"::{name}.nowhere", "not found"),
         (f"/queue/{name}.q::{name}.q", "is on the address"),
     ):
         client.frame("SUBSCRIBE", destination=text, id="x", wait=False)

@@ -138,7 +138,7 @@ def test_queues_of_an_anycast_address_share_what_is_sent_to_it(connect, node, na
         (f"{WILDCARDS}=Consumer.*.>;2", "write > as %3E"),
         (f"{WILDCARDS}=Consumer.*.%3E;2", "the number is missing"),
         (f"{WILDCARDS}=Consumer.*.%3E", "the number is missing"),
-        (f"{WILDCARDS}=Consumer.*.%3E%3Btwo", "is no whole number"),
+        (f"{WILDCARDS}=Consumer.*.%3E%3Btwo", "is not a whole number"),
         ("virtualTopicConsumerLruCacheMax=many", "virtualTopicConsumerLruCacheMax=many is not a whole number"),
     ],
 )

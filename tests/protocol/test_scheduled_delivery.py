@@ -352,7 +352,7 @@ def test_removing_many_takes_them_all(connect, node, name, empty):
 @pytest.mark.parametrize(
     ("headers", "said"),
     [
-        ({"AMQ_SCHEDULER_ACTION": "DANCE"}, "AMQ_SCHEDULER_ACTION:DANCE is none of BROWSE, REMOVE, REMOVEALL"),
+        ({"AMQ_SCHEDULER_ACTION": "DANCE"}, "AMQ_SCHEDULER_ACTION:DANCE is not one of BROWSE, REMOVE, REMOVEALL"),
         ({"AMQ_SCHEDULER_ACTION": "BROWSE"}, "without reply-to"),
         ({"AMQ_SCHEDULER_ACTION": "REMOVE"}, "without scheduledJobId"),
         ({"AMQ_SCHEDULER_ACTION": "REMOVEALL", "ACTION_START_TIME": "noon"}, "ACTION_START_TIME:noon is not a moment"),

@@ -138,7 +138,7 @@ def test_unsubscribing_by_name_is_refused_while_it_is_used_deletes_it_then_and_e
     admin.unsubscribe(id="x", **headers)
     assert shared().has_no_more()
     admin.unsubscribe(id="x", **{"activemq.subscriptionName": "unknown"})
-    assert "there is no durable subscription 'unknown'" in error_of(admin)
+    assert "durable subscription 'unknown' not found" in error_of(admin)
 
 
 @pytest.mark.scenario("F32", "F33")

@@ -127,7 +127,7 @@ def test_it_is_gone_with_its_owner_and_all_it_holds(connect, node, name):
     until(lambda: native not in temporaries(node), "the end of the temporary queue")
     server.send(target, "late", wait=False)
     error = server.error()
-    assert error.headers["message"] == f"the destination {native} does not exist: its connection has ended"
+    assert error.headers["message"] == f"the destination {native} does not exist: its connection was closed"
     server.ack(held)
     assert "not waiting for one" in server.error().headers["message"]
     server.subscribe(target, id="again", wait=False)

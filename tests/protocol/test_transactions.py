@@ -137,9 +137,9 @@ def test_unsubscribing_and_aborting_gives_the_messages_to_others(client, connect
     ("command", "headers", "says"),
     [
         ("BEGIN", {}, "without a transaction header"),
-        ("COMMIT", {"transaction": "unknown"}, "no open transaction 'unknown'"),
-        ("ABORT", {"transaction": "unknown"}, "no open transaction 'unknown'"),
-        ("SEND", {"transaction": "unknown", "destination": "/queue/never"}, "no open transaction 'unknown'"),
+        ("COMMIT", {"transaction": "unknown"}, "transaction 'unknown' is not open"),
+        ("ABORT", {"transaction": "unknown"}, "transaction 'unknown' is not open"),
+        ("SEND", {"transaction": "unknown", "destination": "/queue/never"}, "transaction 'unknown' is not open"),
         ("BEGIN", {"transaction": "open"}, "is open already"),
     ],
 )

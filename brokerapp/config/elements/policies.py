@@ -77,7 +77,9 @@ def read_policies(element: Element) -> tuple[PolicyEntry, ...]:
                     for entry in child.children:
                         for policy in _entries(entry):
                             if policy.destination in found:
-                                entry.note(ImportOutcome.ADAPTED, f"replaces the one before for {policy.destination}")
+                                entry.note(
+                                    ImportOutcome.ADAPTED, f"replaces the previous entry for {policy.destination}"
+                                )
                             found[policy.destination] = policy
                 case "defaultEntry":
                     found = {each.destination: each for each in _default_entry(child)} | found

@@ -16,7 +16,7 @@ _USAGES = {"memoryUsage": "memory", "storeUsage": "store", "tempUsage": "temp"}
 _FLAGS = ("send_fail_if_no_space", "send_fail_if_no_space_after_timeout")
 #: Other attributes of a usage, and why they have no effect.
 _WITHOUT_EFFECT = {
-    "percentOfJvmHeap": f"there is no Java heap: the limit is {DEFAULT_MEMORY} bytes unless it is set in bytes",
+    "percentOfJvmHeap": f"Java heap is not available: the limit is {DEFAULT_MEMORY} bytes unless it is set in bytes",
     "percentLimit": "limits must be given in bytes",
     "total": "limits must be given in bytes",
 }

@@ -100,7 +100,7 @@ class QueueRegistry(LogRegistry):
             if queue.address is not None:
                 return self._qualified(queue, selector)
             if queue.is_temporary:
-                raise RequestRefused(f"the destination {queue} does not exist: its connection has ended")
+                raise RequestRefused(f"the destination {queue} does not exist: its connection was closed")
             log = self.create(queue)
             self._events.queue_added(log)
         return log

@@ -182,7 +182,7 @@ class TemporaryDestinations:
     def check(self, destination: Destination) -> None:
         """Raise RequestRefused when a temporary destination is gone, or never was."""
         if self.is_gone(destination):
-            raise RequestRefused(f"the destination {destination} does not exist: its connection has ended")
+            raise RequestRefused(f"the destination {destination} does not exist: its connection was closed")
 
     def sent_by(self, client: Client, destination: Destination) -> None:
         """A client sends there for the first time. Raises RequestRefused when it does not exist."""

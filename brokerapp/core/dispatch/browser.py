@@ -72,7 +72,7 @@ class Browsers:
             if not each.is_queue:
                 raise RequestRefused(f"browser:true: {each} is a topic: it stores no messages to browse")
         if "subscriptionName" in subscribe.options:
-            raise RequestRefused("activemq.subscriptionName: a browser is no durable subscription")
+            raise RequestRefused("activemq.subscriptionName: a browser cannot be a durable subscription")
 
     def prefetch(self, queue: Destination) -> int:
         """How much a browser may hold when it does not say."""

@@ -122,7 +122,7 @@ class ScheduledJobs:
 
     def lose(self, id: str, message: Message, to: Destination, sent_to: str) -> None:
         """A job ends with nothing: where its message was to go is gone for good. That is recorded with its cause."""
-        logger.warning("job %s is given up: %s is gone", id, to)
+        logger.warning("job %s is dropped: %s does not exist", id, to)
         now_us = time.time_ns() // 1000
         self._tracer.record_one(DROP, now_us, message, str(to), sent_to, None, "the temporary destination is gone")
         self._commits.submit(JobWrite([ScheduledJobChange(id)], ignores_limits=True))

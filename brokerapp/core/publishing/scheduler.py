@@ -173,7 +173,7 @@ class MessageScheduler:
             case "REMOVEALL":
                 self._each(window, lambda job: self._remove(job.id), done)
             case _:
-                raise RequestRefused(f"{ACTION}:{action[:40]} is none of {', '.join(ACTIONS)}")
+                raise RequestRefused(f"{ACTION}:{action[:40]} is not one of {', '.join(ACTIONS)}")
         client.on_write_started()
 
     def remove(self, id: str, then: Callable[[bool], None]) -> None:

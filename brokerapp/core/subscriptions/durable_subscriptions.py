@@ -82,7 +82,7 @@ class DurableSubscriptions:
             return self._by_key[client_id, name, True]
         except KeyError:
             of = f" of client-id {client_id!r}" if client_id else ""
-            raise RequestRefused(f"there is no durable subscription {name!r}{of}") from None
+            raise RequestRefused(f"durable subscription {name!r}{of} not found") from None
 
     def of_log(self, log: MessageLog) -> DurableSubscription:
         """The one whose messages are in this log."""

@@ -159,7 +159,7 @@ class Client:
         try:
             return self.transactions[name]
         except KeyError:
-            raise RequestRefused(f"there is no open transaction {name!r}") from None
+            raise RequestRefused(f"transaction {name!r} is not open") from None
 
     def check_transaction_limits(self, transaction: Transaction, more: int = 0) -> None:
         """Raise RequestRefused when an open transaction may not grow, by so many bytes."""

@@ -126,7 +126,7 @@ def new_binding(name: Destination, bound: Binding | None, exists: bool, selector
     address, queue = name.address, name.physical.name
     if not address:
         if not exists:
-            raise RequestRefused(f"there is no queue {queue!r}: only with an address before the :: would it be made")
+            raise RequestRefused(f"queue {queue!r} not found: it can only be created with an address before the ::")
         return None
     if bound is not None:
         _check_place(name, bound, selector)

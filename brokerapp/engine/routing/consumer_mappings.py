@@ -106,7 +106,7 @@ def _mapping(text: str, warnings: list[str]) -> ConsumerQueueMapping:
     if not rest:
         raise _refused(text, f"the number is missing, as in {filter};2, where a uri has %3B for the ;")
     if re.fullmatch("[0-9]{1,9}", rest[0]) is None:
-        raise _refused(text, f"{rest[0]!r} is no whole number from 0 on")
+        raise _refused(text, f"{rest[0]!r} is not a whole number")
     selector_aware = False
     for option in rest[1:]:
         name, _, setting = option.partition("=")

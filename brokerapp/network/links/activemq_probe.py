@@ -61,6 +61,6 @@ async def read_broker_name(link: BridgeLink) -> str | None:
     for id in asked.keys() - refused.keys():  # there is nothing to end where it was refused: that were an error
         link.unsubscribe(id)
     if told.result() is None:
-        why = f"reading them was rejected: {refused[_NAME_ASKED]}" if _NAME_ASKED in refused else "there are none"
+        why = f"reading them was rejected: {refused[_NAME_ASKED]}" if _NAME_ASKED in refused else "it publishes none"
         logger.warning("%s: no advisories (%s): only statically included destinations are forwarded", link.name, why)
     return told.result()

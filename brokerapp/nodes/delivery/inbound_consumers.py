@@ -87,7 +87,7 @@ class InboundConsumers:
             self._ownership.send(session, PeerMessageType.CONFIRMED, id, "")
             return
         if log is None:
-            self._ownership.send(session, PeerMessageType.CONFIRMED, id, f"there is no {name}")
+            self._ownership.send(session, PeerMessageType.CONFIRMED, id, f"{name} not found")
             return
         durable, guest = self._broker.durables.known(name), self._subscriptions.get((session, key))
         if durable is not None and not durable.identity.shared:

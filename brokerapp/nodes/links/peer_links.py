@@ -109,7 +109,7 @@ class NodeLinks:
                 try:
                     called, _ = await asyncio.get_running_loop().sock_accept(listening)
                 except OSError as error:  # such as too many open files
-                    logger.warning("nobody who calls can be heard: %s", error)
+                    logger.warning("cannot accept connections of other nodes: %s", error)
                     await asyncio.sleep(RETRY_SECONDS)
                 else:
                     LinkHandshake(self, called, self._tls and self._tls.server)
@@ -141,7 +141,7 @@ class NodeLinks:
                 await link.closed
             except ssl.SSLError as error:
                 if str(error) != told:
-                    logger.warning("node %s at %s speaks no TLS that is trusted here: %s", session, address, error)
+                    logger.warning("node %s at %s has no trusted TLS certificate: %s", session, address, error)
                 told = str(error)
             except (OSError, TimeoutError) as error:
                 logger.debug("node %s at %s: %s", session, address, error)
@@ -241,7 +241,7 @@ class LinkHandshake:
                 ssl=self._tls, ssl_handshake_timeout=HANDSHAKE_SECONDS if self._tls else None,
             )  # fmt: skip
         except OSError as error:
-            logger.debug("somebody who called speaks no TLS that is trusted here: %s", error)
+            logger.debug("incoming connection without a trusted TLS certificate: %s", error)
         finally:
             self._peer_links.remove_unauthenticated(self)
 
@@ -329,7 +329,7 @@ class NodeLink(asyncio.Protocol):
             return
         self._transport.write(b"".join(out))
         if self.unsent_bytes > MAX_UNSENT:
-            logger.warning("node %s does not read what it is told: its link is given up", self.peer)
+            logger.warning("node %s does not read from its link: the link is closed", self.peer)
             self._transport.abort()
 
     def _handle(self, word: PeerMessageType, facts: list[Any]) -> None:

@@ -19,7 +19,7 @@ def check_compatibility(node: str, is_named: bool, clustered: bool, others: Mapp
     of the broker, by their names.
     """
     if clustered and is_named:
-        raise ConfigurationRefused(f"--node {node}: {RULE}, and this one is told of a cluster")
+        raise ConfigurationRefused(f"--node {node}: {RULE}, and the configuration of this node has one")
     if clustered and others:
         raise ConfigurationRefused(f"{RULE}: other nodes of this one are running: {', '.join(sorted(others))}")
     for name, about in others.items():

@@ -176,7 +176,7 @@ class NodeMembership:
         now, here = _now(), self._links.address
         for each in self.unreachable_peers.update(silent, now):
             logger.warning(
-                "node %s at %s lives, and there is no link with it from here, %s: until there is one, nothing moves",
+                "node %s at %s is running but not linked with this node, %s: no handoffs until it is",
                 each.name, each.address, here,
             )  # fmt: skip
         if (stronger := self.unreachable_peers.should_yield_to(now)) is not None:

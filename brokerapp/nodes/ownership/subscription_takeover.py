@@ -104,7 +104,9 @@ class SubscriptionTakeover:
     def _resync(self, log: str, sessions: set[str]) -> None:
         """These nodes, which go by the same members, deny what is counted here: both are to say all again."""
         for session in sessions:
-            logger.warning("node %s consumes %s as is counted here, and denies it: all is counted anew", session, log)
+            logger.warning(
+                "node %s consumes %s as is counted here, but does not confirm it: all nodes count again", session, log
+            )
             self._ownership.reconnect(session)
 
     def on_query(self, session: str, id: int, name: str) -> None:

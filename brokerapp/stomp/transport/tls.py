@@ -154,7 +154,7 @@ def _unpacked(store: KeyStore, content: bytes) -> tuple[bytes, bytes]:
     """A PKCS12 file's key and certificates as PEM, the key under a password made up for the purpose."""
     packed = _pkcs12(store, content)
     if packed.key is None or packed.cert is None:
-        raise ConfigurationRefused(f"{store.path}: there is no private key with a certificate in it")
+        raise ConfigurationRefused(f"{store.path}: private key with a certificate not found")
     password = secrets.token_urlsafe().encode()
     key = packed.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(password))
     chain = [packed.cert, *packed.additional_certs]

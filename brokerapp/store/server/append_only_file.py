@@ -202,7 +202,7 @@ def _keep(folder: Path, file: Path, start: int, content: mmap.mmap) -> Path:
     except OSError as error:
         kept.unlink(missing_ok=True)
         raise StoreUnavailable(
-            f"the append-only file {file} ends in an incomplete write of {len(content) - start} bytes, and there is no "
-            f"space to keep them in {folder}: {error.strerror}"
+            f"the append-only file {file} ends in an incomplete write of {len(content) - start} bytes, and no "
+            f"space is left to keep them in {folder}: {error.strerror}"
         ) from error
     return kept

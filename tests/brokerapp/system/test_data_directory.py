@@ -31,16 +31,16 @@ def test_a_broker_that_went_back_to_its_own_store_is_found_there(tmp_path):
 
 
 def test_a_folder_whose_broker_is_not_up_yet_is_named(tmp_path):
-    with pytest.raises(StoreUnavailable, match="it still starts: there is no broker"):
+    with pytest.raises(StoreUnavailable, match="it is still starting: broker"):
         DataDirectory(tmp_path).locate_store()
-    with pytest.raises(StoreUnavailable, match="there is no folder"):
+    with pytest.raises(StoreUnavailable, match=r"data folder .* not found"):
         DataDirectory(tmp_path / "nowhere").locate_store()
 
 
 def test_of_a_broker_that_was_here_and_was_stopped_it_is_said_that_it_does_not_run(tmp_path):
     folder = DataDirectory(tmp_path)
     folder.remember("orders")
-    with pytest.raises(StoreUnavailable, match=r"broker orders of --data .* does not run, or it still starts"):
+    with pytest.raises(StoreUnavailable, match=r"broker orders of --data .* is not running, or still starting"):
         folder.locate_store()
 
 

@@ -53,7 +53,7 @@ def test_a_queue_that_holds_a_copy_elsewhere_gets_none_as_a_bound_one_but_by_oth
 
 
 def test_a_queue_without_an_address_must_be_there():
-    with pytest.raises(RequestRefused, match="there is no queue 'q'"):
+    with pytest.raises(RequestRefused, match="queue 'q' not found"):
         new_binding(parse("::q"), None, False, None)
 
 
