@@ -18,6 +18,8 @@ import psutil
 START_SECONDS = 60
 #: A broker that has not ended so many seconds after SIGTERM is killed.
 STOP_SECONDS = 20
+#: How the names of the processes begin that are the store of a broker.
+STORE = ("valkey", "redis")
 
 
 class StartFailed(Exception):
@@ -26,10 +28,14 @@ class StartFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a broker and its children use: CPU seconds since their start, resident bytes now."""
+    """What a broker and its children use: CPU seconds since their start, resident bytes now.
+
+    `store_cpu_seconds` is the part of the CPU that a store of the broker uses, where that is a process of its own.
+    """
 
     cpu_seconds: float
     resident_bytes: int
+    store_cpu_seconds: float = 0.0
 
 
 def free_port() -> int:
@@ -70,15 +76,16 @@ class BrokerProcess:
 
     def usage(self) -> Usage:
         """What the process and all its descendants use."""
-        cpu, resident = 0.0, 0
+        cpu, resident, of_store = 0.0, 0, 0.0
         for each in self._family():
             try:
-                times, memory = each.cpu_times(), each.memory_info()
+                times, memory, is_store = each.cpu_times(), each.memory_info(), each.name().startswith(STORE)
             except psutil.NoSuchProcess:
                 continue
             cpu += times.user + times.system
+            of_store += (times.user + times.system) * is_store
             resident += memory.rss
-        return Usage(cpu, resident)
+        return Usage(cpu, resident, of_store)
 
     def stop(self) -> None:
         """End the process and all it started: SIGTERM to itself, then SIGKILL to what is left."""

@@ -14,7 +14,10 @@ OURS = "sluice"
 
 Results = Mapping[str, Result]
 
-FIGURES_HEAD = ("scenario", "broker", "deliveries/s", "lowest", "highest", "broker CPU", "generator CPU", "memory")
+FIGURES_HEAD = (
+    "scenario", "broker", "deliveries/s", "lowest", "highest",
+    "broker CPU", "of it the store", "generator CPU", "memory",
+)  # fmt: skip
 RATIOS_HEAD = ("scenario", "to", "ratio", "bar")
 LATENCY_HEAD = ("broker", "messages/s", "median", "99th percentile", "our median is", "our 99th is")
 MEMORY_HEAD = ("broker", "before", "with the messages", "ours is")
@@ -27,7 +30,7 @@ def figures(scenario: Scenario, results: Results) -> list[tuple[str, ...]]:
 
 def _figures(scenario: Scenario, result: Result) -> tuple[str, ...]:
     if not result.rounds:
-        return (scenario.name, result.peer, "failed", *("",) * 5)
+        return (scenario.name, result.peer, "failed", *("",) * 6)
     rates = [each.outcome.rate for each in result.rounds]
     return (
         scenario.name,
@@ -36,6 +39,7 @@ def _figures(scenario: Scenario, result: Result) -> tuple[str, ...]:
         f"{min(rates):,.0f}",
         f"{max(rates):,.0f}",
         f"{result.median(lambda each: each.broker_cpu_us):.1f} us",
+        f"{store:.1f} us" if (store := result.median(lambda each: each.store_cpu_us)) else "",
         f"{result.median(lambda each: each.generator_cpu_us):.1f} us",
         f"{result.median(lambda each: each.resident_bytes) / 2**20:.0f} MiB",
     )

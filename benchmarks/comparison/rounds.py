@@ -40,6 +40,12 @@ class Measurement:
     outcome: Outcome
     broker_cpu_seconds: float
     resident_bytes: int
+    store_cpu_seconds: float = 0.0
+
+    @property
+    def store_cpu_us(self) -> float:
+        """Microseconds of CPU that the store alone spent on a delivery."""
+        return self.store_cpu_seconds / self.outcome.deliveries * 1e6
 
     @property
     def broker_cpu_us(self) -> float:
@@ -105,7 +111,11 @@ def measured_run(traffic: Traffic, peer: Peer, address: tuple[str, int], message
     before = peer.process.usage()
     outcome = run(traffic, address, peer.dialect, messages)
     after = peer.process.usage()
-    return Measurement(outcome, after.cpu_seconds - before.cpu_seconds, after.resident_bytes)
+    cpu, of_store = (
+        after.cpu_seconds - before.cpu_seconds,
+        after.store_cpu_seconds - before.store_cpu_seconds,
+    )
+    return Measurement(outcome, cpu, after.resident_bytes, of_store)
 
 
 @contextmanager

@@ -8,7 +8,9 @@ SCENARIO = Scenario("queue", "", Queue(), {}, bars={"activemq": 2})
 
 
 def result(peer, *rates, failure=None):
-    rounds = tuple(Measurement(Outcome(rate, 1.0, rate / 1e6), rate * 20 / 1e6, 3 << 20) for rate in rates)
+    rounds = tuple(
+        Measurement(Outcome(rate, 1.0, rate / 1e6), rate * 20 / 1e6, 3 << 20, rate * 5 / 1e6) for rate in rates
+    )
     return Result(peer, rounds, failure)
 
 
@@ -27,7 +29,7 @@ def test_a_broker_without_a_run_has_no_ratio():
 
 def test_figures_are_for_one_delivery():
     assert figures(SCENARIO, {"sluice": result("sluice", 1000, 3000)}) == [
-        ("queue", "sluice", "2,000", "1,000", "3,000", "20.0 us", "1.0 us", "3 MiB")
+        ("queue", "sluice", "2,000", "1,000", "3,000", "20.0 us", "5.0 us", "1.0 us", "3 MiB")
     ]
 
 
