@@ -80,7 +80,7 @@ def mask_headers_of(user: AnyUser, message: BrowsedMessage, where: Destination) 
 
 
 def is_unmasked(user: AnyUser, where: Destination) -> bool:
-    """Whether nothing of any message there is masked for this user: then no message need be looked at to know."""
+    """Return whether no part of any message at a destination is masked for this user, whatever the message."""
     reader = reader_role(grants_of(user), where)
     return reader is not None and reader not in MASKED_ROLES and not all_rules()
 

@@ -222,7 +222,7 @@ def _within(scopes: tuple[Scope, ...], places: tuple[Destination, ...]) -> bool:
 
 
 def allows(grants: Iterable[RoleGrant], verb: Verb, destination: Destination | None = None) -> bool:
-    """Whether one of the grants has the right."""
+    """Return whether one of the grants has the right."""
     return any(grant.allows(verb, destination) for grant in grants)
 
 

@@ -87,8 +87,8 @@ def end(request: HttpRequest) -> None:
 
 
 def _notify_sockets(session: SessionBase) -> None:
-    """Have open pages in other tabs checked again with the current permissions."""
-    session.save()  # first: whoever looks when the version has grown must find it
+    """Notify open pages in other tabs, so that their permissions are checked again."""
+    session.save()  # first: readers of the new version must find it
     increment()
 
 

@@ -49,7 +49,7 @@ class SecondFactorAdapter(DefaultMFAAdapter):
     """Encrypt the secrets of two-factor authentication in the database."""
 
     def encrypt(self, text: str) -> str:
-        """The text so that the database alone does not tell it."""
+        """Encrypt a secret of two-factor authentication for the database."""
         return encrypt(text)
 
     def decrypt(self, encrypted_text: str) -> str:

@@ -26,8 +26,10 @@ class RateLimit:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def acquire(self, asker: str, weight: int = 1) -> int:
-        """0 when this request may go on, which takes it out of the bucket; else seconds until it may. One may weigh as
-        much as several, up to `burst`."""
+        """Take a request out of the bucket and return 0, or return the seconds until the request is allowed.
+
+        A request may weigh as much as several, up to `burst`.
+        """
         now = self.clock()
         with self._lock:
             left, at = self._buckets.get(asker, (float(self.burst), now))

@@ -31,7 +31,7 @@ def requires_second_factor(user: AnyUser) -> bool:
 
 
 def lacks_second_factor(user: AnyUser, session: Any) -> bool:
-    """Whether the user has a role that needs a second factor, and none. Single sign-on is its provider's business."""
+    """Return whether the user has a role that needs a second factor and used none; single sign-on is exempt."""
     if not requires_second_factor(user):
         return False
     methods = [each.get("method") for each in session.get(AUTHENTICATION_METHODS_SESSION_KEY, [])]

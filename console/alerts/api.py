@@ -42,7 +42,7 @@ class RuleIn(RequestBody):
     secret: str = Field("", description="Signing secret of the webhook; empty: unchanged, or generated for a new rule")
 
     def form(self, row: AlertRule | None = None) -> RuleForm:
-        """As the page's form takes it."""
+        """Build the form of the page from this request."""
         return RuleForm({**self.model_dump(), "below": "1" if self.below else ""}, instance=row)
 
 

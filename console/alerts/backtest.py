@@ -33,7 +33,7 @@ def replay(
     looked: Sequence[BrokerPoint],
     step: int,
 ) -> list[AlertEpisode]:
-    """When a rule would have fired over a past of what it is about, kept in steps of so many seconds; newest first."""
+    """Return when a rule would have fired over recorded points, `step` seconds apart; the newest episode first."""
     if rule.description.of_broker:
         read = OF_BROKER[rule.metric]
         found = list(_episodes(rule, BROKER, ((each.at, read(each)) for each in looked)))
@@ -87,7 +87,7 @@ def _reading_of_past(
 
 
 def _without_consumer(recent: Sequence[DestinationPoint]) -> float | None:
-    """For how long nobody consumed, as far as the history goes back."""
+    """Return for how many seconds there was no consumer, as far as the history goes back."""
     alone = list(itertools.takewhile(lambda each: not each.consumers, reversed(recent)))
     return float(alone[0].at - alone[-1].at) if alone else None
 

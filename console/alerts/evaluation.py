@@ -104,7 +104,7 @@ def _ask_counts(picture: BrokerSnapshot, rules: Collection[AlertCondition], now:
 
 
 def was_monitored(looks: Sequence[float], now: float) -> bool:
-    """Whether somebody looked all the time over which is counted, as far as one may miss nothing that matters."""
+    """Return whether samples were taken without a gap over the time in which events are counted."""
     since = now - LATELY_SECONDS
     times = [since, *(each for each in looks if since < each <= now), now]
     return all(later - earlier <= MAX_GAP for earlier, later in pairwise(times))
@@ -130,7 +130,7 @@ _ASKED: tuple[
 
 
 def first_times(queues: list[Destination]) -> dict[Destination, int]:
-    """When the first message of each came."""
+    """Return the arrival of the first message of each queue, ms since the epoch."""
     return gateway().run(gateway().admin.peers.oldest(queues)) if queues else {}
 
 

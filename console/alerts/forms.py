@@ -40,7 +40,7 @@ class RuleForm(forms.ModelForm):
     secret = forms.CharField(required=False, max_length=100)
 
     def clean_pattern(self) -> str:
-        """A pattern as scopes are written."""
+        """Normalize the pattern to the notation of scopes."""
         try:
             return str(Scope.parse(self.cleaned_data["pattern"] or ">"))
         except InvalidDestination as error:
@@ -66,7 +66,7 @@ class RuleForm(forms.ModelForm):
         return url
 
     def clean_secret(self) -> str:
-        """One is made where a webhook has none: its receiver shall be able to know us."""
+        """Generate a signing secret for a webhook that has none."""
         given = self.cleaned_data["secret"].strip() or self.instance.secret
         self.made_secret = not given
         return given or secrets.token_urlsafe(24)

@@ -31,7 +31,7 @@ def visible_rules(request: HttpRequest) -> list[AlertRule]:
 
 
 def get_editable_rule(request: HttpRequest, rule_id: int) -> AlertRule:
-    """The rule, for somebody who may change it. Raises Http404 where they may not know of it, PermissionDenied."""
+    """Return a rule that the user may change. Raises Http404 if it is invisible to the user, PermissionDenied."""
     row = get_object_or_404(AlertRule, pk=rule_id)
     if not any(map(pattern_filter(request.user), rule_of(row).places)):
         raise Http404("Alert rule not found.")
@@ -45,7 +45,7 @@ def may_change(request: HttpRequest, rule: AlertCondition) -> bool:
 
 
 def webhook_for(request: HttpRequest, row: AlertRule | None, url: str) -> str:
-    """The address of a rule's webhook, as the user may know it: whole for who may change the rule, else its place."""
+    """Return the URL of a rule's webhook: complete for users who may change the rule, else without its secret parts."""
     return url if not url or (row is not None and may_change(request, rule_of(row))) else webhook.origin_of(url)
 
 
@@ -79,7 +79,7 @@ def change(request: HttpRequest, row: AlertRule, action: str, hours: str = "") -
 
 
 def send_test(request: HttpRequest, row: AlertRule) -> list[TestDeliveryResult]:
-    """Tell whom the rule names that this is a test; what came of each is in the audit trail."""
+    """Send a test notification to the recipients of a rule; the outcomes are recorded in the audit log."""
     with trail.recording(request, "test alert rule", row.name) as change:
         found = trying.send_test(row, request.user.get_username())
         change.after = {f"{each.kind} {each.noted}": each.reason or "sent" for each in found}

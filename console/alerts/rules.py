@@ -38,23 +38,23 @@ class AlertCondition:
 
     @property
     def is_about(self) -> Callable[[Destination], bool]:
-        """A predicate that says whether a destination is one of its."""
+        """Return a predicate for the destinations of the rule."""
         scope = Scope.parse(self.pattern)
         kinds = [each for each in self.description.kinds if scope.kind in (None, each)]
         return lambda destination: destination.kind in kinds and matches(scope.pattern, destination.name)
 
     def covers_subscription(self, subscription: SubscriptionIdentity) -> bool:
-        """Return whether a durable subscription is one of its: of a topic that the pattern names, or some of it."""
+        """Return whether the rule covers a durable subscription: its pattern overlaps one of the topics."""
         pattern = Scope.parse(self.pattern).pattern
         return subscription.durable and any(overlap(pattern, each.physical.name) for each in subscription.topics)
 
     @property
     def places(self) -> tuple[Destination, ...]:
-        """The patterns it is about; of the whole broker: everything."""
+        """Return the patterns of destinations that the rule covers; everything for a rule about the broker."""
         return (Scope(ANY_REST) if self.description.of_broker else Scope.parse(self.pattern)).destinations
 
     def is_broken(self, value: float) -> bool:
-        """Return whether this number is one to be told of."""
+        """Return whether a value breaks the rule."""
         return value < self.threshold if self.below else value > self.threshold
 
     @property

@@ -38,12 +38,12 @@ class TestDeliveryResult:
 
     @property
     def noted(self) -> str:
-        """Whom the audit trail names."""
+        """Return the recipient as the audit log shows it."""
         return without_secrets(self.target) if self.kind == "webhook" else self.target
 
 
 def send_test(rule: AlertRule, asked_by: str) -> list[TestDeliveryResult]:
-    """Tell all whom the rule names that this is a test, each once.
+    """Send a test notification to each recipient of a rule.
 
     Raises RequestRefused where it names nobody, and when somebody sent many.
     """

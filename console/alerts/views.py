@@ -52,7 +52,7 @@ def _is_silent(row: AlertRule) -> bool:
 @require_GET
 @permission_required(Verb.SEE)
 def firing(request: HttpRequest, firing_id: int) -> HttpResponse:
-    """One firing: what was told to whom."""
+    """Show an alert with its notifications."""
     found = get_object_or_404(AlertFiring.objects.select_related("rule"), pk=firing_id)
     if not _seen(request, [found]):
         return redirect("alerts")
@@ -115,7 +115,7 @@ def test_rule(request: HttpRequest) -> HttpResponse:
 @require_POST
 @permission_required(Verb.ALERT)
 def send_test(request: HttpRequest, rule_id: int) -> HttpResponse:
-    """Tell whom a rule names that this is a test."""
+    """Send a test notification to the recipients of a rule."""
     row = rule_changes.get_editable_rule(request, rule_id)
     try:
         context = {"tried": rule_changes.send_test(request, row)}

@@ -66,7 +66,7 @@ class RunOut(Schema):
 
 
 class PinIn(RequestBody):
-    """Whether a run is exempt from cleanup."""
+    """Return whether a run is exempt from cleanup."""
 
     pinned: bool
 

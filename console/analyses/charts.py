@@ -43,9 +43,9 @@ class Plot:
 
 
 def plots(result: Mapping[str, Any], prefix: str = "figure", zone: str = "") -> list[Plot]:
-    """The charts of a result; their marks lead to what its tables name, or to the overview, in the result's window.
+    """Return the charts of a result; their marks link to what its tables name, or to the overview, in its time range.
 
-    Times are told by the clock of the zone; without one by that of whoever reads.
+    Times are in `zone`, by default that of the reader.
     """
     opens = link_targets(linked_names(result["tables"]), result["window"])
     return [
@@ -109,7 +109,7 @@ def _values(trace: Mapping[str, Any]) -> list[float]:
 
 
 def _texts(trace: Mapping[str, Any]) -> list[str]:
-    """Its numbers as they read; delays say their units themselves."""
+    """Format the values of a trace; delays contain their units."""
     found = trace.get("x" if trace.get("orientation") == "h" else "y") or ()
     said = trace.get("customdata") or [None] * len(found)
     return [text or ("none" if value is None else _number(value)) for value, text in zip(found, said, strict=False)]

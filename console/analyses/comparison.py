@@ -28,7 +28,7 @@ class ValuePair:
 
     @property
     def share(self) -> float | None:
-        """The difference as a part of what was before; None where there was nothing."""
+        """Return the difference relative to the earlier value; None if that is 0."""
         return self.difference / self.before if self.before else None
 
     @property
@@ -70,7 +70,7 @@ class ResultComparison:
 
 
 def comparable_columns(table: Mapping[str, Any]) -> tuple[list[Mapping[str, str]], list[Mapping[str, str]]] | None:
-    """The columns of a stored table that say what a row is about, and its numbers; None when it cannot be compared.
+    """Return the key columns and the number columns of a stored table; None if it cannot be compared.
 
     A table by time has other rows in every window, and moments have no difference worth a column.
     """

@@ -30,7 +30,7 @@ def catalogue() -> list[AnalysisDefinition]:
 
 
 def request_for(kind: str, given: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """The title of the analysis and its parameters, with defaults for what is not given. Raises RequestRefused."""
+    """Return the title of an analysis and its parameters, completed by defaults. Raises RequestRefused."""
     analysis = analysis_for(AnalysisRequest.from_dict({"kind": kind}))
     parameters = {name: value for name, value in analysis.values(given).items() if value}
     AnalysisRequest.from_dict({"kind": kind, **parameters})
@@ -38,7 +38,7 @@ def request_for(kind: str, given: Mapping[str, str]) -> tuple[str, dict[str, str
 
 
 def choice_for(analysis: AnalysisDefinition, seconds: float) -> str:
-    """The shortest window offered with this question that reaches so far back; else the longest; "" without any."""
+    """Return the shortest time range offered with this analysis of at least this length, else the longest, or ""."""
     offered = [value for each in analysis.parameters if each.name == "window" for value, _ in each.choices]
     return next((each for each in offered if seconds_of(each) >= seconds), offered[-1] if offered else "")
 

@@ -106,7 +106,7 @@ def _head(column: Mapping[str, str], sort: str, url: Any) -> ColumnHeader:
 
 
 def cells(row: Sequence[Any], columns: Sequence[Mapping[str, str]], window: Mapping[str, int]) -> list[ResultCell]:
-    """A row of a result's table as a page has it."""
+    """Build the cells of a row of a result's table."""
     return [_cell(value, column, window) for value, column in zip(row, columns, strict=True)]
 
 

@@ -29,7 +29,7 @@ def choose_next(open_runs: Iterable[AnalysisRun], in_all: int, of_one: int) -> l
 
 
 def claim_next(environment: Environment) -> list[AnalysisRun]:
-    """The runs whose turn it is; they are marked as sent, so that nobody else sends them."""
+    """Return the runs to start now, and mark them as sent, so that no other process starts them."""
     with transaction.atomic():
         open_runs = AnalysisRun.objects.select_for_update().exclude(state__in=AnalysisRun.FINAL).order_by("created")
         chosen = choose_next(open_runs, environment.analyses_at_once, environment.analyses_of_one)
@@ -38,7 +38,7 @@ def claim_next(environment: Environment) -> list[AnalysisRun]:
 
 
 def waiting_ids() -> list[str]:
-    """Ids of the runs that wait for their turn, the first first."""
+    """Return the ids of the queued runs, in order."""
     waiting = AnalysisRun.objects.filter(state=AnalysisRun.State.QUEUED, sent=None).order_by("created")
     return [str(each) for each in waiting.values_list("id", flat=True)]
 

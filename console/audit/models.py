@@ -57,10 +57,10 @@ class AuditEntry(models.Model):
 
     @property
     def outcome_label(self) -> str:
-        """The outcome as pages show it."""
+        """Return the label of the outcome."""
         return OUTCOME_LABELS.get(self.outcome, self.outcome)
 
     @property
     def badge_class(self) -> str:
-        """The CSS class of the outcome's badge."""
+        """Return the CSS class of the outcome's badge."""
         return {"done": "badge-good", "denied": "badge-look", "asked": "badge-look"}.get(self.outcome, "badge-act")

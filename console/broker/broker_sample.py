@@ -53,7 +53,7 @@ def watched_disk(node: NodeStatus) -> DiskSpace | None:
 
 
 def _share_used(disk: DiskSpace) -> int:
-    """In thousandths. What is reserved for acknowledgements is not used yet."""
+    """Return the used share of a disk in thousandths; space reserved for acknowledgements counts as free."""
     return 1000 * (disk.total - disk.free - disk.reserved) // disk.total
 
 

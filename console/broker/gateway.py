@@ -50,7 +50,7 @@ class Gateway:
         self.admin: BrokerAdmin = self.run(self._open(redis_url, broker))
 
     def _run(self) -> None:
-        """The thread. It closes the loop too: the channel layer then runs it once more, which no other thread may."""
+        """Run the event loop in its thread, and close it there: the channel layer runs it once more while closing."""
         self.loop.run_forever()
         self.loop.close()
 
@@ -161,19 +161,19 @@ class Gateway:
         return self.run(self.admin.groups(queue))
 
     def forget_groups(self, queue: Destination, group: str | None) -> int:
-        """Let groups be assigned anew; how many had an owner."""
+        """Reset the assignment of message groups; return how many had an owner."""
         return self.run(self.admin.forget_groups(queue, group))
 
     def waiting(self, skip: int, limit: int) -> tuple[int, list[ScheduledMessage]]:
-        """Messages that wait until they are due; see BrokerAdmin.waiting."""
+        """Return a page of scheduled messages; see BrokerAdmin.waiting."""
         return self.run(self.admin.waiting(skip=skip, limit=limit))
 
     def waiting_as(self, job: str) -> ScheduledMessage | None:
-        """Return the message that waits as this job, or None."""
+        """Return the scheduled message of a job, or None."""
         return self.run(self.admin.waiting_as(job))
 
     def forget_waiting(self, job: str) -> None:
-        """Let a message that waits be delivered no more."""
+        """Cancel a scheduled message."""
         self.run(self.admin.forget_waiting(job))
 
     def message(self, destination: Destination, seq: int) -> BrowsePage:
@@ -181,11 +181,11 @@ class Gateway:
         return self.run(self.admin.message(destination, seq))
 
     def purge(self, destination: Destination) -> int:
-        """Remove all messages not in flight; how many."""
+        """Remove all messages that are not in flight; return their number."""
         return self.run(self.admin.purge(destination), LONG_PATIENCE)
 
     def pause(self, queue: Destination, paused: bool) -> None:
-        """Give out nothing of a queue any more, or do again."""
+        """Pause or resume the dispatch of a queue."""
         self.run(self.admin.pause(queue, paused))
 
     def selectors_of(self, queue: Destination) -> dict[str, int]:
@@ -193,7 +193,7 @@ class Gateway:
         return self.run(self.admin.selectors_of(queue))
 
     def forget_selectors(self, queue: Destination, selector: str) -> bool:
-        """Remember one of them no longer."""
+        """Delete a remembered selector."""
         return self.run(self.admin.forget_selectors(queue, selector))
 
     def create(self, destination: Destination) -> bool:

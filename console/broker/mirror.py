@@ -42,8 +42,10 @@ class BrokerMirror:
         return self.picture
 
     def refresh_destination(self, destination: Destination) -> BrokerSnapshot:
-        """The picture after the broker was asked for one destination, which may be newer than what its nodes have
-        published. Raises BrokerError."""
+        """Ask the broker for one destination, and return the snapshot with the answer. Raises BrokerError.
+
+        The answer may be newer than what the nodes have published.
+        """
         self._door.run(self._refresh_destination(destination))
         return self.picture
 
@@ -54,7 +56,7 @@ class BrokerMirror:
             time.sleep(TICK / 20)
 
     def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Have `listener` called, on the gateway's loop, after each change; the result ends that."""
+        """Register a listener for changes, called on the gateway's loop; return a function that removes it."""
         self._listeners.add(listener)
         return lambda: self._listeners.discard(listener)
 

@@ -162,7 +162,7 @@ def _depths(picture: BrokerSnapshot) -> tuple[DepthSample, ...]:
 
 
 def visible_snapshot(picture: BrokerSnapshot, sees: Sees) -> BrokerSnapshot:
-    """The picture as somebody has it who sees these destinations: others are left out, of sums too."""
+    """Restrict a snapshot, its sums included, to the destinations that a user may see."""
     if sees is everything:
         return picture
     stats = {each: numbers for each, numbers in picture.stats.items() if sees(each)}

@@ -75,7 +75,7 @@ class RemovedCountOut(Schema):
 
 
 class PauseState(RequestBody):
-    """Whether delivery from a queue is paused."""
+    """Return whether delivery from a queue is paused."""
 
     paused: bool
 

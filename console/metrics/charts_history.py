@@ -84,7 +84,7 @@ class ChartWindow:
 
     @property
     def query(self) -> str:
-        """As a URL's query; "" for the default."""
+        """Return the time range as the query of a URL; "" for the default."""
         if not self.is_live:
             return "?" + urlencode({"from": self.start, "to": self.end})
         return "" if self.name == DEFAULT else f"?window={self.name}"

@@ -1,4 +1,4 @@
-"""The past over days, as charts and pages show it, from the rollups that the archiver keeps; and by the clock."""
+"""Read charts over days, latencies and past depths from the rollups of the archive."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from analytics.rollups.store import MINUTE, OTHERS, TEMPORARY
 from brokerapp.model.destination import Destination
 from console.metrics.charts_history import ChartWindow, Mark
 
-#: Destinations whose past is summed for who does not see all: each takes some milliseconds.
+#: Destinations that are summed for users who do not see all: each takes some milliseconds.
 MOST_TOGETHER = 50
 #: Seconds without a note of any depth after which one wonders whether the broker ran: each full hour has one unless all
 #: queues are empty.
@@ -34,14 +34,16 @@ def rollups() -> RollupQueries:
 def marks(
     past: RollupQueries, window: ChartWindow, destination: Destination | None, is_gone: bool = False
 ) -> list[Mark]:
-    """A chart's points, each at the end of its stretch of time, as those of the store's history; that which runs still
-    is told as far as it came. A stretch in which the broker recorded nothing is a gap; of what is gone, all that
-    follows the last that happened there."""
+    """Return the points of a chart from the rollups, each at the end of its period.
+
+    The current period ends now. A period in which the broker recorded nothing is a gap. A deleted destination has no
+    points after its last event.
+    """
     return _marks(past, window, [WHOLE_BROKER if destination is None else str(destination)], is_gone)
 
 
 def summed_marks(past: RollupQueries, window: ChartWindow, destinations: Sequence[Destination]) -> list[Mark]:
-    """Return the points of these, of the first MOST_TOGETHER of them, summed."""
+    """Return the summed points of the first MOST_TOGETHER of these destinations."""
     return _marks(past, window, [str(each) for each in destinations[:MOST_TOGETHER]])
 
 
@@ -82,7 +84,7 @@ class DelayPercentiles:
 
 
 def delays(past: RollupQueries, start: int, end: int, width: int, destination: Destination) -> list[DelayPercentiles]:
-    """Of all consumers of a destination together, then of each, the slowest first; none without an ack."""
+    """Return the latencies of all consumers of a destination together, then of each, the slowest first."""
     name = str(destination)
     found = [_delays(past.points(start, end, width, name, each), each) for each in past.consumers(name)]
     consumers = sorted((each for each in found if each.acked), key=lambda each: each.p95 or 0, reverse=True)
@@ -104,7 +106,7 @@ def _delays(points: Iterable[RollupPoint], consumer: str) -> DelayPercentiles:
 
 
 def delays_over_time(points: Iterable[RollupPoint]) -> dict[str, list]:
-    """Times and percentiles of each stretch that had acks, as a chart's series."""
+    """Return times and percentiles of the periods with acks, as series of a chart."""
     series: dict[str, list] = {"at": [], **{name: [] for name in PARTS}}
     for point in points:
         latency = point.cell.latency.items()

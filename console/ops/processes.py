@@ -97,7 +97,7 @@ def process_specs(environment: Environment) -> list[ProcessSpec]:
 
 
 def _module(line: str, *more: str) -> list[str]:
-    """The command `python -m LINE MORE...`; what may hold spaces comes as one of `more`."""
+    """Return the command `python -m LINE MORE...`; arguments that may contain spaces are items of `more`."""
     return [sys.executable, "-m", *line.split(), *more]
 
 

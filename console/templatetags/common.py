@@ -66,7 +66,7 @@ def icon(name: str, extra: str = "") -> SafeString:
 
 @lru_cache(maxsize=1000)  # a page has some forty, always the same
 def _icon(prefix: str, name: str, extra: str) -> SafeString:
-    """`prefix`: under which the whole console is served, which the address of the sprite begins with."""
+    """Return the markup of an icon; `prefix` is the path under which the console is served."""
     return format_html(
         '<svg class="icon {}" aria-hidden="true"><use href="{}#{}"></use></svg>',
         extra,

@@ -24,7 +24,7 @@ def confirm(
     typed: str = "",
     css: str = "button button-danger",
 ) -> SafeString:
-    """{% confirm label="Delete" url=url about=rule.name %}It is judged no more.{% endconfirm %}
+    """{% confirm label="Delete" url=url about=rule.name %}Its alerts end.{% endconfirm %}
 
     A button that opens a question, which stands above everything: `label` and what it is about, the content as words
     about what is lost, and the button that posts to `url` (with `name`=`value`). Where `typed` is given, it must be

@@ -28,7 +28,7 @@ class MemberRow:
 
     @property
     def is_self(self) -> bool:
-        """Whether it is this broker."""
+        """Return whether it is this broker."""
         return self.stats.state is MemberState.SELF
 
     @property

@@ -42,8 +42,10 @@ register_converter(NameConverter, "name")
 
 
 def escape_legacy_path(path: str) -> str | None:
-    """The address of a page whose name was written with bare slashes, as it once was: `/queues/in/eu/messages/` is
-    `/queues/in~1eu/messages/`. None for what is none. The shortest name that leads somewhere is taken."""
+    """Convert an old path with bare slashes in a name: `/queues/in/eu/messages/` is `/queues/in~1eu/messages/`.
+
+    Returns None for other paths. The shortest name that leads to a page is used.
+    """
     first, *rest = path.removeprefix("/").split("/")
     converter = NameConverter()
     for length in range(2, min(len(rest), MOST_PARTS) + 1):

@@ -56,14 +56,14 @@ def targets_of(rule: AlertRule) -> list[tuple[str, str]]:
 
 
 def queue_notifications(rule: AlertRule, firing: AlertFiring, event: str, now: datetime) -> None:
-    """Have everybody told whom the rule names, unless it is silenced. What is too much is kept as held."""
+    """Queue notifications to the recipients of a rule, unless it is silenced. Those over the limit are suppressed."""
     if rule.silenced_until and rule.silenced_until > now:
         return
     _plan(targets_of(rule), remaining_quota(rule, now), firing, event, now)
 
 
 def queue_resolution(firing: AlertFiring, event: str, now: datetime) -> None:
-    """Have those told who were told that it fired: its rule, which named them, is gone."""
+    """Queue notifications to the recipients of the first notification of an alert, because its rule was deleted."""
     told = firing.deliveries.filter(event="fired").exclude(state=State.HELD).order_by("id")
     targets = list(dict.fromkeys(told.values_list("kind", "target")))
     room = _room(AlertDelivery.objects.filter(firing__rule=None, firing__rule_name=firing.rule_name), now)
@@ -90,12 +90,12 @@ def _room(told: QuerySet[AlertDelivery], now: datetime) -> int:
 
 
 def enqueue_due(now: datetime) -> None:
-    """Ask workers for what is to be sent now."""
+    """Queue tasks for the notifications that are due."""
     retry_schedule.enqueue_due(AlertDelivery.objects.filter(state=State.QUEUED), "due", TASK, now, LOST, MAX_AT_ONCE)
 
 
 def deliver(delivery_id: int) -> str:
-    """One attempt; what came of it."""
+    """Try to send a notification once; return its new state."""
     delivery = _claim(delivery_id)
     if delivery is None:
         return "nothing to do"
@@ -108,7 +108,7 @@ def deliver(delivery_id: int) -> str:
 
 
 def attempt(delivery: AlertDelivery) -> str:
-    """Send it once; why that failed, "" where it did not. Raises nothing: what fails is this attempt alone."""
+    """Send a notification; return why that failed, or "". Raises nothing."""
     try:
         _SENDERS[delivery.kind](delivery)
     except (OSError, RequestRefused, ValueError) as error:
@@ -180,7 +180,7 @@ _WORDS = {"fired": "Alert", "ended": "Resolved", TEST: "Test", **dict.fromkeys(A
 
 
 def _one_line(text: str) -> str:
-    """For a header, whatever a rule or a destination is called."""
+    """Replace line breaks, so that a name of a rule or destination cannot break a mail header."""
     return " ".join(text.split())
 
 

@@ -15,9 +15,9 @@ logger = logging.getLogger(__name__)
 
 
 def enqueue_due(rows: QuerySet, when: str, task: str, now: datetime, lost: float, most: int | None = None) -> None:
-    """Ask workers for the rows whose field `when` has come, the longest due first, at most `most`.
+    """Queue tasks for the rows whose field `when` has passed, the earliest first, at most `most`.
 
-    Each is due again after `lost` seconds, in case its worker is lost; of two who ask at once one gets it.
+    Each is due again after `lost` seconds, in case its worker is lost. Of two concurrent callers one gets a row.
     """
     for row in rows.filter(**{f"{when}__lte": now}).order_by(when)[:most]:
         taken = rows.filter(pk=row.pk, **{when: getattr(row, when)})
@@ -30,5 +30,5 @@ def enqueue_due(rows: QuerySet, when: str, task: str, now: datetime, lost: float
 
 
 def next_attempt_at(attempts: int, retries: Sequence[float], now: datetime) -> datetime | None:
-    """When the next attempt is due after so many that failed; None: it has failed for good."""
+    """Return when the next attempt is due after a number of failed ones; None if none is left."""
     return None if attempts > len(retries) else now + timedelta(seconds=retries[attempts - 1])

@@ -70,7 +70,7 @@ def _reason(error: Exception, is_late: bool) -> str:
 
 
 def without_secrets(url: str) -> str:
-    """An address without what is no part of the place and may be a key: user, password, query."""
+    """Return a URL without the parts that may be secret: user, password and query."""
     return origin_of(url) + urlsplit(url).path
 
 
@@ -119,7 +119,9 @@ def _allowed(parts: SplitResult) -> list[str]:
 def _exchange(
     parts: SplitResult, addresses: Sequence[str], body: bytes, headers: dict[str, str], deadline: float
 ) -> int:
-    """The status of the answer to a post; its body is not read. Raises RequestRefused, OSError, HTTPException."""
+    """Post a request and return the status of the response; its body is not read.
+
+    Raises RequestRefused, OSError, HTTPException."""
     # A limit of each read alone would be none for who sends a letter a second: at the deadline the line is cut.
     with _connected(addresses, _port(parts), deadline) as plain, plain.dup() as line:
         cut = threading.Timer(_left(deadline), line.shutdown, [socket.SHUT_RDWR])
@@ -171,7 +173,10 @@ def _left(deadline: float) -> float:
 
 
 def _check(text: str, port: int, ours: str = "") -> None:
-    """`ours` is the address of our own end of a connection: the same as the other's when that is this machine."""
+    """Raise RequestRefused for an address that is not allowed, or a port of Sluice itself.
+
+    `ours` is the local address of a connection: equal to the remote one when that is this machine.
+    """
     address = plain(text)
     OutboundRule.read(settings.SLUICE.outbound).check(text)
     if (address.is_loopback or text == ours) and port in _own_ports():

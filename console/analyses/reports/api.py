@@ -63,7 +63,7 @@ class ReportOut(Schema):
 
     @staticmethod
     def resolve_words(report: Report) -> str:
-        """Its schedule as people say it."""
+        """Describe the schedule in words."""
         return str(report.timing or "on demand")
 
 
@@ -84,12 +84,12 @@ class EditionOut(Schema):
 
     @staticmethod
     def resolve_runs(edition: Edition) -> list[UUID]:
-        """In the order of the report."""
+        """Return the runs in the order of the report's analyses."""
         return list(edition.runs.order_by("created").values_list("id", flat=True))
 
 
 def _form(wanted: ReportIn, report: Report | None) -> ReportForm:
-    """The form of the page, filled in: one home for its rules. Raises RequestRefused."""
+    """Build the form of the page from a request, as it contains the rules of validation. Raises RequestRefused."""
     data = QueryDict(mutable=True)
     data.update({name: str(getattr(wanted, name)) for name in ("name", "cron", "zone", "missed", "keep_days")})
     data.update({"rhythm": BY_CRON if wanted.cron else NEVER, "addresses": ", ".join(wanted.addresses)})

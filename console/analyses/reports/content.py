@@ -31,7 +31,7 @@ class ReportSection:
 
     @property
     def fresh(self) -> datetime | None:
-        """The moment up to which all traffic was recorded when it was made, if the window ends later."""
+        """Return the time up to which traffic was recorded, if the time range ends later."""
         us = (self.result or {}).get("freshness_us")
         if us is None or us >= self.result["window"]["until_us"]:
             return None
@@ -39,7 +39,7 @@ class ReportSection:
 
     @property
     def began(self) -> datetime | None:
-        """When recording began, if that was in the window."""
+        """Return when recording began, if that was in the time range."""
         return None if self.result is None else run_service.recording_start_of(self.result)
 
     @property
@@ -49,7 +49,7 @@ class ReportSection:
 
     @property
     def window(self) -> tuple[datetime, datetime] | None:
-        """The stretch of time it is about."""
+        """Return the time range of the section."""
         return None if self.result is None else run_service.window_of(self.result)
 
 

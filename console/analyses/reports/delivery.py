@@ -43,12 +43,12 @@ def recipients(report: Report) -> list[str]:
 
 
 def enqueue_due(now: datetime) -> None:
-    """Ask workers for what is to be sent now."""
+    """Queue tasks for the report mails that are due."""
     retry_schedule.enqueue_due(Edition.objects.filter(mail=Mail.DUE), "mail_due", TASK, now, LOST)
 
 
 def deliver(edition_id: int) -> str:
-    """One attempt; what came of it."""
+    """Try to send the mail of an edition once; return its new state."""
     edition = Edition.objects.select_related("report").filter(pk=edition_id).first()
     if edition is None or edition.mail != Mail.DUE:
         return "nothing to do"

@@ -23,7 +23,7 @@ START_TIMEOUT = timedelta(minutes=5)
 
 
 def set_due(report: Report, now: datetime) -> None:
-    """Say anew when it is due: it has another schedule, or was switched on."""
+    """Set when a report is due next, after its schedule changed or it was enabled."""
     timing = report.timing
     report.due = timing.next(now, 1)[0] if timing and report.is_on else None
 
@@ -112,12 +112,12 @@ def finish_complete_editions() -> list[Edition]:
 
 
 def last_successful(report: Report) -> Edition | None:
-    """The edition that stays on top until there is a better one."""
+    """Return the latest successful edition of a report."""
     return report.editions.filter(state=State.DONE).first()
 
 
 def purge_editions(now: datetime) -> int:
-    """Delete editions that are older than their report keeps them, but the last good one and those with a pin."""
+    """Delete editions past their report's retention, except the latest successful and pinned ones."""
     count = 0
     for report in Report.objects.exclude(keep_days=0):
         good = last_successful(report)

@@ -35,7 +35,7 @@ def row_of(report: Report) -> dict[str, Any]:
 
 
 def section_context(number: int, part: ReportSection, zone: str) -> dict[str, Any]:
-    """A part of an edition: its charts, its first table with the first rows; times by the clock of its report."""
+    """Build the context of a section: its charts and the first rows of its first table, in the report's time zone."""
     result = part.result or {"charts": [], "tables": [], "window": {"since_us": 0, "until_us": 0}}
     with timezone.override(zone):
         tables = [

@@ -74,7 +74,7 @@ class ReportSchedule:
 
     @property
     def words(self) -> str:
-        """`every day at 07:00, Europe/Berlin`"""
+        """Describe the schedule in words, such as `every day at 07:00, Europe/Berlin`."""
         rhythm = ReportFrequency.of(self.cron)
         if rhythm is not None:
             return f"{rhythm.words}, {self.zone}"
@@ -169,7 +169,7 @@ class ReportFrequency:
 
     @staticmethod
     def of(cron: str) -> ReportFrequency | None:
-        """The rhythm that has this crontab line; None when it takes more words than there are."""
+        """Return the frequency of a crontab line; None for a line that no frequency describes."""
         if (found := _FIXED.fullmatch(cron)) is None:
             return None
         minute, hour, day, week = found.groups()

@@ -55,7 +55,7 @@ def reports(request: HttpRequest) -> HttpResponse:
 @permission_required(Verb.SEE)
 @csp_update({"style-src": PLOTLY_STYLES, "img-src": "blob:"})
 def report(request: HttpRequest, report_id: int) -> HttpResponse:
-    """A report: its last good edition, what went wrong since, and the older ones."""
+    """Show a report: its latest successful edition, failures since then, and older editions."""
     return _show(request, report_changes.get_report_or_404(request, report_id), None)
 
 
@@ -63,7 +63,7 @@ def report(request: HttpRequest, report_id: int) -> HttpResponse:
 @permission_required(Verb.SEE)
 @csp_update({"style-src": PLOTLY_STYLES, "img-src": "blob:"})
 def edition(request: HttpRequest, report_id: int, edition_id: int) -> HttpResponse:
-    """One edition, whatever became of it."""
+    """Show one edition of a report."""
     found = report_changes.get_report_or_404(request, report_id)
     return _show(request, found, get_object_or_404(found.editions, pk=edition_id))
 

@@ -44,7 +44,7 @@ def operation(
 
 
 def _strict(view: View, known: frozenset[str]) -> View:
-    """The view, which refuses query parameters that are not known."""
+    """Wrap a view so that it refuses unknown query parameters."""
 
     @wraps(view)
     def strict(request: HttpRequest, **arguments: Any) -> Any:

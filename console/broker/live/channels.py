@@ -63,7 +63,7 @@ class LiveChannel:
 
     @property
     def destination(self) -> Destination | None:
-        """The one it is about, if it is about one."""
+        """Return the destination of the channel, or None."""
         return Destination(DestinationKind(self.name), self.argument) if self.name in NAMED_KINDS else None
 
     @property
@@ -214,12 +214,12 @@ VISIBLE_ROWS: dict[str, Callable[[BrokerSnapshot, Sees], Container[str]]] = {
 
 
 def run_cells(user: AnyUser, topic: LiveChannel) -> Cells:
-    """One run of an analysis, or those of the rows shown, that the user may know of."""
+    """Return the cells of a run of an analysis, or of the runs in the rows shown, if the user may see them."""
     return run_service.cells(topic.argument, topic.rows, lambda run: is_readable(run, visible(user)))
 
 
 def job_cells(user: AnyUser, topic: LiveChannel) -> Cells:
-    """One job on messages, or those of the rows shown; of queues that the user may browse."""
+    """Return the cells of a job, or of the jobs in the rows shown, if the user may browse their queues."""
     sees = visible(user, Verb.BROWSE)
     cells = job_service.live_cells(topic.argument, topic.rows, sees)
     if topic.argument and cells:

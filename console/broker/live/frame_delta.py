@@ -8,7 +8,7 @@ Cells = dict[str, Any]
 
 
 def delta(before: Cells, now: Cells) -> Cells:
-    """The cells that are new or differ; of cells that hold cells of their own (a list's rows) only what differs."""
+    """Return the cells that are new or differ; of nested cells (the rows of a list) only those that differ."""
     changed: Cells = {}
     for name, value in now.items():
         old = before.get(name)

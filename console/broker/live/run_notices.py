@@ -33,7 +33,7 @@ class RunNotices:
         self._task = door.run(self._start())
 
     def listen(self, listener: Callable[[str], None]) -> Callable[[], None]:
-        """Have `listener` called with each notice; the result ends that."""
+        """Register a listener for notices; return a function that removes it."""
         self._listeners.add(listener)
         return lambda: self._listeners.discard(listener)
 

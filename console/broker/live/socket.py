@@ -70,7 +70,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
     channel_layer_alias = None  # see run_notices.py
 
     async def connect(self) -> None:
-        """Let in whoever is logged in."""
+        """Accept the connection of a user who is signed in."""
         self._topics: dict[str, LiveChannel] = {}
         self._sent: dict[str, Cells] = {}
         self._interval = INTERVAL
@@ -191,7 +191,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         return frozenset().__contains__
 
     async def _add_sparks(self, picture: BrokerSnapshot, text: str, topic: LiveChannel, cells: Cells) -> None:
-        """All lines once a step of the history, as nothing is drawn more finely; a few a frame, which stays small."""
+        """Add new sparklines, each once in a step of the history; a few in a frame, to keep frames small."""
         now = time.monotonic()
         due, place = self._sparked.setdefault(text, (now + FINE.step, 0))  # the page came with some
         if picture.trouble or now < due:

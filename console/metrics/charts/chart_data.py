@@ -120,8 +120,9 @@ def _rolled_up(
 def _marks_of_seen(
     picture: BrokerSnapshot, window: charts_history.ChartWindow, looked: list
 ) -> list[charts_history.Mark]:
-    """The points of the queues that somebody sees, summed: those of the broker would tell of the others too. As there,
-    dead letters do not count as pending.
+    """Sum the points of the queues that the user may see, as those of the broker include all others.
+
+    Dead letters do not count as pending, as for the broker.
     """
     queues = [stats for stats in picture.stats.values() if stats.destination.is_queue]
     queues = sorted(queues, key=_busy)

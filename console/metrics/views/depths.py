@@ -35,7 +35,7 @@ class DepthsMoment:
 
     @staticmethod
     def read(text: str, now: datetime, zone: str = "") -> DepthsMoment:
-        """Return an hour ago without a text. A text that is no moment that can be told of says why."""
+        """Parse a time; an hour ago without a text, or for an invalid one, with an error."""
         hour_ago = (now - timedelta(hours=1)).replace(second=0, microsecond=0)
         if not text:
             return DepthsMoment(hour_ago)
@@ -50,11 +50,11 @@ class DepthsMoment:
 
     @property
     def text(self) -> str:
-        """As the URL says it, by the clock of its reader."""
+        """Return the time for the URL, in the reader's time zone."""
         return _text(self.at)
 
     def steps(self, now: datetime) -> list[tuple[str, str]]:
-        """Moments near this one that can be asked for: what the step is called, and the moment."""
+        """Return label and time of the steps from this time that have recorded depths."""
         earliest = now - timedelta(seconds=DEPTH_RETENTION_SECONDS)
         moments = [(label, self.at + timedelta(minutes=minutes)) for label, minutes in _STEPS]
         return [(label, _text(at)) for label, at in moments if earliest <= at <= now]

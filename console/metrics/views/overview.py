@@ -39,7 +39,7 @@ def overview(request: HttpRequest) -> HttpResponse:
 @require_POST
 @permission_required(Verb.DEMO)
 def start_demo(request: HttpRequest) -> HttpResponse:
-    """Have a worker run the demo."""
+    """Start the demo in a worker."""
     with trail.recording(request, "demo", "broker"):
         enqueue("console.demo")
     messages.success(request, "Demo starting. First messages appear within seconds.")

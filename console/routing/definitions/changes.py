@@ -111,12 +111,12 @@ class DefinitionChange:
 
     @property
     def changes_recording(self) -> bool:
-        """Whether it changes trace recording."""
+        """Return whether it changes trace recording."""
         return _recording_values(self.before) != _recording_values(self.after)
 
     @property
     def changes_routing(self) -> bool:
-        """Whether it changes anything but recording. New and removed policies do: others apply instead."""
+        """Return whether it changes anything but recording. New and removed policies do: others apply instead."""
         if not isinstance(self.before, PolicyEntry) or not isinstance(self.after, PolicyEntry):
             return True
         before, after = (replace(each, **dict.fromkeys(RECORDING_OPTIONS)) for each in (self.before, self.after))
@@ -192,7 +192,7 @@ def merge_change(changes: Iterable[DefinitionChange], new: DefinitionChange) -> 
 
 
 def _continues(earlier: DefinitionChange, new: DefinitionChange) -> bool:
-    """Whether the new change changes the result of the earlier one, or replaces what it removed."""
+    """Return whether the new change changes the result of the earlier one, or replaces what it removed."""
     if new.before is not None:
         return earlier.after is not None and id_of(earlier.after) == id_of(new.before)
     return earlier.after is None and new.after is not None and earlier.id == id_of(new.after)

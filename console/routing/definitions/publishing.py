@@ -44,7 +44,7 @@ class Proposal:
 
     @property
     def can_apply(self) -> bool:
-        """Whether there is no conflict and no problem."""
+        """Return whether there is no conflict and no problem."""
         return not self.conflicts and not self.problem
 
 

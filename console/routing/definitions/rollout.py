@@ -29,7 +29,7 @@ class Rollout:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every running node has applied the version; false without nodes."""
+        """Return whether every running node has applied the version; false without nodes."""
         return bool(self.current) and not self.behind
 
     @property

@@ -18,7 +18,7 @@ from console.routing.definitions.changes import Definition, DefinitionChange, co
 
 
 def is_visible(item: Definition | None, sees: Sees) -> bool:
-    """Whether a user may see a definition."""
+    """Return whether a user may see a definition."""
     places = named_destinations(item)
     return any(map(sees, places)) and all(sees(place) for place in places if not place.is_pattern)
 

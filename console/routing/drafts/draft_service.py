@@ -33,7 +33,7 @@ def create_draft(author: str, name: str, changes: Iterable[DefinitionChange], ve
 
 
 def is_visible(draft: Draft, sees: Sees) -> bool:
-    """Whether a user may see a draft: at least one of its changes."""
+    """Return whether a user may see a draft: at least one of its changes."""
     if sees is everything:
         return True
     try:

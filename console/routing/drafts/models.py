@@ -36,7 +36,7 @@ class Draft(models.Model):
 
     @property
     def is_open(self) -> bool:
-        """Whether the draft can be changed."""
+        """Return whether the draft can be changed."""
         return self.state in self.OPEN_STATES
 
     def read_changes(self) -> list[DefinitionChange]:

@@ -202,7 +202,7 @@ class TargetRow:
 
     @property
     def is_blank(self) -> bool:
-        """Whether nothing was entered."""
+        """Return whether nothing was entered."""
         return not self.name and not self.selector
 
     def check(self) -> bool:

@@ -47,7 +47,7 @@ class PolicySection:
 
     @property
     def is_used(self) -> bool:
-        """Whether a field is set, so that the section is shown open."""
+        """Return whether a field is set, so that the section is shown open."""
         if self.choice is not None:
             return bool(self.choice.value())
         return any(field.value() not in (None, "") or field.errors for field, _, _ in self.rows)

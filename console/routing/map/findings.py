@@ -212,7 +212,7 @@ def _unread_target_findings(
 
 
 def can_match(selector: str) -> bool:
-    """Whether a selector can match any message, as far as the selector alone shows."""
+    """Return whether a selector can match any message, as far as the selector alone shows."""
     try:
         compiled = compile_selector(selector)
     except RequestRefused:
@@ -223,7 +223,7 @@ def can_match(selector: str) -> bool:
 
 
 def _contradicts(node: SelectorNode) -> bool:
-    """Whether a conjunction compares a property with two different constants."""
+    """Return whether a conjunction compares a property with two different constants."""
     if not isinstance(node, And):
         return False
     wanted: dict[str, object] = {}

@@ -59,7 +59,7 @@ class GraphNode:
 
     @property
     def is_measured(self) -> bool:
-        """Whether it has live figures."""
+        """Return whether it has live figures."""
         return not self.is_ghost
 
 

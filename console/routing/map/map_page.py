@@ -49,7 +49,7 @@ class ViewQuery:
 
     @property
     def table(self) -> bool:
-        """Whether the page is a table."""
+        """Return whether the page is a table."""
         return self.shape == "table"
 
     def url(self, **changes: object) -> str:

@@ -47,12 +47,12 @@ class RouteStep:
 
     @property
     def is_local(self) -> bool:
-        """Whether the step concerns the source destination itself."""
+        """Return whether the step concerns the source destination itself."""
         return self.at == self.target
 
     @property
     def creates_target(self) -> bool:
-        """Whether sending the message would create the target."""
+        """Return whether sending the message would create the target."""
         return not self.exists and bool(self.outcome) and not self.is_local
 
     @property
@@ -91,7 +91,7 @@ class RouteTarget:
 
     @property
     def has_page(self) -> bool:
-        """Whether a page shows the destination."""
+        """Return whether a page shows the destination."""
         return self.exists and self.seen_as == self.destination and not self.destination.is_temporary
 
 
@@ -111,7 +111,7 @@ class RoutePreview:
         return len(self.targets) + self.hidden_targets
 
     def reaches(self, destination: Destination) -> bool:
-        """Whether a destination receives a copy."""
+        """Return whether a destination receives a copy."""
         return any(destination in (each.destination, each.seen_as) for each in self.targets)
 
 

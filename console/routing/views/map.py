@@ -128,7 +128,7 @@ class NodeDrawing:
 
     @property
     def name_is_live(self) -> bool:
-        """Whether the name is a count that changes: producers or consumers."""
+        """Return whether the name is a count that changes: producers or consumers."""
         return self.node.kind in (GraphNodeKind.PRODUCERS, GraphNodeKind.CONSUMERS)
 
     @property

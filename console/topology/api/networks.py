@@ -110,7 +110,7 @@ class ConnectorCreateIn(ConnectorIn):
 
 
 class ConnectorSwitchIn(RequestBody):
-    """Whether a connector runs."""
+    """Return whether a connector runs."""
 
     running: bool
 
