@@ -74,8 +74,8 @@ from brokerapp.model.commands import (
     AckBatchCommand,
     BeginCommand,
     CommitCommand,
+    NackCommand,
     SendBatchCommand,
-    SettleCommand,
     SubscribeCommand,
     UnsubscribeCommand,
 )
@@ -129,8 +129,8 @@ def assemble(
         SendBatchCommand: broker.batches.send,
         SubscribeCommand: _subscribe_handler(broker).subscribe,
         UnsubscribeCommand: _unsubscribe_handler(broker).unsubscribe,
-        SettleCommand: broker.acknowledgements.settle,
-        AckBatchCommand: broker.acknowledgements.settle_run,
+        AckBatchCommand: broker.acknowledgements.acknowledge,
+        NackCommand: broker.acknowledgements.reject,
         BeginCommand: broker.transactions.begin,
         CommitCommand: broker.transactions.commit,
         AbortCommand: broker.transactions.abort,
@@ -238,7 +238,7 @@ def _construct(broker: Broker, context: BrokerContext, access: AuthorizationMap 
         writer=broker.writer,
     )  # fmt: skip
     broker.acknowledgements = Acknowledgements(
-        context=context, browsers=broker.browsers, dead_letters=broker.dead_letters, dispatcher=broker.dispatcher,
+        context=context, dead_letters=broker.dead_letters, dispatcher=broker.dispatcher,
         placement=broker.placement, queues=broker.queues, redelivery=broker.redelivery, replies=broker.replies,
         transactions=broker.transactions, writer=broker.writer,
     )  # fmt: skip

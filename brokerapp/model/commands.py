@@ -6,7 +6,7 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from brokerapp.errors import BrokerError
@@ -97,29 +97,27 @@ class UnsubscribeCommand:
 
 
 @dataclass(slots=True)
-class SettleCommand:
-    """ACK or NACK (`accepted` False). `subscription` is None where the frame does not name it.
+class AckBatchCommand:
+    """Acknowledge messages, by ACKs that came one after the other; a single one is a batch, too."""
+
+    ack_ids: Sequence[str]
+    subscriptions: Sequence[str | None] | None = None  #: of each; None: no frame names one
+    receipts: Sequence[str | None] | None = None  #: of each; None: no frame asks for one
+    transaction: str | None = None  #: of all
+
+
+@dataclass(slots=True)
+class NackCommand:
+    """Reject a message. `subscription` is None where the frame does not name it.
 
     `reason` is a bridge's: why the message can never cross, so that it need not be tried again.
     """
 
     ack_id: str
     subscription: str | None
-    accepted: bool
     transaction: str | None
     receipt: str | None
     reason: str = ""
-
-
-@dataclass(slots=True)
-class AckBatchCommand:
-    """Plain ACKs that came one after the other."""
-
-    ack_ids: list[str]
-
-    def __iter__(self) -> Iterator[SettleCommand]:
-        for ack_id in self.ack_ids:
-            yield SettleCommand(ack_id, None, True, None, None)
 
 
 @dataclass(slots=True)
@@ -158,8 +156,8 @@ ClientCommand = (
     | SendBatchCommand
     | SubscribeCommand
     | UnsubscribeCommand
-    | SettleCommand
     | AckBatchCommand
+    | NackCommand
     | BeginCommand
     | CommitCommand
     | AbortCommand

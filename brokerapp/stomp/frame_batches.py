@@ -1,4 +1,4 @@
-"""Reads consecutive SENDs, and consecutive plain ACKs, at once. Pure; the fast path of frames.py.
+"""Reads consecutive SENDs, and consecutive ACKs, at once. Pure; the fast path of frames.py.
 
 Whatever is less plain is left to frames.py, so nothing needs to be refused here. Versions 1.1 and 1.2 read alike what
 is read here.
@@ -14,8 +14,10 @@ from brokerapp.stomp.send_shapes import MAX_SHAPE_BYTES, SendShape, recognise
 
 #: What may stand between frames.
 BETWEEN_FRAMES = re.compile(rb"[\0\t\r\n ]*")
-_ACKS = re.compile(rb"(?:[\r\n]*ACK\nid:[0-9A-Za-z-]+\n\n\0)+")
+#: An ACK of STOMP 1.2 that asks for no receipt, and any that belongs to no transaction.
+_PLAIN_ACKS = re.compile(rb"(?:[\r\n]*ACK\nid:[0-9A-Za-z-]+\n\n\0)+")
 _ACK_ID = re.compile(r"id:([0-9A-Za-z-]+)")
+_ACK = re.compile(rb"[\r\n]*ACK\n((?:(?:id|message-id|subscription|receipt):[ -~]*\n)+)\n\0")
 #: The escape that means something in 1.2 only.
 _READ_DIFFERENTLY = b"\\r"
 #: Longest content-length that is read here.
@@ -73,12 +75,18 @@ class SendFrameBatch:
 
 @dataclass(slots=True)
 class AckFrameBatch:
-    """Plain ACKs that follow each other."""
+    """ACKs that follow each other and belong to no transaction."""
 
     ids: list[str]
+    subscriptions: list[str | None] | None = None  #: what each names; None: none does
+    receipts: list[str | None] | None = None  #: what each asks for; None: none does
     command = "ACK"
     ignored_lines = ()
-    receipt = None
+
+    @property
+    def receipt(self) -> str | None:
+        """Return the receipt of the first."""
+        return self.receipts[0] if self.receipts else None
 
 
 def skip_between_frames(buffer: bytes, position: int) -> int:
@@ -86,10 +94,33 @@ def skip_between_frames(buffer: bytes, position: int) -> int:
     return BETWEEN_FRAMES.match(buffer, position).end()  # type: ignore[union-attr]  # it matches nothing, too
 
 
-def read_acks(buffer: bytes, start: int) -> tuple[AckFrameBatch, int] | None:
-    """Read the plain ACKs that begin here, and return where they end; None when there is none."""
-    found = _ACKS.match(buffer, start)
-    return found and (AckFrameBatch(_ACK_ID.findall(found[0].decode())), found.end())
+def read_acks(buffer: bytes, start: int, version: str) -> tuple[AckFrameBatch, int] | None:
+    """Read the ACKs that begin here, and return where they end; None when there is none that can be read here."""
+    plain = _PLAIN_ACKS.match(buffer, start) if version == "1.2" else None
+    if plain and not _ACK.match(buffer, plain.end()):
+        return AckFrameBatch(_ACK_ID.findall(plain[0].decode())), plain.end()
+    names_message = "id" if version == "1.2" else "message-id"
+    ids: list[str] = []
+    subscriptions: list[str | None] = []
+    receipts: list[str | None] = []
+    position = start
+    while (found := _ACK.match(buffer, position)) and len(found[0]) <= MAX_SHAPE_BYTES:
+        if version != "1.2" and _READ_DIFFERENTLY in found[1]:
+            break
+        headers = _headers_of(found[1].decode())
+        if names_message not in headers or (version != "1.2" and "subscription" not in headers):
+            break
+        ids.append(headers[names_message])
+        subscriptions.append(headers["subscription"] if version != "1.2" else None)
+        receipts.append(headers.get("receipt"))
+        position = found.end()
+    return (AckFrameBatch(ids, subscriptions, receipts), position) if ids else None
+
+
+def _headers_of(lines: str) -> dict[str, str]:
+    """Return the headers of a frame; of one that is repeated the first counts."""
+    pairs = [line.partition(":") for line in lines.splitlines()]
+    return {name: unescape(value) if "\\" in value else value for name, _, value in reversed(pairs)}
 
 
 class SendReader:

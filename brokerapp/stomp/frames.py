@@ -120,7 +120,9 @@ class FrameParser:
     def _acks_at(self, buffer: bytes, start: int) -> tuple[AckFrameBatch, int] | None:
         if self.version == "1.0" or not buffer.startswith(b"ACK\n", start):
             return None
-        return read_acks(buffer, start)
+        if self.max_frame is not None and self.max_frame < MAX_SHAPE_BYTES:
+            return None
+        return read_acks(buffer, start, self.version)
 
     def _frame_at(self, buffer: bytes, start: int) -> tuple[Frame, int] | None:
         end = buffer.find(b"\n\n", start)

@@ -22,10 +22,10 @@ from brokerapp.model.commands import (
     CommitCommand,
     ConnectCommand,
     DisconnectCommand,
+    NackCommand,
     RefusedSend,
     SendBatchCommand,
     SendCommand,
-    SettleCommand,
     SubscribeCommand,
     UnsubscribeCommand,
 )
@@ -124,9 +124,7 @@ class StompSession:
         if self.state is not SessionState.CONNECTED:
             raise ProtocolError(self._unexpected_command(batch.command))
         if isinstance(batch, AckFrameBatch):
-            if self.version != "1.2":
-                raise _missing_header(batch.command, ACK_HEADER[self.version])
-            return AckBatchCommand(batch.ids)
+            return AckBatchCommand(batch.ids, batch.subscriptions, batch.receipts)
         sends: list[SendCommand | RefusedSend] = []
         for frame in batch.frames:
             try:
@@ -296,7 +294,9 @@ class StompSession:
             raise _missing_header(frame.command, "subscription")
         reason = headers.get(REASON_HEADER, "") if self.bridge is not None else ""
         transaction, receipt = headers.get("transaction"), headers.get("receipt")
-        return SettleCommand(ack_id, subscription, frame.command == "ACK", transaction, receipt, reason)
+        if frame.command == "NACK":
+            return NackCommand(ack_id, subscription, transaction, receipt, reason)
+        return AckBatchCommand([ack_id], [subscription], [receipt], transaction)
 
     def _transaction(self, headers: dict[str, str], frame: Frame) -> ClientCommand:
         name = headers.get("transaction")

@@ -1,10 +1,11 @@
-"""Settling: ACK and NACK."""
+"""Settle messages that clients acknowledge (ACK) or reject (NACK)."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import groupby, repeat
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from brokerapp.engine.clients.client import Client, Transaction
@@ -13,14 +14,13 @@ from brokerapp.engine.entries.entry_factory import is_from_log, way_of_entry
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.entries.remote_entry import RemoteLogEntry
 from brokerapp.errors import RequestRefused
-from brokerapp.model.commands import AckBatchCommand, SettleCommand
+from brokerapp.model.commands import AckBatchCommand, NackCommand
 from brokerapp.model.destination import Destination
 from brokerapp.tracing.schema import BRIDGE_REFUSE, DROP
 
 if TYPE_CHECKING:
     from brokerapp.core.ports import (
         BrokerContext,
-        BrowsersPort,
         DeadLettersPort,
         Destinations,
         DispatcherPort,
@@ -31,15 +31,17 @@ if TYPE_CHECKING:
         TransactionsPort,
     )
 
+#: A message that was acknowledged, with who held it under which key.
+SettledBy = tuple[Subscription, str, LogEntry]
+
 
 class Acknowledgements:
-    """What concerns acknowledgements. A part of the broker."""
+    """Settles messages by ACK and NACK."""
 
     def __init__(
         self,
         *,
         context: BrokerContext,
-        browsers: BrowsersPort,
         dead_letters: DeadLettersPort,
         dispatcher: DispatcherPort,
         placement: Placement,
@@ -50,88 +52,41 @@ class Acknowledgements:
         writer: MessageWriterPort,
     ) -> None:
         self._commits, self._counters = context.commits, context.counters
-        self._browsers, self._dead_letters, self._dispatcher = browsers, dead_letters, dispatcher
+        self._dead_letters, self._dispatcher = dead_letters, dispatcher
         self._placement, self._queues, self._redelivery = placement, queues, redelivery
         self._replies, self._transactions, self._writer = replies, transactions, writer
 
-    def settle(self, client: Client, settle: SettleCommand) -> None:
-        """ACK or NACK. Raises RequestRefused when the client does not hold the message.
+    def acknowledge(self, client: Client, acks: AckBatchCommand) -> None:
+        """Settle messages that a client is done with; an ACK that is refused does not stop the others."""
+        ack_ids = acks.ack_ids
+        if acks.receipts is None and acks.subscriptions is None and acks.transaction is None:
+            ack_ids = self._acknowledge_by_key(client, ack_ids)
+        count = len(ack_ids)
+        settled: list[SettledBy] = []
+        for ack_id, named, receipt in zip(
+            ack_ids, acks.subscriptions or repeat(None, count), acks.receipts or repeat(None, count), strict=True
+        ):
+            try:
+                transaction = client.transaction(acks.transaction) if acks.transaction is not None else None
+                taken = self._take(client, ack_id, named, transaction)
+            except RequestRefused as error:
+                self._replies.refuse(client, error, receipt)
+                continue
+            if transaction is not None:
+                transaction.settled += taken
+                self._replies.confirm(client, receipt)
+            elif receipt is not None:
+                self._writer.submit(client, (), taken, receipt)
+            else:
+                settled += taken
+        for subscription, alike in groupby(settled, itemgetter(0)):
+            self._account(subscription, [entry for _, _, entry in alike], committed=False)
 
-        As in ActiveMQ it comes to nothing when the client unsubscribed meanwhile.
-        """
-        transaction = client.transaction(settle.transaction) if settle.transaction is not None else None
-        if transaction is not None:
-            if not settle.accepted:
-                raise RequestRefused("a NACK cannot be part of a transaction")
-            client.check_transaction_limits(transaction)
-        held = self._find_unacked(client, settle, transaction)
-        if held is None:
-            self._replies.confirm_after(client, settle.receipt)
-            return
-        subscription, key = held
-        if subscription.browse_cursor is not None:
-            self._browsers.settle(client, subscription, key, settle)
-            return
-        if not settle.accepted:
-            if settle.reason:
-                self._reject_if_in_dlq(subscription.unacked[key])
-            self._reject(client, subscription, key, settle.reason)
-            self._replies.confirm_after(client, settle.receipt)
-            return
-        settled = take_unacked(subscription, key)
-        self._grant_credit(subscription, [entry for _, _, entry in settled])
-        if transaction is not None:
-            transaction.settled += settled
-            self._replies.confirm(client, settle.receipt)
-            return
-        if settle.receipt is not None:
-            self._writer.submit(client, (), settled, settle.receipt)
-            return
-        if subscription.has_remote_logs:
-            settled = self._settle_remote(subscription, settled)
-        self.count_settled(settled)
-        self._commits.remove_settled([entry for _, _, entry in settled])
-
-    def _find_unacked(
-        self, client: Client, settle: SettleCommand, transaction: Transaction | None
-    ) -> tuple[Subscription, str] | None:
-        """Who holds the message, and its key; None when nothing is left to do. Raises RequestRefused.
-
-        Before STOMP 1.2 what an open transaction acknowledged can be acknowledged again, as in ActiveMQ: in the same
-        transaction in vain, otherwise it is taken out of that one.
-        """
-        try:
-            return client.find_unacked(settle.ack_id, settle.subscription)
-        except RequestRefused:
-            if not client.names_messages:
-                raise
-            found = self._transactions.find(client, settle.ack_id, settle.subscription)
-            if found is None:
-                raise
-        if found.transaction is transaction:
-            return None
-        self._transactions.hand_back(found)
-        return found.subscription, found.key
-
-    def _settle_remote(
-        self, subscription: Subscription, settled: Sequence[tuple[Subscription, str, LogEntry]]
-    ) -> list[tuple[Subscription, str, LogEntry]]:
-        """Let the store remove what is of logs at home elsewhere, and then their homes know; the rest."""
-        queues = self._queues
-        away = [e for _, _, e in settled if (log := queues.get(e.log)) is not None and log.is_remote]
-        if away:
-            self._placement.outbound_consumers.settle(away, subscription.client)
-        known = set(map(id, away))
-        return [each for each in settled if id(each[2]) not in known]
-
-    def settle_run(self, client: Client, run: AckBatchCommand) -> None:
-        """ACKs that came one after the other: those of one subscription to one queue are dealt with at once."""
-        ack_ids: Sequence[str] = run.ack_ids
-        now_us = time.time_ns() // 1000
+    def _acknowledge_by_key(self, client: Client, ack_ids: Sequence[str]) -> Sequence[str]:
+        """Settle, a subscription at a time, what it holds under these very ids; return those that are left."""
         while ack_ids:
             subscription = client.by_key.get(ack_ids[0].partition("-")[0])
-            log = subscription and subscription.only_log
-            if log is None or subscription.ack_mode == "client":
+            if subscription is None or subscription.ack_mode == "client" or subscription.browse_cursor is not None:
                 break
             take = subscription.unacked.pop
             found = [take(ack_id, None) for ack_id in ack_ids]
@@ -139,14 +94,66 @@ class Acknowledgements:
             if not entries:
                 break
             self._grant_credit(subscription, entries)
-            if log.is_remote:
-                self._placement.outbound_consumers.settle(entries, client)
-            else:
-                self._dispatcher.on_acknowledged(log, entries, client, now_us)
-                self._commits.remove_settled(entries)
+            self._account(subscription, entries, committed=False)
             ack_ids = [ack_id for ack_id, entry in zip(ack_ids, found, strict=True) if entry is None]
-        for each in AckBatchCommand(ack_ids):
-            self._replies.try_command(client, self.settle, each)
+        return ack_ids
+
+    def _take(
+        self, client: Client, ack_id: str, named: str | None, transaction: Transaction | None
+    ) -> Sequence[SettledBy]:
+        """Take what an ACK settles from the subscription that holds it. Raises RequestRefused.
+
+        As in ActiveMQ that is nothing when the client unsubscribed meanwhile.
+        """
+        if transaction is not None:
+            client.check_transaction_limits(transaction)
+        held = self._find_unacked(client, ack_id, named, transaction)
+        if held is None:
+            return ()
+        subscription, key = held
+        settled = take_unacked(subscription, key)
+        if subscription.browse_cursor is not None:  # nothing was consumed
+            subscription.credit += len(settled)
+            subscription.browse_cursor.resume()
+            return ()
+        self._grant_credit(subscription, [entry for _, _, entry in settled])
+        return settled
+
+    def reject(self, client: Client, nack: NackCommand) -> None:
+        """Redeliver, dead-letter or drop a message that a client cannot use. Raises RequestRefused."""
+        if nack.transaction is not None:
+            client.transaction(nack.transaction)
+            raise RequestRefused("a NACK cannot be part of a transaction")
+        held = self._find_unacked(client, nack.ack_id, nack.subscription, None)
+        if held is not None:
+            subscription, key = held
+            if subscription.browse_cursor is not None:
+                raise RequestRefused("a message that was browsed cannot be rejected (NACK)")
+            if nack.reason:
+                self._reject_if_in_dlq(subscription.unacked[key])
+            self._reject(client, subscription, key, nack.reason)
+        self._replies.confirm_after(client, nack.receipt)
+
+    def _find_unacked(
+        self, client: Client, ack_id: str, named: str | None, transaction: Transaction | None
+    ) -> tuple[Subscription, str] | None:
+        """Who holds the message, and its key; None when nothing is left to do. Raises RequestRefused.
+
+        Before STOMP 1.2 what an open transaction acknowledged can be acknowledged again, as in ActiveMQ: in the same
+        transaction in vain, otherwise it is taken out of that one.
+        """
+        try:
+            return client.find_unacked(ack_id, named)
+        except RequestRefused:
+            if not client.names_messages:
+                raise
+            found = self._transactions.find(client, ack_id, named)
+            if found is None:
+                raise
+        if found.transaction is transaction:
+            return None
+        self._transactions.hand_back(found)
+        return found.subscription, found.key
 
     def _grant_credit(self, subscription: Subscription, entries: Sequence[LogEntry]) -> None:
         """It holds these messages no longer."""
@@ -158,23 +165,30 @@ class Acknowledgements:
         if subscription.credit <= count:  # it had none
             self._dispatcher.resume(subscription)
 
-    def count_settled(self, settled: Sequence[tuple[Subscription, str, LogEntry]]) -> None:
-        """Account for messages that consumers acknowledged."""
-        now_us = time.time_ns() // 1000
-        for (subscription, (name, shown, _)), alike in groupby(settled, lambda each: (each[0], way_of_entry(each[2]))):
-            entries = [entry for _, _, entry in alike]
-            if is_from_log(entries[0]):
-                log = self._queues.get(name)
-                if log is not None and log.is_remote:
-                    self._placement.outbound_consumers.on_settled(name, entries, subscription.client)
-                elif log is not None:  # else it was removed meanwhile, with all it held
-                    self._dispatcher.on_acknowledged(log, entries, subscription.client, now_us)
-            elif isinstance(entries[0], RemoteLogEntry):
+    def count_settled(self, settled: Sequence[SettledBy]) -> None:
+        """Account for acknowledged messages that the store has removed."""
+        for subscription, alike in groupby(settled, itemgetter(0)):
+            self._account(subscription, [entry for _, _, entry in alike], committed=True)
+
+    def _account(self, subscription: Subscription, acknowledged: Sequence[LogEntry], *, committed: bool) -> None:
+        """Account for messages that a subscription acknowledged, and let the store remove them unless it has."""
+        now_us, client = time.time_ns() // 1000, subscription.client
+        for (name, shown, _), alike in groupby(acknowledged, way_of_entry):
+            entries = list(alike)
+            if isinstance(entries[0], RemoteLogEntry):
                 for entry in entries:
                     entry.owner.accept(entry)
-            else:
+            elif not is_from_log(entries[0]):
                 self._counters.of(Destination.parse(shown)).InFlightCount -= len(entries)
                 self._dispatcher.acknowledge_topic(subscription, entries, now_us)
+            elif (log := self._queues.get(name)) is not None and log.is_remote:
+                remote = self._placement.outbound_consumers
+                remote.on_settled(name, entries, client) if committed else remote.settle(entries, client)
+            else:
+                if log is not None:  # else it was removed meanwhile, with all it held
+                    self._dispatcher.on_acknowledged(log, entries, client, now_us)
+                if not committed:
+                    self._commits.remove_settled(entries)
 
     def _reject_if_in_dlq(self, entry: LogEntry) -> None:
         """Raise RequestRefused for what a bridge cannot pass on where dead letters lie: it would be dropped."""
@@ -215,7 +229,7 @@ class Acknowledgements:
             self._dead_letters.record(DROP, time.time_ns() // 1000, entry, client.client_id, cause)
 
 
-def take_unacked(subscription: Subscription, key: str) -> list[tuple[Subscription, str, LogEntry]]:
+def take_unacked(subscription: Subscription, key: str) -> list[SettledBy]:
     """What an ACK settles: in mode `client` all up to the message, else the one."""
     if subscription.ack_mode != "client":
         return [(subscription, key, subscription.unacked.pop(key))]

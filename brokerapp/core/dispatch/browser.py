@@ -14,8 +14,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from brokerapp.core.destinations.log_registry import ORDERING
-from brokerapp.core.dispatch.acknowledgements import take_unacked
-from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.dispatch_window import PAGE_SIZE
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.selective_dispatch import selector_headers
@@ -24,7 +22,7 @@ from brokerapp.engine.entries.entry_factory import log_entry_of, partition
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.entries.message_order import seq_order
 from brokerapp.errors import RequestRefused
-from brokerapp.model.commands import SettleCommand, SubscribeCommand
+from brokerapp.model.commands import SubscribeCommand
 from brokerapp.model.destination import Destination
 from brokerapp.store import StoredLogEntry
 from brokerapp.system import clock
@@ -93,16 +91,6 @@ class Browsers:
             expiration=self._expiration,
             queues=self._queues,
         )
-
-    def settle(self, client: Client, subscription: Subscription, key: str, settle: SettleCommand) -> None:
-        """An ACK makes room for more of the snapshot. Raises RequestRefused for a NACK: nothing was consumed."""
-        if not settle.accepted:
-            raise RequestRefused("a message that was browsed cannot be rejected (NACK)")
-        if settle.transaction is not None:
-            client.transaction(settle.transaction)  # it must be open; to abort it changes nothing
-        subscription.credit += len(take_unacked(subscription, key))
-        subscription.browse_cursor.resume()
-        self._replies.confirm_after(client, settle.receipt)
 
 
 class BrowseCursor:

@@ -9,7 +9,7 @@ from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.log_entry import LogEntry
-from brokerapp.model.commands import SettleCommand, SubscribeCommand
+from brokerapp.model.commands import SubscribeCommand
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message, RoutedCopy
 from brokerapp.tracing.consumers import ConsumerRecorder
@@ -102,5 +102,3 @@ class BrowsersPort(Protocol):
     def prefetch(self, queue: Destination) -> int: ...
 
     def join(self, subscription: Subscription) -> None: ...
-
-    def settle(self, client: Client, subscription: Subscription, key: str, settle: SettleCommand) -> None: ...

@@ -92,7 +92,7 @@ def test_what_is_less_plain_is_read_by_itself_within_the_batch(data):
     assert [type(each) for each in batch.frames] == [SendFrame, Frame, Frame, SendFrame]
 
 
-@pytest.mark.parametrize("data", [b"ACK\nid:1-1\ntransaction:t\n\n\0", b"ACK\nid:a\\cb\n\n\0"])
+@pytest.mark.parametrize("data", [b"ACK\nid:1-1\ntransaction:t\n\n\0", b"ACK\nid:\xc3\xa4\n\n\0"])
 def test_acks_that_are_less_plain_come_frame_by_frame(data):
     assert [type(each) for each in feed(data + data)] == [Frame, Frame]
 
@@ -109,6 +109,25 @@ def test_1_1_has_no_escape_for_the_carriage_return_so_it_has_no_shape():
 
 def test_plain_acks_are_one_batch_whatever_line_ends_are_between_them():
     assert feed(b"ACK\nid:1-1\n\n\0ACK\nid:1-2\n\n\0\n\r\nACK\nid:2-1\n\n\0") == [AckFrameBatch(["1-1", "1-2", "2-1"])]
+
+
+def test_acks_with_receipts_are_one_batch_with_those_without():
+    data = b"ACK\nid:1-1\n\n\0ACK\nreceipt:a\nid:1-2\n\n\0ACK\nid:2-1\n\n\0"
+    assert feed(data) == [AckFrameBatch(["1-1", "1-2", "2-1"], [None] * 3, [None, "a", None])]
+
+
+def test_acks_of_1_1_are_one_batch_up_to_the_first_that_names_no_subscription():
+    data = b"ACK\nmessage-id:ID\\c%d\nsubscription:%s\n\n\0"
+    acks, *rest = feed(data % (1, b"a") + data % (2, b"b") + b"ACK\nmessage-id:3\n\n\0", version="1.1")
+    assert acks == AckFrameBatch(["ID:1", "ID:2"], ["a", "b"], [None, None])
+    assert rest == [Frame("ACK", {"message-id": "3"})]
+
+
+@pytest.mark.parametrize("header", [b"transaction:t", b"x:y", b"id:1"])
+def test_an_ack_that_is_less_plain_is_read_by_itself(header):
+    acks = feed(b"ACK\nid:1-1\n\n\0ACK\nid:1-2\n" + header + b"\n\n\0")
+    assert acks[0].ids[0] == "1-1"
+    assert [type(each) for each in acks[1:]] == ([] if header == b"id:1" else [Frame])
 
 
 def test_a_body_past_the_limit_is_refused_and_what_came_before_it_is_given():

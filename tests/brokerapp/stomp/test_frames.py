@@ -75,9 +75,19 @@ def one_by_one(found):
         if isinstance(each, Frame):
             yield each
         elif isinstance(each, AckFrameBatch):
-            yield from (Frame("ACK", {"id": id}) for id in each.ids)
+            yield from acks_of(each)
         else:
             yield from map(plain, each.frames)
+
+
+def acks_of(batch):
+    """The ACKs of a batch as they are read by themselves, in STOMP 1.2 or 1.1."""
+    nothing = [None] * len(batch.ids)
+    for id, subscription, receipt in zip(
+        batch.ids, batch.subscriptions or nothing, batch.receipts or nothing, strict=True
+    ):
+        headers = {"id": id} if subscription is None else {"message-id": id, "subscription": subscription}
+        yield Frame("ACK", headers | ({} if receipt is None else {"receipt": receipt}))
 
 
 def plain(send):

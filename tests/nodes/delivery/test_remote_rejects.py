@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from brokerapp.model.commands import SettleCommand
+from brokerapp.model.commands import NackCommand
 from brokerapp.model.definitions import RedeliveryPolicy, RedeliverySettings
 from brokerapp.model.destination import Destination
 from tests.nodes.links.test_lost_links import without_links
@@ -85,9 +85,9 @@ def test_what_is_rejected_as_its_log_comes_home_is_a_dead_letter_once(broker, cl
         log.is_remote = True
         log.release_ownership()
         rejects = partial(
-            node.acknowledgements.settle,
+            node.acknowledgements.reject,
             subscription.client,
-            SettleCommand(message.headers["ack"], None, False, None, None),
+            NackCommand(message.headers["ack"], None, None, None),
         )
         steps = [rejects, homes.handoff_in.take_over]
         for step in steps if first == "it is rejected" else reversed(steps):
