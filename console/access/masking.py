@@ -20,7 +20,14 @@ from brokerapp.selectors.identifiers import identifier_for
 from console.access.masking_rules import MaskedBody, MaskRule, mask_body, mask_headers, rule_for_header
 from console.access.models import MaskingRule
 from console.access.permission_version import permission_state
-from console.access.permissions import AnyUser, Role, Verb, grants_of, missing_permission_message, permission_message
+from console.access.permissions import (
+    AnyUser,
+    Permission,
+    Role,
+    grants_of,
+    missing_permission_message,
+    permission_message,
+)
 from console.access.roles import MASKED_ROLES, RoleGrant
 
 #: Roles by might, the least first.
@@ -62,20 +69,20 @@ def all_rules() -> tuple[MaskRule, ...]:
 def mask_message(user: AnyUser, message: BrowsedMessage, where: Destination | None = None) -> MaskedMessage:
     """Return the message as this user may see it, browsed in the queue `where` (default: its destination)."""
     where = where or Destination.parse(message.destination)
-    browser, reader = _most_powerful(grants_of(user), Verb.BROWSE, where), reader_role(grants_of(user), where)
+    browser, reader = _most_powerful(grants_of(user), Permission.BROWSE, where), reader_role(grants_of(user), where)
     found = mask_for_roles(browser, reader, message, _locations(message, where), all_rules())
-    return found if reader is not None else replace(found, withheld=missing_permission_message(user, Verb.READ))
+    return found if reader is not None else replace(found, withheld=missing_permission_message(user, Permission.READ))
 
 
 def mask_values(user: AnyUser, values: Mapping[str, str], where: Destination) -> dict[str, str]:
     """Return headers that a message there may get, as this user would see them."""
-    browser = _most_powerful(grants_of(user), Verb.BROWSE, where)
+    browser = _most_powerful(grants_of(user), Permission.BROWSE, where)
     return mask_headers(_rules_for(all_rules(), browser, (where,)), values)[0]
 
 
 def mask_headers_of(user: AnyUser, message: BrowsedMessage, where: Destination) -> dict[str, str]:
     """Return the headers of a message browsed there, as this user may see them, without reading its body."""
-    browser = _most_powerful(grants_of(user), Verb.BROWSE, where)
+    browser = _most_powerful(grants_of(user), Permission.BROWSE, where)
     return mask_headers(_rules_for(all_rules(), browser, _locations(message, where)), message.headers)[0]
 
 
@@ -113,7 +120,7 @@ def mask_for_roles(
     """Return the message as these roles see it: one to browse it, one to read its body (None: no body)."""
     headers, names = mask_headers(_rules_for(rules, browser, ways), message.headers)
     if reader is None:
-        body = MaskedBody(b"", permission_message(Verb.READ))
+        body = MaskedBody(b"", permission_message(Permission.READ))
     else:
         body = mask_body(_rules_for(rules, reader, ways), message.body, covered=reader in MASKED_ROLES)
     changes: dict[str, Any] = {
@@ -135,7 +142,7 @@ def check_selector(user: AnyUser, selector: Selector | str, where: Destination) 
     if isinstance(selector, str):
         selector = compile_selector(selector)
     # Whatever the scopes of rules: messages from there may be anywhere.
-    browser, reader = _most_powerful(grants_of(user), Verb.BROWSE, where), reader_role(grants_of(user), where)
+    browser, reader = _most_powerful(grants_of(user), Permission.BROWSE, where), reader_role(grants_of(user), where)
     here = [rule for rule in all_rules() if rule.role in (None, browser)]
     if hidden := sorted(name for name in selector.properties if _is_hidden(here, name)):
         raise RequestRefused(f"{', '.join(hidden)} is masked for your role and cannot be used in a selector")
@@ -153,11 +160,11 @@ def _is_hidden(rules: list[MaskRule], name: str) -> bool:
 
 def reader_role(grants: tuple[RoleGrant, ...], where: Destination) -> Role | None:
     """Return the most powerful role in which these grants read bodies there; None where none does."""
-    return _most_powerful(grants, Verb.READ, where)
+    return _most_powerful(grants, Permission.READ, where)
 
 
-def _most_powerful(grants: tuple[RoleGrant, ...], verb: Verb, where: Destination) -> Role | None:
-    having = [grant.role for grant in grants if grant.allows(verb, where) and grant.role in _BY_POWER]
+def _most_powerful(grants: tuple[RoleGrant, ...], permission: Permission, where: Destination) -> Role | None:
+    having = [grant.role for grant in grants if grant.allows(permission, where) and grant.role in _BY_POWER]
     return max(having, key=_BY_POWER.index, default=None)
 
 

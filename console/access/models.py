@@ -16,7 +16,9 @@ class Assignment(models.Model):
     group = models.ForeignKey("auth.Group", models.CASCADE, null=True, related_name="assignments")
     role = models.CharField(max_length=16)  #: a Role
     scopes = models.JSONField(default=list)  #: patterns of destinations; none: everywhere
-    extras = models.JSONField(default=list)  #: names of verbs in lower case, of those that EXTRAS lets the role have
+    extras = models.JSONField(
+        default=list
+    )  #: names of permissions in lower case, of those that EXTRAS lets the role have
 
     class Meta:
         ordering = ["id"]

@@ -20,12 +20,12 @@ from django.http import HttpRequest, HttpResponse
 from brokerapp.model.destination import ANY_REST, Destination, DestinationKind
 from console.access.models import Assignment
 from console.access.roles import (
+    Permission,
     Role,
     RoleGrant,
     Scope,
     Sees,
     TokenLimit,
-    Verb,
     allows,
     everything,
     permission_message,
@@ -62,37 +62,37 @@ def roles_of(user: AnyUser) -> frozenset[Role]:
     return frozenset(grant.role for grant in grants_of(user))
 
 
-def has_permission(user: AnyUser, verb: Verb, destination: Destination | None = None) -> bool:
+def has_permission(user: AnyUser, permission: Permission, destination: Destination | None = None) -> bool:
     """Return whether the user has the permission for the destination (or all of a pattern); without one, anywhere."""
-    return allows(grants_of(user), verb, destination)
+    return allows(grants_of(user), permission, destination)
 
 
-def visible(user: AnyUser, verb: Verb = Verb.SEE) -> Sees:
+def visible(user: AnyUser, permission: Permission = Permission.SEE) -> Sees:
     """Return a predicate: for which destinations the user has the permission; `everything` for all."""
-    grants = _grants_with(user, verb)
+    grants = _grants_with(user, permission)
     if any(grant.is_everywhere for grant in grants):
         return everything
-    return lambda destination: allows(grants, verb, destination)
+    return lambda destination: allows(grants, permission, destination)
 
 
-def pattern_filter(user: AnyUser, verb: Verb = Verb.SEE) -> Sees:
+def pattern_filter(user: AnyUser, permission: Permission = Permission.SEE) -> Sees:
     """Return a predicate: for which patterns the user has the permission on some destination; `everything` for all.
 
     For what is about destinations by pattern: somebody may know of it when it concerns some that they see.
     """
-    grants = _grants_with(user, verb)
+    grants = _grants_with(user, permission)
     if any(grant.is_everywhere for grant in grants):
         return everything
     return lambda destination: any(grant.overlaps(destination) for grant in grants)
 
 
-def _grants_with(user: AnyUser, verb: Verb) -> list[RoleGrant]:
-    return [grant for grant in grants_of(user) if grant.allows(verb)]
+def _grants_with(user: AnyUser, permission: Permission) -> list[RoleGrant]:
+    return [grant for grant in grants_of(user) if grant.allows(permission)]
 
 
 def permissions_of(user: AnyUser) -> dict[str, bool]:
     """Map permission names in lower case to whether the user has them, for templates: `{% if rights.remove %}`."""
-    return {verb.name.lower(): has_permission(user, verb) for verb in Verb}
+    return {permission.name.lower(): has_permission(user, permission) for permission in Permission}
 
 
 def reload_user(user: AbstractBaseUser, session: SessionBase) -> AbstractBaseUser | None:
@@ -102,33 +102,35 @@ def reload_user(user: AbstractBaseUser, session: SessionBase) -> AbstractBaseUse
     return get_user_model().objects.filter(pk=user.pk, is_active=True).first()
 
 
-def require(request: HttpRequest, verb: Verb, destination: Destination | None = None) -> None:
+def require(request: HttpRequest, permission: Permission, destination: Destination | None = None) -> None:
     """Raise PermissionDenied without the permission, and write an audit entry."""
-    if not has_permission(request.user, verb, destination):
-        reason = missing_permission_message(request.user, verb, destination)
-        trail.record_denied(request, verb.name.lower(), destination or request.path, reason)
+    if not has_permission(request.user, permission, destination):
+        reason = missing_permission_message(request.user, permission, destination)
+        trail.record_denied(request, permission.name.lower(), destination or request.path, reason)
         raise PermissionDenied(reason)
 
 
-def missing_permission_message(user: AnyUser, verb: Verb, destination: Destination | None = None) -> str:
+def missing_permission_message(user: AnyUser, permission: Permission, destination: Destination | None = None) -> str:
     """Say why a user lacks a permission: the token does not include it, or no role has it."""
-    held = _scopes_in_words(user, verb)
-    if is_restricted(user) and allows((replace(grant, limit=None) for grant in grants_of(user)), verb, destination):
-        return token_permission_message(verb, destination, held)
+    held = _scopes_in_words(user, permission)
+    if is_restricted(user) and allows(
+        (replace(grant, limit=None) for grant in grants_of(user)), permission, destination
+    ):
+        return token_permission_message(permission, destination, held)
     # Who has the right elsewhere is told where it is missing.
-    return permission_message(verb, destination if has_permission(user, verb) else None, held)
+    return permission_message(permission, destination if has_permission(user, permission) else None, held)
 
 
-def _scopes_in_words(user: AnyUser, verb: Verb) -> str:
+def _scopes_in_words(user: AnyUser, permission: Permission) -> str:
     """Return the patterns for which the user has the permission, in words; "" where there are none."""
-    scopes = (scope for grant in _grants_with(user, verb) for scope in grant.effective_scopes)
+    scopes = (scope for grant in _grants_with(user, permission) for scope in grant.effective_scopes)
     return ", ".join(dict.fromkeys(map(str, scopes)))
 
 
-def require_everywhere(request: HttpRequest, verb: Verb) -> None:
+def require_everywhere(request: HttpRequest, permission: Permission) -> None:
     """Raise PermissionDenied unless the user has the permission for all destinations."""
     for place in Scope(ANY_REST).destinations:
-        require(request, verb, place)
+        require(request, permission, place)
 
 
 DestinationFromUrl = Callable[[dict[str, Any]], Destination]
@@ -145,17 +147,17 @@ def destination_from_url(arguments: dict[str, Any]) -> Destination:
 
 
 def permission_required(
-    verb: Verb, of: DestinationFromUrl | None = None
+    permission: Permission, of: DestinationFromUrl | None = None
 ) -> Callable[[Callable[..., HttpResponse]], Callable[..., HttpResponse]]:
     """Decorate a view to answer 403 without the permission; `of` finds the destination in the URL's arguments."""
 
     def decorate(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
         @wraps(view)
         def guarded(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
-            require(request, verb, of(kwargs) if of else None)
+            require(request, permission, of(kwargs) if of else None)
             return view(request, *args, **kwargs)
 
-        guarded.verb = verb
+        guarded.permission = permission
         return guarded
 
     return decorate

@@ -32,8 +32,8 @@ class Role(StrEnum):
     MONITOR = "monitor"  #: machines, which read numbers
 
 
-class Verb(StrEnum):
-    """Name a permission; the value completes "Permission required: ..."."""
+class Permission(StrEnum):
+    """Name a permission; the value completes "Requires permission: ..."."""
 
     SEE = "view destinations and metrics"
     BROWSE = "browse messages"
@@ -64,42 +64,42 @@ _OPERATORS = _ADMIN | {Role.OPERATOR}
 _SUPPORT = _OPERATORS | {Role.SUPPORT}
 _VIEWERS = _SUPPORT | {Role.ANALYST, Role.VIEWER}
 
-ROLES_BY_VERB: dict[Verb, frozenset[Role]] = {
-    Verb.SEE: _VIEWERS,
-    Verb.BROWSE: _SUPPORT,
-    Verb.READ: _SUPPORT,
-    Verb.RESUBMIT: _SUPPORT,
-    Verb.BULK: _OPERATORS,
-    Verb.EDIT: _OPERATORS,
-    Verb.SEND: _OPERATORS,
-    Verb.REMOVE: _OPERATORS,
-    Verb.PAUSE: _OPERATORS,
-    Verb.CLOSE: _OPERATORS,
-    Verb.CREATE: _OPERATORS,
-    Verb.DRAFT: _SUPPORT,
-    Verb.ROUTE: _ADMIN,
-    Verb.BRIDGE: _ADMIN,
-    Verb.RECORD: _ADMIN,
-    Verb.ANALYSE: _SUPPORT | {Role.ANALYST},
-    Verb.SCHEDULE: _OPERATORS | {Role.ANALYST},
-    Verb.ALERT: _OPERATORS,
-    Verb.METRICS: _OPERATORS | {Role.MONITOR},
-    Verb.USERS: _ADMIN,
-    Verb.AUDIT: _ADMIN,
-    Verb.DEMO: _ADMIN,
+ROLES_BY_PERMISSION: dict[Permission, frozenset[Role]] = {
+    Permission.SEE: _VIEWERS,
+    Permission.BROWSE: _SUPPORT,
+    Permission.READ: _SUPPORT,
+    Permission.RESUBMIT: _SUPPORT,
+    Permission.BULK: _OPERATORS,
+    Permission.EDIT: _OPERATORS,
+    Permission.SEND: _OPERATORS,
+    Permission.REMOVE: _OPERATORS,
+    Permission.PAUSE: _OPERATORS,
+    Permission.CLOSE: _OPERATORS,
+    Permission.CREATE: _OPERATORS,
+    Permission.DRAFT: _SUPPORT,
+    Permission.ROUTE: _ADMIN,
+    Permission.BRIDGE: _ADMIN,
+    Permission.RECORD: _ADMIN,
+    Permission.ANALYSE: _SUPPORT | {Role.ANALYST},
+    Permission.SCHEDULE: _OPERATORS | {Role.ANALYST},
+    Permission.ALERT: _OPERATORS,
+    Permission.METRICS: _OPERATORS | {Role.MONITOR},
+    Permission.USERS: _ADMIN,
+    Permission.AUDIT: _ADMIN,
+    Permission.DEMO: _ADMIN,
 }
 
 #: What may be given to somebody in a role beyond what all in the role have.
-EXTRAS: dict[Role, frozenset[Verb]] = {
-    Role.OPERATOR: frozenset({Verb.ROUTE, Verb.RECORD, Verb.BRIDGE}),
-    Role.SUPPORT: frozenset({Verb.BULK}),
+EXTRAS: dict[Role, frozenset[Permission]] = {
+    Role.OPERATOR: frozenset({Permission.ROUTE, Permission.RECORD, Permission.BRIDGE}),
+    Role.SUPPORT: frozenset({Permission.BULK}),
 }
 
 #: Roles that are for everything: an admin could lift a scope, and what programs may do is the broker's own to decide.
 UNSCOPED_ROLES = frozenset({Role.ADMIN, Role.CLIENT, Role.MONITOR})
 
 #: What tells of a queue and changes nothing: by whatever name it is called, the queue is meant.
-READ_VERBS = frozenset({Verb.SEE, Verb.BROWSE, Verb.READ})
+READ_PERMISSIONS = frozenset({Permission.SEE, Permission.BROWSE, Permission.READ})
 
 #: Roles that read bodies only as far as masking shows them.
 MASKED_ROLES = frozenset({Role.SUPPORT})
@@ -157,7 +157,7 @@ def _checked(pattern: str) -> str:
 class TokenLimit:
     """Limit the permissions of a token's user to these, in these scopes (none: all scopes of the user)."""
 
-    verbs: frozenset[Verb]
+    permissions: frozenset[Permission]
     scopes: tuple[Scope, ...] = ()
 
 
@@ -167,7 +167,7 @@ class RoleGrant:
 
     role: Role
     scopes: tuple[Scope, ...] = ()
-    extras: frozenset[Verb] = frozenset()
+    extras: frozenset[Permission] = frozenset()
     limit: TokenLimit | None = None
 
     @property
@@ -180,14 +180,18 @@ class RoleGrant:
         """Return the scopes of the token if it has any (they lie within the grant's), else the grant's."""
         return (self.limit.scopes if self.limit is not None else ()) or self.scopes
 
-    def allows(self, verb: Verb, destination: Destination | None = None) -> bool:
+    def allows(self, permission: Permission, destination: Destination | None = None) -> bool:
         """Return whether any of the grants includes the permission."""
-        if self.role not in ROLES_BY_VERB[verb] and verb not in self.extras:
+        if self.role not in ROLES_BY_PERMISSION[permission] and permission not in self.extras:
             return False
         places = (
-            () if destination is None else (destination,) if verb in READ_VERBS else affected_destinations(destination)
+            ()
+            if destination is None
+            else (destination,)
+            if permission in READ_PERMISSIONS
+            else affected_destinations(destination)
         )
-        if self.limit is not None and not (verb in self.limit.verbs and _within(self.limit.scopes, places)):
+        if self.limit is not None and not (permission in self.limit.permissions and _within(self.limit.scopes, places)):
             return False
         return _within(self.scopes, places)
 
@@ -201,8 +205,8 @@ class RoleGrant:
     @staticmethod
     def parse(role: str, scopes: Iterable[str], extras: Iterable[str]) -> RoleGrant:
         """Return the grant of these texts; see `Assignment`. Raises ValueError, InvalidDestination."""
-        verbs = frozenset(Verb[name.upper()] for name in extras)
-        return RoleGrant(Role(role), tuple(map(Scope.parse, scopes)), verbs & EXTRAS.get(Role(role), frozenset()))
+        permissions = frozenset(Permission[name.upper()] for name in extras)
+        return RoleGrant(Role(role), tuple(map(Scope.parse, scopes)), permissions & EXTRAS.get(Role(role), frozenset()))
 
 
 def affected_destinations(destination: Destination) -> tuple[Destination, ...]:
@@ -221,25 +225,25 @@ def _within(scopes: tuple[Scope, ...], places: tuple[Destination, ...]) -> bool:
     return not scopes or all(any(scope.contains(place) for scope in scopes) for place in places)
 
 
-def allows(grants: Iterable[RoleGrant], verb: Verb, destination: Destination | None = None) -> bool:
+def allows(grants: Iterable[RoleGrant], permission: Permission, destination: Destination | None = None) -> bool:
     """Return whether one of the grants has the right."""
-    return any(grant.allows(verb, destination) for grant in grants)
+    return any(grant.allows(permission, destination) for grant in grants)
 
 
-def permission_message(verb: Verb, destination: Any = None, held: str = "") -> str:
+def permission_message(permission: Permission, destination: Any = None, held: str = "") -> str:
     """Return the sentence that names a missing permission, and where the user has it (`held`)."""
-    roles = [role for role in Role if role in ROLES_BY_VERB[verb]]
+    roles = [role for role in Role if role in ROLES_BY_PERMISSION[permission]]
     named = f"role {roles[0]}" if len(roles) == 1 else f"roles {', '.join(roles[:-1])} and {roles[-1]}"
     where = f" for {destination}" if destination is not None else ""
     instead = f" You have it for {held}." if held else ""
-    others = " and ".join(role for role in Role if verb in EXTRAS.get(role, ()))
+    others = " and ".join(role for role in Role if permission in EXTRAS.get(role, ()))
     added = f", and can be added to the role {others}" if others else ""
-    return f"Permission required: {verb}{where}. Granted to the {named}{added}.{instead}"
+    return f"Requires permission: {permission}{where}. Granted to the {named}{added}.{instead}"
 
 
-def token_permission_message(verb: Verb, destination: Any, held: str) -> str:
+def token_permission_message(permission: Permission, destination: Any, held: str) -> str:
     """Return the sentence that names a permission which the token does not include, or only for `held`."""
     if not held:
-        return f"This token does not include the permission {verb.name.lower()} ({verb})."
+        return f"This token does not include the permission {permission.name.lower()} ({permission})."
     beyond = f", not for {destination}" if destination is not None else ""
-    return f"This token includes the permission {verb.name.lower()} only for {held}{beyond}."
+    return f"This token includes the permission {permission.name.lower()} only for {held}{beyond}."

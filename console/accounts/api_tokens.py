@@ -13,7 +13,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from brokerapp.errors import RequestRefused
-from console.access.permissions import Verb, has_permission, is_restricted, require, restrict
+from console.access.permissions import Permission, has_permission, is_restricted, require, restrict
 from console.access.roles import Scope, TokenLimit
 from console.accounts.models import ApiToken
 from console.audit import trail
@@ -33,19 +33,18 @@ LAST_USE_RESOLUTION = timedelta(minutes=1)
 
 
 def create_token(
-    user: User, name: str, verbs: Iterable[str], scopes: Iterable[str], days: int, made_by: str
+    user: User, name: str, permissions: Iterable[str], scopes: Iterable[str], days: int, made_by: str
 ) -> tuple[ApiToken, str]:
     """Create a token; return it and its text, which is not stored. Raises RequestRefused, InvalidDestination."""
-    name, wanted = name.strip(), list(dict.fromkeys(verbs))
+    name, wanted = name.strip(), list(dict.fromkeys(permissions))
     if not name or len(name) > 100:
         raise RequestRefused("name: Enter 1 to 100 characters.")
     if not 1 <= days <= MAX_DAYS:
         raise RequestRefused(f"days: Must be a whole number from 1 to {MAX_DAYS}.")
-    if unknown := [each for each in wanted if each.upper() not in Verb.__members__]:
-        raise RequestRefused(
-            f"verbs: Unknown permission {', '.join(unknown)}. Known: {', '.join(verb.name.lower() for verb in Verb)}."
-        )
-    if lacking := [each for each in wanted if not has_permission(user, Verb[each.upper()])]:
+    if unknown := [each for each in wanted if each.upper() not in Permission.__members__]:
+        known = ", ".join(permission.name.lower() for permission in Permission)
+        raise RequestRefused(f"verbs: Unknown permission {', '.join(unknown)}. Known: {known}.")
+    if lacking := [each for each in wanted if not has_permission(user, Permission[each.upper()])]:
         raise RequestRefused(f"verbs: {user} does not have the permission {', '.join(lacking)}.")
     if not wanted:
         raise RequestRefused("verbs: Select at least one permission.")
@@ -61,7 +60,7 @@ def create_token(
 
 
 def create_and_record(
-    request: HttpRequest, name_of_user: str, name: str, verbs: Iterable[str], scopes: Iterable[str], days: int
+    request: HttpRequest, name_of_user: str, name: str, permissions: Iterable[str], scopes: Iterable[str], days: int
 ) -> tuple[ApiToken, str]:
     """Create a token for the caller, or for another user with the permission to manage users; write an audit entry.
 
@@ -70,14 +69,14 @@ def create_and_record(
     """
     user = request.user
     if is_restricted(user):
-        require(request, Verb.USERS)
+        require(request, Permission.USERS)
     if name_of_user and name_of_user != user.get_username():
-        require(request, Verb.USERS)
+        require(request, Permission.USERS)
         user = User.objects.filter(username=name_of_user, is_active=True).first()
         if user is None:
             raise RequestRefused(f"user: Active user {name_of_user!r} not found.")
     with trail.recording(request, "make token", f"user {user.get_username()}") as change:
-        token, text = create_token(user, name, verbs, scopes, days, request.user.get_username())
+        token, text = create_token(user, name, permissions, scopes, days, request.user.get_username())
         change.after = {"name": token.name, "verbs": token.verbs, "scopes": token.scopes, "days": days}
     return token, text
 
@@ -85,7 +84,7 @@ def create_and_record(
 def revoke_and_record(request: HttpRequest, token: ApiToken) -> None:
     """Revoke a token and write an audit entry. Another user's requires the permission to manage users."""
     if token.user_id != request.user.pk:
-        require(request, Verb.USERS)
+        require(request, Permission.USERS)
     before = {"name": token.name, "verbs": token.verbs, "scopes": token.scopes}
     with trail.recording(request, "revoke token", f"user {token.user.get_username()}", before=before):
         revoke_token(token)
@@ -117,8 +116,8 @@ def authenticate_token(text: str, address: str = "") -> User | None:
 
 def token_limit(token: ApiToken) -> TokenLimit:
     """Return the limit that a token puts on its user's permissions."""
-    verbs = frozenset(Verb[each.upper()] for each in token.verbs if each.upper() in Verb.__members__)
-    return TokenLimit(verbs, tuple(map(Scope.parse, token.scopes)))
+    permissions = frozenset(Permission[each.upper()] for each in token.verbs if each.upper() in Permission.__members__)
+    return TokenLimit(permissions, tuple(map(Scope.parse, token.scopes)))
 
 
 def _record_use(token: ApiToken, now: datetime, address: str) -> None:

@@ -15,7 +15,7 @@ from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
 from console.access.masking import reader_role
 from console.access.models import Assignment
-from console.access.roles import MASKED_ROLES, Role, RoleGrant, Sees, Verb, allows, everything
+from console.access.roles import MASKED_ROLES, Permission, Role, RoleGrant, Sees, allows, everything
 from console.accounts import users
 from console.ui.navigation.command_palette import COMMANDS, PaletteCommand
 
@@ -23,9 +23,9 @@ from console.ui.navigation.command_palette import COMMANDS, PaletteCommand
 USER, GROUP, ROLE = KINDS = ("user", "group", "role")
 
 #: The rights that are asked for one destination, in the order in which they weigh.
-DESTINATION_VERBS = (
-    Verb.SEE, Verb.BROWSE, Verb.READ, Verb.RESUBMIT, Verb.BULK, Verb.EDIT, Verb.SEND, Verb.PAUSE, Verb.REMOVE,
-    Verb.CREATE,
+DESTINATION_PERMISSIONS = (
+    Permission.SEE, Permission.BROWSE, Permission.READ, Permission.RESUBMIT, Permission.BULK,
+    Permission.EDIT, Permission.SEND, Permission.PAUSE, Permission.REMOVE, Permission.CREATE,
 )  # fmt: skip
 
 
@@ -51,9 +51,9 @@ class PermissionHolder:
     @property
     def sees(self) -> Sees:
         """Return a predicate: which destinations the holder can see."""
-        grants = [grant for grant in self.grants if grant.allows(Verb.SEE)]
+        grants = [grant for grant in self.grants if grant.allows(Permission.SEE)]
         is_whole = any(grant.is_everywhere for grant in grants)
-        return everything if is_whole else lambda destination: allows(grants, Verb.SEE, destination)
+        return everything if is_whole else lambda destination: allows(grants, Permission.SEE, destination)
 
 
 def find(kind: str, name: str, scopes: Iterable[str] = ()) -> PermissionHolder:
@@ -92,33 +92,37 @@ def _source(given: Assignment) -> str:
     return f"group {given.group}" if given.group.name == given.role else f"{given.role} by group {given.group}"
 
 
-def scopes_by_verb(holder: PermissionHolder) -> list[tuple[Verb, list[tuple[str, str]]]]:
+def scopes_by_permission(holder: PermissionHolder) -> list[tuple[Permission, list[tuple[str, str]]]]:
     """Yield each permission with its scopes and their sources: `("everywhere", "superuser, group admin")`."""
-    return [(verb, _scopes_with_sources(holder, verb)) for verb in Verb]
+    return [(permission, _scopes_with_sources(holder, permission)) for permission in Permission]
 
 
-def _scopes_with_sources(holder: PermissionHolder, verb: Verb) -> list[tuple[str, str]]:
+def _scopes_with_sources(holder: PermissionHolder, permission: Permission) -> list[tuple[str, str]]:
     """Return the scopes of a permission, each once with all sources."""
     places: dict[str, list[str]] = {}
     for grant, source in holder.sources:
-        if grant.allows(verb):
-            by = f"{source} (masked)" if verb is Verb.READ and grant.role in MASKED_ROLES else source
+        if grant.allows(permission):
+            by = f"{source} (masked)" if permission is Permission.READ and grant.role in MASKED_ROLES else source
             places.setdefault(", ".join(map(str, grant.scopes)) or "everywhere", []).append(by)
     return [(where, ", ".join(each)) for where, each in places.items()]
 
 
 def page_permissions(holder: PermissionHolder) -> list[tuple[PaletteCommand, bool]]:
     """Return all pages of the command palette, each with whether the holder can open it."""
-    return [(command, allows(holder.grants, command.verb)) for command in COMMANDS]
+    return [(command, allows(holder.grants, command.permission)) for command in COMMANDS]
 
 
-def destination_permissions(holder: PermissionHolder, destination: Destination) -> list[tuple[Verb, str]]:
+def destination_permissions(holder: PermissionHolder, destination: Destination) -> list[tuple[Permission, str]]:
     """Return each destination permission with `yes`, `masked` or `no` for one destination."""
-    return [(verb, destination_permission(holder, verb, destination)) for verb in DESTINATION_VERBS]
+    return [
+        (permission, destination_permission(holder, permission, destination)) for permission in DESTINATION_PERMISSIONS
+    ]
 
 
-def destination_permission(holder: PermissionHolder, verb: Verb, destination: Destination) -> str:
+def destination_permission(holder: PermissionHolder, permission: Permission, destination: Destination) -> str:
     """Return `yes`, `masked` or `no` for one permission on a destination."""
-    if not allows(holder.grants, verb, destination):
+    if not allows(holder.grants, permission, destination):
         return "no"
-    return "masked" if verb is Verb.READ and reader_role(holder.grants, destination) in MASKED_ROLES else "yes"
+    return (
+        "masked" if permission is Permission.READ and reader_role(holder.grants, destination) in MASKED_ROLES else "yes"
+    )

@@ -23,7 +23,7 @@ from django.utils.deprecation import MiddlewareMixin
 
 from brokerapp.errors import BrokerError, RequestRefused
 from console.access.permission_version import increment
-from console.access.permissions import AnyUser, Verb, has_permission, reload_user
+from console.access.permissions import AnyUser, Permission, has_permission, reload_user
 from console.accounts import effective_rights
 from console.accounts.effective_rights import PermissionHolder
 from console.audit import trail
@@ -72,7 +72,7 @@ def impersonated_name(user: AnyUser) -> str:
 
 def begin(session: SessionBase, holder: PermissionHolder) -> None:
     """Start impersonation with the next request. Raises RequestRefused."""
-    if not any(grant.allows(Verb.SEE) for grant in holder.grants):
+    if not any(grant.allows(Permission.SEE) for grant in holder.grants):
         raise RequestRefused(f"The {holder.description} has no permission to view the console.")
     until = time.time() + MINUTES * 60
     session[KEY] = {"kind": holder.kind, "name": holder.name, "scopes": list(holder.scopes), "until": until}
@@ -102,7 +102,7 @@ def expired_name(request: HttpRequest) -> str:
 def impersonated_user(user: AnyUser, session: SessionBase | dict[str, Any]) -> AnyUser:
     """Return the user that the session impersonates; the user themselves without impersonation."""
     kept = session.get(KEY)
-    if not kept or time.time() > kept["until"] or not has_permission(user, Verb.USERS):
+    if not kept or time.time() > kept["until"] or not has_permission(user, Permission.USERS):
         return user
     try:
         holder = effective_rights.find(kept["kind"], kept["name"], kept["scopes"])
@@ -180,7 +180,7 @@ class ImpersonationMiddleware(MiddlewareMixin):
         notice_expiry(request)
         refuse_changes(request)
         seen = impersonated_name(request.user)
-        if seen and not hasattr(view, "verb"):
+        if seen and not hasattr(view, "permission"):
             raise PermissionDenied(f"Personal pages are not available while viewing as {seen}.")
 
 

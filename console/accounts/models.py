@@ -13,7 +13,7 @@ class ApiToken(models.Model):
     name = models.CharField(max_length=100)  #: what it is for
     digest = models.CharField(max_length=64, unique=True)  #: SHA-256 of the token, which nobody keeps
     hint = models.CharField(max_length=16)  #: how the token begins
-    verbs = models.JSONField(default=list)  #: names of verbs in lower case
+    verbs = models.JSONField(default=list)  #: names of permissions in lower case
     scopes = models.JSONField(default=list)  #: patterns of destinations; none: wherever its user has the right
     made_by = models.CharField(max_length=150)
     created = models.DateTimeField(auto_now_add=True)

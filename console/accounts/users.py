@@ -95,7 +95,9 @@ def build_assignment(role: str, scopes: Iterable[str], extras: Iterable[str]) ->
     if len(patterns) > MAX_SCOPES:
         raise RequestRefused(f"A role assignment can have at most {MAX_SCOPES} scopes. Use patterns.")
     wanted = sorted(set(extras))
-    if wrong := [each for each in wanted if each.upper() not in {verb.name for verb in EXTRAS.get(Role(role), ())}]:
+    if wrong := [
+        each for each in wanted if each.upper() not in {permission.name for permission in EXTRAS.get(Role(role), ())}
+    ]:
         raise RequestRefused(f"The permission {', '.join(wrong)} cannot be added to the role {role}.")
     return Assignment(role=role, scopes=patterns, extras=wanted)
 

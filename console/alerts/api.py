@@ -12,7 +12,7 @@ from pydantic import Field
 
 from brokerapp.errors import RequestRefused
 from console.access.permissions import visible
-from console.access.roles import Verb
+from console.access.roles import Permission
 from console.alerts import rule_changes
 from console.alerts.active_alerts import is_visible
 from console.alerts.backtest_service import replay_rule
@@ -156,25 +156,25 @@ class ReplayOut(Schema):
     cannot: str
 
 
-@operation(router, "GET", "/rules", Verb.SEE, response=list[RuleOut])
+@operation(router, "GET", "/rules", Permission.SEE, response=list[RuleOut])
 def list_alert_rules(request: HttpRequest) -> Any:
     """List alert rules on visible destinations, by name."""
     return rule_changes.visible_rules(request)
 
 
-@operation(router, "POST", "/rules", Verb.ALERT, response={201: RuleCreatedOut})
+@operation(router, "POST", "/rules", Permission.ALERT, response={201: RuleCreatedOut})
 def create_alert_rule(request: HttpRequest, wanted: RuleIn) -> Any:
     """Create an alert rule."""
     return Status(201, _saved(request, wanted, None))
 
 
-@operation(router, "PUT", "/rules/{int:rule_id}", Verb.ALERT, response=RuleOut)
+@operation(router, "PUT", "/rules/{int:rule_id}", Permission.ALERT, response=RuleOut)
 def change_alert_rule(request: HttpRequest, rule_id: int, wanted: RuleIn) -> Any:
     """Change an alert rule."""
     return _saved(request, wanted, rule_changes.get_editable_rule(request, rule_id))
 
 
-@operation(router, "POST", "/rules/{int:rule_id}", Verb.ALERT, response=RuleOut)
+@operation(router, "POST", "/rules/{int:rule_id}", Permission.ALERT, response=RuleOut)
 def step_alert_rule(request: HttpRequest, rule_id: int, wanted: RuleStepIn) -> Any:
     """Silence or unsilence a rule, or enable or disable it."""
     row = rule_changes.get_editable_rule(request, rule_id)
@@ -182,14 +182,14 @@ def step_alert_rule(request: HttpRequest, rule_id: int, wanted: RuleStepIn) -> A
     return row
 
 
-@operation(router, "DELETE", "/rules/{int:rule_id}", Verb.ALERT, response={204: None})
+@operation(router, "DELETE", "/rules/{int:rule_id}", Permission.ALERT, response={204: None})
 def delete_alert_rule(request: HttpRequest, rule_id: int) -> Any:
     """Delete an alert rule. Its history is kept."""
     rule_changes.change(request, rule_changes.get_editable_rule(request, rule_id), "delete")
     return Status(204, None)
 
 
-@operation(router, "POST", "/test", Verb.ALERT, response=ReplayOut)
+@operation(router, "POST", "/test", Permission.ALERT, response=ReplayOut)
 def test_alert_rule(request: HttpRequest, wanted: RuleIn) -> Any:
     """Test a rule on the last 24 hours. Nothing is saved."""
     form = wanted.form()
@@ -200,13 +200,13 @@ def test_alert_rule(request: HttpRequest, wanted: RuleIn) -> Any:
     return replay_rule(rule)
 
 
-@operation(router, "POST", "/rules/{int:rule_id}/test", Verb.ALERT, response=list[TestDeliveryOut])
+@operation(router, "POST", "/rules/{int:rule_id}/test", Permission.ALERT, response=list[TestDeliveryOut])
 def send_test_of_alert_rule(request: HttpRequest, rule_id: int) -> Any:
     """Send a test notification to each recipient of a rule; return the outcomes."""
     return rule_changes.send_test(request, rule_changes.get_editable_rule(request, rule_id))
 
 
-@operation(router, "GET", "/firings", Verb.SEE, response=Page[FiringOut])
+@operation(router, "GET", "/firings", Permission.SEE, response=Page[FiringOut])
 def list_firings(request: HttpRequest, query: Annotated[FiringQuery, Query()]) -> Any:
     """List firings, latest first."""
     sees, found = visible(request.user), AlertFiring.objects.all()
@@ -215,7 +215,7 @@ def list_firings(request: HttpRequest, query: Annotated[FiringQuery, Query()]) -
     return page_of([each for each in found[:MOST] if is_visible(each, sees)], query)
 
 
-@operation(router, "GET", "/firings/{int:firing_id}/deliveries", Verb.SEE, response=list[DeliveryOut])
+@operation(router, "GET", "/firings/{int:firing_id}/deliveries", Permission.SEE, response=list[DeliveryOut])
 def list_deliveries(request: HttpRequest, firing_id: int) -> Any:
     """List the notifications of a firing."""
     found = get_object_or_404(AlertFiring, pk=firing_id)

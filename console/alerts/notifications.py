@@ -12,7 +12,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
 
-from console.access.permissions import AnyUser, Verb, has_permission, pattern_filter, visible
+from console.access.permissions import AnyUser, Permission, has_permission, pattern_filter, visible
 from console.alerts import active_alerts
 from console.analyses.models import AnalysisRun
 from console.analyses.questions import readable_runs
@@ -82,12 +82,12 @@ def _waiting(user: AnyUser) -> list[NotificationItem]:
         )
         for each in job_service.without_edits(Job.objects.filter(state=Job.State.ASKED))[:MAX_WAITING]
         if all(
-            has_permission(user, verb, place)
-            for verb in job_service.verbs_to("approve", each)
+            has_permission(user, permission, place)
+            for permission in job_service.permissions_to("approve", each)
             for place in job_service.affected_destinations(each)
         )
     ]
-    if has_permission(user, Verb.ROUTE):
+    if has_permission(user, Permission.ROUTE):
         found += [
             NotificationItem(
                 each.name, f"Draft by {each.author}", reverse("draft", args=[each.pk]), each.changed, "look"

@@ -10,7 +10,7 @@ from django.shortcuts import get_object_or_404
 from django.utils import timezone
 
 from console.access.permissions import has_permission, pattern_filter, require
-from console.access.roles import Verb
+from console.access.roles import Permission
 from console.alerts import send_test as trying
 from console.alerts.delivery import webhook
 from console.alerts.delivery.models import AlertRule
@@ -41,7 +41,7 @@ def get_editable_rule(request: HttpRequest, rule_id: int) -> AlertRule:
 
 def may_change(request: HttpRequest, rule: AlertCondition) -> bool:
     """Return whether the user may have alerts on all that the rule is about."""
-    return all(has_permission(request.user, Verb.ALERT, place) for place in rule.places)
+    return all(has_permission(request.user, Permission.ALERT, place) for place in rule.places)
 
 
 def webhook_for(request: HttpRequest, row: AlertRule | None, url: str) -> str:
@@ -52,7 +52,7 @@ def webhook_for(request: HttpRequest, row: AlertRule | None, url: str) -> str:
 def require_all(request: HttpRequest, rule: AlertCondition) -> None:
     """Raise PermissionDenied unless the user may have alerts on all that the rule is about."""
     for place in rule.places:
-        require(request, Verb.ALERT, place)
+        require(request, Permission.ALERT, place)
 
 
 def save(request: HttpRequest, form: RuleForm, row: AlertRule | None) -> AlertRule:

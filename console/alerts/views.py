@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from brokerapp.errors import BrokerError, RequestRefused
-from console.access.permissions import Verb, permission_required, visible
+from console.access.permissions import Permission, permission_required, visible
 from console.alerts import rule_changes
 from console.alerts.active_alerts import is_visible
 from console.alerts.backtest_service import count_without_history, replay_rule
@@ -25,7 +25,7 @@ MAX_NAME = AlertRule._meta.get_field("name").max_length
 
 
 @require_GET
-@permission_required(Verb.SEE)
+@permission_required(Permission.SEE)
 def alerts(request: HttpRequest) -> HttpResponse:
     """Show the firing alerts, the rules and the former alerts."""
     firing = _seen(request, AlertFiring.objects.filter(state="firing").select_related("rule"))
@@ -50,7 +50,7 @@ def _is_silent(row: AlertRule) -> bool:
 
 
 @require_GET
-@permission_required(Verb.SEE)
+@permission_required(Permission.SEE)
 def firing(request: HttpRequest, firing_id: int) -> HttpResponse:
     """Show an alert with its notifications."""
     found = get_object_or_404(AlertFiring.objects.select_related("rule"), pk=firing_id)
@@ -64,7 +64,7 @@ def firing(request: HttpRequest, firing_id: int) -> HttpResponse:
 
 
 @require_http_methods(["GET", "POST"])
-@permission_required(Verb.ALERT)
+@permission_required(Permission.ALERT)
 def edit(request: HttpRequest, rule_id: int | None = None) -> HttpResponse:
     """Make a rule, or change one."""
     row = rule_changes.get_editable_rule(request, rule_id) if rule_id else None
@@ -97,7 +97,7 @@ def _wanted(request: HttpRequest) -> dict[str, str]:
 
 
 @require_POST
-@permission_required(Verb.ALERT)
+@permission_required(Permission.ALERT)
 def test_rule(request: HttpRequest) -> HttpResponse:
     """Show when the rule in the form would have fired over the last 24 hours."""
     form = RuleForm(request.POST)
@@ -113,7 +113,7 @@ def test_rule(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
-@permission_required(Verb.ALERT)
+@permission_required(Permission.ALERT)
 def send_test(request: HttpRequest, rule_id: int) -> HttpResponse:
     """Send a test notification to the recipients of a rule."""
     row = rule_changes.get_editable_rule(request, rule_id)
@@ -125,7 +125,7 @@ def send_test(request: HttpRequest, rule_id: int) -> HttpResponse:
 
 
 @require_POST
-@permission_required(Verb.ALERT)
+@permission_required(Permission.ALERT)
 def change(request: HttpRequest, rule_id: int) -> HttpResponse:
     """Silence a rule for a while, hear it again, switch it on or off, or delete it."""
     row, action = rule_changes.get_editable_rule(request, rule_id), request.POST.get("action", "")

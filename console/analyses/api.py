@@ -10,7 +10,7 @@ from django.http import Http404, HttpRequest
 from ninja import Router, Schema, Status
 
 from console.access.permissions import require, visible
-from console.access.roles import Verb
+from console.access.roles import Permission
 from console.analyses import run_service
 from console.analyses.models import AnalysisRun
 from console.analyses.questions import catalogue, get_run_or_404, readable_runs, request_for, scope_of
@@ -71,13 +71,13 @@ class PinIn(RequestBody):
     pinned: bool
 
 
-@operation(router, "GET", "", Verb.SEE, response=list[AnalysisOut])
+@operation(router, "GET", "", Permission.SEE, response=list[AnalysisOut])
 def list_analyses(request: HttpRequest) -> Any:
     """List the analyses in the catalogue."""
     return catalogue()
 
 
-@operation(router, "GET", "/runs", Verb.SEE, response=Page[RunOut])
+@operation(router, "GET", "/runs", Permission.SEE, response=Page[RunOut])
 def list_runs(request: HttpRequest, query: Paged) -> Any:
     """List runs, newest first."""
     page = page_of(readable_runs(AnalysisRun.objects.all(), visible(request.user)), query)
@@ -85,20 +85,20 @@ def list_runs(request: HttpRequest, query: Paged) -> Any:
     return page
 
 
-@operation(router, "POST", "/runs", Verb.ANALYSE, response={201: RunOut})
+@operation(router, "POST", "/runs", Permission.ANALYSE, response={201: RunOut})
 def start_run(request: HttpRequest, wanted: RunIn) -> Any:
     """Start an analysis."""
     title, parameters = request_for(wanted.kind, wanted.parameters)
     for place in scope_of(wanted.kind, parameters):
-        require(request, Verb.ANALYSE, place)
-        require(request, Verb.SEE, place)
+        require(request, Permission.ANALYSE, place)
+        require(request, Permission.SEE, place)
     with trail.recording(request, "analyse", wanted.kind) as change:
         run = run_service.start(wanted.kind, title, parameters, request.user.get_username())
         change.after = {"run": str(run.id), **parameters}
     return Status(201, run)
 
 
-@operation(router, "GET", "/runs/{uuid:run_id}", Verb.SEE, response=RunOut)
+@operation(router, "GET", "/runs/{uuid:run_id}", Permission.SEE, response=RunOut)
 def get_run(request: HttpRequest, run_id: UUID) -> Any:
     """Get a run."""
     run = get_run_or_404(request, str(run_id))
@@ -106,7 +106,7 @@ def get_run(request: HttpRequest, run_id: UUID) -> Any:
     return run
 
 
-@operation(router, "GET", "/runs/{uuid:run_id}/result", Verb.SEE, response=dict[str, Any])
+@operation(router, "GET", "/runs/{uuid:run_id}/result", Permission.SEE, response=dict[str, Any])
 def get_result(request: HttpRequest, run_id: UUID) -> Any:
     """Get the result of a run: summary, charts and tables."""
     run = get_run_or_404(request, str(run_id))
@@ -116,7 +116,7 @@ def get_result(request: HttpRequest, run_id: UUID) -> Any:
     return result
 
 
-@operation(router, "POST", "/runs/{uuid:run_id}/cancel", Verb.ANALYSE, response=RunOut)
+@operation(router, "POST", "/runs/{uuid:run_id}/cancel", Permission.ANALYSE, response=RunOut)
 def cancel_run(request: HttpRequest, run_id: UUID) -> Any:
     """Cancel a run."""
     run = get_run_or_404(request, str(run_id))
@@ -127,7 +127,7 @@ def cancel_run(request: HttpRequest, run_id: UUID) -> Any:
     return run
 
 
-@operation(router, "PUT", "/runs/{uuid:run_id}/pin", Verb.ANALYSE, response=RunOut)
+@operation(router, "PUT", "/runs/{uuid:run_id}/pin", Permission.ANALYSE, response=RunOut)
 def pin_run(request: HttpRequest, run_id: UUID, wanted: PinIn) -> Any:
     """Pin or unpin a run. Pinned runs are exempt from cleanup."""
     run = get_run_or_404(request, str(run_id))

@@ -15,7 +15,7 @@ from analytics.requests.request import AnalysisRequest, seconds_of
 from brokerapp.errors import InvalidDestination, StoreUnavailable
 from brokerapp.model.definition_codec import to_json
 from brokerapp.model.destination import ANY_REST, Destination
-from console.access.permissions import Verb, require
+from console.access.permissions import Permission, require
 from console.access.roles import Scope, Sees, everything
 from console.analyses.models import AnalysisRun
 from console.broker.gateway import gateway
@@ -87,7 +87,7 @@ def get_run_or_404(request: HttpRequest, run_id: str) -> AnalysisRun:
     """Return the run, for somebody who sees all that it is about. Raises Http404, PermissionDenied."""
     run = get_object_or_404(AnalysisRun, id=run_id)
     for place in scope_of(run.kind, run.request):
-        require(request, Verb.SEE, place)
+        require(request, Permission.SEE, place)
     return run
 
 

@@ -33,6 +33,7 @@ class ResultCell:
     label: str
     is_number: bool
     is_time: bool
+    kind: str = ""  #: queue or topic, where the text is the name of one
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +114,9 @@ def cells(row: Sequence[Any], columns: Sequence[Mapping[str, str]], window: Mapp
 def _cell(value: Any, column: Mapping[str, str], window: Mapping[str, int]) -> ResultCell:
     text = number_format.format_cell(value, column)
     link = link_to(column.get("about", ""), value, window) if isinstance(value, str) else ""
-    return ResultCell(
-        text.removeprefix("queue://") if link else text,
-        link,
-        column["label"],
-        column["unit"] not in _TEXTS,
-        column["unit"] == "time",
-    )
+    named = re.fullmatch("(queue|topic)://(.+)", text) if link else None
+    kind, text = named.groups() if named else ("", text)
+    return ResultCell(text, link, column["label"], column["unit"] not in _TEXTS, column["unit"] == "time", kind)
 
 
 def link_to(about: str, name: str, window: Mapping[str, int]) -> str:

@@ -12,7 +12,7 @@ from pydantic import Field
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats
 from console.access.permissions import visible
-from console.access.roles import Verb
+from console.access.roles import Permission
 from console.api.common.inputs import RequestBody
 from console.api.common.operations import operation
 from console.api.common.paging import Page, Paged, PageQuery, page_of
@@ -115,7 +115,7 @@ def addressed_destination(arguments: dict[str, Any]) -> Destination:
     return Destination(DestinationKind(arguments.get("kind", "queue")), arguments["name"])
 
 
-@operation(router, "GET", "", Verb.SEE, response=Page[DestinationOut])
+@operation(router, "GET", "", Permission.SEE, response=Page[DestinationOut])
 def list_destinations(request: HttpRequest, query: Annotated[DestinationListQuery, Query()]) -> Any:
     """List queues or topics."""
     sees, picture, text = visible(request.user), mirror().current(), query.q.lower()
@@ -134,7 +134,7 @@ def list_destinations(request: HttpRequest, query: Annotated[DestinationListQuer
     return page | {"items": [_destination_out(picture, each) for each in page["items"]]}
 
 
-@operation(router, "POST", "", Verb.CREATE, response={201: DestinationOut})
+@operation(router, "POST", "", Permission.CREATE, response={201: DestinationOut})
 def create_destination(request: HttpRequest, wanted: DestinationIn) -> Any:
     """Create a queue or topic."""
     destination, _ = services.create(request, DestinationKind(wanted.kind), wanted.name)
@@ -142,7 +142,12 @@ def create_destination(request: HttpRequest, wanted: DestinationIn) -> Any:
 
 
 @operation(
-    router, "GET", "/queue/{name:name}/selectors", Verb.SEE, addressed_destination, response=list[CachedSelectorOut]
+    router,
+    "GET",
+    "/queue/{name:name}/selectors",
+    Permission.SEE,
+    addressed_destination,
+    response=list[CachedSelectorOut],
 )
 def list_selectors(request: HttpRequest, name: str) -> Any:
     """List the cached selectors of a queue's past consumers."""
@@ -150,46 +155,54 @@ def list_selectors(request: HttpRequest, name: str) -> Any:
     return [{"selector": selector, "used_ms": used} for selector, used in found.items()]
 
 
-@operation(router, "DELETE", "/queue/{name:name}/selectors", Verb.CREATE, addressed_destination, response={204: None})
+@operation(
+    router, "DELETE", "/queue/{name:name}/selectors", Permission.CREATE, addressed_destination, response={204: None}
+)
 def forget_selector(request: HttpRequest, name: str, selector: str) -> Any:
     """Remove a selector from the cache of a queue."""
     services.delete_selector(request, Destination.queue(name), selector)
     return Status(204, None)
 
 
-@operation(router, "GET", "/queue/{name:name}/groups", Verb.SEE, addressed_destination, response=list[MessageGroupOut])
+@operation(
+    router, "GET", "/queue/{name:name}/groups", Permission.SEE, addressed_destination, response=list[MessageGroupOut]
+)
 def list_groups(request: HttpRequest, name: str) -> Any:
     """List the assigned message groups of a queue with their consumers."""
     found = gateway().groups(Destination.queue(name))
     return [{"group": group, "client": client, "subscription": sub} for group, client, sub in found]
 
 
-@operation(router, "DELETE", "/queue/{name:name}/groups", Verb.PAUSE, addressed_destination, response=ResetCountOut)
+@operation(
+    router, "DELETE", "/queue/{name:name}/groups", Permission.PAUSE, addressed_destination, response=ResetCountOut
+)
 def forget_groups(request: HttpRequest, name: str, group: str = "") -> Any:
     """Reset the assignment of one message group of a queue, or of all; the next message reassigns it."""
     return {"forgotten": services.reset_groups(request, Destination.queue(name), group or None)}
 
 
-@operation(router, "POST", "/queue/{name:name}/purge", Verb.REMOVE, addressed_destination, response=RemovedCountOut)
+@operation(
+    router, "POST", "/queue/{name:name}/purge", Permission.REMOVE, addressed_destination, response=RemovedCountOut
+)
 def purge_queue(request: HttpRequest, name: str) -> Any:
     """Purge a queue. In-flight messages stay."""
     return {"removed": services.purge(request, Destination.queue(name))}
 
 
-@operation(router, "PUT", "/queue/{name:name}/paused", Verb.PAUSE, addressed_destination, response=PauseState)
+@operation(router, "PUT", "/queue/{name:name}/paused", Permission.PAUSE, addressed_destination, response=PauseState)
 def pause_queue(request: HttpRequest, name: str, state: PauseState) -> Any:
     """Pause or resume delivery from a queue."""
     services.pause(request, Destination.queue(name), state.paused)
     return state
 
 
-@operation(router, "GET", "/{kind}/{name:name}", Verb.SEE, addressed_destination, response=DestinationOut)
+@operation(router, "GET", "/{kind}/{name:name}", Permission.SEE, addressed_destination, response=DestinationOut)
 def get_destination(request: HttpRequest, kind: KindName, name: str) -> Any:
     """Return one queue or topic with its metrics."""
     return _destination_out(*services.get_stats(Destination(DestinationKind(kind), name)))
 
 
-@operation(router, "DELETE", "/{kind}/{name:name}", Verb.CREATE, addressed_destination, response=RemovedCountOut)
+@operation(router, "DELETE", "/{kind}/{name:name}", Permission.CREATE, addressed_destination, response=RemovedCountOut)
 def delete_destination(request: HttpRequest, kind: KindName, name: str) -> Any:
     """Delete a queue or topic and all its messages."""
     return {"removed": services.delete(request, Destination(DestinationKind(kind), name))}

@@ -6,7 +6,7 @@ from django.http import Http404, HttpRequest
 
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats
-from console.access.permissions import Verb, require
+from console.access.permissions import Permission, require
 from console.audit import trail
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
@@ -29,7 +29,7 @@ def get_stats(destination: Destination) -> tuple[BrokerSnapshot, DestinationStat
 def create(request: HttpRequest, kind: DestinationKind, name: str) -> tuple[Destination, bool]:
     """Create a destination; return it and whether it is new. Raises InvalidDestination, PermissionDenied."""
     destination = Destination.named(kind, name)
-    require(request, Verb.CREATE, destination)
+    require(request, Permission.CREATE, destination)
     with trail.recording(request, "create", destination) as change:
         is_new = gateway().create(destination)
         change.after = {"new": is_new}
@@ -39,7 +39,7 @@ def create(request: HttpRequest, kind: DestinationKind, name: str) -> tuple[Dest
 
 def delete(request: HttpRequest, destination: Destination) -> int:
     """Delete a destination and its messages; return how many."""
-    require(request, Verb.CREATE, destination)
+    require(request, Permission.CREATE, destination)
     _, stats = get_stats(destination)
     with trail.recording(request, "delete", destination, before={"QueueSize": stats.QueueSize}) as change:
         count = gateway().delete(destination)
@@ -50,7 +50,7 @@ def delete(request: HttpRequest, destination: Destination) -> int:
 
 def purge(request: HttpRequest, queue: Destination) -> int:
     """Delete all messages of a queue that are not in flight; return how many."""
-    require(request, Verb.REMOVE, queue)
+    require(request, Permission.REMOVE, queue)
     _, stats = get_stats(queue)
     with trail.recording(request, "purge", queue, before={"QueueSize": stats.QueueSize}) as change:
         count = gateway().purge(queue)
@@ -60,7 +60,7 @@ def purge(request: HttpRequest, queue: Destination) -> int:
 
 def pause(request: HttpRequest, queue: Destination, paused: bool) -> None:
     """Pause or resume delivery from a queue."""
-    require(request, Verb.PAUSE, queue)
+    require(request, Permission.PAUSE, queue)
     get_stats(queue)
     with trail.recording(request, "pause" if paused else "resume", queue):
         gateway().pause(queue, paused)
@@ -69,7 +69,7 @@ def pause(request: HttpRequest, queue: Destination, paused: bool) -> None:
 
 def delete_selector(request: HttpRequest, queue: Destination, selector: str) -> bool:
     """Remove a selector from the cache of a queue; return whether it was there."""
-    require(request, Verb.CREATE, queue)
+    require(request, Permission.CREATE, queue)
     get_stats(queue)
     with trail.recording(request, "forget selector", queue, before={"selector": selector}):
         return gateway().forget_selectors(queue, selector)
@@ -77,7 +77,7 @@ def delete_selector(request: HttpRequest, queue: Destination, selector: str) -> 
 
 def reset_groups(request: HttpRequest, queue: Destination, group: str | None) -> int:
     """Reset the assignment of one message group, or of all; return how many were assigned."""
-    require(request, Verb.PAUSE, queue)
+    require(request, Permission.PAUSE, queue)
     get_stats(queue)
     with trail.recording(request, "forget groups", queue, before={"group": group or "all"}) as change:
         count = gateway().forget_groups(queue, group)

@@ -8,7 +8,7 @@ from typing import Any
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import BrowsePage
 from console.access.masking import all_rules, mask_message
-from console.access.permissions import AnyUser, Verb, visible
+from console.access.permissions import AnyUser, Permission, visible
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
 from console.messages.dead_letter_groups import BrowseBack, DeadLetterSurvey, is_dead_letter_queue, survey_queues
@@ -16,7 +16,7 @@ from console.messages.dead_letter_groups import BrowseBack, DeadLetterSurvey, is
 
 def survey_visible(user: AnyUser) -> DeadLetterSurvey:
     """Read and group the dead letters of all queues that the user may browse."""
-    sees = visible(user, Verb.BROWSE)
+    sees = visible(user, Permission.BROWSE)
     stats = [
         each for each in mirror().current().stats.values() if is_dead_letter_queue(each) and sees(each.destination)
     ]

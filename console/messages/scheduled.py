@@ -7,7 +7,7 @@ from django.http import HttpRequest
 from brokerapp.errors import InvalidDestination, RequestRefused
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import ScheduledMessage
-from console.access.permissions import Verb, require, require_everywhere
+from console.access.permissions import Permission, require, require_everywhere
 from console.access.roles import Sees, everything
 from console.audit import trail
 from console.broker.gateway import gateway
@@ -31,12 +31,12 @@ def cancel(request: HttpRequest, job: str) -> None:
     """Cancel a scheduled message. Raises RequestRefused, PermissionDenied."""
     found = gateway().waiting_as(job)
     if found is None:
-        require(request, Verb.REMOVE)
+        require(request, Permission.REMOVE)
         raise RequestRefused(f"scheduled message {job!r} not found: it was delivered or cancelled")
     targets = targets_of(found)
     for each in targets:
-        require(request, Verb.REMOVE, each)
+        require(request, Permission.REMOVE, each)
     if not targets:
-        require_everywhere(request, Verb.REMOVE)
+        require_everywhere(request, Permission.REMOVE)
     with trail.recording(request, "forget scheduled", found.to, before={"job": job, "due_ms": found.due_ms}):
         gateway().forget_waiting(job)

@@ -10,7 +10,7 @@ from django.template.base import FilterExpression, NodeList, Parser, Token
 from django.template.defaulttags import token_kwargs
 from django.utils.html import format_html
 
-from console.access.permissions import Verb, has_permission, permission_message
+from console.access.permissions import Permission, has_permission, permission_message
 
 register = template.Library()
 
@@ -19,26 +19,28 @@ _SMALL = re.compile(r'class="[^"]*\bbutton-small\b')
 
 
 @register.simple_tag(takes_context=True, name="may")
-def may_tag(context: template.Context, verb: str, destination: Any = None) -> bool:
+def may_tag(context: template.Context, permission: str, destination: Any = None) -> bool:
     """{% may "remove" destination as ok %}: return whether the reader has the permission."""
-    return has_permission(context["user"], Verb[verb.upper()], destination)
+    return has_permission(context["user"], Permission[permission.upper()], destination)
 
 
 class RightNode(template.Node):
     """Render the block of `right`."""
 
-    def __init__(self, nodelist: NodeList, verb: FilterExpression, of: FilterExpression | None, label: Any) -> None:
-        self.nodelist, self._verb, self._of, self._label = nodelist, verb, of, label
+    def __init__(
+        self, nodelist: NodeList, permission: FilterExpression, of: FilterExpression | None, label: Any
+    ) -> None:
+        self.nodelist, self._permission, self._of, self._label = nodelist, permission, of, label
 
     def render(self, context: template.Context) -> str:
         """Return the control; disabled with the reason; or nothing."""
-        verb = Verb[self._verb.resolve(context).upper()]
+        permission = Permission[self._permission.resolve(context).upper()]
         destination = (self._of.resolve(context) or None) if self._of else None
-        if has_permission(context["user"], verb, destination):
+        if has_permission(context["user"], permission, destination):
             return self.nodelist.render(context)
         if not self._label:
             return ""
-        reason = permission_message(verb, destination if has_permission(context["user"], verb) else None)
+        reason = permission_message(permission, destination if has_permission(context["user"], permission) else None)
         return format_html(
             '<button type="button" class="button{}" aria-disabled="true" title="{}">{}</button>',
             " button-small" if _SMALL.search(self.nodelist.render(context)) else "",
@@ -59,8 +61,8 @@ def right(parser: Parser, token: Token) -> RightNode:
     if kwargs:
         bits.pop()
     if not 1 <= len(bits) <= 2 or set(kwargs) - {"label"}:
-        raise template.TemplateSyntaxError('say {% right "verb" [destination] [label="..."] %}')
-    verb, of = parser.compile_filter(bits[0]), parser.compile_filter(bits[1]) if len(bits) == 2 else None
+        raise template.TemplateSyntaxError('say {% right "permission" [destination] [label="..."] %}')
+    permission, of = parser.compile_filter(bits[0]), parser.compile_filter(bits[1]) if len(bits) == 2 else None
     nodelist = parser.parse(("endright",))
     parser.delete_first_token()
-    return RightNode(nodelist, verb, of, kwargs.get("label"))
+    return RightNode(nodelist, permission, of, kwargs.get("label"))

@@ -10,7 +10,7 @@ from django import template
 
 from brokerapp.config import ImportOutcome
 from console.routing.definitions.changes import ChangeConflict, id_of
-from console.routing.definitions.definition_values import label_of, title_of
+from console.routing.definitions.definition_values import LABELS, label_of, title_of
 from console.routing.drafts.models import Draft
 
 register = template.Library()
@@ -66,6 +66,7 @@ for _name, _table, _default in (
     ("outcome_badge", _OUTCOME_BADGES, ""),
     ("draft_badge", _DRAFT_BADGES, ""),
     ("remark_action", _REMARK_ACTIONS, None),
+    ("kind_label", LABELS, ""),
 ):
     register.filter(_name, partial(_look_up, _table, _default))
 

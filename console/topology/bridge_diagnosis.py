@@ -12,7 +12,7 @@ from brokerapp.model.network_stats import DemandStats
 from brokerapp.network.options.definition import NetworkConnector
 from brokerapp.network.options.options import options_of
 from console.access.masking import mask_message
-from console.access.permissions import Verb, require
+from console.access.permissions import Permission, require
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
 from console.topology import connector_changes
@@ -28,7 +28,7 @@ def diagnose(request: HttpRequest, name: str, destination: str, seq: str, demand
     """
     connector = connector_changes.get_connector_or_404(name, connector_changes.network_stats())
     target = Destination.parse(destination)
-    require(request, Verb.SEE, target)
+    require(request, Permission.SEE, target)
     asked = _read_message(request, target, seq) if seq else BridgeQuestion(target)
     terms, _ = options_of(NetworkConnector.from_json(connector.definition))
     stats = mirror().current().stats.get(target)
@@ -49,7 +49,7 @@ def _is(demand: DemandStats, target: Destination) -> bool:
 def _read_message(request: HttpRequest, queue: Destination, seq: str) -> BridgeQuestion:
     if not (seq.isdecimal() and len(seq) < 19):
         raise RequestRefused(f"invalid message number {seq[:40]!r}")
-    require(request, Verb.BROWSE, queue)
+    require(request, Permission.BROWSE, queue)
     found = gateway().message(queue, int(seq)).messages
     if not found:
         raise RequestRefused(f"message {seq} not found in {queue}: it was forwarded, consumed or deleted")

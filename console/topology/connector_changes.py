@@ -17,7 +17,7 @@ from brokerapp.model.network_stats import ConnectorStats, NetworkStats
 from brokerapp.network.options.definition import NetworkConnector
 from brokerapp.network.options.options import options_of
 from brokerapp.network.options.outbound_rules import OutboundRule
-from console.access.permissions import Verb, require_everywhere
+from console.access.permissions import Permission, require_everywhere
 from console.audit import trail
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
@@ -38,7 +38,7 @@ def get_connector_or_404(name: str, stats: NetworkStats) -> ConnectorStats:
 
 def put_connector(request: HttpRequest, definition: Mapping[str, Any], *, is_new: bool) -> None:
     """Create a connector or replace the one of its name. Raises DefinitionRefused, PermissionDenied."""
-    require_everywhere(request, Verb.BRIDGE)
+    require_everywhere(request, Permission.BRIDGE)
     known = {each.name: each.definition for each in network_stats().connectors}
     name = str(definition.get("name", ""))
     if is_new and name in known:
@@ -77,11 +77,11 @@ def _check_addresses(definition: Mapping[str, Any], former: Mapping[str, Any] | 
 
 def switch_connector(request: HttpRequest, name: str, action: str) -> None:
     """Start, stop or remove a connector. Raises RequestRefused, PermissionDenied, Http404."""
-    require_everywhere(request, Verb.BRIDGE)
+    require_everywhere(request, Permission.BRIDGE)
     former, admin = get_connector_or_404(name, network_stats()), gateway().admin.networks
-    verb = {"start": admin.start, "stop": admin.stop, "remove": admin.remove}[action]
+    act = {"start": admin.start, "stop": admin.stop, "remove": admin.remove}[action]
     with trail.recording(request, f"{action} connector", name, before=former.definition):
-        gateway().run(verb(name))
+        gateway().run(act(name))
     _wait_for_mirror(lambda stats: all(_is_so(each, action) for each in stats.connectors if each.name == name))
 
 

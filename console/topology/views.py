@@ -14,7 +14,7 @@ from brokerapp.errors import BrokerError, StoreUnavailable
 from brokerapp.model.destination import Destination
 from brokerapp.model.network_stats import DemandStats
 from console.access import redaction
-from console.access.permissions import Verb, pattern_filter, permission_required, require_everywhere, visible
+from console.access.permissions import Permission, pattern_filter, permission_required, require_everywhere, visible
 from console.access.roles import everything
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
@@ -29,7 +29,7 @@ ACTION_RESULTS = {"start": "started", "stop": "stopped"}
 
 
 @require_GET
-@permission_required(Verb.SEE)
+@permission_required(Permission.SEE)
 def topology(request: HttpRequest) -> HttpResponse:
     """Show the broker diagram, connectors, incoming bridges, the cluster and the nodes."""
     picture = mirror().current()
@@ -45,7 +45,7 @@ def topology(request: HttpRequest) -> HttpResponse:
 
 
 @require_GET
-@permission_required(Verb.SEE)
+@permission_required(Permission.SEE)
 def connector(request: HttpRequest, connector: str) -> HttpResponse:
     """Show a connector: its bridges, configuration and subscriptions, and the forwarding diagnosis."""
     name = connector
@@ -91,10 +91,10 @@ def _diagnosis_context(
 
 
 @require_http_methods(["GET", "POST"])
-@permission_required(Verb.BRIDGE)
+@permission_required(Permission.BRIDGE)
 def edit(request: HttpRequest, connector: str = "") -> HttpResponse:
     """Create or change a connector. It takes effect immediately."""
-    require_everywhere(request, Verb.BRIDGE)
+    require_everywhere(request, Permission.BRIDGE)
     former = (
         connector_changes.get_connector_or_404(connector, connector_changes.network_stats()).definition
         if connector
@@ -116,7 +116,7 @@ def edit(request: HttpRequest, connector: str = "") -> HttpResponse:
 
 
 @require_POST
-@permission_required(Verb.BRIDGE)
+@permission_required(Permission.BRIDGE)
 def switch(request: HttpRequest, connector: str, action: str) -> HttpResponse:
     """Start or stop a connector."""
     if action not in ("start", "stop"):
@@ -129,10 +129,10 @@ def switch(request: HttpRequest, connector: str, action: str) -> HttpResponse:
 
 
 @require_http_methods(["GET", "POST"])
-@permission_required(Verb.BRIDGE)
+@permission_required(Permission.BRIDGE)
 def remove(request: HttpRequest, connector: str) -> HttpResponse:
     """Remove a connector, after its name was entered as confirmation."""
-    require_everywhere(request, Verb.BRIDGE)
+    require_everywhere(request, Permission.BRIDGE)
     found = connector_changes.get_connector_or_404(connector, connector_changes.network_stats())
     if request.method == "POST" and request.POST.get("typed") == connector:
         connector_changes.switch_connector(request, connector, "remove")

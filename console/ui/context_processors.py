@@ -11,7 +11,7 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
 
-from console.access.permissions import Verb, has_permission, permissions_of, roles_of
+from console.access.permissions import Permission, has_permission, permissions_of, roles_of
 from console.accounts.impersonation import impersonation_of, real_user
 from console.alerts import notifications
 from console.ui.navigation.command_palette import allowed_commands
@@ -42,7 +42,7 @@ def site_context(request: HttpRequest) -> dict[str, Any]:
         "broker": settings.SLUICE.broker_name,
         "outbox": settings.MAIL_OUTBOX,
         "bell": SimpleLazyObject(
-            lambda: notifications.cells(user, settings_of(user)) if has_permission(user, Verb.SEE) else {}
+            lambda: notifications.cells(user, settings_of(user)) if has_permission(user, Permission.SEE) else {}
         ),
         "navigation": SimpleLazyObject(lambda: navigation_for(rights, request.path)),
     }

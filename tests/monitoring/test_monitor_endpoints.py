@@ -14,7 +14,7 @@ from django.urls import reverse
 from brokerapp.config.reader import parse_config
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import SubscriptionStats
-from console.access.roles import ROLES_BY_VERB, Role, Verb
+from console.access.roles import ROLES_BY_PERMISSION, Permission, Role
 from console.accounts.rate_limit import RateLimit
 from console.audit.models import AuditEntry
 from console.broker.gateway import gateway
@@ -71,11 +71,11 @@ def test_who_shows_no_credentials_is_challenged_and_never_sent_elsewhere(page, h
 @pytest.mark.parametrize("role", ["", *Role])
 def test_each_page_is_for_the_roles_with_the_right(page, role, client_of, console):
     response = client_of(role).get(reverse(page))
-    allowed = role in ROLES_BY_VERB[Verb.METRICS]
+    allowed = role in ROLES_BY_PERMISSION[Permission.METRICS]
     assert response.status_code == (200 if allowed else 403)
     assert response["Cache-Control"] == "no-store"
     if not allowed:
-        assert str(Verb.METRICS) in text(response)
+        assert str(Permission.METRICS) in text(response)
         assert AuditEntry.objects.get().outcome == "denied"
 
 
@@ -237,7 +237,7 @@ def test_pages_of_other_origins_are_refused_where_that_is_wanted(
 def test_browsing_needs_its_own_right_and_bodies_another(client_of, orders):
     asked = {"type": "exec", "mbean": bean("Orders.In"), "operation": "browse()"}
     denied = post(client_of("monitor"), asked).json()
-    assert (denied["status"], str(Verb.BROWSE) in denied["error"]) == (403, True)
+    assert (denied["status"], str(Permission.BROWSE) in denied["error"]) == (403, True)
     [first, second] = post(client_of("operator"), asked).json()["value"]
     assert (first["Text"], second["Text"]) == ("12345", "123")
     assert first["JMSDestination"] == "queue://Orders.In"
@@ -253,7 +253,7 @@ def test_operations_that_change_are_closed_until_they_are_opened(client_of, orde
     settings.MONITOR = MonitorOptions(exec_all=True)
     assert "POST" in operator.get(f"{JOLOKIA}/exec/{bean('Orders.In')}/purge").json()["error"]
     denied = post(client_of("monitor"), asked).json()
-    assert (denied["status"], str(Verb.REMOVE) in denied["error"]) == (403, True)
+    assert (denied["status"], str(Permission.REMOVE) in denied["error"]) == (403, True)
     assert post(operator, asked).json()["status"] == 200
     assert gateway().browse(Destination.queue("Orders.In"), 0, 10, None).messages == []
     assert [(each.action, each.outcome) for each in AuditEntry.objects.order_by("id")] == [

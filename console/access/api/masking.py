@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from console.access import masking_admin
 from console.access.models import MaskingRule
-from console.access.roles import Verb
+from console.access.roles import Permission
 from console.api.common.inputs import RequestBody
 from console.api.common.operations import operation
 
@@ -48,25 +48,25 @@ class MaskingRuleStepIn(RequestBody):
     action: Literal["switch", "first"]
 
 
-@operation(router, "GET", "", Verb.USERS, response=list[MaskingRuleOut])
+@operation(router, "GET", "", Permission.USERS, response=list[MaskingRuleOut])
 def list_masking_rules(request: HttpRequest) -> Any:
     """List masking rules in the order in which they apply."""
     return MaskingRule.objects.all()
 
 
-@operation(router, "POST", "", Verb.USERS, response={201: MaskingRuleOut})
+@operation(router, "POST", "", Permission.USERS, response={201: MaskingRuleOut})
 def create_masking_rule(request: HttpRequest, wanted: MaskingRuleIn) -> Any:
     """Create and enable a masking rule, after all others."""
     return Status(201, masking_admin.save_rule(request, None, wanted.model_dump()))
 
 
-@operation(router, "PUT", "/{int:rule_id}", Verb.USERS, response=MaskingRuleOut)
+@operation(router, "PUT", "/{int:rule_id}", Permission.USERS, response=MaskingRuleOut)
 def change_masking_rule(request: HttpRequest, rule_id: int, wanted: MaskingRuleIn) -> Any:
     """Change a masking rule."""
     return masking_admin.save_rule(request, get_object_or_404(MaskingRule, pk=rule_id), wanted.model_dump())
 
 
-@operation(router, "POST", "/{int:rule_id}", Verb.USERS, response=MaskingRuleOut)
+@operation(router, "POST", "/{int:rule_id}", Permission.USERS, response=MaskingRuleOut)
 def step_masking_rule(request: HttpRequest, rule_id: int, wanted: MaskingRuleStepIn) -> Any:
     """Enable or disable a masking rule, or move it to the top."""
     rule = get_object_or_404(MaskingRule, pk=rule_id)
@@ -74,7 +74,7 @@ def step_masking_rule(request: HttpRequest, rule_id: int, wanted: MaskingRuleSte
     return rule
 
 
-@operation(router, "DELETE", "/{int:rule_id}", Verb.USERS, response={204: None})
+@operation(router, "DELETE", "/{int:rule_id}", Permission.USERS, response={204: None})
 def delete_masking_rule(request: HttpRequest, rule_id: int) -> Any:
     """Delete a masking rule."""
     masking_admin.change_rule(request, get_object_or_404(MaskingRule, pk=rule_id), "delete")

@@ -17,8 +17,8 @@ from console.access.masking import all_rules, mask_for_roles
 from console.access.masking_admin import CHANGES, FIELDS, rule_fields
 from console.access.masking_rules import MAX_BODY, MaskAction, MaskRule, MaskTarget
 from console.access.models import MaskingRule
-from console.access.permissions import Role, Verb, permission_required
-from console.access.roles import MASKED_ROLES, ROLES_BY_VERB
+from console.access.permissions import Permission, Role, permission_required
+from console.access.roles import MASKED_ROLES, ROLES_BY_PERMISSION
 from console.accounts.login import recent_login_required
 from console.messages.body_format import render_body
 
@@ -39,14 +39,14 @@ SAMPLE_BODY = '{"order": 4711, "customer": {"name": "Ada", "card": "411111111111
 
 
 @require_GET
-@permission_required(Verb.USERS)
+@permission_required(Permission.USERS)
 def masking(request: HttpRequest) -> HttpResponse:
     """Show all rules in the order in which they apply."""
     return render(request, "access/masking.html", {"rules": MaskingRule.objects.all(), "masked_roles": MASKED_ROLES})
 
 
 @require_http_methods(["GET", "POST"])
-@permission_required(Verb.USERS)
+@permission_required(Permission.USERS)
 @recent_login_required
 def edit(request: HttpRequest, rule_id: int | None = None) -> HttpResponse:
     """Create or change a rule; `test` shows its effect on the sample and saves nothing."""
@@ -57,7 +57,7 @@ def edit(request: HttpRequest, rule_id: int | None = None) -> HttpResponse:
         "typed": typed,
         "places": PLACES,
         "actions": ACTIONS,
-        "roles": [role for role in Role if role in ROLES_BY_VERB[Verb.BROWSE]],
+        "roles": [role for role in Role if role in ROLES_BY_PERMISSION[Permission.BROWSE]],
         "sample": _sample(request),
         "error": "",
     }
@@ -113,7 +113,7 @@ def _shown(message: Any) -> dict[str, Any]:
 
 
 @require_POST
-@permission_required(Verb.USERS)
+@permission_required(Permission.USERS)
 @recent_login_required
 def change(request: HttpRequest, rule_id: int, action: str) -> HttpResponse:
     """Enable or disable a rule, move it to the top, or delete it."""

@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from ninja import Router, Schema
 
 from brokerapp.model.destination import Destination
-from console.access.roles import Verb
+from console.access.roles import Permission
 from console.accounts import effective_rights
 from console.api.common.operations import operation
 
@@ -37,17 +37,17 @@ class EffectivePermissionsOut(Schema):
     destination: dict[str, Literal["yes", "masked", "no"]] | None
 
 
-@operation(router, "GET", "/{kind}/{name:name}", Verb.USERS, response=EffectivePermissionsOut)
+@operation(router, "GET", "/{kind}/{name:name}", Permission.USERS, response=EffectivePermissionsOut)
 def get_effective_rights(request: HttpRequest, kind: str, name: str, scopes: str = "", destination: str = "") -> Any:
     """Get the effective permissions of a user, a group, or a role for some scopes."""
     holder = effective_rights.find(kind, name, scopes.split())
     rights = [
-        {"verb": verb.name.lower(), "places": [{"where": where, "by": by} for where, by in places]}
-        for verb, places in effective_rights.scopes_by_verb(holder)
+        {"verb": permission.name.lower(), "places": [{"where": where, "by": by} for where, by in places]}
+        for permission, places in effective_rights.scopes_by_permission(holder)
     ]
     cells = effective_rights.destination_permissions(holder, Destination.parse(destination)) if destination else None
     return {
         "of": holder.description,
         "rights": rights,
-        "destination": {verb.name.lower(): cell for verb, cell in cells} if cells is not None else None,
+        "destination": {permission.name.lower(): cell for permission, cell in cells} if cells is not None else None,
     }

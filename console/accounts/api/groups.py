@@ -10,7 +10,7 @@ from django.shortcuts import get_object_or_404
 from ninja import Router, Schema, Status
 
 from console.access.models import Assignment
-from console.access.roles import Verb
+from console.access.roles import Permission
 from console.accounts import users
 from console.accounts.api.users import AssignmentIn, AssignmentOut
 from console.api.common.inputs import RequestBody
@@ -46,13 +46,13 @@ class GroupMembershipIn(RequestBody):
     member: bool
 
 
-@operation(router, "GET", "", Verb.USERS, response=list[UserGroupOut])
+@operation(router, "GET", "", Permission.USERS, response=list[UserGroupOut])
 def list_user_groups(request: HttpRequest) -> Any:
     """List groups, sorted by name."""
     return Group.objects.order_by("name").prefetch_related("assignments", "user_set")
 
 
-@operation(router, "POST", "", Verb.USERS, response={201: UserGroupOut})
+@operation(router, "POST", "", Permission.USERS, response={201: UserGroupOut})
 def create_group(request: HttpRequest, wanted: GroupIn) -> Any:
     """Create a group without roles and members."""
     with trail.recording(request, "create group", f"group {wanted.name}"):
@@ -60,7 +60,7 @@ def create_group(request: HttpRequest, wanted: GroupIn) -> Any:
     return Status(201, made)
 
 
-@operation(router, "DELETE", "/{int:group_id}", Verb.USERS, response={204: None})
+@operation(router, "DELETE", "/{int:group_id}", Permission.USERS, response={204: None})
 def delete_group(request: HttpRequest, group_id: int) -> Any:
     """Delete a group; its members lose its roles."""
     found = get_object_or_404(Group, pk=group_id)
@@ -69,7 +69,7 @@ def delete_group(request: HttpRequest, group_id: int) -> Any:
     return Status(204, None)
 
 
-@operation(router, "POST", "/{int:group_id}/assignments", Verb.USERS, response={201: UserGroupOut})
+@operation(router, "POST", "/{int:group_id}/assignments", Permission.USERS, response={201: UserGroupOut})
 def assign_group_role(request: HttpRequest, group_id: int, wanted: AssignmentIn) -> Any:
     """Assign a role to a group."""
     found = get_object_or_404(Group, pk=group_id)
@@ -78,7 +78,7 @@ def assign_group_role(request: HttpRequest, group_id: int, wanted: AssignmentIn)
     return Status(201, found)
 
 
-@operation(router, "DELETE", "/{int:group_id}/assignments/{int:assignment_id}", Verb.USERS, response=UserGroupOut)
+@operation(router, "DELETE", "/{int:group_id}/assignments/{int:assignment_id}", Permission.USERS, response=UserGroupOut)
 def withdraw_group_role(request: HttpRequest, group_id: int, assignment_id: int) -> Any:
     """Remove a role from a group."""
     found = get_object_or_404(Group, pk=group_id)
@@ -88,7 +88,7 @@ def withdraw_group_role(request: HttpRequest, group_id: int, assignment_id: int)
     return found
 
 
-@operation(router, "PUT", "/{int:group_id}/members/{int:user_id}", Verb.USERS, response=GroupMembershipIn)
+@operation(router, "PUT", "/{int:group_id}/members/{int:user_id}", Permission.USERS, response=GroupMembershipIn)
 def set_membership(request: HttpRequest, group_id: int, user_id: int, wanted: GroupMembershipIn) -> Any:
     """Add a user to a group, or remove them."""
     found, user = get_object_or_404(Group, pk=group_id), get_object_or_404(User, pk=user_id)

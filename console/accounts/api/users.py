@@ -13,7 +13,7 @@ from pydantic import Field
 
 from console.access.models import Assignment
 from console.access.permissions import grants_of, has_permission
-from console.access.roles import Verb
+from console.access.roles import Permission
 from console.accounts import api_tokens, users
 from console.accounts.models import ApiToken
 from console.api.common.inputs import RequestBody
@@ -123,22 +123,22 @@ class PasswordResetOut(Schema):
     link: str
 
 
-@operation(router, "GET", "/me", Verb.SEE, response=MeOut)
+@operation(router, "GET", "/me", Permission.SEE, response=MeOut)
 def get_me(request: HttpRequest) -> Any:
     """Get the caller's name, roles and permissions."""
     roles = sorted({str(grant.role) for grant in grants_of(request.user)})
-    verbs = [verb.name.lower() for verb in Verb if has_permission(request.user, verb)]
-    return {"name": request.user.get_username(), "roles": roles, "verbs": verbs}
+    permissions = [permission.name.lower() for permission in Permission if has_permission(request.user, permission)]
+    return {"name": request.user.get_username(), "roles": roles, "verbs": permissions}
 
 
-@operation(router, "GET", "/users", Verb.USERS, response=Page[UserOut])
+@operation(router, "GET", "/users", Permission.USERS, response=Page[UserOut])
 def list_users(request: HttpRequest, query: Paged, q: str = "") -> Any:
     """List users with their roles and groups."""
     found = User.objects.filter(username__icontains=q).order_by("username")
     return page_of(found.prefetch_related("assignments", "groups"), query)
 
 
-@operation(router, "POST", "/users", Verb.USERS, response={201: UserOut})
+@operation(router, "POST", "/users", Permission.USERS, response={201: UserOut})
 def create_user(request: HttpRequest, wanted: UserIn) -> Any:
     """Create a user without a password and roles."""
     with trail.recording(request, "create user", wanted.name) as change:
@@ -147,7 +147,7 @@ def create_user(request: HttpRequest, wanted: UserIn) -> Any:
     return Status(201, user)
 
 
-@operation(router, "PUT", "/users/{int:user_id}/active", Verb.USERS, response=UserOut)
+@operation(router, "PUT", "/users/{int:user_id}/active", Permission.USERS, response=UserOut)
 def switch_user(request: HttpRequest, user_id: int, state: UserStateIn) -> Any:
     """Enable or disable an account."""
     user = get_object_or_404(User, pk=user_id)
@@ -156,7 +156,7 @@ def switch_user(request: HttpRequest, user_id: int, state: UserStateIn) -> Any:
     return user
 
 
-@operation(router, "POST", "/users/{int:user_id}/unlock", Verb.USERS, response=UserOut)
+@operation(router, "POST", "/users/{int:user_id}/unlock", Permission.USERS, response=UserOut)
 def unlock_user(request: HttpRequest, user_id: int) -> Any:
     """Unlock an account after too many wrong passwords."""
     user = get_object_or_404(User, pk=user_id)
@@ -165,7 +165,7 @@ def unlock_user(request: HttpRequest, user_id: int) -> Any:
     return user
 
 
-@operation(router, "DELETE", "/users/{int:user_id}/second-factor", Verb.USERS, response=UserOut)
+@operation(router, "DELETE", "/users/{int:user_id}/second-factor", Permission.USERS, response=UserOut)
 def reset_second_factor(request: HttpRequest, user_id: int) -> Any:
     """Reset the two-factor authentication of a user who lost the device."""
     user = get_object_or_404(User, pk=user_id)
@@ -174,7 +174,7 @@ def reset_second_factor(request: HttpRequest, user_id: int) -> Any:
     return user
 
 
-@operation(router, "POST", "/users/{int:user_id}/way-in", Verb.USERS, response=PasswordResetOut)
+@operation(router, "POST", "/users/{int:user_id}/way-in", Permission.USERS, response=PasswordResetOut)
 def reset_password(request: HttpRequest, user_id: int, wanted: PasswordResetIn) -> Any:
     """Reset a password to a generated one, or create a reset link; returned once."""
     user = get_object_or_404(User, pk=user_id)
@@ -184,7 +184,7 @@ def reset_password(request: HttpRequest, user_id: int, wanted: PasswordResetIn) 
         return {"password": "", "link": users.invitation_link(request, user)}
 
 
-@operation(router, "POST", "/users/{int:user_id}/assignments", Verb.USERS, response={201: UserOut})
+@operation(router, "POST", "/users/{int:user_id}/assignments", Permission.USERS, response={201: UserOut})
 def assign_role(request: HttpRequest, user_id: int, wanted: AssignmentIn) -> Any:
     """Assign a role to a user."""
     user = get_object_or_404(User, pk=user_id)
@@ -193,7 +193,7 @@ def assign_role(request: HttpRequest, user_id: int, wanted: AssignmentIn) -> Any
     return Status(201, user)
 
 
-@operation(router, "DELETE", "/users/{int:user_id}/assignments/{int:assignment_id}", Verb.USERS, response=UserOut)
+@operation(router, "DELETE", "/users/{int:user_id}/assignments/{int:assignment_id}", Permission.USERS, response=UserOut)
 def withdraw_role(request: HttpRequest, user_id: int, assignment_id: int) -> Any:
     """Remove a role from a user."""
     user = get_object_or_404(User, pk=user_id)
@@ -203,13 +203,13 @@ def withdraw_role(request: HttpRequest, user_id: int, assignment_id: int) -> Any
     return user
 
 
-@operation(router, "GET", "/tokens", Verb.SEE, response=list[TokenOut])
+@operation(router, "GET", "/tokens", Permission.SEE, response=list[TokenOut])
 def list_tokens(request: HttpRequest) -> Any:
     """List active tokens: your own, or all with the permission to manage users."""
-    return api_tokens.active_tokens(None if has_permission(request.user, Verb.USERS) else request.user)
+    return api_tokens.active_tokens(None if has_permission(request.user, Permission.USERS) else request.user)
 
 
-@operation(router, "POST", "/tokens", Verb.SEE, response={201: TokenCreatedOut})
+@operation(router, "POST", "/tokens", Permission.SEE, response={201: TokenCreatedOut})
 def create_token(request: HttpRequest, wanted: TokenIn) -> Any:
     """Create a token. A token cannot create one with more permissions than its own."""
     token, text = api_tokens.create_and_record(
@@ -218,7 +218,7 @@ def create_token(request: HttpRequest, wanted: TokenIn) -> Any:
     return Status(201, TokenOut.from_orm(token).dict() | {"token": text})
 
 
-@operation(router, "DELETE", "/tokens/{int:token_id}", Verb.SEE, response={204: None})
+@operation(router, "DELETE", "/tokens/{int:token_id}", Permission.SEE, response={204: None})
 def revoke_token(request: HttpRequest, token_id: int) -> Any:
     """Revoke one of your tokens, or any with the permission to manage users."""
     api_tokens.revoke_and_record(request, get_object_or_404(ApiToken, pk=token_id, revoked=None))

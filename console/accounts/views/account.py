@@ -56,8 +56,8 @@ def account(request: HttpRequest) -> HttpResponse:
     codes = factors.get(Authenticator.Type.RECOVERY_CODES)
     context = {
         "effective": [
-            (verb, sources)
-            for verb, sources in effective_rights.scopes_by_verb(effective_rights.user_holder(request.user))
+            (permission, sources)
+            for permission, sources in effective_rights.scopes_by_permission(effective_rights.user_holder(request.user))
             if sources
         ],
         "totp": factors.get(Authenticator.Type.TOTP),

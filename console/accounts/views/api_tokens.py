@@ -11,7 +11,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from brokerapp.errors import BrokerError
-from console.access.permissions import Verb, has_permission
+from console.access.permissions import Permission, has_permission
 from console.accounts import api_tokens as service
 from console.accounts.models import ApiToken
 from console.ui.formatting.url_query import parse_integer
@@ -35,12 +35,14 @@ def tokens(request: HttpRequest) -> HttpResponse:
             form = _empty(request)
         except BrokerError as refused:
             error = str(refused)
-    sees_all = has_permission(request.user, Verb.USERS)
+    sees_all = has_permission(request.user, Permission.USERS)
     context = {
         "tokens": service.active_tokens(None if sees_all else request.user),
         "sees_all": sees_all,
         "form": form,
-        "verbs": [verb for verb in Verb if sees_all or has_permission(request.user, verb)],
+        "permissions": [
+            permission for permission in Permission if sees_all or has_permission(request.user, permission)
+        ],
         "lives": LIFETIMES,
         "error": error,
         "made": made,

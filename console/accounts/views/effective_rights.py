@@ -15,12 +15,12 @@ from django.views.decorators.http import require_GET, require_POST
 
 from brokerapp.errors import BrokerError
 from brokerapp.model.destination import Destination
-from console.access.permissions import Verb, permission_required
+from console.access.permissions import Permission, permission_required
 from console.access.roles import UNSCOPED_ROLES, Role
 from console.accounts import effective_rights as effective
 from console.accounts import impersonation
 from console.accounts import users as accounts
-from console.accounts.effective_rights import DESTINATION_VERBS, GROUP, KINDS, ROLE, USER, PermissionHolder
+from console.accounts.effective_rights import DESTINATION_PERMISSIONS, GROUP, KINDS, ROLE, USER, PermissionHolder
 from console.audit import trail
 from console.broker.mirror import mirror
 from console.ui.formatting.tables import Table, TableColumn, TablePage
@@ -31,15 +31,16 @@ MAX_OFFERED = 300
 
 #: What stands above the table of destinations, where the sentences of the rights are too long.
 LABELS = {
-    Verb.SEE: "See", Verb.BROWSE: "Browse", Verb.READ: "Bodies", Verb.RESUBMIT: "Resubmit", Verb.BULK: "In bulk",
-    Verb.EDIT: "Edit", Verb.SEND: "Send", Verb.PAUSE: "Pause", Verb.REMOVE: "Delete", Verb.CREATE: "Create",
+    Permission.SEE: "See", Permission.BROWSE: "Browse", Permission.READ: "Bodies", Permission.RESUBMIT: "Resubmit",
+    Permission.BULK: "In bulk", Permission.EDIT: "Edit", Permission.SEND: "Send", Permission.PAUSE: "Pause",
+    Permission.REMOVE: "Delete", Permission.CREATE: "Create",
 }  # fmt: skip
 #: The order of what is told of one right.
 _BY_WEIGHT = {"yes": 0, "masked": 1, "no": 2}
 
 
 @require_GET
-@permission_required(Verb.USERS)
+@permission_required(Permission.USERS)
 def effective_rights(request: HttpRequest) -> HttpResponse:
     """Show permissions, pages and destinations of the holder in `kind` and `name` (for a role: `scopes`)."""
     holder, error = None, ""
@@ -55,18 +56,24 @@ def effective_rights(request: HttpRequest) -> HttpResponse:
     }  # fmt: skip
     if holder is not None:
         page = _destinations(holder, request)
-        rights, open_to = effective.scopes_by_verb(holder), effective.page_permissions(holder)
+        rights, open_to = effective.scopes_by_permission(holder), effective.page_permissions(holder)
         context |= {
             "page": page,
             "all_url": page.url(q="", show=""),
             "holder_words": list(dict.fromkeys(map(accounts.describe_grant, holder.grants))),
-            "sees_any": any(grant.allows(Verb.SEE) for grant in holder.grants),
+            "sees_any": any(grant.allows(Permission.SEE) for grant in holder.grants),
             "rows": [
-                (each, [(LABELS[verb], cell) for verb, cell in effective.destination_permissions(holder, each)])
+                (
+                    each,
+                    [
+                        (LABELS[permission], cell)
+                        for permission, cell in effective.destination_permissions(holder, each)
+                    ],
+                )
                 for each in page.rows
             ],
-            "held": [(verb, places) for verb, places in rights if places],
-            "lacked": [verb for verb, places in rights if not places],
+            "held": [(permission, places) for permission, places in rights if places],
+            "lacked": [permission for permission, places in rights if not places],
             "pages": open_to,
             "pages_open": sum(may for _, may in open_to),
             "minutes": impersonation.MINUTES,
@@ -90,8 +97,13 @@ def _destinations(holder: PermissionHolder, request: HttpRequest) -> TablePage[D
         columns=(
             TableColumn("name", "Destination", lambda each: each.name.lower()),
             *(
-                TableColumn(verb.name.lower(), LABELS[verb], _weight_of(holder, verb), f"Permission: {verb}")
-                for verb in DESTINATION_VERBS
+                TableColumn(
+                    permission.name.lower(),
+                    LABELS[permission],
+                    _weight_of(holder, permission),
+                    f"Permission: {permission}",
+                )
+                for permission in DESTINATION_PERMISSIONS
             ),
         ),
         chips={"seen": ("Seen", sees), "unseen": ("Not seen", lambda each: not sees(each))},
@@ -102,13 +114,13 @@ def _destinations(holder: PermissionHolder, request: HttpRequest) -> TablePage[D
     return table.page(mirror().current().stats, request.GET, favourites_of(request.user), kept)
 
 
-def _weight_of(holder: PermissionHolder, verb: Verb) -> Any:
-    return lambda each: _BY_WEIGHT[effective.destination_permission(holder, verb, each)]
+def _weight_of(holder: PermissionHolder, permission: Permission) -> Any:
+    return lambda each: _BY_WEIGHT[effective.destination_permission(holder, permission, each)]
 
 
 @require_POST
 @never_cache
-@permission_required(Verb.USERS)
+@permission_required(Permission.USERS)
 def begin_impersonation(request: HttpRequest) -> HttpResponse:
     """Start impersonation and show the overview."""
     kind, name, scopes = (request.POST.get(key, "").strip() for key in ("kind", "name", "scopes"))

@@ -20,8 +20,8 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from brokerapp.errors import BrokerError, RequestRefused
 from brokerapp.model.destination import Destination
 from console.access.models import Assignment
-from console.access.permissions import Verb, permission_required
-from console.access.roles import EXTRAS, MASKED_ROLES, ROLES_BY_VERB, UNSCOPED_ROLES, Role
+from console.access.permissions import Permission, permission_required
+from console.access.roles import EXTRAS, MASKED_ROLES, ROLES_BY_PERMISSION, UNSCOPED_ROLES, Role
 from console.accounts import effective_rights
 from console.accounts import users as accounts
 from console.accounts.encryption import decrypt, encrypt
@@ -40,7 +40,7 @@ SORTS = ("username", "-username", "last_login", "-last_login", "date_joined", "-
 
 
 @require_GET
-@permission_required(Verb.USERS)
+@permission_required(Permission.USERS)
 def users(request: HttpRequest) -> HttpResponse:
     """List users: `q` is part of a name or email, `state`, `role` and `sort` filter and order."""
     text, state, role = (request.GET.get(name, "").strip() for name in ("q", "state", "role"))
@@ -85,7 +85,7 @@ def _roles_in_words(user: User) -> list[str]:
 
 @require_http_methods(["GET", "POST"])
 @never_cache
-@permission_required(Verb.USERS)
+@permission_required(Permission.USERS)
 @recent_login_required
 def new_user(request: HttpRequest) -> HttpResponse:
     """Create a user with a first role, and a password or invitation link that is shown once."""
@@ -129,9 +129,18 @@ def _typed_assignment(request: HttpRequest) -> Assignment:
 def _choices() -> dict[str, Any]:
     return {
         "roles": [
-            (role, [verb for verb in Verb if role in ROLES_BY_VERB[verb]], role in UNSCOPED_ROLES) for role in Role
+            (
+                role,
+                [permission for permission in Permission if role in ROLES_BY_PERMISSION[permission]],
+                role in UNSCOPED_ROLES,
+            )
+            for role in Role
         ],
-        "extras": [(role, verb.name.lower(), verb) for role, verbs in EXTRAS.items() for verb in sorted(verbs)],
+        "extras": [
+            (role, permission.name.lower(), permission)
+            for role, permissions in EXTRAS.items()
+            for permission in sorted(permissions)
+        ],
     }
 
 
@@ -143,7 +152,7 @@ def _shown_once(request: HttpRequest, user: User, secret: dict[str, str]) -> Htt
 
 @require_GET
 @never_cache
-@permission_required(Verb.USERS)
+@permission_required(Permission.USERS)
 def user(request: HttpRequest, user_id: int) -> HttpResponse:
     """Show a user: status, roles, groups and effective permissions, for a destination if one is given."""
     user = get_object_or_404(User, pk=user_id)
@@ -162,9 +171,9 @@ def user(request: HttpRequest, user_id: int) -> HttpResponse:
         "assignments": _listed(user),
         "groups": [(group, group in user.groups.all()) for group in Group.objects.order_by("name")],
         "effective": [
-            (verb, sources, effective_rights.destination_permission(holder, verb, destination)
+            (permission, sources, effective_rights.destination_permission(holder, permission, destination)
              if destination else "yes" if sources else "no")
-            for verb, sources in effective_rights.scopes_by_verb(holder)
+            for permission, sources in effective_rights.scopes_by_permission(holder)
         ],
         "asked": asked,
         "wrong": wrong,
@@ -185,7 +194,7 @@ def _listed(holder: User | Group) -> list[tuple[Assignment, str]]:
 
 @require_POST
 @never_cache
-@permission_required(Verb.USERS)
+@permission_required(Permission.USERS)
 @recent_login_required
 def change_user(request: HttpRequest, user_id: int, action: str) -> HttpResponse:
     """Disable, enable or unlock an account, reset password or second factor, or set groups."""
@@ -230,7 +239,7 @@ USER_ACTIONS: dict[str, tuple[str, Any, str]] = {
 
 
 @require_POST
-@permission_required(Verb.USERS)
+@permission_required(Permission.USERS)
 @recent_login_required
 def assign_role(request: HttpRequest, holder: str, holder_id: int) -> HttpResponse:
     """Assign a role to a user or a group."""
@@ -245,7 +254,7 @@ def assign_role(request: HttpRequest, holder: str, holder_id: int) -> HttpRespon
 
 
 @require_POST
-@permission_required(Verb.USERS)
+@permission_required(Permission.USERS)
 @recent_login_required
 def remove_role(request: HttpRequest, assignment_id: int) -> HttpResponse:
     """Remove a role from a user or a group."""
@@ -272,7 +281,7 @@ def _back_to(holder: str, holder_id: int) -> HttpResponse:
 
 
 @require_http_methods(["GET", "POST"])
-@permission_required(Verb.USERS)
+@permission_required(Permission.USERS)
 @recent_login_required
 def groups(request: HttpRequest) -> HttpResponse:
     """List groups with their roles; on POST create one."""
@@ -291,7 +300,7 @@ def groups(request: HttpRequest) -> HttpResponse:
 
 
 @require_GET
-@permission_required(Verb.USERS)
+@permission_required(Permission.USERS)
 def group(request: HttpRequest, group_id: int) -> HttpResponse:
     """Show a group with roles and members."""
     found = get_object_or_404(Group, pk=group_id)
@@ -301,7 +310,7 @@ def group(request: HttpRequest, group_id: int) -> HttpResponse:
 
 
 @require_POST
-@permission_required(Verb.USERS)
+@permission_required(Permission.USERS)
 @recent_login_required
 def delete_group(request: HttpRequest, group_id: int) -> HttpResponse:
     """Delete a group; its members lose its roles."""
@@ -317,14 +326,14 @@ def delete_group(request: HttpRequest, group_id: int) -> HttpResponse:
 
 
 @require_GET
-@permission_required(Verb.USERS)
+@permission_required(Permission.USERS)
 def roles(request: HttpRequest) -> HttpResponse:
     """Show the permissions of each role."""
-    table = [(verb, [(role, _role_state(role, verb)) for role in Role]) for verb in Verb]
+    table = [(permission, [(role, _role_state(role, permission)) for role in Role]) for permission in Permission]
     return render(request, "accounts/roles.html", {"roles": list(Role), "table": table})
 
 
-def _role_state(role: Role, verb: Verb) -> str:
-    if role in ROLES_BY_VERB[verb]:
-        return "masked" if verb is Verb.READ and role in MASKED_ROLES else "yes"
-    return "extra" if verb in EXTRAS.get(role, ()) else "no"
+def _role_state(role: Role, permission: Permission) -> str:
+    if role in ROLES_BY_PERMISSION[permission]:
+        return "masked" if permission is Permission.READ and role in MASKED_ROLES else "yes"
+    return "extra" if permission in EXTRAS.get(role, ()) else "no"

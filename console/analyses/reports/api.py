@@ -10,7 +10,7 @@ from django.http import HttpRequest, QueryDict
 from ninja import Router, Schema, Status
 
 from brokerapp.errors import RequestRefused
-from console.access.roles import Verb
+from console.access.roles import Permission
 from console.analyses.reports import report_changes
 from console.analyses.reports.delivery import is_readable_by
 from console.analyses.reports.forms import BY_CRON, NEVER, ReportForm
@@ -109,44 +109,44 @@ def _save(request: HttpRequest, wanted: ReportIn, report: Report | None) -> Repo
     return report_changes.save(request, _form(wanted, report), report, wanted.is_on)
 
 
-@operation(router, "GET", "", Verb.SEE, response=list[ReportOut])
+@operation(router, "GET", "", Permission.SEE, response=list[ReportOut])
 def list_reports(request: HttpRequest) -> Any:
     """List visible reports, by name."""
     return [report for report in Report.objects.all() if is_readable_by(request.user, report)]
 
 
-@operation(router, "POST", "", Verb.SCHEDULE, response={201: ReportOut})
+@operation(router, "POST", "", Permission.SCHEDULE, response={201: ReportOut})
 def create_report(request: HttpRequest, wanted: ReportIn) -> Any:
     """Create a report."""
     return Status(201, _save(request, wanted, None))
 
 
-@operation(router, "GET", "/{int:report_id}", Verb.SEE, response=ReportOut)
+@operation(router, "GET", "/{int:report_id}", Permission.SEE, response=ReportOut)
 def get_report(request: HttpRequest, report_id: int) -> Any:
     """Get a report."""
     return report_changes.get_report_or_404(request, report_id)
 
 
-@operation(router, "PUT", "/{int:report_id}", Verb.SCHEDULE, response=ReportOut)
+@operation(router, "PUT", "/{int:report_id}", Permission.SCHEDULE, response=ReportOut)
 def change_report(request: HttpRequest, report_id: int, wanted: ReportIn) -> Any:
     """Replace a report."""
     return _save(request, wanted, report_changes.get_changeable_report(request, report_id))
 
 
-@operation(router, "DELETE", "/{int:report_id}", Verb.SCHEDULE, response={204: None})
+@operation(router, "DELETE", "/{int:report_id}", Permission.SCHEDULE, response={204: None})
 def delete_report(request: HttpRequest, report_id: int) -> Any:
     """Delete a report with all its editions."""
     report_changes.delete(request, report_changes.get_changeable_report(request, report_id))
     return Status(204, None)
 
 
-@operation(router, "POST", "/{int:report_id}/run", Verb.SCHEDULE, response={201: EditionOut})
+@operation(router, "POST", "/{int:report_id}/run", Permission.SCHEDULE, response={201: EditionOut})
 def run_report(request: HttpRequest, report_id: int) -> Any:
     """Generate an edition now."""
     return Status(201, report_changes.run(request, report_changes.get_changeable_report(request, report_id)))
 
 
-@operation(router, "GET", "/{int:report_id}/editions", Verb.SEE, response=Page[EditionOut])
+@operation(router, "GET", "/{int:report_id}/editions", Permission.SEE, response=Page[EditionOut])
 def list_editions(request: HttpRequest, report_id: int, query: Paged) -> Any:
     """List the editions of a report, newest first."""
     return page_of(report_changes.get_report_or_404(request, report_id).editions.all(), query)

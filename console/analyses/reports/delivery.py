@@ -12,7 +12,7 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.utils import timezone
 
-from console.access.permissions import Verb, has_permission, roles_of
+from console.access.permissions import Permission, has_permission, roles_of
 from console.alerts.delivery import retry_schedule
 from console.analyses.reports.content import scope_of_report
 from console.analyses.reports.mail import EditionMail
@@ -28,7 +28,7 @@ LOST = 300
 
 def is_readable_by(user: object, report: Report) -> bool:
     """Return whether somebody may read it: they see all that it is about."""
-    return all(has_permission(user, Verb.SEE, place) for place in scope_of_report(report))
+    return all(has_permission(user, Permission.SEE, place) for place in scope_of_report(report))
 
 
 def recipients(report: Report) -> list[str]:

@@ -7,7 +7,7 @@ from django.shortcuts import get_object_or_404
 from django.utils import timezone
 
 from console.access.permissions import require
-from console.access.roles import Verb
+from console.access.roles import Permission
 from console.analyses.reports import editions
 from console.analyses.reports.content import scope_of_report
 from console.analyses.reports.delivery import is_readable_by
@@ -35,8 +35,8 @@ def get_changeable_report(request: HttpRequest, report_id: int) -> Report:
 def _require_schedule(request: HttpRequest, report: Report) -> None:
     """Raise PermissionDenied unless the user may schedule reports on all that this one is about."""
     for place in scope_of_report(report):
-        require(request, Verb.SCHEDULE, place)
-        require(request, Verb.SEE, place)
+        require(request, Permission.SCHEDULE, place)
+        require(request, Permission.SEE, place)
 
 
 def save(request: HttpRequest, form: ReportForm, existing: Report | None, is_on: bool | None = None) -> Report:

@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from brokerapp.errors import RequestRefused
-from console.access.permissions import Verb, permission_required
+from console.access.permissions import Permission, permission_required
 from console.analyses import run_queue, run_service
 from console.analyses.reports import editions, mail, report_changes
 from console.analyses.reports.content import sections_of
@@ -41,7 +41,7 @@ State = Edition.State
 
 
 @require_GET
-@permission_required(Verb.SEE)
+@permission_required(Permission.SEE)
 def reports(request: HttpRequest) -> HttpResponse:
     """Return the reports one may read, by name; `q` narrows them."""
     asked = request.GET.get("q", "").strip()
@@ -52,7 +52,7 @@ def reports(request: HttpRequest) -> HttpResponse:
 
 
 @require_GET
-@permission_required(Verb.SEE)
+@permission_required(Permission.SEE)
 @csp_update({"style-src": PLOTLY_STYLES, "img-src": "blob:"})
 def report(request: HttpRequest, report_id: int) -> HttpResponse:
     """Show a report: its latest successful edition, failures since then, and older editions."""
@@ -60,7 +60,7 @@ def report(request: HttpRequest, report_id: int) -> HttpResponse:
 
 
 @require_GET
-@permission_required(Verb.SEE)
+@permission_required(Permission.SEE)
 @csp_update({"style-src": PLOTLY_STYLES, "img-src": "blob:"})
 def edition(request: HttpRequest, report_id: int, edition_id: int) -> HttpResponse:
     """Show one edition of a report."""
@@ -89,7 +89,7 @@ def _show(request: HttpRequest, report: Report, shown: Edition | None) -> HttpRe
 
 
 @require_http_methods(["GET", "POST"])
-@permission_required(Verb.SCHEDULE)
+@permission_required(Permission.SCHEDULE)
 def edit(request: HttpRequest, report_id: int | None = None) -> HttpResponse:
     """Make a report, or change one. A link may say which analysis a new one begins with."""
     existing = report_changes.get_changeable_report(request, report_id) if report_id else None
@@ -121,14 +121,14 @@ def _timing(form: TimingForm) -> dict[str, Any]:
 
 
 @require_GET
-@permission_required(Verb.SCHEDULE)
+@permission_required(Permission.SCHEDULE)
 def timing(request: HttpRequest) -> HttpResponse:
     """Show the schedule of the form: description, crontab expression and next runs."""
     return render(request, "analyses/reports/schedule.html", _timing(TimingForm(request.GET)))
 
 
 @require_POST
-@permission_required(Verb.SCHEDULE)
+@permission_required(Permission.SCHEDULE)
 def change(request: HttpRequest, report_id: int, action: str) -> HttpResponse:
     """Run a report now, switch it on or off, or delete it with all its editions."""
     report = report_changes.get_changeable_report(request, report_id)
@@ -166,7 +166,7 @@ def _url(report: Report) -> str:
 
 
 @require_GET
-@permission_required(Verb.SEE)
+@permission_required(Permission.SEE)
 @csp_replace(MAIL_POLICY)
 def preview(request: HttpRequest, report_id: int, edition_id: int) -> HttpResponse:
     """Return the mail of an edition, as mail clients show it."""

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from analytics.requests.catalogue import ANALYSES, AnalysisDefinition, by_group
 from brokerapp.errors import RequestRefused
-from console.access.permissions import Verb, permission_required, require, visible
+from console.access.permissions import Permission, permission_required, require, visible
 from console.analyses import result_tables, run_queue, run_service
 from console.analyses.charts import plots
 from console.analyses.models import AnalysisRun
@@ -40,7 +40,7 @@ LATEST = 6
 
 
 @require_GET
-@permission_required(Verb.SEE)
+@permission_required(Permission.SEE)
 def analyses(request: HttpRequest) -> HttpResponse:
     """Return the catalogue, and the latest runs."""
     return _page(request)
@@ -59,7 +59,7 @@ def _page(request: HttpRequest, error: str = "") -> HttpResponse:
 
 
 @require_GET
-@permission_required(Verb.ANALYSE)
+@permission_required(Permission.ANALYSE)
 def ask(request: HttpRequest, kind: str) -> HttpResponse:
     """Return the form of one question."""
     if kind not in ANALYSES or not ANALYSES[kind].group:
@@ -86,7 +86,7 @@ def _form(
 
 
 @require_POST
-@permission_required(Verb.ANALYSE)
+@permission_required(Permission.ANALYSE)
 def start(request: HttpRequest) -> HttpResponse:
     """Start an analysis and go to its run."""
     kind = request.POST.get("kind", "")
@@ -97,8 +97,8 @@ def start(request: HttpRequest) -> HttpResponse:
             return _form(request, ANALYSES[kind], request.POST, str(error))
         return _page(request, str(error))
     for place in scope_of(kind, parameters):
-        require(request, Verb.ANALYSE, place)
-        require(request, Verb.SEE, place)
+        require(request, Permission.ANALYSE, place)
+        require(request, Permission.SEE, place)
     with trail.recording(request, "analyse", kind) as change:
         run = run_service.start(kind, title, parameters, request.user.get_username())
         change.after = {"run": str(run.id), **parameters}
@@ -106,7 +106,7 @@ def start(request: HttpRequest) -> HttpResponse:
 
 
 @require_GET
-@permission_required(Verb.SEE)
+@permission_required(Permission.SEE)
 @csp_update({"style-src": PLOTLY_STYLES, "img-src": "blob:"})
 def run(request: HttpRequest, run_id: str) -> HttpResponse:
     """Show a run: its progress, error or result."""
@@ -144,7 +144,7 @@ def _time(us: int | None) -> datetime | None:
 
 
 @require_POST
-@permission_required(Verb.ANALYSE)
+@permission_required(Permission.ANALYSE)
 def cancel(request: HttpRequest, run_id: str) -> HttpResponse:
     """Cancel a run and return to its page."""
     found = get_run_or_404(request, run_id)

@@ -13,7 +13,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from analytics.results import csv_export
-from console.access.permissions import Verb, permission_required, visible
+from console.access.permissions import Permission, permission_required, visible
 from console.analyses import comparison, run_queue, run_service
 from console.analyses.models import AnalysisRun
 from console.analyses.questions import catalogue, describe_parameters, get_run_or_404, previous_run
@@ -25,7 +25,7 @@ COMPARED = 20_000
 
 
 @require_GET
-@permission_required(Verb.SEE)
+@permission_required(Permission.SEE)
 def runs_list(request: HttpRequest) -> HttpResponse:
     """Runs, newest first; see RunQuery for what the query string may say."""
     query, line = RunQuery.read(request.GET), run_queue.waiting_ids()
@@ -43,7 +43,7 @@ def runs_list(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
-@permission_required(Verb.ANALYSE)
+@permission_required(Permission.ANALYSE)
 def pin(request: HttpRequest, run_id: str) -> HttpResponse:
     """Keep a run for ever, or no longer than others."""
     run = get_run_or_404(request, run_id)
@@ -52,7 +52,7 @@ def pin(request: HttpRequest, run_id: str) -> HttpResponse:
 
 
 @require_GET
-@permission_required(Verb.SEE)
+@permission_required(Permission.SEE)
 def compare(request: HttpRequest) -> HttpResponse:
     """Two finished runs of one kind: `run` twice, or `run` once for it and the one before."""
     asked = request.GET.getlist("run")
@@ -110,7 +110,7 @@ def _file(run: AnalysisRun, name: str) -> Path:
 
 
 @require_GET
-@permission_required(Verb.SEE)
+@permission_required(Permission.SEE)
 def download(request: HttpRequest, run_id: str, table: str, format: str) -> HttpResponse:
     """Return a table of a result in full."""
     run = get_run_or_404(request, run_id)

@@ -13,7 +13,7 @@ from ninja.security.session import SessionAuth
 
 from brokerapp.model.destination import Destination
 from console.access.permissions import require
-from console.access.roles import Verb
+from console.access.roles import Permission
 from console.accounts import api_tokens
 from console.accounts.impersonation import real_user, refuse_changes
 from console.accounts.login import is_login_stale
@@ -36,44 +36,46 @@ class RateLimited(Exception):
 
 
 class TokenPermission(HttpBearer):
-    """Authenticate the user of a token whose permissions include `verb`."""
+    """Authenticate the user of a token whose permissions include `permission`."""
 
-    def __init__(self, verb: Verb, of: DestinationFromUrl | None) -> None:
+    def __init__(self, permission: Permission, of: DestinationFromUrl | None) -> None:
         super().__init__()
-        self._verb, self._of = verb, of
+        self._permission, self._of = permission, of
 
     def authenticate(self, request: HttpRequest, token: str) -> Any:
         """Return the user of an API token, or None; refuse tokens without the permission of the operation."""
         user = api_tokens.authenticate_token(token, request.META.get("REMOTE_ADDR", "") or "")
-        return user and _authorize(request, user, f"token {token}", self._verb, self._of)
+        return user and _authorize(request, user, f"token {token}", self._permission, self._of)
 
 
 class SessionPermission(SessionAuth):
-    """Authenticate the user of a session with the permission `verb`; changes need a CSRF token.
+    """Authenticate the user of a session with the permission `permission`; changes need a CSRF token.
 
     What changes users asks for a recent proof of who one is, as its pages do; a token is its own proof.
     """
 
-    def __init__(self, verb: Verb, of: DestinationFromUrl | None) -> None:
+    def __init__(self, permission: Permission, of: DestinationFromUrl | None) -> None:
         super().__init__()
-        self._verb, self._of = verb, of
+        self._permission, self._of = permission, of
 
     def authenticate(self, request: HttpRequest, key: str | None) -> Any:
         """Return the user of the session, or None; refuse users without the permission of the operation."""
         user = super().authenticate(request, key)
         if user:
             refuse_changes(request)
-        admitted = user and _authorize(request, user, f"user {real_user(user).pk}", self._verb, self._of)
-        if admitted and self._verb is Verb.USERS and request.method != "GET" and is_login_stale(request):
+        admitted = user and _authorize(request, user, f"user {real_user(user).pk}", self._permission, self._of)
+        if admitted and self._permission is Permission.USERS and request.method != "GET" and is_login_stale(request):
             raise PermissionDenied(f"Confirm your identity first, at {reverse('account_reauthenticate')}.")
         return admitted
 
 
-def _authorize(request: HttpRequest, user: Any, asker: str, verb: Verb, of: DestinationFromUrl | None) -> Any:
+def _authorize(
+    request: HttpRequest, user: Any, asker: str, permission: Permission, of: DestinationFromUrl | None
+) -> Any:
     if wait := LIMIT.acquire(asker):
         raise RateLimited(wait)
     request.user, request.audited_via = user, AuditEntry.Via.API
-    require(request, verb, of and _destination_from_url(of, request))
+    require(request, permission, of and _destination_from_url(of, request))
     return user
 
 

@@ -9,17 +9,17 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Router
 
-from console.access.roles import Verb
+from console.access.roles import Permission
 from console.api.common.auth import DestinationFromUrl, SessionPermission, TokenPermission
 from console.api.common.inputs import parameters_of, refuse_unknown
 
 View = Callable[..., Any]
 #: The right that each operation needs, by its id.
-VERBS: dict[str, Verb] = {}
+OPERATION_PERMISSIONS: dict[str, Permission] = {}
 
 
 def operation(
-    router: Router, method: str, path: str, verb: Verb, of: DestinationFromUrl | None = None, **more: Any
+    router: Router, method: str, path: str, permission: Permission, of: DestinationFromUrl | None = None, **more: Any
 ) -> Callable[[View], View]:
     """Declare a function to be an operation; `of` finds the destination of the permission in its path.
 
@@ -28,11 +28,11 @@ def operation(
 
     def declare(view: View) -> View:
         id = view.__name__
-        assert id not in VERBS, f"two operations are called {id}"
-        VERBS[id] = verb
+        assert id not in OPERATION_PERMISSIONS, f"two operations are called {id}"
+        OPERATION_PERMISSIONS[id] = permission
         more.setdefault("summary", (view.__doc__ or "").strip().split("\n")[0].rstrip("."))
-        more["description"] = f"Requires the permission `{verb.name.lower()}` ({verb})."
-        auth = [TokenPermission(verb, of), SessionPermission(verb, of)]
+        more["description"] = f"Requires the permission `{permission.name.lower()}` ({permission})."
+        auth = [TokenPermission(permission, of), SessionPermission(permission, of)]
 
         router.api_operation([method], path, operation_id=id, auth=auth, **more)(view)
         declared = (each for paths in router.path_operations.values() for each in paths.operations)

@@ -10,7 +10,7 @@ from ninja import Router, Schema
 
 from brokerapp.errors import RequestRefused
 from console.access.permissions import require_everywhere
-from console.access.roles import Verb
+from console.access.roles import Permission
 from console.api.common.operations import operation
 from console.audit.search.queries import AuditQuery
 
@@ -41,13 +41,13 @@ class AuditEntryPage(Schema):
     has_older: bool
 
 
-@operation(router, "GET", "", Verb.AUDIT, response=AuditEntryPage)
+@operation(router, "GET", "", Permission.AUDIT, response=AuditEntryPage)
 def list_entries(
     request: HttpRequest, q: str = "", who: str = "", action: str = "", object: str = "", outcome: str = "",
     since: str = "", until: str = "", before: str = "",
 ) -> Any:  # fmt: skip
     """Search the audit log."""
-    require_everywhere(request, Verb.AUDIT)
+    require_everywhere(request, Permission.AUDIT)
     query = AuditQuery(q, who, action, object, outcome, since, until, before)
     if query.wrong:
         raise RequestRefused("; ".join(f"{name}: {rule}" for name, rule in query.wrong.items()))

@@ -7,7 +7,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from console.access.permissions import Verb, permission_required
+from console.access.permissions import Permission, permission_required
 from console.audit import trail
 from console.audit.models import OUTCOME_LABELS
 from console.audit.search.change_descriptions import changes_of
@@ -16,7 +16,7 @@ from console.ui.preferences import timezones
 
 
 @require_GET
-@permission_required(Verb.AUDIT)
+@permission_required(Permission.AUDIT)
 def audit(request: HttpRequest) -> HttpResponse:
     """Show matching entries, newest first; see AuditQuery for the query string."""
     query = AuditQuery.read(request.GET)
@@ -38,7 +38,7 @@ def audit(request: HttpRequest) -> HttpResponse:
 
 
 @require_GET
-@permission_required(Verb.AUDIT)
+@permission_required(Permission.AUDIT)
 def export(request: HttpRequest, format: str) -> StreamingHttpResponse:
     """Export all matching entries as a file."""
     if format not in FORMATS:

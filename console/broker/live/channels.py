@@ -16,7 +16,7 @@ from django.template.loader import render_to_string
 from brokerapp.errors import InvalidDestination
 from brokerapp.model.destination import NAMED_KINDS, Destination, DestinationKind
 from brokerapp.model.stats_records import ConnectionStats, DestinationStats
-from console.access.permissions import AnyUser, Verb, visible
+from console.access.permissions import AnyUser, Permission, visible
 from console.access.roles import Sees, everything
 from console.alerts import active_alerts, notifications
 from console.analyses import run_service
@@ -220,7 +220,7 @@ def run_cells(user: AnyUser, topic: LiveChannel) -> Cells:
 
 def job_cells(user: AnyUser, topic: LiveChannel) -> Cells:
     """Return the cells of a job, or of the jobs in the rows shown, if the user may browse their queues."""
-    sees = visible(user, Verb.BROWSE)
+    sees = visible(user, Permission.BROWSE)
     cells = job_service.live_cells(topic.argument, topic.rows, sees)
     if topic.argument and cells:
         cells |= failed_again.live_cells(job_service.find_jobs([topic.argument])[0])
@@ -255,13 +255,13 @@ FROM_DATABASE: dict[str, Callable[[AnyUser, LiveChannel], Cells]] = {
 }
 
 #: The right each topic needs.
-PERMISSIONS: dict[str, Verb] = {
-    **dict.fromkeys(CELLS, Verb.SEE),
-    "run": Verb.SEE,
-    "runs": Verb.SEE,
-    "job": Verb.BROWSE,
-    "jobs": Verb.BROWSE,
-    "alerts": Verb.SEE,
-    "bell": Verb.SEE,
-    "cluster": Verb.SEE,
+PERMISSIONS: dict[str, Permission] = {
+    **dict.fromkeys(CELLS, Permission.SEE),
+    "run": Permission.SEE,
+    "runs": Permission.SEE,
+    "job": Permission.BROWSE,
+    "jobs": Permission.BROWSE,
+    "alerts": Permission.SEE,
+    "bell": Permission.SEE,
+    "cluster": Permission.SEE,
 }

@@ -12,7 +12,7 @@ from pydantic import Field
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.subscription_identity import SubscriptionIdentity
 from console.access.permissions import require, visible
-from console.access.roles import Sees, Verb, everything
+from console.access.roles import Permission, Sees, everything
 from console.api.common.inputs import RequestBody
 from console.api.common.operations import operation
 from console.api.common.paging import Page, Paged, page_of
@@ -75,7 +75,7 @@ class SubscriptionIn(RequestBody):
     selector: str | None = None
 
 
-@operation(router, "GET", "/connections", Verb.SEE, response=Page[ConnectionOut])
+@operation(router, "GET", "/connections", Permission.SEE, response=Page[ConnectionOut])
 def list_connections(request: HttpRequest, query: Paged, q: str = "") -> Any:
     """List connections, oldest first."""
     sees = visible(request.user)
@@ -89,14 +89,14 @@ def list_connections(request: HttpRequest, query: Paged, q: str = "") -> Any:
     return page_of(found, query)
 
 
-@operation(router, "DELETE", "/connections/{connection_id}", Verb.CLOSE, response={204: None})
+@operation(router, "DELETE", "/connections/{connection_id}", Permission.CLOSE, response={204: None})
 def close_connection(request: HttpRequest, connection_id: str) -> Any:
     """Close a connection. Its in-flight messages are requeued."""
     close(request, get_connection(request.user, connection_id))
     return Status(204, None)
 
 
-@operation(router, "GET", "/subscriptions", Verb.SEE, response=Page[SubscriptionOut])
+@operation(router, "GET", "/subscriptions", Permission.SEE, response=Page[SubscriptionOut])
 def list_subscriptions(request: HttpRequest, query: Paged, q: str = "") -> Any:
     """List named subscriptions, durable and shared."""
     sees = visible(request.user)
@@ -111,19 +111,19 @@ def list_subscriptions(request: HttpRequest, query: Paged, q: str = "") -> Any:
     return page | {"items": [_subscription_out(each, sees) for each in page["items"]]}
 
 
-@operation(router, "POST", "/subscriptions", Verb.CREATE, response={201: dict[str, str]})
+@operation(router, "POST", "/subscriptions", Permission.CREATE, response={201: dict[str, str]})
 def create_subscription(request: HttpRequest, wanted: SubscriptionIn) -> Any:
     """Create a durable subscription before its client connects."""
     topics = tuple(Destination.parse(each, DestinationKind.TOPIC) for each in wanted.topics)
     for each in topics:
-        require(request, Verb.CREATE, each)
+        require(request, Permission.CREATE, each)
     subscription = SubscriptionIdentity(wanted.client_id, wanted.name, topics, wanted.selector or None)
     with trail.recording(request, "create subscription", str(subscription)):
         log = gateway().run(gateway().admin.create_subscription(subscription))
     return Status(201, {"log": str(log), "href": _href(log)})
 
 
-@operation(router, "GET", "/subscriptions/{name:log}/messages", Verb.BROWSE, response=BrowsePageOut)
+@operation(router, "GET", "/subscriptions/{name:log}/messages", Permission.BROWSE, response=BrowsePageOut)
 def browse_subscription(request: HttpRequest, log: str, query: Annotated[BrowseQuery, Query()]) -> Any:
     """Browse the backlog of a named subscription without consuming it."""
     where = _log(log)
@@ -138,7 +138,7 @@ def browse_subscription(request: HttpRequest, log: str, query: Annotated[BrowseQ
     return {"items": list(map(message_out, messages)), "scanned": page.scanned, "next": page.next}
 
 
-@operation(router, "DELETE", "/subscriptions/{name:log}", Verb.CLOSE, response=RemovedCountOut)
+@operation(router, "DELETE", "/subscriptions/{name:log}", Permission.CLOSE, response=RemovedCountOut)
 def delete_subscription(request: HttpRequest, log: str) -> Any:
     """Delete a named subscription and its backlog."""
     destination = _log(log)
@@ -147,7 +147,7 @@ def delete_subscription(request: HttpRequest, log: str) -> Any:
     if found is None:
         raise Http404(f"Subscription {destination.name} not found. It may have been deleted.")
     for topic in found.subscription.topics:
-        require(request, Verb.CLOSE, topic)
+        require(request, Permission.CLOSE, topic)
     before = {"subscription": str(found.subscription), "QueueSize": found.numbers.QueueSize}
     with trail.recording(request, "delete subscription", destination, before=before) as change:
         count = gateway().delete(destination)

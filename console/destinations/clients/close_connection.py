@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.http import Http404, HttpRequest
 
 from brokerapp.model.destination import Destination
-from console.access.permissions import AnyUser, Verb, require, visible
+from console.access.permissions import AnyUser, Permission, require, visible
 from console.audit import trail
 from console.broker.gateway import gateway
 from console.destinations.clients.clients import ConnectionView, visible_connections
@@ -23,7 +23,7 @@ def get_connection(user: AnyUser, connection_id: str) -> ConnectionView:
 def require_close(request: HttpRequest, peer: ConnectionView) -> None:
     """Raise PermissionDenied unless the user may close consumers of every destination this connection uses."""
     for destination in {*peer.destinations, *map(Destination.parse, peer.details.producing_to)}:
-        require(request, Verb.CLOSE, destination)
+        require(request, Permission.CLOSE, destination)
 
 
 def close(request: HttpRequest, peer: ConnectionView) -> None:

@@ -15,7 +15,7 @@ from brokerapp.model.subscription_identity import SubscriptionIdentity
 from brokerapp.selectors import compile_selector
 from console.access.masking import MaskedMessage, check_selector, mask_message
 from console.access.permissions import AnyUser, has_permission, require
-from console.access.roles import Verb
+from console.access.roles import Permission
 from console.broker.gateway import gateway
 
 
@@ -25,7 +25,7 @@ def get_browsable(request: HttpRequest, log: Destination) -> SubscriptionIdentit
     if log not in found:
         raise Http404(f"Subscription {log.name} not found. It may have been deleted.")
     for topic in found[log].topics:
-        require(request, Verb.BROWSE, topic)
+        require(request, Permission.BROWSE, topic)
     return found[log]
 
 
@@ -38,7 +38,7 @@ def browse_backlog(
     """
     topics = subscription.topics
     # Of several topics, one whose bodies the user may not read decides.
-    topic = next((each for each in topics if not has_permission(user, Verb.READ, each)), topics[0])
+    topic = next((each for each in topics if not has_permission(user, Permission.READ, each)), topics[0])
     if selector:
         check_selector(user, compile_selector(selector), topic)
     page = gateway().browse(log, after, limit, selector or None)

@@ -10,13 +10,13 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from brokerapp.errors import BrokerError
 from brokerapp.model.destination import Destination, DestinationKind
-from console.access.permissions import Verb, destination_from_url, permission_required, queue_from_url
+from console.access.permissions import Permission, destination_from_url, permission_required, queue_from_url
 from console.destinations import services as service
 from console.ui.formatting.number_format import pluralize_count
 
 
 @require_POST
-@permission_required(Verb.PAUSE, queue_from_url)
+@permission_required(Permission.PAUSE, queue_from_url)
 def pause(request: HttpRequest, name: str, paused: bool) -> HttpResponse:
     """Pause or resume delivery from a queue."""
     service.pause(request, Destination.queue(name), paused)
@@ -27,7 +27,7 @@ def pause(request: HttpRequest, name: str, paused: bool) -> HttpResponse:
 
 
 @require_POST
-@permission_required(Verb.PAUSE, queue_from_url)
+@permission_required(Permission.PAUSE, queue_from_url)
 def reset_groups(request: HttpRequest, name: str) -> HttpResponse:
     """Reset the assignment of one message group of a queue, or of all."""
     count = service.reset_groups(request, Destination.queue(name), request.POST.get("group") or None)
@@ -38,7 +38,7 @@ def reset_groups(request: HttpRequest, name: str) -> HttpResponse:
 
 
 @require_POST
-@permission_required(Verb.CREATE, queue_from_url)
+@permission_required(Permission.CREATE, queue_from_url)
 def delete_selector(request: HttpRequest, name: str) -> HttpResponse:
     """Remove a selector of past consumers from the cache of a queue."""
     found = service.delete_selector(request, Destination.queue(name), request.POST.get("selector", ""))
@@ -47,7 +47,7 @@ def delete_selector(request: HttpRequest, name: str) -> HttpResponse:
 
 
 @require_http_methods(["GET", "POST"])
-@permission_required(Verb.CREATE)
+@permission_required(Permission.CREATE)
 def create(request: HttpRequest, kind: str) -> HttpResponse:
     """Show the form that creates a queue or topic, and create it."""
     name, error = request.POST.get("name", ""), ""
@@ -64,7 +64,7 @@ def create(request: HttpRequest, kind: str) -> HttpResponse:
 
 
 @require_http_methods(["GET", "POST"])
-@permission_required(Verb.REMOVE, queue_from_url)
+@permission_required(Permission.REMOVE, queue_from_url)
 def purge(request: HttpRequest, name: str) -> HttpResponse:
     """Purge a queue after its name was typed."""
     destination = Destination.queue(name)
@@ -73,11 +73,12 @@ def purge(request: HttpRequest, name: str) -> HttpResponse:
         count = service.purge(request, destination)
         messages.success(request, f"Queue {name} purged ({pluralize_count(count, 'message')}).")
         return redirect("queue", name=name)
-    return _confirm(request, destination, "purge", f"Purge {pluralize_count(stats.QueueSize, 'message')} from {name}")
+    button = f"Purge {pluralize_count(stats.QueueSize, 'message')}"
+    return _confirm(request, destination, "purge", button)
 
 
 @require_http_methods(["GET", "POST"])
-@permission_required(Verb.CREATE, destination_from_url)
+@permission_required(Permission.CREATE, destination_from_url)
 def delete(request: HttpRequest, kind: str, name: str) -> HttpResponse:
     """Delete a queue or topic and its messages after its name was typed."""
     destination = Destination(DestinationKind(kind), name)
@@ -86,13 +87,13 @@ def delete(request: HttpRequest, kind: str, name: str) -> HttpResponse:
         count = service.delete(request, destination)
         messages.success(request, f"{kind.capitalize()} {name} deleted ({pluralize_count(count, 'message')}).")
         return redirect(f"{kind}s")
-    held = f" with {pluralize_count(stats.QueueSize, 'message')}" if stats.QueueSize else ""
-    return _confirm(request, destination, "delete", f"Delete {kind} {name}{held}")
+    held = f" and {pluralize_count(stats.QueueSize, 'message')}" if stats.QueueSize else ""
+    return _confirm(request, destination, "delete", f"Delete {kind}{held}")
 
 
-def _confirm(request: HttpRequest, destination: Destination, action: str, sentence: str) -> HttpResponse:
+def _confirm(request: HttpRequest, destination: Destination, action: str, button: str) -> HttpResponse:
     typed = request.POST.get("name", "")
     error = f"{typed!r} does not match {destination.name!r}." if request.method == "POST" else ""
     back = reverse(destination.kind, kwargs={"name": destination.name})
-    context = {"destination": destination, "action": action, "sentence": sentence, "error": error, "back": back}
+    context = {"destination": destination, "action": action, "button": button, "error": error, "back": back}
     return render(request, "components/confirm.html", context, status=400 if error else 200)

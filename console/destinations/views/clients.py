@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from brokerapp.errors import BrokerError
 from brokerapp.model.destination import Destination, DestinationKind
-from console.access.permissions import Verb, permission_required, require, visible
+from console.access.permissions import Permission, permission_required, require, visible
 from console.audit import trail
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
@@ -33,7 +33,7 @@ from console.ui.saved_views import views_menu
 
 
 @require_GET
-@permission_required(Verb.SEE)
+@permission_required(Permission.SEE)
 def connections(request: HttpRequest) -> HttpResponse:
     """Show a page of the list of connections."""
     picture, trouble = mirror().current(), ""
@@ -55,7 +55,7 @@ def connections(request: HttpRequest) -> HttpResponse:
 
 
 @require_GET
-@permission_required(Verb.SEE)
+@permission_required(Permission.SEE)
 def connection(request: HttpRequest, connection_id: str) -> HttpResponse:
     """Show one connection with its consumers and the destinations it sends to."""
     peer = get_connection(request.user, connection_id)
@@ -64,7 +64,7 @@ def connection(request: HttpRequest, connection_id: str) -> HttpResponse:
 
 
 @require_http_methods(["GET", "POST"])
-@permission_required(Verb.CLOSE)
+@permission_required(Permission.CLOSE)
 def close_connection(request: HttpRequest, connection_id: str) -> HttpResponse:
     """Ask for confirmation, then close a connection. Its in-flight messages are requeued."""
     peer = get_connection(request.user, connection_id)
@@ -77,7 +77,7 @@ def close_connection(request: HttpRequest, connection_id: str) -> HttpResponse:
 
 
 @require_GET
-@permission_required(Verb.SEE)
+@permission_required(Permission.SEE)
 def subscriptions(request: HttpRequest) -> HttpResponse:
     """Show a page of the list of topic subscriptions, durable and non-durable."""
     sees = visible(request.user)
@@ -99,7 +99,7 @@ def _subscriptions(request: HttpRequest) -> list[TopicSubscription]:
 
 
 @require_http_methods(["GET", "POST"])
-@permission_required(Verb.CLOSE)
+@permission_required(Permission.CLOSE)
 def delete_subscription(request: HttpRequest, log: str) -> HttpResponse:
     """Delete a durable subscription and its backlog after its name was typed."""
     kept = Destination(DestinationKind.SUBSCRIPTION, log)
@@ -107,7 +107,7 @@ def delete_subscription(request: HttpRequest, log: str) -> HttpResponse:
     if subscriber is None:
         raise Http404(f"Subscription {log} not found. It may have been deleted.")
     for topic in subscriber.topics:
-        require(request, Verb.CLOSE, topic)
+        require(request, Permission.CLOSE, topic)
     error = ""
     if request.method == "POST":
         if request.POST.get("name") == subscriber.name:

@@ -12,7 +12,7 @@ from django.shortcuts import render
 from brokerapp.errors import BrokerError
 from brokerapp.model.destination import Destination
 from brokerapp.model.time_series import COARSE, FINE
-from console.access.permissions import Verb, has_permission
+from console.access.permissions import Permission, has_permission
 from console.audit.models import AuditEntry
 from console.broker.gateway import gateway
 from console.metrics import charts_history, rollup_history
@@ -26,7 +26,7 @@ def deleted_page(request: HttpRequest, destination: Destination) -> HttpResponse
     """Show when a deleted destination was last active and its chart until then. Raises Http404 without any history."""
     now = int(time.time())
     last = _last_moved(destination, now)
-    may_read = has_permission(request.user, Verb.AUDIT)
+    may_read = has_permission(request.user, Permission.AUDIT)
     changes = AuditEntry.objects.filter(object=str(destination))[:MAX_CHANGES] if may_read else ()
     if last is None and not any(each.outcome == AuditEntry.Outcome.DONE for each in changes):
         raise Http404(f"{str(destination.kind).capitalize()} {destination.name} not found. It may have been deleted.")

@@ -19,7 +19,13 @@ from analytics.rollups.queries import width_for
 from brokerapp.errors import BrokerError
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats
-from console.access.permissions import Verb, destination_from_url, has_permission, pattern_filter, permission_required
+from console.access.permissions import (
+    Permission,
+    destination_from_url,
+    has_permission,
+    pattern_filter,
+    permission_required,
+)
 from console.analyses.charts import Plot
 from console.audit.models import AuditEntry
 from console.broker.gateway import gateway
@@ -46,7 +52,7 @@ LATENCY_TITLE = "Acknowledgement latency"
 
 
 @require_GET
-@permission_required(Verb.SEE, destination_from_url)
+@permission_required(Permission.SEE, destination_from_url)
 @csp_update({"style-src": PLOTLY_STYLES, "img-src": "blob:"})
 def detail(request: HttpRequest, kind: str, name: str) -> HttpResponse:
     """Show a tab of the page of a queue or topic; of a deleted one, its history."""
@@ -145,7 +151,7 @@ def _history(
 ) -> dict[str, Any]:
     if not request.GET.get("window") and window.is_live:
         window = charts_history.ChartWindow.read({"window": "24h"}, time.time())
-    may_read = has_permission(request.user, Verb.AUDIT)
+    may_read = has_permission(request.user, Permission.AUDIT)
     changes = AuditEntry.objects.filter(object=str(stats.destination))[:MAX_CHANGES] if may_read else ()
     return {
         "window": window,

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from brokerapp.errors import BrokerError
 from brokerapp.model.destination import NAMED_KINDS, Destination, DestinationKind
-from console.access.permissions import Verb, has_permission, permission_message, permission_required, visible
+from console.access.permissions import Permission, has_permission, permission_message, permission_required, visible
 from console.audit import trail
 from console.broker.gateway import gateway
 from console.broker.live.sparklines import read_sparklines
@@ -28,11 +28,11 @@ from console.ui.saved_views import canonical_query, views_menu
 
 #: Bulk actions: required permission, kinds of destinations, and the function that runs one.
 BulkAction = Callable[[Destination], object]
-BULK: dict[str, tuple[Verb, tuple[DestinationKind, ...], BulkAction]] = {
-    "pause": (Verb.PAUSE, (DestinationKind.QUEUE,), lambda queue: gateway().pause(queue, True)),
-    "resume": (Verb.PAUSE, (DestinationKind.QUEUE,), lambda queue: gateway().pause(queue, False)),
-    "purge": (Verb.REMOVE, (DestinationKind.QUEUE,), lambda queue: gateway().purge(queue)),
-    "delete": (Verb.CREATE, NAMED_KINDS, lambda each: gateway().delete(each)),
+BULK: dict[str, tuple[Permission, tuple[DestinationKind, ...], BulkAction]] = {
+    "pause": (Permission.PAUSE, (DestinationKind.QUEUE,), lambda queue: gateway().pause(queue, True)),
+    "resume": (Permission.PAUSE, (DestinationKind.QUEUE,), lambda queue: gateway().pause(queue, False)),
+    "purge": (Permission.REMOVE, (DestinationKind.QUEUE,), lambda queue: gateway().purge(queue)),
+    "delete": (Permission.CREATE, NAMED_KINDS, lambda each: gateway().delete(each)),
 }
 #: Actions that cannot be undone; they are confirmed by typing the number of destinations.
 TYPED_CONFIRMATION = frozenset({"purge", "delete"})
@@ -44,14 +44,14 @@ TIMEOUT_SECONDS = 20.0
 
 
 @require_GET
-@permission_required(Verb.SEE)
+@permission_required(Permission.SEE)
 def queues(request: HttpRequest) -> HttpResponse:
     """Show a page of the list of queues."""
     return _list(request, DestinationKind.QUEUE)
 
 
 @require_GET
-@permission_required(Verb.SEE)
+@permission_required(Permission.SEE)
 def topics(request: HttpRequest) -> HttpResponse:
     """Show a page of the list of topics."""
     return _list(request, DestinationKind.TOPIC)
@@ -70,8 +70,8 @@ def _list(request: HttpRequest, kind: DestinationKind) -> HttpResponse:
         "part": "destinations/list_rows.html",
         "actions": [
             (name, name.capitalize())
-            for name, (verb, kinds, _) in BULK.items()
-            if kind in kinds and has_permission(request.user, verb)
+            for name, (permission, kinds, _) in BULK.items()
+            if kind in kinds and has_permission(request.user, permission)
         ],
     }
     return render_list(request, "destinations/list.html", context)
@@ -89,7 +89,7 @@ def _sparklines(picture: BrokerSnapshot, rows: list[DestinationRow]) -> dict[Des
 
 
 @require_POST
-@permission_required(Verb.SEE)
+@permission_required(Permission.SEE)
 def bulk(request: HttpRequest, kind: str) -> HttpResponse:
     """Run an action on all selected destinations. Each is checked for permission and gets its own audit entry."""
     action, names = request.POST.get("action", ""), request.POST.getlist("name")[:MAX_SELECTED]
@@ -109,16 +109,18 @@ def bulk(request: HttpRequest, kind: str) -> HttpResponse:
 
 
 def _run_bulk(request: HttpRequest, action: str, selected: list[Destination]) -> None:
-    verb, _, act = BULK[action]
+    permission, _, act = BULK[action]
     done, trouble, deadline = 0, [], time.monotonic() + TIMEOUT_SECONDS
     for destination in selected:
         if time.monotonic() > deadline:
             left = pluralize_count(len(selected) - done - len(trouble), "other")
             trouble.append(f"{left} skipped: the action exceeded {TIMEOUT_SECONDS:g} s")
             break
-        if not has_permission(request.user, verb, destination):
-            trail.record_denied(request, verb.name.lower(), destination, permission_message(verb, destination))
-            trouble.append(f"{destination.name}: {permission_message(verb, destination)}")
+        if not has_permission(request.user, permission, destination):
+            trail.record_denied(
+                request, permission.name.lower(), destination, permission_message(permission, destination)
+            )
+            trouble.append(f"{destination.name}: {permission_message(permission, destination)}")
             continue
         try:
             with trail.recording(request, action, destination):

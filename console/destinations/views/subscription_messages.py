@@ -8,7 +8,7 @@ from django.views.decorators.http import require_GET
 
 from brokerapp.errors import SelectorSyntaxError
 from brokerapp.model.destination import Destination, DestinationKind
-from console.access.permissions import Verb, permission_required
+from console.access.permissions import Permission, permission_required
 from console.destinations.clients.subscription_browser import browse_backlog, get_browsable
 from console.messages.body_format import render_body
 from console.messages.message_view import MessageView
@@ -18,7 +18,7 @@ PAGE_SIZE = 50
 
 
 @require_GET
-@permission_required(Verb.BROWSE)
+@permission_required(Permission.BROWSE)
 def subscription_messages(request: HttpRequest, log: str) -> HttpResponse:
     """Show a page of a subscription's backlog.
 

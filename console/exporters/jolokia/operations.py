@@ -20,7 +20,7 @@ from brokerapp.model.destination import Destination, DestinationKind, check_one
 from brokerapp.model.stats_records import DestinationStats
 from console.access.masking import check_selector, mask_message
 from console.access.permissions import has_permission, missing_permission_message, permission_message, visible
-from console.access.roles import Verb, everything
+from console.access.roles import Permission, everything
 from console.audit import trail
 from console.broker.gateway import LONG_PATIENCE, gateway
 from console.exporters.jolokia import health
@@ -54,7 +54,7 @@ class BeanOperation:
     arguments: tuple[tuple[str, str], ...]  #: name, Java's type
     returns: str
     description: str
-    verb: Verb
+    permission: Permission
     run: Callable[..., Any]  #: with the caller, the bean's subject, and the arguments
     changes: bool = False
 
@@ -92,9 +92,9 @@ def _check(caller: Caller, bean: Bean, operation: BeanOperation) -> None:
         )
     if operation.changes and caller.request.method != "POST":
         raise JolokiaError(403, DENIED, f"Operation {operation.name} changes state: send it with POST")
-    for destination in _about(bean.subject) if operation.verb is not Verb.METRICS else [None]:
-        if not has_permission(caller.request.user, operation.verb, destination):
-            reason = missing_permission_message(caller.request.user, operation.verb, destination)
+    for destination in _about(bean.subject) if operation.permission is not Permission.METRICS else [None]:
+        if not has_permission(caller.request.user, operation.permission, destination):
+            reason = missing_permission_message(caller.request.user, operation.permission, destination)
             trail.record_denied(caller.request, f"jmx {operation.name}", bean.name, reason)
             raise JolokiaError(403, DENIED, reason)
 
@@ -149,37 +149,37 @@ def _remove_matching(caller: Caller, stats: DestinationStats, selector: str) -> 
     return _call_broker(gateway().admin.remove(stats.destination, selector=selector or None))
 
 
-def _transfer(verb: str, by: str) -> Callable[[Caller, DestinationStats, str, str], Any]:
+def _transfer(action: str, by: str) -> Callable[[Caller, DestinationStats, str, str], Any]:
     """Move or copy messages by their id or by a selector."""
 
     def transfer(caller: Caller, stats: DestinationStats, which: str, target: str) -> Any:
         where = Destination.parse(target)
-        if not has_permission(caller.request.user, Verb.BULK, where):
-            raise JolokiaError(403, DENIED, missing_permission_message(caller.request.user, Verb.BULK, where))
+        if not has_permission(caller.request.user, Permission.BULK, where):
+            raise JolokiaError(403, DENIED, missing_permission_message(caller.request.user, Permission.BULK, where))
         if by == "selector":
             check_selector(caller.request.user, which, stats.destination)
         chosen = {"ids": [which]} if by == "id" else {"selector": which or None}
-        count = _call_broker(getattr(gateway().admin, verb)(stats.destination, where, **chosen))
+        count = _call_broker(getattr(gateway().admin, action)(stats.destination, where, **chosen))
         return count > 0 if by == "id" else count
 
     return transfer
 
 
-def _require_everywhere(caller: Caller, verb: Verb) -> None:
+def _require_everywhere(caller: Caller, permission: Permission) -> None:
     """Raise Failure without the right everywhere: where a message returns to, only it says."""
-    if visible(caller.request.user, verb) is not everything:
+    if visible(caller.request.user, permission) is not everything:
         raise JolokiaError(
-            403, DENIED, permission_message(verb, "all destinations: messages return to wherever they failed")
+            403, DENIED, permission_message(permission, "all destinations: messages return to wherever they failed")
         )
 
 
 def _retry(caller: Caller, stats: DestinationStats, id: str) -> bool:
-    _require_everywhere(caller, Verb.RESUBMIT)
+    _require_everywhere(caller, Permission.RESUBMIT)
     return _call_broker(gateway().admin.retry(stats.destination, ids=[id])) > 0
 
 
 def _retry_all(caller: Caller, stats: DestinationStats) -> int:
-    _require_everywhere(caller, Verb.BULK)
+    _require_everywhere(caller, Permission.BULK)
     return _call_broker(gateway().admin.retry(stats.destination))
 
 
@@ -196,8 +196,8 @@ def _delete(kind: DestinationKind) -> Callable[[Caller, Any, str], None]:
 
 def _check_creatable(caller: Caller, destination: Destination) -> Destination:
     check_one(destination)
-    if not has_permission(caller.request.user, Verb.CREATE, destination):
-        raise JolokiaError(403, DENIED, missing_permission_message(caller.request.user, Verb.CREATE, destination))
+    if not has_permission(caller.request.user, Permission.CREATE, destination):
+        raise JolokiaError(403, DENIED, missing_permission_message(caller.request.user, Permission.CREATE, destination))
     return destination
 
 
@@ -238,57 +238,85 @@ _FILTER = (("filter", TEXT), ("page", INT), ("pageSize", INT))
 
 _MATCHING = (
     BeanOperation(
-        "isMatchingQueue", (_NAME,), BOOLEAN, "is it fed from there", Verb.METRICS, _matches(DestinationKind.QUEUE)
+        "isMatchingQueue",
+        (_NAME,),
+        BOOLEAN,
+        "is it fed from there",
+        Permission.METRICS,
+        _matches(DestinationKind.QUEUE),
     ),
     BeanOperation(
-        "isMatchingTopic", (_NAME,), BOOLEAN, "is it fed from there", Verb.METRICS, _matches(DestinationKind.TOPIC)
+        "isMatchingTopic",
+        (_NAME,),
+        BOOLEAN,
+        "is it fed from there",
+        Permission.METRICS,
+        _matches(DestinationKind.TOPIC),
     ),
 )
 
 #: By kind of bean.
 OPERATIONS: dict[str, tuple[BeanOperation, ...]] = {
     "broker": (
-        BeanOperation("queryQueues", _FILTER, TEXT, "queues, filtered and paged", Verb.METRICS, _query(_QUEUE)),
-        BeanOperation("queryTopics", _FILTER, TEXT, "topics, filtered and paged", Verb.METRICS, _query(_TOPIC)),
-        BeanOperation("addQueue", (_NAME,), VOID, "create a queue", Verb.CREATE, _create(_QUEUE), changes=True),
-        BeanOperation("addTopic", (_NAME,), VOID, "create a topic", Verb.CREATE, _create(_TOPIC), changes=True),
-        BeanOperation("removeQueue", (_NAME,), VOID, "delete a queue", Verb.CREATE, _delete(_QUEUE), changes=True),
-        BeanOperation("removeTopic", (_NAME,), VOID, "delete a topic", Verb.CREATE, _delete(_TOPIC), changes=True),
+        BeanOperation("queryQueues", _FILTER, TEXT, "queues, filtered and paged", Permission.METRICS, _query(_QUEUE)),
+        BeanOperation("queryTopics", _FILTER, TEXT, "topics, filtered and paged", Permission.METRICS, _query(_TOPIC)),
+        BeanOperation("addQueue", (_NAME,), VOID, "create a queue", Permission.CREATE, _create(_QUEUE), changes=True),
+        BeanOperation("addTopic", (_NAME,), VOID, "create a topic", Permission.CREATE, _create(_TOPIC), changes=True),
+        BeanOperation(
+            "removeQueue", (_NAME,), VOID, "delete a queue", Permission.CREATE, _delete(_QUEUE), changes=True
+        ),
+        BeanOperation(
+            "removeTopic", (_NAME,), VOID, "delete a topic", Permission.CREATE, _delete(_TOPIC), changes=True
+        ),
     ),
     "queue": (
-        BeanOperation("browse", (), COMPOSITES, "the first messages", Verb.BROWSE, _browse),
-        BeanOperation("browse", (_SELECTOR,), COMPOSITES, "the first messages that match", Verb.BROWSE, _browse),
-        BeanOperation("browseAsTable", (), TABLE, "the first messages by id", Verb.BROWSE, _table),
-        BeanOperation("browseAsTable", (_SELECTOR,), TABLE, "the first messages that match", Verb.BROWSE, _table),
-        BeanOperation("getMessage", (_ID,), COMPOSITE, "one message", Verb.BROWSE, _message),
-        BeanOperation("purge", (), VOID, "purge all messages", Verb.REMOVE, _purge, changes=True),
-        BeanOperation("pause", (), VOID, "pause delivery", Verb.PAUSE, _pause(True), changes=True),
-        BeanOperation("resume", (), VOID, "resume delivery", Verb.PAUSE, _pause(False), changes=True),
-        BeanOperation("removeMessage", (_ID,), BOOLEAN, "remove one message", Verb.REMOVE, _remove, changes=True),
+        BeanOperation("browse", (), COMPOSITES, "the first messages", Permission.BROWSE, _browse),
+        BeanOperation("browse", (_SELECTOR,), COMPOSITES, "the first messages that match", Permission.BROWSE, _browse),
+        BeanOperation("browseAsTable", (), TABLE, "the first messages by id", Permission.BROWSE, _table),
+        BeanOperation("browseAsTable", (_SELECTOR,), TABLE, "the first messages that match", Permission.BROWSE, _table),
+        BeanOperation("getMessage", (_ID,), COMPOSITE, "one message", Permission.BROWSE, _message),
+        BeanOperation("purge", (), VOID, "purge all messages", Permission.REMOVE, _purge, changes=True),
+        BeanOperation("pause", (), VOID, "pause delivery", Permission.PAUSE, _pause(True), changes=True),
+        BeanOperation("resume", (), VOID, "resume delivery", Permission.PAUSE, _pause(False), changes=True),
+        BeanOperation("removeMessage", (_ID,), BOOLEAN, "remove one message", Permission.REMOVE, _remove, changes=True),
         BeanOperation(
-            "removeMatchingMessages", (_SELECTOR,), INT, "remove messages", Verb.REMOVE, _remove_matching, changes=True
+            "removeMatchingMessages",
+            (_SELECTOR,),
+            INT,
+            "remove messages",
+            Permission.REMOVE,
+            _remove_matching,
+            changes=True,
         ),
         *(
             BeanOperation(
-                name, (which, _TARGET), returns, f"{verb} messages", Verb.BULK, _transfer(verb, by), changes=True
+                name,
+                (which, _TARGET),
+                returns,
+                f"{action} messages",
+                Permission.BULK,
+                _transfer(action, by),
+                changes=True,
             )
-            for verb in ("move", "copy")
+            for action in ("move", "copy")
             for name, which, returns, by in (
-                (f"{verb}MessageTo", _ID, BOOLEAN, "id"),
-                (f"{verb}MatchingMessagesTo", _SELECTOR, INT, "selector"),
+                (f"{action}MessageTo", _ID, BOOLEAN, "id"),
+                (f"{action}MatchingMessagesTo", _SELECTOR, INT, "selector"),
             )
         ),
-        BeanOperation("retryMessage", (_ID,), BOOLEAN, "resubmit a dead letter", Verb.RESUBMIT, _retry, changes=True),
-        BeanOperation("retryMessages", (), INT, "resubmit all dead letters", Verb.BULK, _retry_all, changes=True),
+        BeanOperation(
+            "retryMessage", (_ID,), BOOLEAN, "resubmit a dead letter", Permission.RESUBMIT, _retry, changes=True
+        ),
+        BeanOperation("retryMessages", (), INT, "resubmit all dead letters", Permission.BULK, _retry_all, changes=True),
     ),
     "consumer": _MATCHING,
     "topic-consumer": _MATCHING,
     "durable": (
         *_MATCHING,
-        BeanOperation("destroy", (), VOID, "delete the subscription", Verb.CLOSE, _destroy, changes=True),
+        BeanOperation("destroy", (), VOID, "delete the subscription", Permission.CLOSE, _destroy, changes=True),
     ),
     "health": (
-        BeanOperation("healthStatus", (), TEXT, "health status", Verb.METRICS, _status),
-        BeanOperation("health", (), TABLE, "health findings", Verb.METRICS, _health),
+        BeanOperation("healthStatus", (), TEXT, "health status", Permission.METRICS, _status),
+        BeanOperation("health", (), TABLE, "health findings", Permission.METRICS, _health),
     ),
-}  # fmt: skip
+}

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from django.http import HttpRequest, HttpResponse
 
 from brokerapp.errors import BrokerError
-from console.access.permissions import Verb, has_permission, missing_permission_message
+from console.access.permissions import Permission, has_permission, missing_permission_message
 from console.accounts.rate_limit import RateLimit
 from console.audit import trail
 from console.exporters.options import MonitorOptions, OriginRule
@@ -37,7 +37,7 @@ def access_required(view: View) -> View:
         response.headers.setdefault("Cache-Control", "no-store")
         return response
 
-    checked.verb = Verb.METRICS
+    checked.permission = Permission.METRICS
     return checked
 
 
@@ -50,8 +50,8 @@ def _refusal(request: HttpRequest) -> HttpResponse | None:
         response.headers["WWW-Authenticate"] = f'Basic realm="{REALM}", charset="UTF-8"'
         return response
     request.user = user
-    if not has_permission(user, Verb.METRICS):
-        reason = missing_permission_message(user, Verb.METRICS)
+    if not has_permission(user, Permission.METRICS):
+        reason = missing_permission_message(user, Permission.METRICS)
         trail.record_denied(request, "metrics", request.path, reason)
         return _text_response(403, reason)
     wait = LIMIT.acquire(str(user.pk))

@@ -17,7 +17,7 @@ from django.contrib.auth.base_user import AbstractBaseUser
 from django.http import HttpRequest
 
 from console.access.permissions import restrict
-from console.access.roles import TokenLimit, Verb
+from console.access.roles import Permission, TokenLimit
 from console.accounts import api_tokens
 from console.accounts.second_factor import requires_second_factor
 
@@ -77,7 +77,7 @@ def basic_user(request: HttpRequest) -> AbstractBaseUser | None:
             return None
         _memory.add(user, password)
     if is_mfa_enabled(user) or requires_second_factor(user):
-        restrict(user, TokenLimit(frozenset({Verb.METRICS})))
+        restrict(user, TokenLimit(frozenset({Permission.METRICS})))
     return user
 
 

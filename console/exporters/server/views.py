@@ -14,7 +14,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_GET
 
 from brokerapp.model.destination import DestinationKind
-from console.access.permissions import Verb, visible
+from console.access.permissions import Permission, visible
 from console.exporters.jolokia import agent as jolokia
 from console.exporters.jolokia import operations
 from console.exporters.jolokia.beans import Bean, Beans
@@ -40,7 +40,7 @@ def options() -> MonitorOptions:
 
 def _reading(request: HttpRequest) -> StatsReading:
     """Return the statistics that this user may see."""
-    return stats_cache().read().seen_by(visible(request.user, Verb.METRICS))
+    return stats_cache().read().seen_by(visible(request.user, Permission.METRICS))
 
 
 def _beans(request: HttpRequest) -> Beans:

@@ -13,7 +13,7 @@ from ninja import Query, Router, Schema
 from pydantic import Field
 
 from brokerapp.model.destination import Destination
-from console.access.roles import Verb
+from console.access.roles import Permission
 from console.api.common.inputs import Count
 from console.api.common.operations import operation
 from console.api.common.paging import Page, PageQuery, Text, page_of
@@ -93,14 +93,14 @@ class ImpactQuery(Schema):
     selector: str = ""
 
 
-@operation(router, "GET", "", Verb.BROWSE, response=DeadLetterGroupPage)
+@operation(router, "GET", "", Permission.BROWSE, response=DeadLetterGroupPage)
 def list_dead_letters(request: HttpRequest, query: Annotated[DeadLetterQuery, Query()]) -> Any:
     """List dead letters grouped by cause and original destination."""
     found = survey_visible(request.user)
     return page_of(found.matching(query.q), query) | {"read": found.read, "dead": found.total}
 
 
-@operation(router, "GET", "/{name:name}/radius", Verb.BROWSE, addressed_destination, response=ImpactOut)
+@operation(router, "GET", "/{name:name}/radius", Permission.BROWSE, addressed_destination, response=ImpactOut)
 def get_radius(request: HttpRequest, name: str, query: Annotated[ImpactQuery, Query()]) -> Any:
     """Assess which destinations messages of a queue would reach if sent now. Nothing is sent."""
     target = Destination.parse(query.target) if query.target else None

@@ -16,7 +16,7 @@ from brokerapp.engine.editing.message_properties import EDITABLE
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
 from console.access.permissions import visible
-from console.access.roles import Verb
+from console.access.roles import Permission
 from console.api.common.inputs import Count, RequestBody
 from console.api.common.operations import operation
 from console.api.common.paging import Page, Paged, PageQuery, page_of
@@ -170,14 +170,14 @@ class OutcomeQuery(PageQuery):
     outcome: str = ""
 
 
-@operation(router, "GET", "", Verb.BROWSE, response=Page[JobOut])
+@operation(router, "GET", "", Permission.BROWSE, response=Page[JobOut])
 def list_jobs(request: HttpRequest, query: Paged) -> Any:
     """List jobs, newest first."""
-    sees = visible(request.user, Verb.BROWSE)
+    sees = visible(request.user, Permission.BROWSE)
     return page_of([job for job in job_service.without_edits(Job.objects.all())[:10_000] if sees(job.source)], query)
 
 
-@operation(router, "POST", "", Verb.RESUBMIT, response={201: JobOut})
+@operation(router, "POST", "", Permission.RESUBMIT, response={201: JobOut})
 def start_job(request: HttpRequest, wanted: JobIn) -> Any:
     """Start a job, or request approval if the caller's limit is exceeded."""
     spec = wanted.to_spec()
@@ -187,7 +187,7 @@ def start_job(request: HttpRequest, wanted: JobIn) -> Any:
     return Status(201, requests.submit(request, spec))
 
 
-@operation(router, "POST", "/preview", Verb.EDIT, response=EditPreviewOut)
+@operation(router, "POST", "/preview", Permission.EDIT, response=EditPreviewOut)
 def preview_edit(request: HttpRequest, wanted: JobIn) -> Any:
     """Preview an edit: the first message before and after, and the number of messages. Nothing is sent."""
     spec = replace(wanted.to_spec(), reason="asked")
@@ -208,7 +208,7 @@ def preview_edit(request: HttpRequest, wanted: JobIn) -> Any:
     }  # fmt: skip
 
 
-@operation(router, "GET", "/{uuid:job_id}", Verb.BROWSE, response=JobOut)
+@operation(router, "GET", "/{uuid:job_id}", Permission.BROWSE, response=JobOut)
 def get_job(request: HttpRequest, job_id: UUID) -> Any:
     """Return one job."""
     job = requests.get_job_or_404(request, job_id)
@@ -217,7 +217,7 @@ def get_job(request: HttpRequest, job_id: UUID) -> Any:
     return job
 
 
-@operation(router, "GET", "/{uuid:job_id}/outcomes", Verb.BROWSE, response=Page[OutcomeOut])
+@operation(router, "GET", "/{uuid:job_id}/outcomes", Permission.BROWSE, response=Page[OutcomeOut])
 def list_outcomes(request: HttpRequest, job_id: UUID, query: Annotated[OutcomeQuery, Query()]) -> Any:
     """List the outcome of each message of a job."""
     found, sees = requests.get_job_or_404(request, job_id).outcomes.all(), visible(request.user)
@@ -227,13 +227,13 @@ def list_outcomes(request: HttpRequest, job_id: UUID, query: Annotated[OutcomeQu
     return page
 
 
-@operation(router, "PUT", "/{uuid:job_id}/rate", Verb.RESUBMIT, response=JobOut)
+@operation(router, "PUT", "/{uuid:job_id}/rate", Permission.RESUBMIT, response=JobOut)
 def set_job_rate(request: HttpRequest, job_id: UUID, wanted: JobRateIn) -> Any:
     """Set the rate of a job from its next step on."""
     return requests.control(request, requests.get_job_or_404(request, job_id), "rate", wanted.rate)[0]
 
 
-@operation(router, "POST", "/{uuid:job_id}/{action}", Verb.RESUBMIT, response=JobOut)
+@operation(router, "POST", "/{uuid:job_id}/{action}", Permission.RESUBMIT, response=JobOut)
 def control_job(
     request: HttpRequest, job_id: UUID, action: Literal["approve", "pause", "resume", "cancel", "retry-failed"]
 ) -> Any:

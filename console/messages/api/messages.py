@@ -17,7 +17,7 @@ from brokerapp.model.stats_records import END_OF_LOG
 from brokerapp.selectors import compile_selector
 from console.access.masking import MaskedMessage, check_selector, mask_message
 from console.access.permissions import require, visible
-from console.access.roles import Verb
+from console.access.roles import Permission
 from console.api.common.inputs import Count, RequestBody
 from console.api.common.operations import operation
 from console.audit import trail
@@ -119,7 +119,7 @@ class EditedOut(Schema):
     unnamed: int = Field(description=HIDDEN)
 
 
-@operation(router, "GET", "/{name:name}/messages", Verb.BROWSE, addressed_destination, response=BrowsePageOut)
+@operation(router, "GET", "/{name:name}/messages", Permission.BROWSE, addressed_destination, response=BrowsePageOut)
 def browse_messages(request: HttpRequest, name: str, query: Annotated[QueueBrowseQuery, Query()]) -> Any:
     """Browse a queue without consuming it."""
     queue = Destination.queue(name)
@@ -134,7 +134,12 @@ def browse_messages(request: HttpRequest, name: str, query: Annotated[QueueBrows
 
 
 @operation(
-    router, "GET", "/{name:name}/messages/{int:seq}", Verb.BROWSE, addressed_destination, response=BrowsedMessageOut
+    router,
+    "GET",
+    "/{name:name}/messages/{int:seq}",
+    Permission.BROWSE,
+    addressed_destination,
+    response=BrowsedMessageOut,
 )
 def get_message(request: HttpRequest, name: str, seq: Count) -> Any:
     """Return one message of a queue."""
@@ -146,7 +151,7 @@ def get_message(request: HttpRequest, name: str, seq: Count) -> Any:
 
 
 @operation(
-    router, "POST", "/{name:name}/messages/{int:seq}/edited", Verb.EDIT, addressed_destination, response=EditedOut
+    router, "POST", "/{name:name}/messages/{int:seq}/edited", Permission.EDIT, addressed_destination, response=EditedOut
 )
 def edit_message(request: HttpRequest, name: str, seq: Count, wanted: EditIn) -> Any:
     """Replace a message atomically by an edited one."""
@@ -157,13 +162,13 @@ def edit_message(request: HttpRequest, name: str, seq: Count, wanted: EditIn) ->
     return {"id": answer["id"], **_visible_destinations(request, answer["places"], "places")}
 
 
-@operation(sending, "POST", "/messages", Verb.SEND, response={201: SentOut})
+@operation(sending, "POST", "/messages", Permission.SEND, response={201: SentOut})
 def send_messages(request: HttpRequest, wanted: SendIn) -> Any:
     """Send messages to a destination; they are routed like any client's."""
     message = wanted.to_message()
     targets = Destination.parse_list(message.destination)
     for each in targets:
-        require(request, Verb.SEND, each)
+        require(request, Permission.SEND, each)
     about = {"count": wanted.count, "bytes": len(message.body), "properties": wanted.properties}
     with trail.recording(request, "send", targets[0], before=about) as change:
         answer = gateway().send(message.to_json(), wanted.count, request.user.get_username())

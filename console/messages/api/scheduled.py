@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from ninja import Router, Schema, Status
 
 from console.access.permissions import visible
-from console.access.roles import Verb
+from console.access.roles import Permission
 from console.api.common.operations import operation
 from console.api.common.paging import Paged
 from console.broker.gateway import gateway
@@ -35,15 +35,15 @@ class ScheduledMessagePage(Schema):
     page: int
 
 
-@operation(router, "GET", "", Verb.BROWSE, response=ScheduledMessagePage)
+@operation(router, "GET", "", Permission.BROWSE, response=ScheduledMessagePage)
 def list_scheduled(request: HttpRequest, query: Paged) -> Any:
     """List scheduled messages in order of their next delivery."""
-    sees = visible(request.user, Verb.BROWSE)
+    sees = visible(request.user, Permission.BROWSE)
     total, found = gateway().waiting((query.page - 1) * query.size, query.size)
     return {"items": [each for each in found if scheduled.is_visible(each, sees)], "total": total, "page": query.page}
 
 
-@operation(router, "DELETE", "/{job}", Verb.REMOVE, response={204: None})
+@operation(router, "DELETE", "/{job}", Permission.REMOVE, response={204: None})
 def forget_scheduled(request: HttpRequest, job: str) -> Any:
     """Cancel a scheduled message."""
     scheduled.cancel(request, job)

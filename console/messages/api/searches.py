@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from ninja import Router, Schema, Status
 from pydantic import Field
 
-from console.access.roles import Verb
+from console.access.roles import Permission
 from console.api.common.inputs import RequestBody
 from console.api.common.operations import operation
 from console.messages.api.tracing import SearchHitOut
@@ -43,19 +43,19 @@ class SearchOut(Schema):
     hits: list[SearchHitOut]
 
 
-@operation(router, "POST", "", Verb.BROWSE, response={201: SearchOut})
+@operation(router, "POST", "", Permission.BROWSE, response={201: SearchOut})
 def start_search(request: HttpRequest, wanted: SearchIn) -> Any:
     """Search all queues and the recorded trace in the background."""
     return Status(201, _search_out(request, search_service.start(request, wanted.q)))
 
 
-@operation(router, "GET", "/{uuid:search_id}", Verb.BROWSE, response=SearchOut)
+@operation(router, "GET", "/{uuid:search_id}", Permission.BROWSE, response=SearchOut)
 def get_search(request: HttpRequest, search_id: UUID) -> Any:
     """Return one search of the caller."""
     return _search_out(request, search_service.get_search(request, search_id))
 
 
-@operation(router, "POST", "/{uuid:search_id}/cancel", Verb.BROWSE, response=SearchOut)
+@operation(router, "POST", "/{uuid:search_id}/cancel", Permission.BROWSE, response=SearchOut)
 def cancel_search(request: HttpRequest, search_id: UUID) -> Any:
     """Cancel a search; its results are kept."""
     search = search_service.get_search(request, search_id)

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from console.access.masking import mask_message
 from console.access.permissions import missing_permission_message, pattern_filter, visible
-from console.access.roles import Verb
+from console.access.roles import Permission
 from console.api.common.operations import operation
 from console.api.common.paging import Text
 from console.audit import trail
@@ -78,23 +78,23 @@ class MessageSearchIn(Schema):
     q: str = Field(min_length=1, max_length=300)
 
 
-@operation(router, "GET", "/search", Verb.BROWSE, response=SearchResultOut)
+@operation(router, "GET", "/search", Permission.BROWSE, response=SearchResultOut)
 def search_messages(request: HttpRequest, sought: Annotated[MessageSearchIn, Query()]) -> Any:
     """Search stored and recorded messages, within a time limit."""
-    sees, user = visible(request.user, Verb.BROWSE), request.user
+    sees, user = visible(request.user, Permission.BROWSE), request.user
     stats = list(mirror().current().stats.values())
     return search(sought.q.strip(), stats, sees, lambda message, place: mask_message(user, message, place))
 
 
-@operation(router, "GET", "/messages/{name:message_id}/journey", Verb.BROWSE, response=JourneyOut)
+@operation(router, "GET", "/messages/{name:message_id}/journey", Permission.BROWSE, response=JourneyOut)
 def get_journey(request: HttpRequest, message_id: str) -> Any:
     """Return the journey of a message."""
-    found, sees = journey_of(message_id, pattern_filter(request.user)), visible(request.user, Verb.BROWSE)
+    found, sees = journey_of(message_id, pattern_filter(request.user)), visible(request.user, Permission.BROWSE)
     places = {step.destination for step in found.steps if step.destination}
     if not found.steps:
         raise Http404("Message not found: no trace is recorded.")
     if places and not any(map(sees, places)):
-        reason = missing_permission_message(request.user, Verb.BROWSE)
+        reason = missing_permission_message(request.user, Permission.BROWSE)
         trail.record_denied(request, "browse", message_id, reason)
         raise PermissionDenied(reason)
     return found.visible_to(sees)

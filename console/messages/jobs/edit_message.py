@@ -11,7 +11,7 @@ from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import BrowsedMessage
 from console.access.masking import mask_message
-from console.access.permissions import Verb, require
+from console.access.permissions import Permission, require
 from console.audit import trail
 from console.broker.gateway import gateway
 from console.messages.jobs import job_service
@@ -20,7 +20,7 @@ from console.messages.jobs.models import Replacement
 
 def get_editable(request: HttpRequest, queue: Destination, seq: int) -> BrowsedMessage:
     """Return a message that the user may read unmasked. Raises Http404, RequestRefused, PermissionDenied."""
-    require(request, Verb.READ, queue)
+    require(request, Permission.READ, queue)
     found = gateway().message(queue, seq).messages
     if not found:
         raise Http404(job_service.not_found_text(queue, seq))
@@ -38,7 +38,7 @@ def replace_message(
     if not reason:
         raise RequestRefused("Enter a reason. It is recorded in the audit log and the journey.")
     for each in Destination.parse_list(changed.destination):
-        require(request, Verb.EDIT, each)
+        require(request, Permission.EDIT, each)
     user = request.user.get_username()
     with trail.recording(request, "edit", queue, before={"message": message.id, "reason": reason}) as change:
         answer = gateway().edit(queue, message.seq, changed.to_json(), user)

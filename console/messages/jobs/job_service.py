@@ -17,12 +17,12 @@ from brokerapp.model.stats_records import BrowsedMessage
 from console.access import redaction
 from console.access.masking import mask_values
 from console.access.permissions import AnyUser
-from console.access.roles import Sees, Verb
+from console.access.roles import Permission, Sees
 from console.analyses.run_service import notify
 from console.broker.gateway import gateway
 from console.broker.task_queue import enqueue
 from console.messages.jobs.models import Job, JobOutcome
-from console.messages.jobs.spec import MAX_RATE, PERMISSIONS, SMALL_JOB, JobSpec, verbs_for
+from console.messages.jobs.spec import MAX_RATE, PERMISSIONS, SMALL_JOB, JobSpec, permissions_for
 from console.ui.formatting import number_format
 from console.ui.formatting.uuids import valid_ids
 
@@ -64,14 +64,14 @@ def start(spec: JobSpec, asked_by: str, needs_approval: bool = False, wake: bool
     return job
 
 
-def verbs_of(job: Job) -> tuple[Verb, ...]:
+def job_permissions(job: Job) -> tuple[Permission, ...]:
     """Return the permissions that a job requires, the most specific first."""
-    return verbs_for(job.action, job.is_selection and job.expected <= SMALL_JOB)
+    return permissions_for(job.action, job.is_selection and job.expected <= SMALL_JOB)
 
 
-def verbs_to(action: str, job: Job) -> tuple[Verb, ...]:
+def permissions_to(action: str, job: Job) -> tuple[Permission, ...]:
     """Return the permissions required to control a job by this action."""
-    return PERMISSIONS[job.action] if action == "approve" else verbs_of(job)
+    return PERMISSIONS[job.action] if action == "approve" else job_permissions(job)
 
 
 def affected_destinations(job: Job) -> list[Destination]:

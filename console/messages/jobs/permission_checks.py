@@ -31,7 +31,7 @@ def refused_messages(job: Job, rows: Sequence[JobOutcome]) -> dict[int, MessageO
     if by is None:
         gone = f"account {name}, which requested the job, was deleted or disabled. Create the job again"
         return {row.seq: MessageOperationOutcome(row.seq, Outcome.REFUSED, gone, row.message_id) for row in rows}
-    sees = everything if job.goal else visible(by, job_service.verbs_of(job)[0])
+    sees = everything if job.goal else visible(by, job_service.job_permissions(job)[0])
     if sees is everything and (not is_edit or is_unmasked(by, job.source)):
         return {}
     found = {}
@@ -51,5 +51,7 @@ def _refusal(job: Job, by: AbstractBaseUser, sees: Sees, message: BrowsedMessage
     except RequestRefused as refused:  # an invalid destination cannot be sent to
         return str(refused)
     return (
-        "" if home is None or sees(home) else f"{name} requires permission for {home}: {job_service.verbs_of(job)[0]}"
+        ""
+        if home is None or sees(home)
+        else f"{name} requires permission for {home}: {job_service.job_permissions(job)[0]}"
     )

@@ -16,7 +16,7 @@ from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import BrowsedMessage, MatchCount
 from brokerapp.selectors import compile_selector
 from console.access.masking import check_selector, mask_headers_of, mask_message
-from console.access.permissions import Verb, has_permission, is_restricted, require, visible
+from console.access.permissions import Permission, has_permission, is_restricted, require, visible
 from console.access.roles import everything
 from console.audit import trail
 from console.audit.models import AuditEntry
@@ -50,7 +50,7 @@ class ChosenMessages:
 def get_job_or_404(request: HttpRequest, job_id: UUID | str) -> Job:
     """Return a job on a queue that the user may browse. Raises Http404."""
     job = get_object_or_404(Job, id=job_id)
-    if not has_permission(request.user, Verb.BROWSE, job.source):
+    if not has_permission(request.user, Permission.BROWSE, job.source):
         raise Http404("Job not found. It may have been deleted.")
     return job
 
@@ -65,25 +65,25 @@ def check_request(request: HttpRequest, spec: JobSpec) -> None:
 def _require_read(request: HttpRequest, action: str, queue: Destination) -> None:
     """Require read permission for edits: an edited message loses the history that masking rules depend on."""
     if action == Action.EDIT:
-        require(request, Verb.READ, queue)
+        require(request, Permission.READ, queue)
 
 
 def runs_immediately(request: HttpRequest, spec: JobSpec) -> bool:
     """Return whether a job runs without approval. Raises PermissionDenied if not even a small job is allowed."""
-    lacked = [verb for verb in spec.verbs if not has_permission(request.user, verb, spec.queue)]
+    lacked = [permission for permission in spec.permissions if not has_permission(request.user, permission, spec.queue)]
     enough = SMALL_JOB_PERMISSIONS.get(spec.action)
     if lacked and enough is not None:
         require(request, enough, spec.queue)
         return False
-    for verb in spec.verbs:
-        require(request, verb, spec.queue)
+    for permission in spec.permissions:
+        require(request, permission, spec.queue)
     return True
 
 
 def submit(request: HttpRequest, spec: JobSpec) -> Job:
     """Create a job and write an audit entry. A small job runs now, a larger one in a worker, others after approval."""
     is_allowed = runs_immediately(request, spec)
-    some = is_allowed and is_restricted(request.user) and visible(request.user, spec.verb) is not everything
+    some = is_allowed and is_restricted(request.user) and visible(request.user, spec.permission) is not everything
     if some and spec.varies_by_message and not 0 < len(spec.seqs) <= job_service.MAX_CHECKED:
         raise RequestRefused(
             f"a token limited to some destinations resubmits at most {job_service.MAX_CHECKED} selected messages,"
@@ -91,8 +91,8 @@ def submit(request: HttpRequest, spec: JobSpec) -> Job:
         )
     if is_allowed:
         for target in job_service.selected_targets(spec):
-            for verb in spec.verbs:
-                require(request, verb, target)
+            for permission in spec.permissions:
+                require(request, permission, target)
         refuse_paused_targets(impact_of(request, spec, choose_messages(spec)) if spec.action == Action.RETRY else None)
     about: dict[str, Any] = {
         "target": str(spec.target or ""), "selector": spec.selector, "messages": list(spec.seqs)[:100],
@@ -197,8 +197,8 @@ def control(request: HttpRequest, job: Job, action: str, rate: int = 0) -> tuple
     Returns the job and whether anything changed; a finished job does not change. Raises Http404 for another action.
     """
     for place in job_service.affected_destinations(job):
-        for verb in job_service.verbs_to(action, job):
-            require(request, verb, place)
+        for permission in job_service.permissions_to(action, job):
+            require(request, permission, place)
     if action in ("approve", "retry"):
         _require_read(request, job.action, job.source)
     by, before = request.user.get_username(), {"job": str(job.id), "state": job.state}

@@ -8,7 +8,7 @@ from brokerapp.engine.editing.message_edit import MessageEdit
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination, is_pattern
 from brokerapp.selectors import compile_selector
-from console.access.roles import Verb
+from console.access.roles import Permission
 from console.messages.jobs.models import Job
 
 Action = Job.Action
@@ -21,20 +21,20 @@ MAX_SELECTION = 5_000
 MAX_RATE = 10_000
 
 #: Permissions of each action, required at the source and the target; the first is the most specific.
-PERMISSIONS: dict[str, tuple[Verb, ...]] = {
-    Action.MOVE: (Verb.BULK,),
-    Action.COPY: (Verb.BULK,),
-    Action.RETRY: (Verb.BULK,),
-    Action.REMOVE: (Verb.REMOVE,),
-    Action.EDIT: (Verb.EDIT, Verb.BULK),
+PERMISSIONS: dict[str, tuple[Permission, ...]] = {
+    Action.MOVE: (Permission.BULK,),
+    Action.COPY: (Permission.BULK,),
+    Action.RETRY: (Permission.BULK,),
+    Action.REMOVE: (Permission.REMOVE,),
+    Action.EDIT: (Permission.EDIT, Permission.BULK),
 }
 #: Permissions for small jobs; larger ones can be requested with them and need approval.
-SMALL_JOB_PERMISSIONS: dict[str, Verb] = {Action.RETRY: Verb.RESUBMIT, Action.EDIT: Verb.EDIT}
+SMALL_JOB_PERMISSIONS: dict[str, Permission] = {Action.RETRY: Permission.RESUBMIT, Action.EDIT: Permission.EDIT}
 #: Actions that resend messages; they require a reason.
 RESENDING = frozenset({Action.RETRY, Action.EDIT})
 
 
-def verbs_for(action: str, is_few: bool) -> tuple[Verb, ...]:
+def permissions_for(action: str, is_few: bool) -> tuple[Permission, ...]:
     """Return the permissions that an action on few or many messages requires."""
     return (SMALL_JOB_PERMISSIONS[action],) if is_few and action in SMALL_JOB_PERMISSIONS else PERMISSIONS[action]
 
@@ -55,14 +55,14 @@ class JobSpec:
     upto: int = 0  #: number of the newest message that was counted for the user; 0: the newest when the job is created
 
     @property
-    def verbs(self) -> tuple[Verb, ...]:
+    def permissions(self) -> tuple[Permission, ...]:
         """Return the required permissions, the most specific first."""
-        return verbs_for(self.action, 0 < len(self.seqs) <= SMALL_JOB)
+        return permissions_for(self.action, 0 < len(self.seqs) <= SMALL_JOB)
 
     @property
-    def verb(self) -> Verb:
+    def permission(self) -> Permission:
         """Return the most specific of the required permissions."""
-        return self.verbs[0]
+        return self.permissions[0]
 
     @property
     def varies_by_message(self) -> bool:

@@ -11,7 +11,7 @@ from django.http import Http404, HttpRequest
 from django.utils import timezone
 
 from brokerapp.errors import RequestRefused, StoreUnavailable
-from console.access.permissions import Verb, grants_of, visible
+from console.access.permissions import Permission, grants_of, visible
 from console.access.roles import Scope, TokenLimit
 from console.broker.mirror import mirror
 from console.broker.task_queue import enqueue
@@ -32,7 +32,7 @@ def start(request: HttpRequest, text: str) -> MessageSearch:
     MessageSearch.objects.filter(state__in=MessageSearch.FINAL, finished__lt=timezone.now() - RETENTION).delete()
     if _own(request).exclude(state__in=MessageSearch.FINAL).count() >= MAX_RUNNING:
         raise RequestRefused(f"{MAX_RUNNING} of your searches are running. Cancel one, or wait until it is done")
-    sees = visible(request.user, Verb.BROWSE)
+    sees = visible(request.user, Permission.BROWSE)
     queues = search_order(each for each in mirror().current().stats.values() if sees(each.destination))
     search = MessageSearch.objects.create(
         user=request.user, text=text, limit=_limit(request),
@@ -75,7 +75,7 @@ def get_search(request: HttpRequest, search_id: UUID) -> MessageSearch:
 
 def hits(request: HttpRequest, search: MessageSearch) -> list[MessageHit]:
     """Return one result per message, limited to what the user may browse now; dead letters first."""
-    sees = visible(request.user, Verb.BROWSE)
+    sees = visible(request.user, Permission.BROWSE)
     return merge_copies(_hit(each) for each in search.hits.all() if sees(each.destination))
 
 
@@ -94,9 +94,9 @@ def _limit(request: HttpRequest) -> dict[str, Any] | None:
     limit = next((each.limit for each in grants_of(request.user) if each.limit is not None), None)
     if limit is None:
         return None
-    return {"verbs": [each.name for each in limit.verbs], "scopes": [str(each) for each in limit.scopes]}
+    return {"verbs": [each.name for each in limit.permissions], "scopes": [str(each) for each in limit.scopes]}
 
 
 def parse_limit(data: dict[str, Any]) -> TokenLimit:
     """Parse limits that `start` stored."""
-    return TokenLimit(frozenset(Verb[each] for each in data["verbs"]), tuple(map(Scope.parse, data["scopes"])))
+    return TokenLimit(frozenset(Permission[each] for each in data["verbs"]), tuple(map(Scope.parse, data["scopes"])))

@@ -12,7 +12,7 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_GET, require_POST
 
 from brokerapp.errors import RequestRefused
-from console.access.permissions import Verb, permission_required
+from console.access.permissions import Permission, permission_required
 from console.messages.search import search_service
 from console.messages.search.models import MessageSearch
 
@@ -21,7 +21,7 @@ TONES = {"done": "good", "failed": "act", "cancelled": "look"}
 
 
 @require_POST
-@permission_required(Verb.BROWSE)
+@permission_required(Permission.BROWSE)
 def start(request: HttpRequest) -> HttpResponse:
     """Start a background search and show it."""
     text = request.POST.get("q", "")
@@ -34,7 +34,7 @@ def start(request: HttpRequest) -> HttpResponse:
 
 
 @require_GET
-@permission_required(Verb.BROWSE)
+@permission_required(Permission.BROWSE)
 def detail(request: HttpRequest, search_id: UUID) -> HttpResponse:
     """Show a search with its progress and results; only that part for htmx."""
     search = search_service.get_search(request, search_id)
@@ -44,7 +44,7 @@ def detail(request: HttpRequest, search_id: UUID) -> HttpResponse:
 
 
 @require_POST
-@permission_required(Verb.BROWSE)
+@permission_required(Permission.BROWSE)
 def cancel(request: HttpRequest, search_id: UUID) -> HttpResponse:
     """Cancel a search; its results are kept."""
     search = search_service.get_search(request, search_id)

@@ -20,7 +20,7 @@ from brokerapp.errors import BrokerError, StoreUnavailable
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import END_OF_LOG, BrowsedMessage
 from console.access.masking import mask_message
-from console.access.permissions import Verb, restrict, visible
+from console.access.permissions import Permission, restrict, visible
 from console.access.roles import Sees
 from console.broker.gateway import gateway
 from console.messages.search.lookup import MaskMessage, MessageHit, matching_messages, parse_query, search_trace
@@ -63,7 +63,7 @@ def _slice(search: MessageSearch) -> None:
         return
     if search.limit is not None:
         restrict(user, parse_limit(search.limit))
-    sees, shown = visible(user, Verb.BROWSE), partial(_shown, user)
+    sees, shown = visible(user, Permission.BROWSE), partial(_shown, user)
     until = time.monotonic() + SLICE_SECONDS
     while time.monotonic() < until:
         search.refresh_from_db(fields=["state", "position", "before"])  # not the queues: there may be thousands

@@ -16,7 +16,7 @@ from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import BrowsePage
 from brokerapp.selectors import compile_selector
 from console.access.masking import check_selector, mask_message
-from console.access.permissions import Verb, has_permission, permission_required, queue_from_url
+from console.access.permissions import Permission, has_permission, permission_required, queue_from_url
 from console.audit import trail
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
@@ -35,7 +35,7 @@ MAX_SELECTORS = 100
 
 
 @require_GET
-@permission_required(Verb.BROWSE, queue_from_url)
+@permission_required(Permission.BROWSE, queue_from_url)
 def messages(request: HttpRequest, name: str) -> HttpResponse:
     """Show a page of a queue's messages: `after` is the number to continue from, `selector` filters."""
     queue = Destination.queue(name)
@@ -56,7 +56,7 @@ def messages(request: HttpRequest, name: str) -> HttpResponse:
 
 
 @require_GET
-@permission_required(Verb.BROWSE, queue_from_url)
+@permission_required(Permission.BROWSE, queue_from_url)
 def message(request: HttpRequest, name: str, seq: int) -> HttpResponse:
     """Show one message: only the panel for htmx, else the list with the panel open.
 
@@ -91,7 +91,7 @@ def message(request: HttpRequest, name: str, seq: int) -> HttpResponse:
 
 
 @require_GET
-@permission_required(Verb.READ, queue_from_url)
+@permission_required(Permission.READ, queue_from_url)
 def body(request: HttpRequest, name: str, seq: int) -> HttpResponse:
     """Return the whole body as a file, masked for the user."""
     queue = Destination.queue(name)
@@ -126,7 +126,7 @@ def _list(request: HttpRequest, destination: Destination) -> dict:
         "destination": destination, "selector": selector, "browse": browse, "query": _query(request),
         "follows": follows, "saved": _saved(request, destination),
         "is_dlq": _is_dlq(destination), "at": request.GET.get("from", ""),
-        "can": {verb.name.lower(): has_permission(request.user, verb, destination) for verb in Verb},
+        "can": {each.name.lower(): has_permission(request.user, each, destination) for each in Permission},
     }  # fmt: skip
     try:
         check_selector(request.user, selector, destination)
@@ -220,7 +220,7 @@ def _saved(request: HttpRequest, queue: Destination):
 
 
 @require_POST
-@permission_required(Verb.BROWSE, queue_from_url)
+@permission_required(Permission.BROWSE, queue_from_url)
 def save_selector(request: HttpRequest, name: str) -> HttpResponse:
     """Save a selector under a name, for this queue or all, private or shared."""
     text, title = request.POST.get("selector", "").strip(), request.POST.get("title", "").strip()
@@ -243,7 +243,7 @@ def save_selector(request: HttpRequest, name: str) -> HttpResponse:
 
 
 @require_POST
-@permission_required(Verb.BROWSE, queue_from_url)
+@permission_required(Permission.BROWSE, queue_from_url)
 def delete_selector(request: HttpRequest, name: str, saved_id: int) -> HttpResponse:
     """Delete one of the user's own selectors."""
     saved = get_object_or_404(SavedSelector, pk=saved_id, owner=request.user)

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from console.access.permissions import Verb, has_permission, permission_required, visible
+from console.access.permissions import Permission, has_permission, permission_required, visible
 from console.accounts.impersonation import impersonation_of
 from console.messages.dead_letter_groups import BARS, histogram
 from console.messages.dead_letter_survey import survey_visible
@@ -35,10 +35,10 @@ LAST_VISIT = "dlq_seen"
 
 
 @require_GET
-@permission_required(Verb.BROWSE)
+@permission_required(Permission.BROWSE)
 def dead_letters(request: HttpRequest) -> HttpResponse:
     """Show the dead letters of all queues that the user may browse, grouped by cause and original destination."""
-    found, sees = survey_visible(request.user), visible(request.user, Verb.BROWSE)
+    found, sees = survey_visible(request.user), visible(request.user, Permission.BROWSE)
     window = request.GET.get("window", "24h")
     seconds = {name: length for name, _, length in WINDOWS}.get(window, 86400)
     now_ms = time.time() * 1000
@@ -75,7 +75,7 @@ def _row(request: HttpRequest, group, since_ms: float, now_ms: float, seen_ms: f
         "is_new": 0 < seen_ms < group.first_ms < math.inf,
         "browse": query_string(selector=group.selector)[1:],
         "retry": query_string(action="retry", selector=group.selector)[1:],
-        "may_retry": has_permission(request.user, Verb.RESUBMIT, group.queue),
+        "may_retry": has_permission(request.user, Permission.RESUBMIT, group.queue),
     }
 
 

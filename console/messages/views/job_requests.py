@@ -19,7 +19,7 @@ from brokerapp.model.stats_records import MatchCount
 from console.access import redaction
 from console.access.masking import mask_message
 from console.access.permissions import (
-    Verb,
+    Permission,
     has_permission,
     permission_message,
     permission_required,
@@ -57,7 +57,7 @@ PERSISTENCES = (("", "unchanged"), ("true", "yes (survives a restart)"), ("false
 
 
 @require_http_methods(["GET", "POST"])
-@permission_required(Verb.BROWSE, queue_from_url)
+@permission_required(Permission.BROWSE, queue_from_url)
 def request_job(request: HttpRequest, name: str) -> HttpResponse:
     """Preview an action and request it. A form with `look` only updates the preview."""
     queue = Destination.queue(name)
@@ -76,8 +76,8 @@ def request_job(request: HttpRequest, name: str) -> HttpResponse:
         spec = _read_spec(queue, given, lenient=True)
     chosen = requests.choose_messages(spec)
     requests.runs_immediately(request, spec)
-    lacked = [verb for verb in spec.verbs if not has_permission(request.user, verb, queue)]
-    sees, is_one = visible(request.user, spec.verb), bool(spec.seqs) and len(chosen.sample) == 1
+    lacked = [permission for permission in spec.permissions if not has_permission(request.user, permission, queue)]
+    sees, is_one = visible(request.user, spec.permission), bool(spec.seqs) and len(chosen.sample) == 1
     context = {
         "destination": queue, "spec": spec, "action": Action(spec.action), "error": error,
         "effect": EFFECTS[spec.action].format("the message" if chosen.tally == MatchCount(1) else "each message"),
@@ -207,7 +207,7 @@ def _show_outcome(request: HttpRequest, job: Job) -> None:
 
 
 @require_http_methods(["GET", "POST"])
-@permission_required(Verb.EDIT, queue_from_url)
+@permission_required(Permission.EDIT, queue_from_url)
 def edit_one(request: HttpRequest, name: str, seq: int) -> HttpResponse:
     """Show the form that edits a message, and replace the message atomically.
 

@@ -12,7 +12,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from brokerapp.errors import RequestRefused
-from console.access.permissions import Verb, has_permission, permission_required, visible
+from console.access.permissions import Permission, has_permission, permission_required, visible
 from console.messages.jobs import failed_again, job_service, requests
 from console.messages.jobs.models import Job, JobOutcome
 from console.ui.formatting.url_query import parse_seq, query_string
@@ -33,10 +33,10 @@ FILTERS: dict[str, tuple[str, Q]] = {
 
 
 @require_GET
-@permission_required(Verb.BROWSE)
+@permission_required(Permission.BROWSE)
 def job_list(request: HttpRequest) -> HttpResponse:
     """Show a page of jobs on queues that the user may browse, newest first."""
-    sees = visible(request.user, Verb.BROWSE)
+    sees = visible(request.user, Permission.BROWSE)
     chip = request.GET.get("show", "") if request.GET.get("show", "") in FILTERS else ""
     text = request.GET.get("q", "").strip()
     holds = Q(name__icontains=text) | Q(queue__icontains=text) | Q(asked_by__icontains=text)
@@ -55,7 +55,7 @@ def job_list(request: HttpRequest) -> HttpResponse:
 
 
 @require_GET
-@permission_required(Verb.BROWSE)
+@permission_required(Permission.BROWSE)
 def detail(request: HttpRequest, job_id: str) -> HttpResponse:
     """Show one job with the outcome of each message."""
     job = requests.get_job_or_404(request, job_id)
@@ -89,17 +89,19 @@ def _approval_context(request: HttpRequest, job: Job) -> dict[str, Any]:
     spec = requests.spec_of(job)
     chosen = requests.choose_messages(spec)
     lacked = [
-        verb for verb in job_service.verbs_to("approve", job) if not has_permission(request.user, verb, job.source)
+        permission
+        for permission in job_service.permissions_to("approve", job)
+        if not has_permission(request.user, permission, job.source)
     ]
     return {
-        "approval": (lacked or [Verb.BULK])[0].name.lower(),
+        "approval": (lacked or [Permission.BULK])[0].name.lower(),
         "spec": spec, "chosen": chosen, "impact": requests.impact_of(request, spec, chosen),
         "preview": requests.first_preview(request, spec, chosen),
     }  # fmt: skip
 
 
 @require_POST
-@permission_required(Verb.BROWSE)
+@permission_required(Permission.BROWSE)
 def control(request: HttpRequest, job_id: str, action: str) -> HttpResponse:
     """Approve, pause, resume, throttle or cancel a job, or retry its failed messages."""
     job = requests.get_job_or_404(request, job_id)

@@ -16,7 +16,7 @@ from brokerapp.errors import BrokerError
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import BrowsedMessage
 from console.access.masking import mask_message
-from console.access.permissions import Verb, pattern_filter, permission_message, permission_required, visible
+from console.access.permissions import Permission, pattern_filter, permission_message, permission_required, visible
 from console.audit import trail
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
@@ -30,16 +30,16 @@ from console.ui.formatting.url_query import parse_integer
 
 
 @require_GET
-@permission_required(Verb.BROWSE)
+@permission_required(Permission.BROWSE)
 def message(request: HttpRequest, id: str) -> HttpResponse:
     """Show the page of one message; `queue` and `seq` may name a stored copy."""
     found = journey_of(id, pattern_filter(request.user))
     here = _copies(request, found)
-    sees = visible(request.user, Verb.BROWSE)
+    sees = visible(request.user, Permission.BROWSE)
     places = {step.destination for step in found.steps if step.destination} | {queue for queue, _ in here}
     if places and not any(map(sees, places)):
-        trail.record_denied(request, "browse", id, permission_message(Verb.BROWSE))
-        raise PermissionDenied(permission_message(Verb.BROWSE))
+        trail.record_denied(request, "browse", id, permission_message(Permission.BROWSE))
+        raise PermissionDenied(permission_message(Permission.BROWSE))
     awaits_trace = found.awaits_trace(timezone.now())  # of the whole journey: hidden steps are not waited for
     found = found.visible_to(sees)
     if request.htmx and request.htmx.target == "awaits-trace":
@@ -62,12 +62,12 @@ def message(request: HttpRequest, id: str) -> HttpResponse:
 
 
 @require_GET
-@permission_required(Verb.BROWSE)
+@permission_required(Permission.BROWSE)
 def resubmit_outcome(request: HttpRequest, id: str) -> HttpResponse:
     """Show the outcome of a resubmitted message; a page polls this until the message is processed or fails again."""
     since = request.GET.get("since", "0")
     after = parse_time(since)
-    sees = visible(request.user, Verb.BROWSE)
+    sees = visible(request.user, Permission.BROWSE)
     found = journey_of(id).visible_to(sees)
     copies = [
         copy for copy in found.copies

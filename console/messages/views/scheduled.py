@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET, require_POST
 from brokerapp.engine.scheduling.delivery_schedule import CRON, PERIOD, REPEAT
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import ScheduledMessage
-from console.access.permissions import Verb, permission_required, visible
+from console.access.permissions import Permission, permission_required, visible
 from console.broker.gateway import gateway
 from console.messages import scheduled as service
 from console.ui.formatting.number_format import format_duration
@@ -49,12 +49,12 @@ class ScheduledRow:
 
 
 @require_GET
-@permission_required(Verb.BROWSE)
+@permission_required(Permission.BROWSE)
 def scheduled(request: HttpRequest) -> HttpResponse:
     """Show scheduled messages for destinations that the user may browse, in order of time."""
     skip = parse_integer(request.GET.get("skip"), digits=8)
     total, found = gateway().waiting(skip, PAGE_SIZE)
-    sees = visible(request.user, Verb.BROWSE)
+    sees = visible(request.user, Permission.BROWSE)
     rows = [ScheduledRow(each, service.targets_of(each)) for each in found if service.is_visible(each, sees)]
     context = {
         "rows": rows, "total": total, "skip": skip, "hidden": len(found) - len(rows),
@@ -65,7 +65,7 @@ def scheduled(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
-@permission_required(Verb.REMOVE)
+@permission_required(Permission.REMOVE)
 def cancel(request: HttpRequest) -> HttpResponse:
     """Cancel a scheduled message."""
     service.cancel(request, request.POST.get("job", ""))

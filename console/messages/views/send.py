@@ -15,7 +15,7 @@ from brokerapp.engine.editing.operator_message import MAX_BODY
 from brokerapp.errors import BrokerError, InvalidDestination, RequestRefused, TooLarge
 from brokerapp.model.destination import Destination
 from console.access import redaction
-from console.access.permissions import Verb, permission_required, require, visible
+from console.access.permissions import Permission, permission_required, require, visible
 from console.access.roles import Sees, everything
 from console.audit import trail
 from console.broker.gateway import gateway
@@ -32,7 +32,7 @@ MAX_SUGGESTIONS = 1_000
 
 
 @require_http_methods(["GET", "POST"])
-@permission_required(Verb.SEND)
+@permission_required(Permission.SEND)
 def send(request: HttpRequest) -> HttpResponse:
     """Show the form; when posted, send messages or save a template."""
     form, error, sent, status = _read_form(request), "", None, 200
@@ -44,7 +44,7 @@ def send(request: HttpRequest) -> HttpResponse:
         except BrokerError as refused:
             error = redaction.redact_sentence(str(refused), visible(request.user))
             status = 413 if isinstance(refused, TooLarge) else 400
-    sees = visible(request.user, Verb.SEND)
+    sees = visible(request.user, Permission.SEND)
     names = [each for each in sorted(mirror().current().stats) if each.name and sees(each)][:MAX_SUGGESTIONS]
     context = {
         "form": form.with_blank_rows(), "fields": [(name, form.fields.get(name, "")) for name in FIELDS],
@@ -68,7 +68,7 @@ def _send(request: HttpRequest, form: MessageForm) -> dict[str, Any]:
     message, count = form.to_message(), form.message_count
     targets = Destination.parse_list(message.destination)
     for each in targets:
-        require(request, Verb.SEND, each)
+        require(request, Permission.SEND, each)
     about = {"count": count, "bytes": len(message.body), "properties": dict(message.properties)}
     with trail.recording(request, "send", targets[0], before=about) as change:
         answer = gateway().send(message.to_json(), count, request.user.get_username())
@@ -94,7 +94,7 @@ def _send(request: HttpRequest, form: MessageForm) -> dict[str, Any]:
 def _templates(request: HttpRequest) -> list[Template]:
     """Return the user's templates, and shared ones for destinations the user may send to."""
     found = Template.objects.filter(Q(owner=request.user) | Q(shared=True)).select_related("owner")
-    sees = visible(request.user, Verb.SEND)
+    sees = visible(request.user, Permission.SEND)
     return [each for each in found if each.owner == request.user or _is_for(each, sees)]
 
 
@@ -125,7 +125,7 @@ def _save_template(request: HttpRequest, form: MessageForm) -> HttpResponse:
 
 
 @require_POST
-@permission_required(Verb.SEND)
+@permission_required(Permission.SEND)
 def delete_template(request: HttpRequest, template_id: int) -> HttpResponse:
     """Delete one of the user's own templates."""
     template = get_object_or_404(Template, pk=template_id, owner=request.user)

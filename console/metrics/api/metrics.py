@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
 from console.access.permissions import require, visible
-from console.access.roles import Verb
+from console.access.roles import Permission
 from console.api.common.inputs import Seconds
 from console.api.common.operations import operation
 from console.api.common.paging import Page, PageQuery, Text, page_of
@@ -120,7 +120,7 @@ class DepthsQuery(PageQuery):
     at: str = Field(description="Date and time, such as `2026-11-21T07:00Z`")
 
 
-@operation(router, "GET", "/overview", Verb.SEE, response=OverviewOut)
+@operation(router, "GET", "/overview", Permission.SEE, response=OverviewOut)
 def get_overview(request: HttpRequest) -> Any:
     """Get the health of the broker, totals and issues."""
     picture, sees = mirror().current(), visible(request.user)
@@ -133,12 +133,12 @@ def get_overview(request: HttpRequest) -> Any:
     }  # fmt: skip
 
 
-@operation(router, "GET", "/history", Verb.SEE, response=HistoryOut)
+@operation(router, "GET", "/history", Permission.SEE, response=HistoryOut)
 def get_history(request: HttpRequest, query: Annotated[HistoryQuery, Query()]) -> Any:
     """Get depth and rates over time, of the broker or one destination."""
     destination = Destination.parse(query.destination) if query.destination else None
     if destination is not None:
-        require(request, Verb.SEE, destination)
+        require(request, Permission.SEE, destination)
     chart = chart_of(request, ChartWindow.read(request.GET, time.time()), destination)
     names = ("time_ms", "pending", "rate_in", "rate_out")
     return {
@@ -149,7 +149,7 @@ def get_history(request: HttpRequest, query: Annotated[HistoryQuery, Query()]) -
     }
 
 
-@operation(router, "GET", "/depths", Verb.SEE, response=DepthsOut)
+@operation(router, "GET", "/depths", Permission.SEE, response=DepthsOut)
 def get_depths(request: HttpRequest, query: Annotated[DepthsQuery, Query()]) -> Any:
     """Get the depths at a past time."""
     moment = DepthsMoment.read(query.at, datetime.now(UTC), "UTC")

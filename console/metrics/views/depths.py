@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET
 
 from analytics.rollups.store import DEPTH_RETENTION_SECONDS
 from brokerapp.model.destination import Destination
-from console.access.permissions import Verb, permission_required, visible
+from console.access.permissions import Permission, permission_required, visible
 from console.broker.mirror import mirror
 from console.metrics import rollup_history
 from console.ui.preferences import timezones
@@ -65,7 +65,7 @@ def _text(moment: datetime) -> str:
 
 
 @require_GET
-@permission_required(Verb.SEE)
+@permission_required(Permission.SEE)
 def depths(request: HttpRequest) -> HttpResponse:
     """Return the depths at the moment `at`, beside those of now."""
     now = datetime.now(UTC)

@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
-from console.access.permissions import Verb, permission_required, visible
+from console.access.permissions import Permission, permission_required, visible
 from console.alerts import active_alerts
 from console.audit import trail
 from console.broker.live.channels import LiveChannel, overview_cells
@@ -18,7 +18,7 @@ from console.metrics.charts.chart_data import chart_of, window_of
 
 
 @require_GET
-@permission_required(Verb.SEE)
+@permission_required(Permission.SEE)
 def overview(request: HttpRequest) -> HttpResponse:
     """Show the overview page."""
     picture, window = mirror().current(), window_of(request)
@@ -37,7 +37,7 @@ def overview(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
-@permission_required(Verb.DEMO)
+@permission_required(Permission.DEMO)
 def start_demo(request: HttpRequest) -> HttpResponse:
     """Start the demo in a worker."""
     with trail.recording(request, "demo", "broker"):

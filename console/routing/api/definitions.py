@@ -15,7 +15,7 @@ from brokerapp.errors import BrokerError, ConfigurationRefused, DefinitionConfli
 from brokerapp.model.definition_codec import from_json, to_json
 from brokerapp.model.definitions import Definitions
 from console.access.permissions import pattern_filter
-from console.access.roles import Verb
+from console.access.roles import Permission
 from console.api.common.inputs import Count, RequestBody
 from console.api.common.operations import operation
 from console.broker.gateway import gateway
@@ -77,13 +77,13 @@ class XmlImportOut(Schema):
     version: int | None
 
 
-@operation(router, "GET", "", Verb.SEE, response=DefinitionsOut)
+@operation(router, "GET", "", Permission.SEE, response=DefinitionsOut)
 def get_definitions(request: HttpRequest, version: Count | None = None) -> Any:
     """Get the active definitions, or those of a version."""
     return _definitions_out(request, gateway().definitions(version))
 
 
-@operation(router, "PUT", "", Verb.ROUTE, response=DefinitionsOut)
+@operation(router, "PUT", "", Permission.ROUTE, response=DefinitionsOut)
 def apply_definitions(request: HttpRequest, wanted: DefinitionsIn) -> Any:
     """Apply definitions on all nodes, if the version that they were derived from is still active."""
     current = gateway().definitions()
@@ -91,7 +91,7 @@ def apply_definitions(request: HttpRequest, wanted: DefinitionsIn) -> Any:
     return _apply(request, "apply", current, proposed, wanted.version, wanted.comment)
 
 
-@operation(router, "POST", "/check", Verb.DRAFT, response=DefinitionsDiffOut)
+@operation(router, "POST", "/check", Permission.DRAFT, response=DefinitionsDiffOut)
 def check_definitions(request: HttpRequest, wanted: DefinitionsIn) -> Any:
     """Validate definitions and list their changes. Nothing is applied."""
     current = gateway().definitions()
@@ -100,21 +100,21 @@ def check_definitions(request: HttpRequest, wanted: DefinitionsIn) -> Any:
     return diff_ids(current, proposed)
 
 
-@operation(router, "GET", "/history", Verb.SEE, response=list[VersionOut])
+@operation(router, "GET", "/history", Permission.SEE, response=list[VersionOut])
 def list_versions(request: HttpRequest, limit: Count = 50) -> Any:
     """List versions of the definitions, newest first."""
     found = [DefinitionVersion.of(each) for each in gateway().history(limit=max(1, min(limit, 500)))]
     return [_version_out(each) for each in redact_comments(found, pattern_filter(request.user))]
 
 
-@operation(router, "POST", "/revert/{int:version}", Verb.ROUTE, response=DefinitionsOut)
+@operation(router, "POST", "/revert/{int:version}", Permission.ROUTE, response=DefinitionsOut)
 def revert_definitions(request: HttpRequest, version: Count) -> Any:
     """Apply the definitions of an earlier version again, as a new version."""
     former, current = gateway().definitions(version), gateway().definitions()
     return _apply(request, "revert", current, former, current.version, f"Revert to version {version}")
 
 
-@operation(router, "GET", "/export", Verb.SEE)
+@operation(router, "GET", "/export", Permission.SEE)
 def export_definitions(request: HttpRequest) -> Any:
     """Export the active definitions as an activemq.xml."""
     text = export_xml(
@@ -123,7 +123,7 @@ def export_definitions(request: HttpRequest) -> Any:
     return HttpResponse(text, content_type="application/xml; charset=utf-8", headers={"Cache-Control": "no-store"})
 
 
-@operation(router, "POST", "/import", Verb.ROUTE, response=XmlImportOut)
+@operation(router, "POST", "/import", Permission.ROUTE, response=XmlImportOut)
 def import_definitions_file(request: HttpRequest, wanted: XmlImportIn) -> Any:
     """Import an activemq.xml: report the outcome of each element, and apply it if requested."""
     adds = wanted.mode == "merge"

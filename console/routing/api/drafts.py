@@ -14,7 +14,7 @@ from pydantic import Field
 from brokerapp.errors import DefinitionRefused
 from console.access import redaction
 from console.access.permissions import pattern_filter, visible
-from console.access.roles import Verb
+from console.access.roles import Permission
 from console.analyses.api import RunOut
 from console.api.common.inputs import Count, RequestBody
 from console.api.common.operations import operation
@@ -110,7 +110,7 @@ class DraftStepIn(RequestBody):
     keep: Literal["", "mine", "theirs"] = ""
 
 
-@operation(router, "GET", "", Verb.SEE, response=Page[DraftOut])
+@operation(router, "GET", "", Permission.SEE, response=Page[DraftOut])
 def list_drafts(request: HttpRequest, query: Annotated[DraftQuery, Query()]) -> Any:
     """List drafts of the routing."""
     sees, found = pattern_filter(request.user), Draft.objects.all()
@@ -118,7 +118,7 @@ def list_drafts(request: HttpRequest, query: Annotated[DraftQuery, Query()]) -> 
     return page_of([each for each in found[:MAX_DRAFTS] if draft_service.is_visible(each, sees)], query)
 
 
-@operation(router, "POST", "", Verb.DRAFT, response={201: DraftOut})
+@operation(router, "POST", "", Permission.DRAFT, response={201: DraftOut})
 def create_draft(request: HttpRequest, wanted: DraftIn) -> Any:
     """Create a draft. It is not applied."""
     changes = _read_changes(request, wanted)
@@ -130,13 +130,13 @@ def create_draft(request: HttpRequest, wanted: DraftIn) -> Any:
     return Status(201, draft)
 
 
-@operation(router, "GET", "/{int:draft_id}", Verb.SEE, response=DraftOut)
+@operation(router, "GET", "/{int:draft_id}", Permission.SEE, response=DraftOut)
 def get_draft(request: HttpRequest, draft_id: int) -> Any:
     """Get a draft."""
     return get_draft_or_404(request, draft_id)
 
 
-@operation(router, "PUT", "/{int:draft_id}", Verb.DRAFT, response=DraftOut)
+@operation(router, "PUT", "/{int:draft_id}", Permission.DRAFT, response=DraftOut)
 def change_draft(request: HttpRequest, draft_id: int, wanted: DraftIn) -> Any:
     """Replace the changes of a draft. A requested approval has to be requested again."""
     draft = get_draft_or_404(request, draft_id)
@@ -149,7 +149,7 @@ def change_draft(request: HttpRequest, draft_id: int, wanted: DraftIn) -> Any:
     return draft
 
 
-@operation(router, "GET", "/{int:draft_id}/diff", Verb.SEE, response=DraftDiffOut)
+@operation(router, "GET", "/{int:draft_id}/diff", Permission.SEE, response=DraftDiffOut)
 def diff_draft(request: HttpRequest, draft_id: int) -> Any:
     """Compare a draft with the active version, with its conflicts."""
     sees = pattern_filter(request.user)
@@ -165,13 +165,13 @@ def diff_draft(request: HttpRequest, draft_id: int) -> Any:
     }  # fmt: skip
 
 
-@operation(router, "GET", "/{int:draft_id}/remarks", Verb.SEE, response=list[RemarkOut])
+@operation(router, "GET", "/{int:draft_id}/remarks", Permission.SEE, response=list[RemarkOut])
 def list_remarks(request: HttpRequest, draft_id: int) -> Any:
     """List the activity of a draft: comments and steps."""
     return get_draft_or_404(request, draft_id).remarks.all()
 
 
-@operation(router, "POST", "/{int:draft_id}/trials", Verb.ANALYSE, response={201: RunOut})
+@operation(router, "POST", "/{int:draft_id}/trials", Permission.ANALYSE, response={201: RunOut})
 def start_trial(request: HttpRequest, draft_id: int, wanted: WhatIfIn) -> Any:
     """Start a what-if analysis: replay recorded traffic against a draft."""
     draft = get_draft_or_404(request, draft_id)
@@ -181,7 +181,7 @@ def start_trial(request: HttpRequest, draft_id: int, wanted: WhatIfIn) -> Any:
     return Status(201, run)
 
 
-@operation(router, "POST", "/{int:draft_id}/{what}", Verb.DRAFT, response=DraftOut)
+@operation(router, "POST", "/{int:draft_id}/{what}", Permission.DRAFT, response=DraftOut)
 def step_draft(
     request: HttpRequest, draft_id: int,
     what: Literal["apply", "ask", "return", "drop", "remark", "rename", "leave-out", "resolve"], said: DraftStepIn,

@@ -9,7 +9,7 @@ from ninja import Router, Schema
 from pydantic import BeforeValidator, Field
 
 from console.access.permissions import pattern_filter, visible
-from console.access.roles import Verb
+from console.access.roles import Permission
 from console.api.common.inputs import Count, RequestBody
 from console.api.common.operations import operation
 from console.api.common.paging import Text
@@ -94,7 +94,7 @@ class SelectorTestIn(SampleMessageIn):
     strict: bool = Field(False, description="Do not convert text headers to numbers, as ActiveMQ")
 
 
-@operation(router, "POST", "/preview", Verb.SEE, response=RouteOut)
+@operation(router, "POST", "/preview", Permission.SEE, response=RouteOut)
 def preview_route(request: HttpRequest, wanted: RoutePreviewIn) -> Any:
     """Preview the route of a message. Nothing is sent."""
     draft = (
@@ -107,7 +107,7 @@ def preview_route(request: HttpRequest, wanted: RoutePreviewIn) -> Any:
     return route_test.preview_route(request, wanted.sample_message(), draft).preview
 
 
-@operation(router, "POST", "/selector", Verb.SEE, response=ClauseOut)
+@operation(router, "POST", "/selector", Permission.SEE, response=ClauseOut)
 def test_selector(request: HttpRequest, wanted: SelectorTestIn) -> Any:
     """Test a selector on a message: each clause is true, false or unknown, with the reason."""
     return route_test.test_selector(wanted.selector, wanted.sample_message(), wanted.strict)
@@ -124,7 +124,7 @@ class RoutingFindingOut(Schema):
     urgent: bool = Field(validation_alias="is_urgent")
 
 
-@operation(router, "GET", "/findings", Verb.SEE, response=list[RoutingFindingOut])
+@operation(router, "GET", "/findings", Permission.SEE, response=list[RoutingFindingOut])
 def list_findings(request: HttpRequest) -> Any:
     """List unused, shadowed or ineffective routing definitions."""
     stats = visible_snapshot(mirror().current(), visible(request.user)).stats

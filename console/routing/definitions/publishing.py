@@ -12,7 +12,7 @@ from django.http import HttpRequest
 from brokerapp.errors import DefinitionConflict, DefinitionRefused
 from brokerapp.model.definitions import Definitions
 from brokerapp.model.destination import Destination
-from console.access.permissions import Verb, pattern_filter, require, require_everywhere
+from console.access.permissions import Permission, pattern_filter, require, require_everywhere
 from console.audit import trail
 from console.broker.gateway import gateway
 from console.routing.definitions.affected_destinations import affected_destinations, named_destinations
@@ -108,28 +108,30 @@ def store_changes(
 def require_apply_permission(request: HttpRequest, changes: list[DefinitionChange]) -> None:
     """Raise PermissionDenied unless the user may apply these changes at all destinations that they affect."""
     if not changes:
-        require(request, Verb.ROUTE)
-    _require(request, Verb.ROUTE, [each for each in changes if each.changes_routing], affected_destinations)
-    _require(request, Verb.RECORD, [each for each in changes if each.changes_recording], named_destinations)
+        require(request, Permission.ROUTE)
+    _require(request, Permission.ROUTE, [each for each in changes if each.changes_routing], affected_destinations)
+    _require(request, Permission.RECORD, [each for each in changes if each.changes_recording], named_destinations)
 
 
-def _require(request: HttpRequest, verb: Verb, changes: list[DefinitionChange], destinations: DestinationsOf) -> None:
+def _require(
+    request: HttpRequest, permission: Permission, changes: list[DefinitionChange], destinations: DestinationsOf
+) -> None:
     if not changes:
         return
-    require(request, verb)
+    require(request, permission)
     may_know = pattern_filter(request.user)
     for definition in (definition for each in changes for definition in (each.before, each.after)):
         is_shown = is_visible(definition, may_know)
         for destination in destinations(definition):
             if is_shown or may_know(destination):
-                require(request, verb, destination)
+                require(request, permission, destination)
             else:  # the answer must not name it
-                require_everywhere(request, verb)
+                require_everywhere(request, permission)
 
 
 def require_draft_permission(request: HttpRequest, changes: Iterable[DefinitionChange]) -> None:
     """Raise PermissionDenied where a change is about a definition that the user must not know."""
-    may_know = pattern_filter(request.user, Verb.DRAFT)
+    may_know = pattern_filter(request.user, Permission.DRAFT)
     definitions = (definition for each in changes for definition in (each.before, each.after) if definition is not None)
     if not all(is_visible(definition, may_know) for definition in definitions):
-        require_everywhere(request, Verb.DRAFT)
+        require_everywhere(request, Permission.DRAFT)

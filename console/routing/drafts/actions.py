@@ -9,7 +9,7 @@ from django.shortcuts import get_object_or_404
 
 from brokerapp.errors import DefinitionRefused
 from brokerapp.model.definitions import Definitions
-from console.access.permissions import Verb, pattern_filter, require
+from console.access.permissions import Permission, pattern_filter, require
 from console.audit import trail
 from console.broker.gateway import gateway
 from console.routing.definitions.changes import DefinitionChange, resolve_conflict
@@ -64,14 +64,14 @@ def _request_approval(request: HttpRequest, draft: Draft, given: StepInput) -> N
 
 
 def _request_changes(request: HttpRequest, draft: Draft, given: StepInput) -> None:
-    require(request, Verb.ROUTE)
+    require(request, Permission.ROUTE)
     _change_state(request, draft, given, "return", Draft.State.OPEN, "returned it")
 
 
 def _discard(request: HttpRequest, draft: Draft, given: StepInput) -> None:
     author = request.user.get_username()
     if draft.author != author:
-        require(request, Verb.ROUTE)
+        require(request, Permission.ROUTE)
     _change_state(request, draft, given, "drop", Draft.State.DROPPED, "dropped it", decided_by=author)
 
 

@@ -10,7 +10,7 @@ from brokerapp.model.definitions import Definitions
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.selectors import compile_selector
 from brokerapp.selectors.explain import ClauseExplanation, explain
-from console.access.permissions import Verb, pattern_filter, require, visible
+from console.access.permissions import Permission, pattern_filter, require, visible
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
 from console.broker.snapshot import visible_snapshot
@@ -37,10 +37,10 @@ def visible_stats(request: HttpRequest) -> Stats:
 
 def preview_route(request: HttpRequest, sample: SampleMessage, draft: Draft | None, why: str = "") -> RouteTestResult:
     """Preview the route by the active definitions or a draft's. Raises BrokerError, PermissionDenied."""
-    require(request, Verb.SEE, sample.target)
+    require(request, Permission.SEE, sample.target)
     asked = Destination.parse(why, DestinationKind.QUEUE) if why else None
     if asked is not None:
-        require(request, Verb.SEE, asked)
+        require(request, Permission.SEE, asked)
     current = gateway().definitions()
     definitions = apply_changes(current, draft.read_changes()) if draft else current
     told = gateway().explain(sample.target, sample.values, sample.body, definitions if draft else None)

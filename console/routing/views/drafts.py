@@ -9,7 +9,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from brokerapp.errors import BrokerError, DefinitionConflict, DefinitionRefused
-from console.access.permissions import Verb, has_permission, pattern_filter, permission_required, visible
+from console.access.permissions import Permission, has_permission, pattern_filter, permission_required, visible
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
 from console.broker.snapshot import visible_snapshot
@@ -25,7 +25,7 @@ from console.routing.editor.advice import advice
 
 
 @require_GET
-@permission_required(Verb.SEE)
+@permission_required(Permission.SEE)
 def draft(request: HttpRequest, draft_id: int) -> HttpResponse:
     """Show a draft: its changes, what prevents applying it, and its activity."""
     found, sees = get_draft_or_404(request, draft_id), pattern_filter(request.user)
@@ -39,7 +39,9 @@ def draft(request: HttpRequest, draft_id: int) -> HttpResponse:
         proposal = propose(changes, gateway().definitions())
         stats = visible_snapshot(mirror().current(), visible(request.user)).stats
         proposed = visible_definitions(proposal.proposed, sees)
-        applying = Verb.RECORD if changes and not any(each.changes_routing for each in changes) else Verb.ROUTE
+        applying = (
+            Permission.RECORD if changes and not any(each.changes_routing for each in changes) else Permission.ROUTE
+        )
         advices = {each.id: advice(each.after, proposed, stats) for each in changes if each.after is not None}
         context |= {
             "proposal": proposal,
@@ -72,7 +74,7 @@ def _why_disabled(changes: list[DefinitionChange], proposal: Proposal) -> str:
 
 
 @require_POST
-@permission_required(Verb.DRAFT)
+@permission_required(Permission.DRAFT)
 def step(request: HttpRequest, draft_id: int, what: str) -> HttpResponse:
     """Carry out one step of a draft, see STEPS."""
     found = get_draft_or_404(request, draft_id)

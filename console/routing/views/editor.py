@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from brokerapp.errors import DefinitionConflict, DefinitionRefused
 from brokerapp.model.definitions import Definitions
 from console.access import redaction
-from console.access.permissions import Verb, pattern_filter, permission_required, visible
+from console.access.permissions import Permission, pattern_filter, permission_required, visible
 from console.access.roles import Sees
 from console.audit import trail
 from console.broker.gateway import gateway
@@ -48,7 +48,7 @@ MAX_DRAFTS = 20
 
 
 @require_GET
-@permission_required(Verb.DRAFT)
+@permission_required(Permission.DRAFT)
 def choose(request: HttpRequest) -> HttpResponse:
     """Show the definition types to choose from."""
     query = query_string(draft=request.GET.get("draft")).removesuffix("?")
@@ -112,7 +112,7 @@ def _draft(request: HttpRequest, sees: Sees) -> Draft | None:
 
 
 @require_http_methods(["GET", "POST"])
-@permission_required(Verb.DRAFT)
+@permission_required(Permission.DRAFT)
 def edit(request: HttpRequest, kind: str = "") -> HttpResponse:
     """Create a definition of a kind, or edit the one whose id is `id`; saved to a draft or applied at once."""
     if kind and kind not in KINDS:
@@ -195,7 +195,7 @@ def _landing(change: DefinitionChange, version: int) -> dict[str, Any]:
 
 
 @require_POST
-@permission_required(Verb.DRAFT)
+@permission_required(Permission.DRAFT)
 def check(request: HttpRequest, kind: str) -> HttpResponse:
     """Show the effect of the form while it is filled in: problems, advice, matching destinations, XML, diff."""
     if kind not in KINDS:
@@ -241,7 +241,7 @@ def _editor_context(request: HttpRequest, kind: str, form: Any, state: EditorSta
 
 
 @require_http_methods(["GET", "POST"])
-@permission_required(Verb.DRAFT)
+@permission_required(Permission.DRAFT)
 def delete(request: HttpRequest) -> HttpResponse:
     """Delete one definition, at once or in a draft."""
     state = EditorState.of(request)

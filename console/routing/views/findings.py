@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from console.access.permissions import Verb, pattern_filter, permission_required, visible
+from console.access.permissions import Permission, pattern_filter, permission_required, visible
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
 from console.broker.snapshot import visible_snapshot
@@ -21,7 +21,7 @@ PAGE_SIZE = 50
 
 
 @require_GET
-@permission_required(Verb.SEE)
+@permission_required(Permission.SEE)
 def findings(request: HttpRequest) -> HttpResponse:
     """List all issues by kind, or those of the kind that `sort` names."""
     stats = visible_snapshot(mirror().current(), visible(request.user)).stats

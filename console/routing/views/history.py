@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from brokerapp.errors import BrokerError, DefinitionConflict, DefinitionRefused
 from brokerapp.model.definitions import Definitions
-from console.access.permissions import Verb, pattern_filter, permission_required
+from console.access.permissions import Permission, pattern_filter, permission_required
 from console.broker.gateway import gateway
 from console.routing.definitions.changes import diff_definitions
 from console.routing.definitions.definition_values import change_rows
@@ -30,7 +30,7 @@ PAGE_SIZE, MAX_DRAFTS = 25, 50
 
 
 @require_GET
-@permission_required(Verb.SEE)
+@permission_required(Permission.SEE)
 def changes(request: HttpRequest) -> HttpResponse:
     """List drafts and applied versions, newest first."""
     page = max(1, parse_integer(request.GET.get("page"), 1))
@@ -48,7 +48,7 @@ def changes(request: HttpRequest) -> HttpResponse:
 
 
 @require_GET
-@permission_required(Verb.SEE)
+@permission_required(Permission.SEE)
 def version(request: HttpRequest, number: int) -> HttpResponse:
     """Show the changes of one version, and those that reverting to it would make."""
     sees = pattern_filter(request.user)
@@ -77,7 +77,7 @@ def _get_version_or_404(number: int) -> DefinitionVersion:
 
 
 @require_POST
-@permission_required(Verb.ROUTE)
+@permission_required(Permission.ROUTE)
 def revert(request: HttpRequest, number: int) -> HttpResponse:
     """Apply an earlier version again."""
     _get_version_or_404(number)
@@ -86,7 +86,7 @@ def revert(request: HttpRequest, number: int) -> HttpResponse:
 
 
 @require_POST
-@permission_required(Verb.ROUTE)
+@permission_required(Permission.ROUTE)
 def undo(request: HttpRequest) -> HttpResponse:
     """Undo the last change, if it is still the last, and not older than UNDO_TIME."""
     found, asked = undoable_change(latest_version()), request.POST.get("version", "")

@@ -20,7 +20,7 @@ from brokerapp.model.definitions import (
     VirtualTopic,
 )
 from brokerapp.model.destination import Destination, DestinationKind
-from console.access.permissions import Verb, pattern_filter, permission_required, visible
+from console.access.permissions import Permission, pattern_filter, permission_required, visible
 from console.access.roles import Sees
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
@@ -46,7 +46,7 @@ TABLE_ROWS = 100
 
 
 @require_GET
-@permission_required(Verb.SEE)
+@permission_required(Permission.SEE)
 def routing(request: HttpRequest) -> HttpResponse:
     """Show the active definitions, or those of a draft, with the existing destinations."""
     query = ViewQuery.read(request.GET)

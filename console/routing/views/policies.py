@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from console.access.permissions import Verb, pattern_filter, permission_required, visible
+from console.access.permissions import Permission, pattern_filter, permission_required, visible
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
 from console.routing.definitions.changes import REDELIVERY_SETTINGS_ID, definitions_by_id
@@ -23,7 +23,7 @@ NO_REDELIVERY_POLICIES = (
 
 
 @require_GET
-@permission_required(Verb.SEE)
+@permission_required(Permission.SEE)
 def policies(request: HttpRequest) -> HttpResponse:
     """List all policies, filtered by a part of their pattern."""
     definitions = visible_definitions(gateway().definitions(), pattern_filter(request.user))

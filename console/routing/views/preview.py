@@ -14,7 +14,7 @@ from brokerapp.model.definitions import CompositeDestination, VirtualTopic
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import END_OF_LOG
 from console.access.masking import mask_message
-from console.access.permissions import Verb, has_permission, pattern_filter, permission_required, require
+from console.access.permissions import Permission, has_permission, pattern_filter, permission_required, require
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
 from console.routing.drafts import draft_service
@@ -32,7 +32,7 @@ MAX_DRAFTS = 20
 
 
 @require_http_methods(["GET", "POST"])
-@permission_required(Verb.SEE)
+@permission_required(Permission.SEE)
 def preview(request: HttpRequest) -> HttpResponse:
     """Preview the route of a message: entered, or picked by `queue` and `seq`; with a draft's definitions if named."""
     form = request.POST if request.method == "POST" else request.GET
@@ -68,7 +68,7 @@ def _read_sample(request: HttpRequest, form: QueryDict) -> tuple[SampleMessage, 
     queue, seq = form.get("queue", ""), form.get("seq", "")
     if request.method == "GET" and queue and seq.isdecimal() and len(seq) < 20:
         where = Destination.queue(queue)
-        require(request, Verb.BROWSE, where)
+        require(request, Permission.BROWSE, where)
         found = gateway().message(where, int(seq)).messages
         if not found:
             return SampleMessage(error="Message not found. It was consumed, deleted or has expired."), None
@@ -103,7 +103,7 @@ def _link(form: QueryDict) -> str:
 
 
 @require_http_methods(["GET", "POST"])
-@permission_required(Verb.SEE)
+@permission_required(Permission.SEE)
 def tester(request: HttpRequest) -> HttpResponse:
     """Test a selector on a message: each clause is true, false or unknown, with the reason.
 
@@ -138,7 +138,7 @@ def _sample_near(request: HttpRequest, form: QueryDict) -> tuple[SampleMessage, 
     except InvalidDestination:
         return SampleMessage(), None
     for queue in _queues_of(near):
-        if not has_permission(request.user, Verb.BROWSE, queue):
+        if not has_permission(request.user, Permission.BROWSE, queue):
             continue
         try:
             page = gateway().browse_back(queue, END_OF_LOG, limit=1, selector=None)

@@ -11,7 +11,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from brokerapp.errors import BrokerError
-from console.access.permissions import Verb, permission_required, visible
+from console.access.permissions import Permission, permission_required, visible
 from console.access.roles import everything
 from console.analyses import run_service
 from console.analyses.models import AnalysisRun
@@ -23,7 +23,7 @@ from console.ui.staticfiles import PLOTLY_STYLES
 
 
 @require_GET
-@permission_required(Verb.SEE)
+@permission_required(Permission.SEE)
 @csp_update({"style-src": PLOTLY_STYLES, "img-src": "blob:"})
 def show_run(request: HttpRequest, draft_id: int, run_id: str | None = None) -> HttpResponse:
     """Show a what-if run of a draft, the latest one unless named: its progress or its result."""
@@ -69,7 +69,7 @@ def _runs_of(draft: Draft):
 
 
 @require_POST
-@permission_required(Verb.ANALYSE)
+@permission_required(Permission.ANALYSE)
 def start_run(request: HttpRequest, draft_id: int) -> HttpResponse:
     """Start a what-if run of a draft."""
     draft = get_draft_or_404(request, draft_id)
@@ -85,7 +85,7 @@ def start_run(request: HttpRequest, draft_id: int) -> HttpResponse:
 
 
 @require_POST
-@permission_required(Verb.ANALYSE)
+@permission_required(Permission.ANALYSE)
 def cancel_run(request: HttpRequest, draft_id: int, run_id: str) -> HttpResponse:
     """Cancel a what-if run."""
     draft = get_draft_or_404(request, draft_id)

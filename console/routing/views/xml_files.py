@@ -14,7 +14,7 @@ from brokerapp.config import ImportOutcome, export_xml, import_definitions
 from brokerapp.errors import BrokerError, ConfigurationRefused, SelectorSyntaxError
 from brokerapp.model.definitions import Definitions, RedeliverySettings
 from console.access import redaction
-from console.access.permissions import Verb, pattern_filter, permission_required, visible
+from console.access.permissions import Permission, pattern_filter, permission_required, visible
 from console.audit import trail
 from console.broker.gateway import gateway
 from console.routing.definitions.changes import (
@@ -37,7 +37,7 @@ MODES = ("merge", "replace")
 
 
 @require_http_methods(["GET", "POST"])
-@permission_required(Verb.DRAFT)
+@permission_required(Permission.DRAFT)
 def import_file(request: HttpRequest) -> HttpResponse:
     """Show the report on a file and its changes; save them as a draft if requested."""
     context = {"text": "", "mode": "merge", "error": ""}
@@ -111,7 +111,7 @@ def _save_as_draft(request: HttpRequest, current: Definitions, changes: list[Def
 
 
 @require_GET
-@permission_required(Verb.SEE)
+@permission_required(Permission.SEE)
 def export_file(request: HttpRequest) -> HttpResponse:
     """Export the active definitions as an activemq.xml."""
     text = export_xml(

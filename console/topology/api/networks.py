@@ -11,7 +11,7 @@ from pydantic import Field
 
 from brokerapp.model.destination import Destination
 from console.access.permissions import pattern_filter, visible
-from console.access.roles import Sees, Verb, everything
+from console.access.roles import Permission, Sees, everything
 from console.api.common.inputs import RequestBody
 from console.api.common.operations import operation
 from console.broker.gateway import gateway
@@ -153,7 +153,7 @@ class BridgeReasonsOut(Schema):
     reasons: list[BridgeReasonOut]
 
 
-@operation(router, "GET", "", Verb.SEE, response=NetworksOut)
+@operation(router, "GET", "", Permission.SEE, response=NetworksOut)
 def list_networks(request: HttpRequest) -> Any:
     """List network connectors with their bridges, and incoming bridges."""
     found, sees, knows = (
@@ -183,21 +183,21 @@ def _visible_definition(definition: dict[str, Any], knows: Sees) -> dict[str, An
     }
 
 
-@operation(router, "POST", "/connectors", Verb.BRIDGE, response={201: ConnectorOut})
+@operation(router, "POST", "/connectors", Permission.BRIDGE, response={201: ConnectorOut})
 def create_connector(request: HttpRequest, wanted: ConnectorCreateIn) -> Any:
     """Create a connector. It takes effect immediately."""
     connector_changes.put_connector(request, _definition(wanted.name, wanted), is_new=True)
     return Status(201, _connector_out(wanted.name))
 
 
-@operation(router, "PUT", "/connectors/{name:name}/running", Verb.BRIDGE, response=ConnectorOut)
+@operation(router, "PUT", "/connectors/{name:name}/running", Permission.BRIDGE, response=ConnectorOut)
 def switch_connector(request: HttpRequest, name: str, wanted: ConnectorSwitchIn) -> Any:
     """Start or stop a connector."""
     connector_changes.switch_connector(request, name, "start" if wanted.running else "stop")
     return _connector_out(name)
 
 
-@operation(router, "GET", "/connectors/{name:name}/demand", Verb.SEE, response=list[DemandOut])
+@operation(router, "GET", "/connectors/{name:name}/demand", Permission.SEE, response=list[DemandOut])
 def list_demand(request: HttpRequest, name: str) -> Any:
     """List the subscriptions of a connector's bridges, of destinations that the user may see."""
     connector_changes.get_connector_or_404(name, connector_changes.network_stats())
@@ -211,7 +211,7 @@ def list_demand(request: HttpRequest, name: str) -> Any:
     ]
 
 
-@operation(router, "GET", "/connectors/{name:name}/why", Verb.SEE, response=list[BridgeReasonsOut])
+@operation(router, "GET", "/connectors/{name:name}/why", Permission.SEE, response=list[BridgeReasonsOut])
 def explain_bridge(request: HttpRequest, name: str, query: Annotated[DiagnosisQuery, Query()]) -> Any:
     """Explain why a message is or is not forwarded by a connector."""
     connector_changes.get_connector_or_404(name, connector_changes.network_stats())
@@ -222,7 +222,7 @@ def explain_bridge(request: HttpRequest, name: str, query: Annotated[DiagnosisQu
     ]
 
 
-@operation(router, "PUT", "/connectors/{name:name}", Verb.BRIDGE, response=ConnectorOut)
+@operation(router, "PUT", "/connectors/{name:name}", Permission.BRIDGE, response=ConnectorOut)
 def change_connector(request: HttpRequest, name: str, wanted: ConnectorIn) -> Any:
     """Replace a connector. It takes effect immediately."""
     connector_changes.get_connector_or_404(name, connector_changes.network_stats())
@@ -230,14 +230,14 @@ def change_connector(request: HttpRequest, name: str, wanted: ConnectorIn) -> An
     return _connector_out(name)
 
 
-@operation(router, "DELETE", "/connectors/{name:name}", Verb.BRIDGE, response={204: None})
+@operation(router, "DELETE", "/connectors/{name:name}", Permission.BRIDGE, response={204: None})
 def delete_connector(request: HttpRequest, name: str) -> Any:
     """Delete a connector. In-transit messages are requeued."""
     connector_changes.switch_connector(request, name, "remove")
     return Status(204, None)
 
 
-@operation(router, "GET", "/cluster", Verb.SEE, response=dict[str, Any])
+@operation(router, "GET", "/cluster", Permission.SEE, response=dict[str, Any])
 def get_cluster(request: HttpRequest) -> Any:
     """Get the cluster as this broker sees it: members, master, and available operations."""
     found = cluster_now()

@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from ninja import Router, Schema
 from pydantic import Field
 
-from console.access.roles import Verb
+from console.access.roles import Permission
 from console.api.common.operations import operation
 from console.broker.gateway import gateway
 
@@ -31,7 +31,7 @@ class NodeOut(Schema):
     definitions: int | None = Field(None, description="Version of the definitions that it applies; null: not reported")
 
 
-@operation(router, "GET", "", Verb.SEE, response=list[NodeOut])
+@operation(router, "GET", "", Permission.SEE, response=list[NodeOut])
 def list_nodes(request: HttpRequest) -> Any:
     """List the running nodes with their listeners and store usage."""
     return gateway().nodes()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from django.urls import reverse
 
-from console.access.permissions import Verb
+from console.access.permissions import Permission
 
 #: Commands and destinations that the palette shows at a time: what fits without scrolling.
 SHOWN = 8
@@ -20,7 +20,7 @@ class PaletteCommand:
     label: str
     page: str
     icon: str
-    verb: Verb = Verb.SEE
+    permission: Permission = Permission.SEE
     keys: str = ""
     arguments: Mapping[str, str] = field(default_factory=dict)
 
@@ -37,45 +37,49 @@ COMMANDS = (
     PaletteCommand("Topics", "topics", "topic", keys="g t"),
     PaletteCommand("Routing", "routing", "routing", keys="g r"),
     PaletteCommand("Topology", "topology", "topology"),
-    PaletteCommand("New network connector", "new-connector", "topology", Verb.BRIDGE),
+    PaletteCommand("New network connector", "new-connector", "topology", Permission.BRIDGE),
     PaletteCommand("Connections", "connections", "connection", keys="g c"),
     PaletteCommand("Subscriptions", "subscribers", "subscriber", keys="g s"),
     PaletteCommand("Alerts", "alerts", "bell", keys="g l"),
-    PaletteCommand("New alert rule", "new-alert", "bell", Verb.ALERT),
-    PaletteCommand("Dead letters", "dead-letters", "dlq", Verb.BROWSE, keys="g d"),
-    PaletteCommand("Jobs", "jobs", "history", Verb.BROWSE, keys="g j"),
-    PaletteCommand("Scheduled messages", "scheduled", "clock", Verb.BROWSE, keys="g w"),
-    PaletteCommand("Send message", "send", "play", Verb.SEND, keys="g m"),
+    PaletteCommand("New alert rule", "new-alert", "bell", Permission.ALERT),
+    PaletteCommand("Dead letters", "dead-letters", "dlq", Permission.BROWSE, keys="g d"),
+    PaletteCommand("Jobs", "jobs", "history", Permission.BROWSE, keys="g j"),
+    PaletteCommand("Scheduled messages", "scheduled", "clock", Permission.BROWSE, keys="g w"),
+    PaletteCommand("Send message", "send", "play", Permission.SEND, keys="g m"),
     PaletteCommand("Analyses", "analyses", "analysis", keys="g a"),
     PaletteCommand("Analysis runs", "runs", "analysis"),
     PaletteCommand("Reports", "reports", "report", keys="g p"),
-    PaletteCommand("New report", "new-report", "report", Verb.SCHEDULE),
-    PaletteCommand("Audit log", "audit", "audit", Verb.AUDIT, keys="g u"),
-    PaletteCommand("Users", "users", "people", Verb.USERS),
-    PaletteCommand("Groups", "groups", "people", Verb.USERS),
-    PaletteCommand("Roles", "roles", "people", Verb.USERS),
-    PaletteCommand("Masking rules", "masking", "people", Verb.USERS),
-    PaletteCommand("View as", "effective", "look", Verb.USERS),
-    PaletteCommand("New queue", "new-queue", "queue", Verb.CREATE),
-    PaletteCommand("New topic", "new-topic", "topic", Verb.CREATE),
-    PaletteCommand("New virtual topic", "new-definition", "routing", Verb.DRAFT, arguments={"kind": "virtualTopic"}),
+    PaletteCommand("New report", "new-report", "report", Permission.SCHEDULE),
+    PaletteCommand("Audit log", "audit", "audit", Permission.AUDIT, keys="g u"),
+    PaletteCommand("Users", "users", "people", Permission.USERS),
+    PaletteCommand("Groups", "groups", "people", Permission.USERS),
+    PaletteCommand("Roles", "roles", "people", Permission.USERS),
+    PaletteCommand("Masking rules", "masking", "people", Permission.USERS),
+    PaletteCommand("View as", "effective", "look", Permission.USERS),
+    PaletteCommand("New queue", "new-queue", "queue", Permission.CREATE),
+    PaletteCommand("New topic", "new-topic", "topic", Permission.CREATE),
     PaletteCommand(
-        "New composite queue", "new-definition", "routing", Verb.DRAFT, arguments={"kind": "compositeQueue"}
+        "New virtual topic", "new-definition", "routing", Permission.DRAFT, arguments={"kind": "virtualTopic"}
     ),
     PaletteCommand(
-        "New composite topic", "new-definition", "routing", Verb.DRAFT, arguments={"kind": "compositeTopic"}
+        "New composite queue", "new-definition", "routing", Permission.DRAFT, arguments={"kind": "compositeQueue"}
     ),
-    PaletteCommand("New mirrored queue", "new-definition", "routing", Verb.DRAFT, arguments={"kind": "mirroredQueue"}),
+    PaletteCommand(
+        "New composite topic", "new-definition", "routing", Permission.DRAFT, arguments={"kind": "compositeTopic"}
+    ),
+    PaletteCommand(
+        "New mirrored queue", "new-definition", "routing", Permission.DRAFT, arguments={"kind": "mirroredQueue"}
+    ),
     PaletteCommand("Drafts and history", "routing-changes", "history"),
     PaletteCommand("Policies", "routing-policies", "routing"),
-    PaletteCommand("Import definitions", "routing-import", "upload", Verb.DRAFT),
+    PaletteCommand("Import definitions", "routing-import", "upload", Permission.DRAFT),
     PaletteCommand("Export definitions", "routing-export", "download"),
 )
 
 
 def allowed_commands(rights: Mapping[str, bool]) -> list[PaletteCommand]:
     """Return the commands that these permissions allow (`permissions_of`)."""
-    return [command for command in COMMANDS if rights.get(command.verb.name.lower())]
+    return [command for command in COMMANDS if rights.get(command.permission.name.lower())]
 
 
 def matches_text(text: str, label: str) -> bool:

@@ -20,7 +20,9 @@ NAVIGATION = tuple((label, tuple(_COMMANDS[page] for page in pages)) for label, 
 
 def navigation_for(rights: Mapping[str, bool], path: str) -> list[tuple[str, list[tuple[PaletteCommand, bool]]]]:
     """Return the visible groups, each entry with whether the page at this path belongs to it."""
-    groups = [(label, [entry for entry in entries if rights[entry.verb.name.lower()]]) for label, entries in NAVIGATION]
+    groups = [
+        (label, [entry for entry in entries if rights[entry.permission.name.lower()]]) for label, entries in NAVIGATION
+    ]
     here = max(
         (entry.url for _, entries in groups for entry in entries if _is_below(path, entry.url)), key=len, default=""
     )

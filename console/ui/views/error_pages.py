@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import Resolver404
 
-from console.access.permissions import Verb, has_permission
+from console.access.permissions import Permission, has_permission
 from console.accounts.impersonation import apply
 from console.api.common.problems import MISSING, internal_error, is_for_api, problem_response
 from console.ui.formatting import number_format
@@ -36,7 +36,7 @@ def bad_request(request: HttpRequest, exception: Exception | None = None) -> Htt
 def permission_denied(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     """Answer 403 with the missing permission."""
     sentence = str(exception or "") or "You do not have permission to view this page."
-    if request.user.is_authenticated and not has_permission(request.user, Verb.SEE):
+    if request.user.is_authenticated and not has_permission(request.user, Permission.SEE):
         # no page of the console would answer otherwise: a way to the overview would lead back here
         sentence += " Ask an administrator to assign a role to you."
         return _page(request, 403, "No role assigned", sentence, is_shut_out=True)
@@ -72,7 +72,7 @@ def _nearest_menu_entry(request: HttpRequest) -> PaletteCommand | None:
     """Return the navigation entry of the URL, if the user can open it."""
     entries = (entry for _, group in NAVIGATION for entry in group if entry.url != "/")
     found = next((entry for entry in entries if request.path.startswith(entry.url) and request.path != entry.url), None)
-    return found if found and request.user.is_authenticated and has_permission(request.user, found.verb) else None
+    return found if found and request.user.is_authenticated and has_permission(request.user, found.permission) else None
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

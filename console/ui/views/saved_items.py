@@ -8,14 +8,14 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST
 from django_htmx.http import trigger_client_event
 
-from console.access.permissions import Verb, permission_required
+from console.access.permissions import Permission, permission_required
 from console.ui import saved_views
 from console.ui.preferences import favourites
 from console.ui.preferences.models import SavedView
 
 
 @require_POST
-@permission_required(Verb.SEE)
+@permission_required(Permission.SEE)
 def toggle_favourite(request: HttpRequest) -> HttpResponse:
     """Add or remove a favorite."""
     subject = request.POST.get("subject", "")
@@ -28,7 +28,7 @@ def toggle_favourite(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
-@permission_required(Verb.SEE)
+@permission_required(Permission.SEE)
 def save_view(request: HttpRequest, page: str) -> HttpResponse:
     """Save a list's view under a name, replacing one of the same name."""
     if page not in saved_views.LISTS:
@@ -46,7 +46,7 @@ def save_view(request: HttpRequest, page: str) -> HttpResponse:
 
 
 @require_POST
-@permission_required(Verb.SEE)
+@permission_required(Permission.SEE)
 def delete_view(request: HttpRequest, view_id: int) -> HttpResponse:
     """Delete a saved view."""
     view = get_object_or_404(SavedView, pk=view_id, user=request.user)

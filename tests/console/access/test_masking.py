@@ -14,8 +14,8 @@ from brokerapp.model.definitions import DeadLetterStrategy
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message
 from brokerapp.model.stats_records import BrowsedMessage
-from console.access.masking import COVER, check_selector, mask_message
-from console.access.masking_rules import MAX_BODY
+from console.access.masking import check_selector, mask_message
+from console.access.masking_rules import COVER, MAX_BODY
 from console.access.models import MaskingRule
 from console.audit.models import AuditEntry
 from console.messages.message_view import MessageView

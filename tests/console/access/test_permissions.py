@@ -8,44 +8,51 @@ from brokerapp.errors import InvalidDestination
 from brokerapp.model.destination import Destination
 from console.access.models import Assignment
 from console.access.permissions import grants_of, has_permission, visible
-from console.access.roles import EXTRAS, ROLES_BY_VERB, UNSCOPED_ROLES, Role, RoleGrant, Scope, Verb
+from console.access.roles import EXTRAS, ROLES_BY_PERMISSION, UNSCOPED_ROLES, Permission, Role, RoleGrant, Scope
 from tests.console.conftest import make_user
 
 ORDERS, BILLS = Destination.queue("orders.eu"), Destination.queue("bills.eu")
 
 
-def rights(role: Role) -> set[Verb]:
-    return {verb for verb, roles in ROLES_BY_VERB.items() if role in roles}
+def rights(role: Role) -> set[Permission]:
+    return {permission for permission, roles in ROLES_BY_PERMISSION.items() if role in roles}
 
 
 def test_a_viewer_sees_and_nothing_else():
-    assert rights(Role.VIEWER) == {Verb.SEE}
+    assert rights(Role.VIEWER) == {Permission.SEE}
 
 
 def test_support_browses_resubmits_and_drafts_and_changes_nothing_else():
-    expected = {Verb.SEE, Verb.BROWSE, Verb.READ, Verb.RESUBMIT, Verb.DRAFT, Verb.ANALYSE}
+    expected = {
+        Permission.SEE,
+        Permission.BROWSE,
+        Permission.READ,
+        Permission.RESUBMIT,
+        Permission.DRAFT,
+        Permission.ANALYSE,
+    }
     assert rights(Role.SUPPORT) == expected
 
 
 def test_an_analyst_reads_no_messages():
-    assert rights(Role.ANALYST) == {Verb.SEE, Verb.ANALYSE, Verb.SCHEDULE}
+    assert rights(Role.ANALYST) == {Permission.SEE, Permission.ANALYSE, Permission.SCHEDULE}
 
 
 def test_an_operator_does_all_but_what_is_an_admins():
-    assert set(Verb) - rights(Role.OPERATOR) == {
-        Verb.ROUTE,
-        Verb.BRIDGE,
-        Verb.RECORD,
-        Verb.USERS,
-        Verb.AUDIT,
-        Verb.DEMO,
+    assert set(Permission) - rights(Role.OPERATOR) == {
+        Permission.ROUTE,
+        Permission.BRIDGE,
+        Permission.RECORD,
+        Permission.USERS,
+        Permission.AUDIT,
+        Permission.DEMO,
     }
 
 
 def test_an_admin_may_do_everything_and_a_program_nothing_here():
-    assert rights(Role.ADMIN) == set(Verb)
+    assert rights(Role.ADMIN) == set(Permission)
     assert rights(Role.CLIENT) == set()
-    assert rights(Role.MONITOR) == {Verb.METRICS}
+    assert rights(Role.MONITOR) == {Permission.METRICS}
 
 
 @pytest.mark.parametrize(
@@ -76,9 +83,9 @@ def test_a_scope_that_names_nothing_is_refused(text):
 
 def test_a_role_in_a_scope_is_for_the_scope(db):
     user = make_user("support", "orders.>")
-    assert has_permission(user, Verb.BROWSE)
-    assert has_permission(user, Verb.BROWSE, ORDERS)
-    assert not has_permission(user, Verb.BROWSE, BILLS)
+    assert has_permission(user, Permission.BROWSE)
+    assert has_permission(user, Permission.BROWSE, ORDERS)
+    assert not has_permission(user, Permission.BROWSE, BILLS)
     assert [each for each in (ORDERS, BILLS) if visible(user)(each)] == [ORDERS]
 
 
@@ -86,16 +93,16 @@ def test_roles_add_up_each_with_its_scopes(db):
     user = make_user("viewer")
     Assignment.objects.create(user=user, role="operator", scopes=["bills.>"])
     assert all(map(visible(user), (ORDERS, BILLS)))
-    assert has_permission(user, Verb.REMOVE, BILLS)
-    assert not has_permission(user, Verb.REMOVE, ORDERS)
+    assert has_permission(user, Permission.REMOVE, BILLS)
+    assert not has_permission(user, Permission.REMOVE, ORDERS)
 
 
 def test_a_groups_role_is_its_members(db):
     user, team = make_user(""), Group.objects.create(name="billing")
     Assignment.objects.create(group=team, role="support", scopes=["bills.>"])
     user.groups.add(team)
-    assert has_permission(user, Verb.BROWSE, BILLS)
-    assert not has_permission(user, Verb.BROWSE, ORDERS)
+    assert has_permission(user, Permission.BROWSE, BILLS)
+    assert not has_permission(user, Permission.BROWSE, ORDERS)
 
 
 def test_the_groups_that_there_were_give_their_roles_everywhere(db):
@@ -106,16 +113,16 @@ def test_the_groups_that_there_were_give_their_roles_everywhere(db):
 
 
 def test_an_extra_is_given_only_where_the_role_can_have_it():
-    assert RoleGrant.parse("operator", [], ["route"]).allows(Verb.ROUTE)
-    assert not RoleGrant.parse("viewer", [], ["route"]).allows(Verb.ROUTE)
+    assert RoleGrant.parse("operator", [], ["route"]).allows(Permission.ROUTE)
+    assert not RoleGrant.parse("viewer", [], ["route"]).allows(Permission.ROUTE)
     assert not set(EXTRAS) & UNSCOPED_ROLES
 
 
 def test_nobody_has_rights_who_is_closed_or_not_logged_in(db):
     user = make_user("admin")
     user.is_active = False
-    assert not has_permission(user, Verb.SEE)
-    assert not has_permission(AnonymousUser(), Verb.SEE)
+    assert not has_permission(user, Permission.SEE)
+    assert not has_permission(AnonymousUser(), Permission.SEE)
 
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.SUPPORT, Role.OPERATOR])
@@ -124,7 +131,11 @@ def test_a_page_offers_what_the_role_may_do_and_names_the_right_that_is_missing(
     console.send(f"/queue/offered.{role}", "x")
     seen(f"offered.{role}", 1)
     text = browser_of(role).get(reverse("queue", kwargs=queue)).content.decode()
-    for verb, page in ((Verb.REMOVE, "purge"), (Verb.BROWSE, "messages"), (Verb.PAUSE, "pause-queue")):
-        has = role in ROLES_BY_VERB[verb]
+    for permission, page in (
+        (Permission.REMOVE, "purge"),
+        (Permission.BROWSE, "messages"),
+        (Permission.PAUSE, "pause-queue"),
+    ):
+        has = role in ROLES_BY_PERMISSION[permission]
         assert (f'"{reverse(page, kwargs=queue)}"' in text) is has
-        assert (f"Permission required: {verb}" in text) is not has
+        assert (f"Requires permission: {permission}" in text) is not has

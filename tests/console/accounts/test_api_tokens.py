@@ -9,17 +9,17 @@ from django.utils import timezone
 
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
-from console.access.permissions import Verb, has_permission, visible
+from console.access.permissions import Permission, has_permission, visible
 from console.accounts import api_tokens
 from console.accounts.models import ApiToken
 from console.audit.models import AuditEntry
 from tests.console.conftest import make_user
 
 
-def token_of(role: str, *verbs: str, scopes: tuple[str, ...] = (), days: int = 1) -> str:
+def token_of(role: str, *permissions: str, scopes: tuple[str, ...] = (), days: int = 1) -> str:
     """The text of a new token of a new user in this role."""
     user = make_user(role, name=f"{role}-{ApiToken.objects.count()}")
-    return api_tokens.create_token(user, "test", verbs, scopes, days, "test")[1]
+    return api_tokens.create_token(user, "test", permissions, scopes, days, "test")[1]
 
 
 def caller(text: str) -> Client:
@@ -47,16 +47,16 @@ def test_a_token_is_made_on_its_page_shown_once_and_kept_as_a_digest(browser_of)
 def test_a_token_opens_no_more_than_it_says(db):
     user = api_tokens.authenticate_token(token_of("operator", "see", "browse", scopes=("orders.>",)))
     inside, outside = Destination.queue("orders.eu"), Destination.queue("other")
-    assert has_permission(user, Verb.BROWSE, inside)
-    assert not has_permission(user, Verb.BROWSE, outside)
-    assert not has_permission(user, Verb.REMOVE, inside)
+    assert has_permission(user, Permission.BROWSE, inside)
+    assert not has_permission(user, Permission.BROWSE, outside)
+    assert not has_permission(user, Permission.REMOVE, inside)
     assert [visible(user)(each) for each in (inside, outside)] == [True, False]
 
 
 def test_a_token_opens_no_more_than_its_user_may(db):
     text = token_of("operator", "remove")
     ApiToken.objects.get().user.assignments.all().delete()
-    assert not has_permission(api_tokens.authenticate_token(text), Verb.REMOVE)
+    assert not has_permission(api_tokens.authenticate_token(text), Permission.REMOVE)
 
 
 @pytest.mark.parametrize("end", ["expired", "revoked", "closed account", "another text"])
@@ -84,7 +84,7 @@ def test_the_last_use_is_noted(db):
 
 
 @pytest.mark.parametrize(
-    ("name", "verbs", "days", "named"),
+    ("name", "permissions", "days", "named"),
     [
         ("", ["see"], 1, "name"),
         ("x", ["see"], 0, "days"),
@@ -94,9 +94,9 @@ def test_the_last_use_is_noted(db):
         ("x", [], 1, "verbs"),
     ],
 )
-def test_a_token_that_makes_no_sense_is_refused_by_the_input(name, verbs, days, named, db):
+def test_a_token_that_makes_no_sense_is_refused_by_the_input(name, permissions, days, named, db):
     with pytest.raises(RequestRefused, match=named):
-        api_tokens.create_token(make_user("viewer"), name, verbs, (), days, "test")
+        api_tokens.create_token(make_user("viewer"), name, permissions, (), days, "test")
 
 
 def test_one_makes_and_revokes_ones_own_and_an_admin_everybodys(browser_of):

@@ -12,7 +12,7 @@ from django.urls import reverse
 from brokerapp.errors import BrokerError
 from brokerapp.model.destination import Destination
 from console.access.models import Assignment
-from console.access.roles import Verb
+from console.access.roles import Permission
 from console.accounts import effective_rights, impersonation
 from console.audit.models import AuditEntry
 from console.broker.gateway import gateway
@@ -20,8 +20,8 @@ from console.ui.preferences.models import Star
 from tests.console.conftest import make_user
 
 
-def places_of(holder: effective_rights.PermissionHolder) -> dict[Verb, list]:
-    return dict(effective_rights.scopes_by_verb(holder))
+def places_of(holder: effective_rights.PermissionHolder) -> dict[Permission, list]:
+    return dict(effective_rights.scopes_by_permission(holder))
 
 
 def test_what_adds_up_is_told_with_what_gives_it(db):
@@ -30,11 +30,11 @@ def test_what_adds_up_is_told_with_what_gives_it(db):
     Assignment.objects.create(group=team, role="operator", scopes=["bills.>"])
     sam.groups.add(team)
     told = places_of(effective_rights.find("user", "sam"))
-    assert told[Verb.BROWSE] == [("orders.>", "role support"), ("bills.>", "operator by group night")]
-    assert told[Verb.READ] == [("orders.>", "role support (masked)"), ("bills.>", "operator by group night")]
-    assert told[Verb.REMOVE] == [("bills.>", "operator by group night")]
-    assert told[Verb.USERS] == []
-    assert places_of(effective_rights.find("group", "night"))[Verb.PAUSE] == [("bills.>", "role operator")]
+    assert told[Permission.BROWSE] == [("orders.>", "role support"), ("bills.>", "operator by group night")]
+    assert told[Permission.READ] == [("orders.>", "role support (masked)"), ("bills.>", "operator by group night")]
+    assert told[Permission.REMOVE] == [("bills.>", "operator by group night")]
+    assert told[Permission.USERS] == []
+    assert places_of(effective_rights.find("group", "night"))[Permission.PAUSE] == [("bills.>", "role operator")]
 
 
 def test_a_role_is_looked_at_before_anybody_has_it(db):
@@ -44,7 +44,7 @@ def test_a_role_is_looked_at_before_anybody_has_it(db):
         dict(effective_rights.destination_permissions(holder, Destination.queue(name)))
         for name in ("orders.eu", "bills")
     )
-    assert (here[Verb.READ], here[Verb.RESUBMIT], here[Verb.REMOVE]) == ("masked", "yes", "no")
+    assert (here[Permission.READ], here[Permission.RESUBMIT], here[Permission.REMOVE]) == ("masked", "yes", "no")
     assert set(elsewhere.values()) == {"no"}
     assert {command.page for command, may in effective_rights.page_permissions(holder) if may} >= {
         "overview",

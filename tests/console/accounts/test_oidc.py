@@ -19,7 +19,7 @@ from django.test import Client
 from django.urls import reverse
 
 from brokerapp.errors import ConfigurationRefused
-from console.access.permissions import Verb, has_permission
+from console.access.permissions import Permission, has_permission
 from console.access.roles import Role
 from console.accounts.auth_settings import PROVIDER, AuthSettings
 from console.audit.models import AuditEntry
@@ -145,7 +145,7 @@ def test_somebody_new_comes_in_with_the_roles_of_their_groups(provider):
     assert response["Location"] == "/queues/"
     user = User.objects.get(username="ada")
     assert [group.name for group in user.groups.all()] == ["operator"]
-    assert has_permission(user, Verb.REMOVE)
+    assert has_permission(user, Permission.REMOVE)
     assert not user.has_usable_password()
     assert client.get(reverse("account")).status_code == 200
     assert [(each.who, each.action) for each in AuditEntry.objects.all()] == [

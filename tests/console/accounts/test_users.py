@@ -8,7 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from console.access.models import Assignment
-from console.access.permissions import Verb, has_permission
+from console.access.permissions import Permission, has_permission
 from console.audit.models import AuditEntry
 from tests.console.conftest import make_user
 
@@ -97,9 +97,9 @@ def test_a_role_is_given_and_taken_with_effect_at_once(admin):
     user = make_user("viewer")
     given = {"role": "operator", "scopes": "queue://orders.>\ntopic://x", "extras": "route"}
     admin.post(reverse("role-grant", kwargs={"holder_id": user.pk}), given)
-    assert has_permission(User.objects.get(pk=user.pk), Verb.ROUTE)
+    assert has_permission(User.objects.get(pk=user.pk), Permission.ROUTE)
     admin.post(reverse("role-revoke", kwargs={"assignment_id": user.assignments.last().pk}))
-    assert not has_permission(User.objects.get(pk=user.pk), Verb.ROUTE)
+    assert not has_permission(User.objects.get(pk=user.pk), Permission.ROUTE)
     taken, was_given = AuditEntry.objects.all()
     assert was_given.after["roles"] == [
         "viewer",
@@ -114,10 +114,10 @@ def test_a_group_gives_its_members_its_roles_until_it_is_deleted(admin):
     team = Group.objects.get(name="billing")
     admin.post(reverse("group-role-grant", kwargs={"holder_id": team.pk}), {"role": "support", "scopes": "bills.>"})
     act(admin, user, "groups", groups=[team.pk])
-    assert has_permission(User.objects.get(pk=user.pk), Verb.BROWSE)
+    assert has_permission(User.objects.get(pk=user.pk), Permission.BROWSE)
     assert "support for bills.&gt;" in admin.get(reverse("users")).content.decode()
     admin.post(reverse("delete-group", kwargs={"group_id": team.pk}))
-    assert not has_permission(User.objects.get(pk=user.pk), Verb.BROWSE)
+    assert not has_permission(User.objects.get(pk=user.pk), Permission.BROWSE)
 
 
 def test_the_last_admin_stays(admin):
@@ -153,8 +153,10 @@ def test_what_somebody_may_do_is_told_for_a_destination(admin):
     user = make_user("support", "orders.>")
     url = reverse("user", kwargs={"user_id": user.pk})
     for asked, *expected in (("queue://orders.eu", "yes", "masked"), ("queue://bills", "no", "no")):
-        answers = {verb: answer for verb, _, answer in admin.get(url, {"destination": asked}).context["effective"]}
-        assert [answers[Verb.BROWSE], answers[Verb.READ]] == expected
+        answers = {
+            permission: answer for permission, _, answer in admin.get(url, {"destination": asked}).context["effective"]
+        }
+        assert [answers[Permission.BROWSE], answers[Permission.READ]] == expected
     assert admin.get(url, {"destination": "queue://"}).context["wrong"]
 
 

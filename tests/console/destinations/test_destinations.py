@@ -191,7 +191,7 @@ def test_of_several_only_those_in_scope_are_touched_and_the_others_are_named(bro
     asked = {"action": "pause", "name": ["shop.a", "shop.b"]}
     text = operator.post(reverse("queues-bulk"), asked, follow=True).content.decode()
     assert "1 queue paused." in text
-    assert "shop.b: Permission required: pause and resume queues" in text
+    assert "shop.b: Requires permission: pause and resume queues" in text
     assert AuditEntry.objects.filter(outcome="denied", object="queue://shop.b").exists()
     gateway().pause(Destination.queue("shop.a"), False)
 
@@ -236,7 +236,7 @@ def test_purging_needs_the_name_typed(admin, console, seen):
     console.send("/queue/to.purge", "1", "2")
     seen("to.purge", 2)
     url = reverse("purge", kwargs={"name": "to.purge"})
-    assert "Purge 2 messages from to.purge" in admin.get(url).content.decode()
+    assert "Purge 2 messages" in admin.get(url).content.decode()
     assert admin.post(url, {"name": "to.purg"}).status_code == 400
     assert admin.post(url, {"name": "to.purge"})["Location"] == reverse("queue", kwargs={"name": "to.purge"})
     assert gateway().browse(Destination.queue("to.purge"), 0, 10, None).messages == []

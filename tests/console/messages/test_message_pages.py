@@ -348,7 +348,7 @@ def test_all_that_match_are_edited_after_a_look_at_the_first_one(admin, console,
     form = {**EDIT, "selector": "region = 'eu'"}
     look = admin.post(act(name), {**form, "look": "1"})
     assert "2 messages match" in text(look)
-    [changed] = [row for row in look.context["preview"].rows if row.mark != "same"]
+    [changed] = [row for row in look.context["preview"].rows if row.kind != "same"]
     assert (changed.name, changed.before, changed.after) == ("region", "eu", "us")
     assert [blast.sentence for blast in look.context["impact"].groups] == ["goes to exactly one queue"]
     assert not Job.objects.exists()

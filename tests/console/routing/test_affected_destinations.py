@@ -14,7 +14,7 @@ from brokerapp.model.definitions import (
     VirtualTopic,
 )
 from brokerapp.model.destination import Destination
-from console.access.roles import RoleGrant, Verb
+from console.access.roles import Permission, RoleGrant
 from console.routing.definitions.affected_destinations import affected_destinations, named_destinations, widen_pattern
 
 Q, T = Destination.queue, Destination.topic
@@ -107,5 +107,5 @@ def test_a_definition_reaches_all_that_messages_come_to_by_it(item, places):
 )
 def test_who_calls_a_queue_by_a_full_name_binds_it_so_the_right_must_be_for_the_address_too(scopes, name, may):
     grant = RoleGrant.parse("operator", scopes, ["route"])
-    assert grant.allows(Verb.SEND, Q(name)) is grant.allows(Verb.ROUTE, T(name)) is may
-    assert grant.allows(Verb.BROWSE, Q(name))
+    assert grant.allows(Permission.SEND, Q(name)) is grant.allows(Permission.ROUTE, T(name)) is may
+    assert grant.allows(Permission.BROWSE, Q(name))

@@ -8,7 +8,7 @@ import pytest
 from analytics.readers.message_trace import TraceEvent
 from brokerapp.model.definitions import PolicyEntry
 from brokerapp.model.destination import Destination
-from console.access.roles import Verb, permission_message
+from console.access.roles import Permission, permission_message
 from console.messages.journey.journey import (
     CopyLocation,
     Journey,
@@ -119,12 +119,12 @@ def test_what_is_put_off_waits_and_what_was_moved_is_taken():
 
 
 @pytest.mark.parametrize(
-    ("verb", "end"),
+    ("permission", "end"),
     [
-        (Verb.BULK, "Granted to the roles operator and admin, and can be added to the role support."),
-        (Verb.ROUTE, "Granted to the role admin, and can be added to the role operator."),
-        (Verb.AUDIT, "Granted to the role admin."),
+        (Permission.BULK, "Granted to the roles operator and admin, and can be added to the role support."),
+        (Permission.ROUTE, "Granted to the role admin, and can be added to the role operator."),
+        (Permission.AUDIT, "Granted to the role admin."),
     ],
 )
-def test_who_lacks_a_right_is_told_every_way_to_have_it(verb, end):
-    assert permission_message(verb).endswith(end)
+def test_who_lacks_a_right_is_told_every_way_to_have_it(permission, end):
+    assert permission_message(permission).endswith(end)
