@@ -1,7 +1,7 @@
 """Builds the broker of a node from its parts.
 
-Each part is given by keyword what it uses. Seven parts are used by parts that they use themselves: what is sent is
-stored, what is stored is dispatched, and what fails, expires or is retained is sent again. These seven are allocated
+Each part is given by keyword what it uses. Six parts are used by parts that they use themselves: what is sent is
+stored, what is stored is dispatched, and what fails, expires or is retained is sent again. These six are allocated
 first, so that the others can be given them, and initialised when all that they use is there. No part calls another one
 while it is constructed.
 """
@@ -43,14 +43,16 @@ from brokerapp.core.flow_control.limits import DestinationLimits
 from brokerapp.core.flow_control.producer_flow import FlowControl
 from brokerapp.core.ports import BrokerContext
 from brokerapp.core.ports.commit_store import CommitStore
-from brokerapp.core.publishing.batch_publisher import BatchPublisher
 from brokerapp.core.publishing.concurrent_dispatch import ConcurrentDispatch
 from brokerapp.core.publishing.group_commit import GroupCommit
+from brokerapp.core.publishing.message_factory import MessageFactory
+from brokerapp.core.publishing.message_router import MessageRouter
 from brokerapp.core.publishing.message_writer import MessageWriter
 from brokerapp.core.publishing.producers import ProducerRegistry
 from brokerapp.core.publishing.publisher import Publisher
 from brokerapp.core.publishing.scheduled_jobs import ScheduledJobs
 from brokerapp.core.publishing.scheduler import MessageScheduler
+from brokerapp.core.publishing.send_admission import SendAdmission
 from brokerapp.core.publishing.transactions import Transactions
 from brokerapp.core.redelivery.dead_lettering import DeadLettering
 from brokerapp.core.redelivery.expiration import ExpirationSweeper
@@ -126,7 +128,7 @@ def assemble(
     _construct_advisories(broker, context)
     add_event_handlers(broker)
     broker.commands = {
-        SendBatchCommand: broker.batches.send,
+        SendBatchCommand: broker.publisher.send,
         SubscribeCommand: _subscribe_handler(broker).subscribe,
         UnsubscribeCommand: _unsubscribe_handler(broker).unsubscribe,
         AckBatchCommand: broker.acknowledgements.acknowledge,
@@ -146,7 +148,6 @@ def _allocate(broker: Broker) -> None:
     broker.scheduled_jobs = ScheduledJobs.__new__(ScheduledJobs)
     broker.writer = MessageWriter.__new__(MessageWriter)
     broker.flow_control = FlowControl.__new__(FlowControl)
-    broker.publisher = Publisher.__new__(Publisher)
     broker.durables = DurableSubscriptions.__new__(DurableSubscriptions)
 
 
@@ -166,15 +167,24 @@ def _construct(broker: Broker, context: BrokerContext, access: AuthorizationMap 
         context=context, dispatcher=broker.dispatcher, events=broker.events, placement=broker.placement,
         routing=broker.routing, selectors=selectors,
     )  # fmt: skip
+    broker.messages = MessageFactory(context=context, routing=broker.routing)
+    broker.router = MessageRouter(
+        context=context, durables=broker.durables, queues=broker.queues, routing=broker.routing,
+        temporaries=broker.temporaries, writer=broker.writer,
+    )  # fmt: skip
     broker.creation = AutoCreation(context=context, queues=broker.queues, routing=broker.routing)
     broker.gauges = DestinationGauges(dispatcher=broker.dispatcher, durables=broker.durables, queues=broker.queues)
     broker.reconnect_window = ReconnectWindow(
         context=context, events=broker.events, queues=broker.queues, temporaries=broker.temporaries,
     )  # fmt: skip
     broker.authorizer = ClientAuthorizer(access=access, creation=broker.creation, queues=broker.queues)
+    broker.admission = SendAdmission(
+        authorizer=broker.authorizer, creation=broker.creation, producers=broker.producers, queues=broker.queues,
+        temporaries=broker.temporaries,
+    )  # fmt: skip
     broker.advisory_publisher = AdvisoryPublisher(
         context=context, audience=broker.audience, dispatcher=broker.dispatcher,
-        publish=broker.publisher.publish_internal, url=lambda: broker.url,
+        publish=broker.router.publish_internal, url=lambda: broker.url,
     )  # fmt: skip
     broker.message_advisories = MessageAdvisories(
         context=context, audience=broker.audience, publisher=broker.advisory_publisher, routing=broker.routing,
@@ -184,24 +194,25 @@ def _construct(broker: Broker, context: BrokerContext, access: AuthorizationMap 
     )  # fmt: skip
     broker.dead_letters = DeadLettering(
         context=context, advisories=broker.message_advisories, durables=broker.durables, placement=broker.placement,
-        publisher=broker.publisher, queues=broker.queues, routing=broker.routing, writer=broker.writer,
+        queues=broker.queues, router=broker.router, routing=broker.routing, writer=broker.writer,
     )  # fmt: skip
     broker.retained = RetroactiveRecovery(
-        context=context, authorizer=broker.authorizer, dispatcher=broker.dispatcher, publisher=broker.publisher,
-        queues=broker.queues, routing=broker.routing,
+        context=context, authorizer=broker.authorizer, dispatcher=broker.dispatcher, queues=broker.queues,
+        router=broker.router, routing=broker.routing,
     )  # fmt: skip
     broker.scheduler = MessageScheduler(
-        context=context, authorizer=broker.authorizer, publisher=broker.publisher, quotas=broker.quotas,
-        replies=broker.replies, scheduled_jobs=broker.scheduled_jobs, temporaries=broker.temporaries,
-        writer=broker.writer,
+        context=context, admission=broker.admission, authorizer=broker.authorizer, messages=broker.messages,
+        quotas=broker.quotas, replies=broker.replies, router=broker.router, scheduled_jobs=broker.scheduled_jobs,
+        temporaries=broker.temporaries, writer=broker.writer,
     )  # fmt: skip
     broker.expiration = ExpirationSweeper(
         context=context, dead_letters=broker.dead_letters, dispatcher=broker.dispatcher, queues=broker.queues,
         routing=broker.routing,
     )  # fmt: skip
     broker.redelivery = RedeliveryHandler(
-        context=context, dead_letters=broker.dead_letters, publisher=broker.publisher, routing=broker.routing,
-        scheduled_jobs=broker.scheduled_jobs, temporaries=broker.temporaries, writer=broker.writer,
+        context=context, dead_letters=broker.dead_letters, messages=broker.messages, router=broker.router,
+        routing=broker.routing, scheduled_jobs=broker.scheduled_jobs, temporaries=broker.temporaries,
+        writer=broker.writer,
     )  # fmt: skip
     broker.removal = DestinationRemoval(
         context=context, creation=broker.creation, producers=broker.producers, queues=broker.queues,
@@ -221,21 +232,18 @@ def _construct(broker: Broker, context: BrokerContext, access: AuthorizationMap 
         placement=broker.placement, queues=broker.queues, quotas=broker.quotas, routing=broker.routing,
         writer=broker.writer,
     )  # fmt: skip
-    broker.batches = BatchPublisher(
-        context=context, authorizer=broker.authorizer, concurrent=broker.concurrent, dispatcher=broker.dispatcher,
-        flow_control=broker.flow_control, limits=broker.limits, publisher=broker.publisher, replies=broker.replies,
-        routing=broker.routing,
-        send_message=broker.scheduler.send if broker.settings.scheduler_support else broker.publisher.send,
-        writer=broker.writer,
-    )  # fmt: skip
     broker.served = ServedSubscriptions(
         context=context, consumers=broker.consumers, dispatcher=broker.dispatcher, events=broker.events,
         retained=broker.retained, temporaries=broker.temporaries,
     )  # fmt: skip
     broker.transactions = Transactions(
         context=context, consumers=broker.consumers, expiration=broker.expiration, placement=broker.placement,
-        publisher=broker.publisher, queues=broker.queues, quotas=broker.quotas, replies=broker.replies,
+        queues=broker.queues, quotas=broker.quotas, replies=broker.replies, router=broker.router,
         writer=broker.writer,
+    )  # fmt: skip
+    broker.publisher = Publisher(
+        admission=broker.admission, expiration=broker.expiration, messages=broker.messages, replies=broker.replies,
+        router=broker.router, scheduler=broker.scheduler, transactions=broker.transactions, writer=broker.writer,
     )  # fmt: skip
     broker.acknowledgements = Acknowledgements(
         context=context, dead_letters=broker.dead_letters, dispatcher=broker.dispatcher,
@@ -264,19 +272,12 @@ def _initialise_allocated(broker: Broker, context: BrokerContext) -> None:
         broker.writer, context=context, acknowledgements=broker.acknowledgements,
         advisories=broker.message_advisories, bridges=broker.bridges, clients=broker.clients,
         concurrent=broker.concurrent, dispatcher=broker.dispatcher, flow_control=broker.flow_control,
-        placement=broker.placement, publisher=broker.publisher, queues=broker.queues, replies=broker.replies,
+        placement=broker.placement, queues=broker.queues, replies=broker.replies, router=broker.router,
         scheduled_jobs=broker.scheduled_jobs, temporaries=broker.temporaries,
     )  # fmt: skip
     FlowControl.__init__(
-        broker.flow_control, context=context, advisories=broker.message_advisories, batches=broker.batches,
-        clients=broker.clients, dispatcher=broker.dispatcher, limits=broker.limits, writer=broker.writer,
-    )  # fmt: skip
-    Publisher.__init__(
-        broker.publisher, context=context, authorizer=broker.authorizer, concurrent=broker.concurrent,
-        creation=broker.creation, dispatcher=broker.dispatcher, durables=broker.durables,
-        expiration=broker.expiration, flow_control=broker.flow_control, producers=broker.producers,
-        queues=broker.queues, quotas=broker.quotas, replies=broker.replies, routing=broker.routing,
-        temporaries=broker.temporaries, writer=broker.writer,
+        broker.flow_control, context=context, advisories=broker.message_advisories, clients=broker.clients,
+        dispatcher=broker.dispatcher, limits=broker.limits, writer=broker.writer,
     )  # fmt: skip
     DurableSubscriptions.__init__(
         broker.durables, context=context, authorizer=broker.authorizer, consumers=broker.consumers,
@@ -318,8 +319,9 @@ def _construct_users(broker: Broker, context: BrokerContext) -> None:
         url=lambda: broker.url,
     )  # fmt: skip
     broker.statistics = StatisticsPlugin(
-        context=context, placement=broker.placement, publisher=broker.publisher, temporaries=broker.temporaries,
-        consumers=broker.consumers, dispatcher=broker.dispatcher, documents=broker.documents,
+        context=context, messages=broker.messages, placement=broker.placement, router=broker.router,
+        temporaries=broker.temporaries, consumers=broker.consumers, dispatcher=broker.dispatcher,
+        documents=broker.documents,
     )  # fmt: skip
     broker.store_recovery = StoreRecovery(
         context=context, creation=broker.creation, durables=broker.durables, placement=broker.placement,

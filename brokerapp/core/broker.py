@@ -35,14 +35,16 @@ from brokerapp.core.dispatch.dispatcher import Dispatcher
 from brokerapp.core.flow_control.limits import DestinationLimits
 from brokerapp.core.flow_control.producer_flow import FlowControl
 from brokerapp.core.ports import BrokerContext, BrokerEvents, ClusterPort
-from brokerapp.core.publishing.batch_publisher import BatchPublisher
 from brokerapp.core.publishing.concurrent_dispatch import ConcurrentDispatch
 from brokerapp.core.publishing.group_commit import GroupCommit
+from brokerapp.core.publishing.message_factory import MessageFactory
+from brokerapp.core.publishing.message_router import MessageRouter
 from brokerapp.core.publishing.message_writer import MessageWriter
 from brokerapp.core.publishing.producers import ProducerRegistry
 from brokerapp.core.publishing.publisher import Publisher
 from brokerapp.core.publishing.scheduled_jobs import ScheduledJobs
 from brokerapp.core.publishing.scheduler import MessageScheduler
+from brokerapp.core.publishing.send_admission import SendAdmission
 from brokerapp.core.publishing.transactions import Transactions
 from brokerapp.core.redelivery.dead_lettering import DeadLettering
 from brokerapp.core.redelivery.expiration import ExpirationSweeper
@@ -90,7 +92,9 @@ class Broker:
     browsers: Browsers
     publisher: Publisher
     writer: MessageWriter
-    batches: BatchPublisher
+    admission: SendAdmission
+    messages: MessageFactory
+    router: MessageRouter
     concurrent: ConcurrentDispatch
     producers: ProducerRegistry
     transactions: Transactions

@@ -112,14 +112,27 @@ def is_non_persistent(stored: bytes) -> bool:
     return stored.startswith(b"0")
 
 
+def stored_fields(
+    persistent: bool,
+    priority: int,
+    expires: int,
+    born_us: int,
+    deliveries: int = 0,
+    path: tuple[str, ...] = (),
+    held: tuple[str, ...] = (),
+) -> bytes:
+    """Return the broker's fields of a stored message, but for the checksum of what follows."""
+    crossed = format_path(path) if path else _NO_PATH
+    copies = format_path(held) if held else _NO_PATH
+    return f"{persistent:d} {priority} {expires} {born_us} {deliveries} {crossed} {copies} ".encode()
+
+
 def encode_messages(messages: Sequence[Message]) -> list[bytes]:
     """The stored form of messages that differ in head and body only; of one, of course, too."""
     first = messages[0]
-    path = format_path(first.path) if first.path else _NO_PATH
-    held = format_path(first.held) if first.held else _NO_PATH
-    fields = (
-        f"{first.persistent:d} {first.priority} {first.expires} {first.born_us} {first.deliveries} {path} {held} "
-    ).encode()
+    fields = stored_fields(
+        first.persistent, first.priority, first.expires, first.born_us, first.deliveries, first.path, first.held
+    )
     begun, crc32 = zlib.crc32(fields), zlib.crc32
     return [
         b"%b#%08x\n%b\n%b"

@@ -52,25 +52,28 @@ class ScheduledJobChange:
 CopyRow = tuple[str, str, str]
 
 
-class PendingWrite:
-    """Work of one client that the store does whole or not at all. `on_done` is called once, with the outcome.
+#: Messages in their stored form, and the copies that each of them makes, in one or more appends.
+AppendRun = tuple[Sequence[bytes], Sequence[Sequence[CopyRow]]]
 
-    `appends`: messages in their stored form, each with its copies.
-    `settles`: entries to remove.
+
+class PendingWrite:
+    """Work of one client, in units of which each is done whole or not at all. `on_done` is called once.
+
+    `runs`: the messages to append. In an atomic write all are one unit, else each message is a unit by itself.
+    `settles`: entries to remove, in an atomic write.
     `ignores_limits`: it moves or changes what it settles, so that no limit applies.
-    `droppable`: copies to drop rather than refuse the write, as (message, first copy, last copy), counted from 1.
-    `dropped`: copies that were dropped, as (message, copy), counted from 1; known when it is done.
+    `droppable`: copies to drop rather than refuse the write, as (append, first copy, last copy), counted from 1.
+    `dropped`: copies that were dropped, as (append, copy), counted from 1; known when it is done.
     """
 
-    __slots__ = ("appends", "callback", "droppable", "dropped", "ignores_limits", "settles")
+    __slots__ = ("callback", "droppable", "dropped", "ignores_limits", "runs", "settles")
 
+    is_atomic = True
     # Classes of writes that have one of these have a slot for it.
     client: Any = None  #: the client that waits for it; Any, because the store knows no clients
     jobs: Sequence[ScheduledJobChange] = ()  #: changes of scheduled jobs
-    #: Key by which messages forwarded by another broker are recognised, and the copies that were stored before, as in
-    #: `dropped`.
-    dedup_key: str = ""
-    duplicates: Sequence[tuple[int, int]] = ()
+    given: Mapping[str, Sequence[SettledEntry]] = {}  #: by log: entries that consumers were given early
+    dedup_key: str = ""  #: by which the messages of its unit are recognised when another broker forwards them again
 
     def __init__(
         self,
@@ -80,8 +83,10 @@ class PendingWrite:
         callback: Callable[[int, str], None] | None = None,
         droppable: Sequence[tuple[int, int, int]] = (),
     ) -> None:
-        self.appends, self.settles, self.ignores_limits, self.callback = appends, settles, ignores_limits, callback
-        self.droppable, self.dropped = droppable, ()
+        self.runs: Sequence[AppendRun] = [((stored,), (rows,)) for stored, rows in appends]
+        self.settles, self.ignores_limits, self.callback = settles, ignores_limits, callback
+        self.droppable = droppable
+        self.dropped: Sequence[tuple[int, int]] = ()
 
     def on_done(self, seq: int, refused: str) -> None:
         """Act on the outcome.
@@ -91,72 +96,60 @@ class PendingWrite:
         if self.callback is not None:
             self.callback(seq, refused)
 
-    def on_batch_done(self, seq: int, position: int, refused: Mapping[int, str]) -> None:
-        """Take this write's outcome from that of its batch; `position` counts from 1."""
-        self.on_done(seq, refused.get(position, "") if refused else "")
+    def on_batch_done(self, seq: int, position: int, committed: CommitResult) -> None:
+        """Take this write's outcome from that of its batch; its units have positions from this one on, from 1."""
+        if committed.dropped and position in committed.dropped:
+            self.dropped = committed.dropped[position]
+        self.on_done(seq, committed.refused.get(position, ""))
+
+    @property
+    def unit_count(self) -> int:
+        """Return the number of units."""
+        return 1 if self.is_atomic else sum([len(stored) for stored, _ in self.runs])
 
     @property
     def count(self) -> int:
-        """Return the number of messages it appends, each of which takes a sequence number."""
-        return len(self.appends)
+        """Return the number of appends, each of which takes a sequence number."""
+        return sum([len(stored) * len(appends) for stored, appends in self.runs])
 
     @property
-    def rows_by_message(self) -> list[Sequence[CopyRow]]:
-        """Return the copies of each message."""
-        return [rows for _, rows in self.appends]
+    def copies(self) -> list[Sequence[CopyRow]]:
+        """Return the copies that its messages make, once for messages that make the same."""
+        return [rows for _, appends in self.runs for rows in appends]
 
     @property
     def is_non_persistent(self) -> bool:
         """Return whether any of its messages is non-persistent."""
-        return any(map(is_non_persistent, (stored for stored, _ in self.appends)))
+        return any(is_non_persistent(each) for stored, _ in self.runs for each in stored)
 
     @property
     def cost(self) -> tuple[int, int]:
         """Return the number of copies it makes, and the bytes of its messages."""
-        return sum([len(rows) for _, rows in self.appends]), sum([len(stored) for stored, _ in self.appends])
+        copies = size = 0
+        for stored, appends in self.runs:
+            copies += len(stored) * sum([len(rows) for rows in appends])
+            size += len(appends) * sum(map(len, stored))
+        return copies, size
+
+    def droppable_rows(self, position: int) -> list[tuple[int, int, int, int]]:
+        """Return `droppable`, each with the position of its unit, of which the first has this one."""
+        return [(position, *each) for each in self.droppable]
+
+    def dedup_keys(self, position: int) -> list[tuple[int, str]]:
+        """Return the keys of its units that have one, with their positions, of which the first is this one."""
+        return [(position, self.dedup_key)] if self.dedup_key else []
 
 
-class BatchWrite:
-    """Messages with the same copies, each stored or refused by itself; the outcome of all is reported at once.
+class BatchWrite(PendingWrite):
+    """Messages with the same copies, each stored or refused by itself."""
 
-    `rows`: the copies of each message, as in PendingWrite.
-    """
+    __slots__ = ()
 
-    __slots__ = ("rows", "stored")
-
-    settles = jobs = droppable = ()
-    dedup_key = ""
+    is_atomic = False
 
     def __init__(self, stored: Sequence[bytes], rows: Sequence[CopyRow]) -> None:
-        self.stored, self.rows = stored, rows
-
-    def on_done(self, seq: int, refused: Mapping[int, str]) -> None:
-        """Act on the outcome. `seq` is the number of the first message; `refused` the reason by index in the batch."""
-
-    def on_batch_done(self, seq: int, position: int, refused: Mapping[int, str]) -> None:
-        """Take the outcome of these messages from that of the commit; the first has this `position`."""
-        places = range(len(self.stored)) if refused else ()
-        self.on_done(seq, {place: refused[position + place] for place in places if position + place in refused})
-
-    @property
-    def count(self) -> int:
-        """Return the number of messages."""
-        return len(self.stored)
-
-    @property
-    def rows_by_message(self) -> list[Sequence[CopyRow]]:
-        """Return the copies that every message makes, once."""
-        return [self.rows]
-
-    @property
-    def is_non_persistent(self) -> bool:
-        """Return whether its messages are non-persistent: they differ in head and body only."""
-        return is_non_persistent(self.stored[0])
-
-    @property
-    def cost(self) -> tuple[int, int]:
-        """Return the number of copies it makes, and the bytes of its messages."""
-        return len(self.stored) * len(self.rows), sum(map(len, self.stored))
+        super().__init__()
+        self.runs = [(stored, (rows,))]
 
 
 @dataclass(slots=True)
@@ -164,7 +157,7 @@ class CommitBatch:
     """All that one commit carries."""
 
     number: int
-    writes: list[PendingWrite | BatchWrite]
+    writes: list[PendingWrite]
     #: Log name and attributes as JSON; None removes the log if it is empty.
     declarations: list[tuple[str, str | None]] = field(default_factory=list)
     recovery_marks: list[tuple[str, str]] = field(default_factory=list)  #: log name, SEQ or `open`
@@ -175,12 +168,12 @@ class CommitBatch:
     previous_batch: int | None = None
 
     @property
-    def numbered_writes(self) -> Iterator[tuple[int, PendingWrite | BatchWrite]]:
-        """Yield the writes with their positions, from 1: a batch of messages takes one position for each."""
+    def numbered_writes(self) -> Iterator[tuple[int, PendingWrite]]:
+        """Yield the writes with the positions of their first units, from 1."""
         position = 1
         for write in self.writes:
             yield position, write
-            position += write.count if isinstance(write, BatchWrite) else 1
+            position += write.unit_count
 
 
 @dataclass(slots=True)

@@ -14,7 +14,6 @@ from brokerapp.store import (
     GONE,
     STORE,
     TEMP,
-    BatchWrite,
     CommitBatch,
     CommitResult,
     CopyRow,
@@ -71,11 +70,12 @@ def encode_call(
     args.append(len(batch.declarations))
     for log, attributes in batch.declarations:
         args += (log, prefix + log, attributes or "")
-    droppable = [(unit, *each) for unit, asked in batch.numbered_writes for each in asked.droppable]
+    numbered = list(batch.numbered_writes)
+    droppable = [row for position, write in numbered for row in write.droppable_rows(position)]
     args += (*_rows(batch.recovery_marks), *_rows(batch.redelivery_counts), *_encode_jobs(batch))
     args += map(limits.of_log, logs)
     args += _rows(droppable)
-    args += _rows([(unit, asked.dedup_key) for unit, asked in batch.numbered_writes if asked.dedup_key])
+    args += _rows([row for position, write in numbered for row in write.dedup_keys(position)])
     args += _rows([(index,) for index, log in enumerate(logs) if batch.wants_previous_seq(log)])
     args += units
     fixed = (
@@ -89,31 +89,55 @@ def _rows(rows: Sequence[Sequence[Any]]) -> list[Any]:
     return [len(rows), *(each for row in rows for each in row)]
 
 
-def _encode_units(units: Sequence[PendingWrite | BatchWrite]) -> tuple[list[str], list[Any]]:
-    """Return the logs the writes touch, and the writes as arguments of the commit function."""
-    indices: dict[str, int] = {}
-    args: list[Any] = [len(units)]
+class _UnitArguments:
+    """Units of writes as arguments of the commit function."""
 
-    def add(copies: Sequence[CopyRow]) -> None:
-        args.append(len(copies))
-        for log, original, shown in copies:
-            args.extend((indices.setdefault(log, len(indices)), original, shown))
+    def __init__(self) -> None:
+        self.indices: dict[str, int] = {}  #: of the logs that they touch
+        self.args: list[Any] = []
+        self.count = 0  #: of units, and of runs of units that are alike
 
-    for unit in units:
-        if isinstance(unit, BatchWrite):
-            args += (_RUN, len(unit.stored))
-            add(unit.rows)
-            args += unit.stored
-            continue
-        args.append(f"-{len(unit.appends)}" if unit.ignores_limits else len(unit.appends))
-        for stored, copies in unit.appends:
-            args.append(stored)
-            add(copies)
-        if unit.settles:
-            _encode_settles(unit.settles, indices, args)
+    def add_unit(self, appends: Sequence[tuple[bytes, Sequence[CopyRow]]], write: PendingWrite) -> None:
+        """Add one unit; what it settles is that of its write."""
+        self.count += 1
+        self.args.append(f"-{len(appends)}" if write.ignores_limits else len(appends))
+        for stored, rows in appends:
+            self.args.append(stored)
+            self._add_copies(rows)
+        if write.settles:
+            _encode_settles(write.settles, self.indices, self.args)
         else:
-            args += _NO_SETTLES
-    return list(indices), args
+            self.args += _NO_SETTLES
+
+    def add_run(self, stored: Sequence[bytes], rows: Sequence[CopyRow]) -> None:
+        """Add messages with the same copies, each of which is a unit."""
+        self.count += 1
+        self.args += (_RUN, len(stored))
+        self._add_copies(rows)
+        self.args += stored
+
+    def _add_copies(self, rows: Sequence[CopyRow]) -> None:
+        indices = self.indices
+        self.args.append(len(rows))
+        for log, original, shown in rows:
+            self.args.extend((indices.setdefault(log, len(indices)), original, shown))
+
+
+def _encode_units(writes: Sequence[PendingWrite]) -> tuple[list[str], list[Any]]:
+    """Return the logs the writes touch, and their units as arguments of the commit function."""
+    units = _UnitArguments()
+    for write in writes:
+        if write.is_atomic:
+            runs = write.runs
+            units.add_unit([(each, rows) for stored, appends in runs for each in stored for rows in appends], write)
+            continue
+        for stored, appends in write.runs:
+            if len(appends) == 1:
+                units.add_run(stored, appends[0])
+                continue
+            for each in stored:
+                units.add_unit([(each, rows) for rows in appends], write)
+    return list(units.indices), [units.count, *units.args]
 
 
 def _encode_jobs(batch: CommitBatch) -> list[Any]:

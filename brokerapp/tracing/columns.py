@@ -55,7 +55,7 @@ def table_of(
         "size": of_message(_integers(sizes)),
         "born": of_message(_integers(born)).view(MOMENT),
         "reason": of_run(_names(reason)),
-        **_properties(kinds, run, heads),
+        **_properties(kinds, run_of_message, message, heads),
         "weight": pa.array(_weights(kinds, original, weights or {})[run]),
     }
     return pa.Table.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
@@ -131,13 +131,18 @@ def _ids(values: Sequence[str]) -> pa.StringArray:
     return pa.StringArray.from_buffers(len(values), pa.py_buffer(offsets), pa.py_buffer(data[data != 10]))
 
 
-def _properties(kinds: np.ndarray, run: np.ndarray, heads: list[bytes]) -> dict[str, pa.Array]:
-    """The maps of the enqueues, whose runs have a head each; null at all other events. `run` is that of each event."""
+def _properties(
+    kinds: np.ndarray, run_of_message: np.ndarray, message: np.ndarray, heads: list[bytes]
+) -> dict[str, pa.Array]:
+    """The maps of the messages enqueued, which have a head each; null at all other events.
+
+    `message` is that of each event.
+    """
     if not heads:
-        return _no_properties(len(run))
-    is_enqueue = kinds == ENQUEUE
-    head = (np.cumsum(is_enqueue) - 1)[run]
-    enqueued = is_enqueue[run]
+        return _no_properties(len(message))
+    is_enqueue = kinds[run_of_message] == ENQUEUE
+    head = (np.cumsum(is_enqueue) - 1)[message]
+    enqueued = is_enqueue[message]
     return {name: _spread(maps, head, enqueued) for name, maps in zip(_MAPS, property_maps(heads), strict=True)}
 
 

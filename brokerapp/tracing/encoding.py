@@ -3,22 +3,24 @@
     magic  length  zstd(msgpack((broker, runs, facts, heads, weights)))
 
 A batch costs the node a fifth of what Arrow columns cost it, and takes a tenth of the space (decision 13). Version 2
-had Python's marshal format instead of msgpack; it is read by `unmarshal`, which makes plain values only.
+had Python's marshal format instead of msgpack; it is read by `unmarshal`, which makes plain values only. Up to version
+3 messages that were enqueued together had one head, because they had the same properties.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 import msgpack
 import pyarrow as pa
 
 from brokerapp.tracing.columns import table_of
-from brokerapp.tracing.schema import current
+from brokerapp.tracing.schema import ENQUEUE, RUN_FIELDS, current
 from brokerapp.tracing.unmarshal import unmarshal
 
-_MAGIC, _MARSHALLED = b"SLT3", b"SLT2"
+_MAGIC, _HEAD_OF_RUN, _MARSHALLED = b"SLT4", b"SLT3", b"SLT2"
 _LENGTH = struct.Struct("<I")
 _HEADER = len(_MAGIC) + _LENGTH.size
 #: A client may send any text, also half of a character.
@@ -33,7 +35,7 @@ _ARROW = b"\xff\xff\xff\xff"
 def encode(
     broker: str, runs: list, facts: list[tuple[str, int, int]], heads: list[bytes], weights: dict[str, int]
 ) -> bytes:
-    """A batch: references for each run, the facts of all their messages, and a head of each run enqueued, or none.
+    """A batch: references for each run, the facts of all their messages, and a head of each message enqueued, or none.
 
     See recorder.py.
     """
@@ -54,14 +56,22 @@ def decode(data: bytes) -> pa.Table:
 def _values(data: bytes) -> tuple[Any, ...]:
     plain = _plain(data)
     if data.startswith(_MARSHALLED):
-        return unmarshal(plain)
+        broker, runs, facts, heads, weights = unmarshal(plain)
+        return broker, runs, facts, _head_of_each(runs, heads), weights
     broker, runs, facts, heads, weights = msgpack.unpackb(plain, use_list=False, **_TEXTS)
     same: dict[Any, Any] = {}  # a message's facts are one object again, by which columns know it
-    return broker, list(runs), list(map(same.setdefault, facts, facts)), list(heads), weights
+    heads = _head_of_each(runs, heads) if data.startswith(_HEAD_OF_RUN) else list(heads)
+    return broker, list(runs), list(map(same.setdefault, facts, facts)), heads, weights
+
+
+def _head_of_each(runs: Sequence[Any], heads: Sequence[bytes]) -> list[bytes]:
+    """Return a head for each message that was enqueued, from one for each run of them, if there are any."""
+    counts = [count for kind, count in zip(runs[1::RUN_FIELDS], runs[6::RUN_FIELDS], strict=True) if kind == ENQUEUE]
+    return [head for head, count in zip(heads, counts, strict=False) for _ in range(count)]
 
 
 def _plain(data: bytes) -> bytes:
-    if not data.startswith((_MAGIC, _MARSHALLED)) or len(data) < _HEADER:
+    if not data.startswith((_MAGIC, _HEAD_OF_RUN, _MARSHALLED)) or len(data) < _HEADER:
         raise ValueError(f"it begins with {data[: len(_MAGIC)]!r}")
     [length] = _LENGTH.unpack_from(data, len(_MAGIC))
     if length > MAX_BYTES:

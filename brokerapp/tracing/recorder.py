@@ -6,7 +6,7 @@ they are (encoding.py).
 
     _runs       7 references each: ts, kind, destinations, original, consumer, reason, number of messages
     _facts      (id, size, born) of each message of a run
-    _heads      of one message of each run that was enqueued, when properties are recorded
+    _heads      of each message that was enqueued, when properties are recorded
 
 Synchronous, without clock and I/O; it belongs to one event loop.
 """
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from brokerapp.model.message import Message
 from brokerapp.tracing.encoding import encode
 from brokerapp.tracing.properties import limit_head
-from brokerapp.tracing.schema import ENQUEUE
+from brokerapp.tracing.schema import ENQUEUE, RUN_FIELDS
 
 #: Events in a batch: packing them stops the event loop for a millisecond, some when each is a run of its own. A run is
 #: never cut, so a batch may hold one run more.
@@ -28,8 +28,6 @@ BATCH_EVENTS = 16_384
 MAX_PENDING = 16 * BATCH_EVENTS
 #: How late an event may be noted after it happened. What is later was stamped by a clock that was set back since.
 LATEST_US = 60_000_000
-
-RUN_FIELDS = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +68,12 @@ class TraceRecorder:
     def record_enqueue(
         self, ts_us: int, messages: Sequence[Message], destination: str, producer: str | None = None
     ) -> None:  # fmt: skip
-        """Record the arrival of messages with the same properties: once for each SEND, before routing.
+        """Record the arrival of messages: once for each SEND, before routing.
 
         `producer` is who sent them, where a client did.
         """
         if self.properties:
-            self._heads.append(limit_head(messages[0].head))
+            self._heads += [limit_head(message.head) for message in messages]
         self.record(ENQUEUE, ts_us, messages, (destination,), destination, producer)
 
     def record_one(
@@ -141,7 +139,7 @@ class TraceRecorder:
             of_run = self._runs[cut + 6]
             messages += of_run
             count += of_run * len(self._runs[cut + 2])
-            enqueued += self._runs[cut + 1] == ENQUEUE
+            enqueued += of_run if self._runs[cut + 1] == ENQUEUE else 0
             cut += RUN_FIELDS
         parts = self._runs[:cut], self._facts[:messages], self._heads[:enqueued], count
         del self._runs[:cut], self._facts[:messages], self._heads[:enqueued]

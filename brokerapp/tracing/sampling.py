@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import islice
 from zlib import crc32
 
 from brokerapp.model.message import unescape
-from brokerapp.tracing.recorder import RUN_FIELDS, EventBatch
-from brokerapp.tracing.schema import ENQUEUE, WITHOUT_MESSAGE
+from brokerapp.tracing.recorder import EventBatch
+from brokerapp.tracing.schema import ENQUEUE, RUN_FIELDS, WITHOUT_MESSAGE
 
 _ALL_IDS = 1 << 32
 
@@ -52,15 +53,16 @@ def sample_batch(batch: EventBatch, choice_of: Callable[[str], SamplingRule]) ->
         kind, destinations, choice = run[1], run[2], EVERYTHING if run[1] in WITHOUT_MESSAGE else choices[run[3]]
         its_facts = batch.facts[of_messages : of_messages + run[6]]
         of_messages += run[6]
-        head = next(old_heads) if kind == ENQUEUE and batch.heads else None
+        its_heads = list(islice(old_heads, run[6])) if kind == ENQUEUE else []
         kept = _sampled_facts(its_facts, choice)
         if not kept:
             continue
         runs += (*run[:6], len(kept))
         facts += kept
         count += len(kept) * len(destinations)
-        if head is not None:
-            heads.append(head if choice.properties is None else _with_properties(head, choice.properties))
+        for fact, head in zip(its_facts, its_heads, strict=False):  # none where properties are not recorded
+            if choice.one_in == 1 or choice.includes(fact[0]):
+                heads.append(head if choice.properties is None else _with_properties(head, choice.properties))
     weights = {original: each.one_in for original, each in choices.items() if each.one_in > 1}
     return replace(batch, runs=runs, facts=facts, heads=heads, count=count, weights=weights)
 

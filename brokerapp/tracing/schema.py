@@ -21,6 +21,8 @@ KINDS = (
     DEPTH, BRIDGE_RECEIVE, ENQUEUE, FORWARD, DISPATCH, BRIDGE_FORWARD, BRIDGE_REFUSE, ACK, REDELIVER,
     EXPIRE, DEAD_LETTER, DROP, ROLLBACK, MOVE, REMOVE, DELAY, RETURN, SUBSCRIBE, UNSUBSCRIBE,
 ) = range(len(KINDS))  # fmt: skip
+#: References that a run of events is noted by, see recorder.py.
+RUN_FIELDS = 7
 #: In the order in which they happen to a message: sorted by (ts, its place here) a journey reads right.
 ORDER = (
     "depth", "subscribe", "bridge_receive", "enqueue", "rollback", "forward", "return", "dispatch", "bridge_forward",

@@ -1,6 +1,7 @@
 """Delayed, repeated and scheduled delivery, and its management by messages and by operators."""
 
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -260,7 +261,7 @@ def test_a_fault_with_one_job_ends_neither_the_node_nor_other_jobs(connect, node
 
 def test_without_scheduler_support_the_headers_are_properties(connect, node, name, monkeypatch):
     broker = node.node.broker
-    monkeypatch.setattr(broker.batches, "_send_message", broker.publisher.send)
+    monkeypatch.setattr(broker.scheduler, "_settings", replace(broker.settings, scheduler_support=False))
     client = connect()
     client.subscribe(f"/queue/{name}")
     client.send(f"/queue/{name}", "now", AMQ_SCHEDULED_DELAY=LATER)

@@ -16,7 +16,7 @@ from typing import TypedDict, Unpack
 from brokerapp.admin.handlers.log_pages import apply_to_page, require_local
 from brokerapp.admin.handlers.message_transfer import MessageTransfer, TargetOf
 from brokerapp.core.ports import BrokerContext, DeadLettersPort, DispatchQueue
-from brokerapp.engine.clients.client import RoutedMessage
+from brokerapp.engine.clients.client import RoutedBatch
 from brokerapp.engine.dispatch.dispatch_window import PAGE_SIZE
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.selective_dispatch import selector_headers
@@ -29,7 +29,7 @@ from brokerapp.store import StoredLogEntry
 from brokerapp.tracing.schema import MOVE
 
 #: What is done with the selected messages of one page, which are routed if there is a target.
-Action = Callable[[list[LogEntry], list[RoutedMessage]], asyncio.Future[str] | None]
+Action = Callable[[list[LogEntry], list[RoutedBatch]], asyncio.Future[str] | None]
 
 
 class Criteria(TypedDict, total=False):
@@ -90,7 +90,7 @@ class BulkMoves:
         """Remove messages."""
         log = self._transfer.find_log(queue)
 
-        def remove(entries: list[LogEntry], _routed: list[RoutedMessage]) -> None:
+        def remove(entries: list[LogEntry], _routed: list[RoutedBatch]) -> None:
             self._transfer.remove(log, entries)
 
         return await self._each_page(log, MessageSelection.of(criteria), remove)
@@ -109,14 +109,14 @@ class BulkMoves:
         """Copy messages to another destination. Raises LimitExceeded when that is full."""
         log = self._transfer.find_log(queue)
 
-        def copy(_entries: list[LogEntry], routed: list[RoutedMessage]) -> asyncio.Future[str]:
+        def copy(_entries: list[LogEntry], routed: list[RoutedBatch]) -> asyncio.Future[str]:
             return self._transfer.submit(routed)
 
         target_of = self._transfer.fixed_target(log, target)
         return await self._each_page(log, MessageSelection.of(criteria), copy, target_of, removes=False)
 
     async def _move(self, log: MessageLog, selection: MessageSelection, target_of: TargetOf) -> int:
-        def move(entries: list[LogEntry], routed: list[RoutedMessage]) -> asyncio.Future[str]:
+        def move(entries: list[LogEntry], routed: list[RoutedBatch]) -> asyncio.Future[str]:
             self._transfer.leave(log, entries, MOVE, "moved by an operator")
             return self._transfer.submit(routed, entries)
 
@@ -167,10 +167,10 @@ class BulkMoves:
 
     def _select(
         self, log: MessageLog, selection: MessageSelection, entries: list[LogEntry], target_of: TargetOf | None
-    ) -> list[tuple[LogEntry, RoutedMessage | None]]:
+    ) -> list[tuple[LogEntry, RoutedBatch | None]]:
         """Return the selected messages of a page, routed if there is a target. Raises RequestRefused."""
 
-        def select() -> Iterator[tuple[LogEntry, RoutedMessage | None]]:
+        def select() -> Iterator[tuple[LogEntry, RoutedBatch | None]]:
             for entry in entries:
                 if not selection.matches(entry, log.destination):
                     continue

@@ -38,13 +38,13 @@ def build_handlers(
     context, placement = broker.context(), broker.placement
     transfer = MessageTransfer(
         context=context, queues=broker.queues, creation=broker.creation, temporaries=broker.temporaries,
-        dead_letters=broker.dead_letters, publisher=broker.publisher, writer=broker.writer,
+        dead_letters=broker.dead_letters, router=broker.router, writer=broker.writer,
     )  # fmt: skip
     moves = BulkMoves(
         context=context, transfer=transfer, dead_letters=broker.dead_letters, dispatcher=broker.dispatcher
     )
     steps = MessageOperations(
-        context=context, transfer=transfer, publisher=broker.publisher, limits=broker.limits,
+        context=context, transfer=transfer, admission=broker.admission, messages=broker.messages, limits=broker.limits,
         dispatcher=broker.dispatcher,
     )  # fmt: skip
     queues = QueueOperations(
@@ -66,7 +66,7 @@ def build_handlers(
     )  # fmt: skip
     send = OperatorSend(
         context=context, creation=broker.creation, dispatcher=broker.dispatcher, producers=broker.producers,
-        publisher=broker.publisher, routing=broker.routing, scheduler=broker.scheduler,
+        messages=broker.messages, publisher=broker.publisher, routing=broker.routing, scheduler=broker.scheduler,
     )  # fmt: skip
     routes = RouteExplainer(
         routing=broker.routing, queues=broker.queues, durables=broker.durables, propagation=placement.propagation

@@ -16,9 +16,9 @@ from typing import Any
 from brokerapp.admin.handlers.log_pages import apply_to_page, require_local
 from brokerapp.admin.handlers.message_transfer import UNCHANGED, MessageTransfer, TargetOf
 from brokerapp.core.flow_control.limits import DestinationLimits
-from brokerapp.core.ports import BrokerContext, DispatchQueue, PublisherPort
+from brokerapp.core.ports import BrokerContext, DispatchQueue, MessageFactoryPort, SendAdmissionPort
 from brokerapp.core.redelivery.dead_lettering import DAMAGED
-from brokerapp.engine.clients.client import RoutedMessage
+from brokerapp.engine.clients.client import RoutedBatch
 from brokerapp.engine.dispatch.dispatch_window import PAGE_SIZE
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.editing.message_edit import MessageEdit
@@ -68,7 +68,7 @@ class StepPlan:
     page_size: int = PAGE_SIZE  #: messages in one unit of the store, at most
     outcomes: dict[int, tuple[str, str]] = field(default_factory=dict)  #: outcome and detail
     ids: dict[int, str] = field(default_factory=dict)  #: message-ids of those that were found
-    edited: dict[int, RoutedMessage] = field(default_factory=dict)  #: what replaced edited ones
+    edited: dict[int, RoutedBatch] = field(default_factory=dict)  #: what replaced edited ones
     used_bytes: dict[str, int] = field(default_factory=dict)  #: of an edit: size of each log
 
     def new_id(self, seq: int) -> str:
@@ -84,11 +84,13 @@ class MessageOperations:
         *,
         context: BrokerContext,
         transfer: MessageTransfer,
-        publisher: PublisherPort,
+        admission: SendAdmissionPort,
+        messages: MessageFactoryPort,
         limits: DestinationLimits,
         dispatcher: DispatchQueue,
     ) -> None:
-        self._commits, self._transfer, self._publisher = context.commits, transfer, publisher
+        self._commits, self._transfer = context.commits, transfer
+        self._admission, self._messages = admission, messages
         self._limits, self._dispatcher = limits, dispatcher
 
     async def step(
@@ -156,7 +158,7 @@ class MessageOperations:
         def target_of(entry: LogEntry) -> Destination:
             headers = entry.message.headers
             destination = to or edit_target(headers, headers.get(ORIGIN), log.destination)
-            self._publisher.check(destination)
+            self._admission.check(destination)
             return destination
 
         return target_of
@@ -212,9 +214,9 @@ class MessageOperations:
         stored = {seq: each for seq, each in routed.items() if each is not None}
         return asyncio.ensure_future(self._store(plan, stored, taken if plan.removes else ()))
 
-    def _route_all(self, plan: StepPlan, entries: Iterable[LogEntry]) -> dict[int, RoutedMessage | None]:
+    def _route_all(self, plan: StepPlan, entries: Iterable[LogEntry]) -> dict[int, RoutedBatch | None]:
         """Return by number what each message becomes; None: nothing. Those that cannot be routed are refused."""
-        routed: dict[int, RoutedMessage | None] = {}
+        routed: dict[int, RoutedBatch | None] = {}
         for entry in entries:
             try:
                 routed[entry.seq] = self._route(plan, entry)
@@ -222,7 +224,7 @@ class MessageOperations:
                 plan.outcomes[entry.seq] = REFUSED, str(error)
         return routed
 
-    def _route(self, plan: StepPlan, entry: LogEntry) -> RoutedMessage | None:
+    def _route(self, plan: StepPlan, entry: LogEntry) -> RoutedBatch | None:
         if plan.target_of is None:
             return None
         target = plan.target_of(entry)
@@ -236,7 +238,7 @@ class MessageOperations:
         return self._transfer.route_entry(plan.log, entry, target, headers)
 
     def _limit_reached(
-        self, plan: StepPlan, taken: Sequence[LogEntry], routed: Mapping[int, RoutedMessage | None]
+        self, plan: StepPlan, taken: Sequence[LogEntry], routed: Mapping[int, RoutedBatch | None]
     ) -> str:
         """Return why edited messages cannot take the place of the originals, which are moved whatever the limits; "".
 
@@ -244,12 +246,10 @@ class MessageOperations:
         limit, as a client's SEND would. A queue that holds nothing else accepts one message of any size.
         """
         messages, freed = [each for each in routed.values() if each is not None], sum(each.size for each in taken)
-        growth, limit = sum(len(each.stored) for each in messages) - freed, self._commits.limits.total
+        growth, limit = sum(each.size for each in messages) - freed, self._commits.limits.total
         if limit and 0 < growth > limit - self._commits.used:
             return self._limits.describe(STORE)
-        appended = [
-            (log.name, len(each.stored)) for each in messages for group in each.route.groups for log in group.logs
-        ]
+        appended = [(log.name, each.size) for each in messages for group in each.route.groups for log in group.logs]
         counts, added = Counter(name for name, _ in appended), Counter({plan.log.name: -freed})
         for name, size in appended:
             added[name] += size
@@ -266,7 +266,7 @@ class MessageOperations:
         """Return the edited message with an id of its own; headers name the original and the actor."""
         kept = {name: value for name, value in entry.message.headers.items() if name in BROKER_ONLY}
         marks = {**kept, **self._resubmission(entry, actor), RESUBMITTED_FROM: entry.message.id}
-        return self._publisher.message(wanted.send({name: text for name, text in marks.items() if text is not None}))
+        return self._messages.message(wanted.send({name: text for name, text in marks.items() if text is not None}))
 
     @staticmethod
     def _resubmission(entry: LogEntry, actor: str) -> Mapping[str, str | None]:
@@ -276,7 +276,7 @@ class MessageOperations:
         marks = {RESUBMIT_COUNT: str(count), RESUBMITTED_BY: actor or None, RESUBMITTED_TIME: str(clock.now_ms())}
         return {**dict.fromkeys(FAILURE), **failure_history(headers), **marks}
 
-    async def _store(self, plan: StepPlan, routed: dict[int, RoutedMessage], settles: Sequence[LogEntry]) -> None:
+    async def _store(self, plan: StepPlan, routed: dict[int, RoutedBatch], settles: Sequence[LogEntry]) -> None:
         is_edit = plan.edit is not None
         refused = await self._transfer.submit(list(routed.values()), settles, are_new=is_edit)
         for seq, each in routed.items():
@@ -304,7 +304,7 @@ def _parse_edit(action: str, edit: dict[str, Any] | None) -> MessageEdit | None:
     return found
 
 
-def _stored_in(routed: RoutedMessage) -> list[str]:
+def _stored_in(routed: RoutedBatch) -> list[str]:
     """Return the logs and topics that a message reached."""
     logs = [log.name for group in routed.route.groups for log in group.logs]
     return logs + [str(copy.destination) for copy in routed.route.topics]

@@ -10,13 +10,13 @@ from types import MappingProxyType
 from brokerapp.core.destinations.auto_creation import AutoCreation
 from brokerapp.core.ports import (
     BrokerContext,
-    BrokerMessages,
     DeadLettersPort,
+    MessageRouterPort,
     MessageWriterPort,
     Queues,
     TemporariesPort,
 )
-from brokerapp.engine.clients.client import RoutedMessage
+from brokerapp.engine.clients.client import RoutedBatch
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.editing.resubmit_target import origin_destination
 from brokerapp.engine.entries.log_entry import LogEntry
@@ -45,12 +45,12 @@ class MessageTransfer:
         creation: AutoCreation,
         temporaries: TemporariesPort,
         dead_letters: DeadLettersPort,
-        publisher: BrokerMessages,
+        router: MessageRouterPort,
         writer: MessageWriterPort,
     ) -> None:
         self._commits, self._counters, self._tracer = context.commits, context.counters, context.tracer
         self._queues, self._creation, self._temporaries = queues, creation, temporaries
-        self._dead_letters, self._publisher, self._writer = dead_letters, publisher, writer
+        self._dead_letters, self._router, self._writer = dead_letters, router, writer
 
     # -- source and target
 
@@ -93,19 +93,19 @@ class MessageTransfer:
 
     def route_entry(
         self, log: MessageLog, entry: LogEntry, target: Destination, headers: Mapping[str, str | None] = UNCHANGED
-    ) -> RoutedMessage:
+    ) -> RoutedBatch:
         """Route a message of the log to another destination, with these headers changed; raise as `route`."""
         message, here = entry.message, log.destination
         path = route_headers(message, entry.original_destination or message.headers.get(ORIGIN, ""), here)
         changed = with_broker_headers(message.headers, {ORIGIN: here.stomp, **path, **headers})
         return self.route(message.with_headers(changed), target)
 
-    def route(self, message: Message, target: Destination) -> RoutedMessage:
+    def route(self, message: Message, target: Destination) -> RoutedBatch:
         """Route a message. Raises RequestRefused if it would reach no destination: no operation may lose it."""
-        message, found = self._publisher.route(message, target, is_moved=True)
+        message, found = self._router.route(message, target, is_moved=True)
         if not (found.groups or found.topics):
             raise RequestRefused(f"message {message.id} would be lost: {target} forwards it to no destination")
-        return RoutedMessage(message, message.stored(), target, found)
+        return RoutedBatch.of(message, target, found)
 
     # -- storing
 
@@ -124,7 +124,7 @@ class MessageTransfer:
         self._counters.mark_changed(log.counts)
 
     def submit(
-        self, routed: Sequence[RoutedMessage], settles: Sequence[LogEntry] = (), *, are_new: bool = False
+        self, routed: Sequence[RoutedBatch], settles: Sequence[LogEntry] = (), *, are_new: bool = False
     ) -> asyncio.Future[str]:
         """Store messages, and remove those that they replace, in one unit; return what is full, or "".
 
@@ -139,6 +139,6 @@ class MessageTransfer:
                 self._writer.on_committed(routed, seq, moved_us=time.time_ns() // 1000)
             done.set_result(refused)
 
-        appends = [(each.stored, group.rows) for each in routed for group in each.route.groups]
+        appends = [append for each in routed for append in each.appends]
         self._commits.submit(PendingWrite(appends, settles, ignores_limits=bool(settles), callback=stored))
         return done

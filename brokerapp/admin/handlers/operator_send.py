@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from brokerapp.core.destinations.auto_creation import AutoCreation
-from brokerapp.core.ports import BrokerContext, ProducersPort, RoutingPort, TopicSubscribers
+from brokerapp.core.ports import BrokerContext, MessageFactoryPort, ProducersPort, RoutingPort, TopicSubscribers
 from brokerapp.core.publishing.publisher import Publisher
 from brokerapp.core.publishing.scheduler import MessageScheduler
 from brokerapp.engine.clients.client import Client
@@ -18,7 +18,7 @@ from brokerapp.engine.editing.operator_message import OperatorMessage, batch_siz
 from brokerapp.engine.policy.broker_headers import SENT_BY
 from brokerapp.engine.routing.route_walk import explain_route
 from brokerapp.errors import BrokerError, LimitExceeded, RequestRefused
-from brokerapp.model.commands import SendCommand
+from brokerapp.model.commands import SendBatchCommand, SendCommand
 from brokerapp.model.destination import Destination, list_of
 
 #: Copies of a message that one request may send.
@@ -42,6 +42,7 @@ class OperatorSend:
         context: BrokerContext,
         creation: AutoCreation,
         dispatcher: TopicSubscribers,
+        messages: MessageFactoryPort,
         producers: ProducersPort,
         publisher: Publisher,
         routing: RoutingPort,
@@ -49,7 +50,7 @@ class OperatorSend:
     ) -> None:
         self._session, self._creation, self._dispatcher = context.session, creation, dispatcher
         self._producers, self._publisher, self._routing = producers, publisher, routing
-        self._scheduler = scheduler
+        self._scheduler, self._messages = scheduler, messages
 
     async def send(self, message: dict[str, Any], count: int, actor: str) -> dict[str, Any]:
         """Send copies of a message; return the id of the first, how many were sent, and where such messages go."""
@@ -68,7 +69,7 @@ class OperatorSend:
                 pending = []
                 for _ in range(min(size, count - sent)):
                     pending.append(self._submit(client, receipts, send))
-                    first = first or self._publisher.last_id
+                    first = first or self._messages.last_id
                 await _confirmed(pending, sent)
                 sent += len(pending)
         finally:
@@ -97,7 +98,7 @@ class OperatorSend:
     def _submit(self, client: Client, receipts: ReceiptSink, send: SendCommand) -> asyncio.Future[None]:
         receipt, done = receipts.expect()
         try:
-            self._scheduler.send(client, replace(send, receipt=receipt))
+            self._publisher.send(client, SendBatchCommand([replace(send, receipt=receipt)]))
         except BrokerError as error:
             receipts.refuse(error, receipt)
         return done

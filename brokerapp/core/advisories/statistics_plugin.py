@@ -36,8 +36,9 @@ from brokerapp.system.clock import now_ms
 if TYPE_CHECKING:
     from brokerapp.core.ports import (
         BrokerContext,
-        BrokerMessages,
         ConsumersPort,
+        MessageFactoryPort,
+        MessageRouterPort,
         Placement,
         TemporariesPort,
         TopicSubscribers,
@@ -66,14 +67,16 @@ class StatisticsPlugin:
         *,
         context: BrokerContext,
         placement: Placement,
-        publisher: BrokerMessages,
+        messages: MessageFactoryPort,
+        router: MessageRouterPort,
         temporaries: TemporariesPort,
         consumers: ConsumersPort,
         dispatcher: TopicSubscribers,
         documents: StatisticsDocuments,
     ) -> None:
         self._commits, self._counters = context.commits, context.counters
-        self._placement, self._publisher, self._temporaries = placement, publisher, temporaries
+        self._placement, self._temporaries = placement, temporaries
+        self._messages, self._router = messages, router
         self._consumers, self._dispatcher, self._documents = consumers, dispatcher, documents
         self._client = Client(f"{context.session}-statistics", self, client_id="statistics", is_internal=True)
 
@@ -180,13 +183,13 @@ class StatisticsPlugin:
 
     def _send(self, numbers: Numbers, target: Destination, request: Mapping[str, str]) -> None:
         """A map in JSON; a subscription may ask for XML."""
-        id = self._publisher.next_id()
+        id = self._messages.next_id()
         head = f"message-id:{escape(id)}\nexpires:0\npriority:4\ntimestamp:{now_ms()}\ntype:Advisory\n"
         head += f"{HEADER}:{MAP_JSON}\n"
         if "correlation-id" in request:
             head += f"correlation-id:{escape(request['correlation-id'])}\n"
         body = json.dumps(as_document(numbers), separators=(",", ":"), ensure_ascii=False)
-        self._publisher.publish_internal(Message(id, head.encode(), body.encode()), target)
+        self._router.publish_internal(Message(id, head.encode(), body.encode()), target)
 
 
 def _by_destination(rows: Sequence[str]) -> Told:

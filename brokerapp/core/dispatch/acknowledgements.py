@@ -76,7 +76,7 @@ class Acknowledgements:
                 transaction.settled += taken
                 self._replies.confirm(client, receipt)
             elif receipt is not None:
-                self._writer.submit(client, (), taken, receipt)
+                self._writer.perform(client, (), receipt, settled=taken)
             else:
                 settled += taken
         for subscription, alike in groupby(settled, itemgetter(0)):

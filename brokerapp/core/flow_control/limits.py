@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from brokerapp.engine.clients.client import RoutedMessage
+from brokerapp.engine.clients.client import RoutedBatch
 from brokerapp.engine.policy.send_timeout import ByteLimit, memory_limit_of, store_limit_of
 from brokerapp.errors import InvalidDestination
 from brokerapp.model.definitions import PolicyEntry
@@ -90,7 +90,7 @@ class DestinationLimits:
         bound = memory_limit_of(self._routing.table.policy_for(destination)).bytes
         return bound - self._waiting(destination) if bound else float("inf")
 
-    def full_topic(self, placed: Sequence[RoutedMessage]) -> str | None:
+    def full_topic(self, placed: Sequence[RoutedBatch]) -> str | None:
         """The first topic on the way of these messages that is full."""
         topics = (copy.destination for each in placed for copy in each.route.topics)
         return next((str(topic) for topic in topics if self.is_full(topic)), None)

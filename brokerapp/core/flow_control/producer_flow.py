@@ -20,24 +20,23 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from brokerapp.core.writes.wait_queue import BlockedSend, WaitQueue
-from brokerapp.engine.clients.client import Client, RoutedMessage
+from brokerapp.engine.clients.client import Client, RoutedBatch
 from brokerapp.engine.policy.send_timeout import send_timeout_ms, warning_interval_ms
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
-from brokerapp.store import GONE, SHARED, STORE, TEMP, BatchWrite, CommitBatch, PendingWrite
+from brokerapp.store import GONE, SHARED, STORE, TEMP, CommitBatch, PendingWrite
 from brokerapp.system import clock
 from brokerapp.system.timers import Timer
 
 if TYPE_CHECKING:
     from brokerapp.core.ports import (
-        BatchPublisherPort,
         BrokerContext,
         DispatchQueue,
         LimitsPort,
         MessageWriterPort,
         PressureAdvisories,
     )
-    from brokerapp.core.writes.pending_write import ClientBatchWrite, ClientWrite
+    from brokerapp.core.writes.client_write import ClientWrite
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +60,6 @@ class FlowControl:
         *,
         context: BrokerContext,
         advisories: PressureAdvisories,
-        batches: BatchPublisherPort,
         clients: Mapping[str, Client],
         dispatcher: DispatchQueue,
         limits: LimitsPort,
@@ -73,7 +71,7 @@ class FlowControl:
             context.commits,
             context.counters,
         )
-        self._advisories, self._batches, self._clients = advisories, batches, clients
+        self._advisories, self._clients = advisories, clients
         self._dispatcher, self._limits, self._writer = dispatcher, limits, writer
         self.places: dict[str, WaitQueue] = {}
         self.bytes = 0  #: of messages in all that waits
@@ -90,7 +88,7 @@ class FlowControl:
         """Whether sends are to come by here, rather than go to the store at once."""
         return bool(self.places) or self._limits.of_topics or self._limits.is_disk_low
 
-    def is_free(self, placed: Sequence[RoutedMessage]) -> bool:
+    def is_free(self, placed: Sequence[RoutedBatch]) -> bool:
         """Whether no topic on the way of these messages is full, nor waited for."""
         if not self.is_active:
             return True
@@ -99,12 +97,12 @@ class FlowControl:
     def submit(self, unit: ClientWrite) -> None:
         """Like the committer's, while `watchful`: who finds a topic full, or would overtake those who wait, waits."""
         place, bounds = self._place_of(unit), self._limits
-        full = bounds.full_topic(unit.placed) or (STORE if bounds.is_disk_low and unit.rows_by_message else None)
+        full = bounds.full_topic(unit.placed) or (STORE if bounds.is_disk_low and unit.copies else None)
         if place is None and full is not None:
             place = WaitQueue(full, clock.now_ms())
             self._tell(unit, place)
-        if place is None or unit.settles or unit.droppable:  # what it settles may be what makes room
-            self._commits.submit(unit, unit.given)
+        if place is None or unit.settles or unit.is_droppable:  # what it settles may be what makes room
+            self._commits.submit(unit)
         elif (reason := self._join(unit, place)) is not None:
             self._writer.refuse(unit, reason)
 
@@ -114,13 +112,13 @@ class FlowControl:
             for each in self._commits.cancel(self._is_refusable):
                 self._call_back(each)
 
-    def _is_refusable(self, unit: PendingWrite | BatchWrite) -> bool:
+    def _is_refusable(self, unit: PendingWrite) -> bool:
         """Whether a client only sends with it, to destinations that are stored, and no consumer has it yet."""
         return (
             unit.client is not None
-            and bool(unit.rows_by_message)
+            and bool(unit.copies)
             and not unit.settles
-            and not unit.droppable
+            and not unit.is_droppable
             and not unit.given
         )
 
@@ -164,8 +162,8 @@ class FlowControl:
             not self.places.keys().isdisjoint(SHARED) or not self.places.keys().isdisjoint(logs)
         )
 
-    def _place_of(self, unit: PendingWrite | BatchWrite) -> WaitQueue | None:
-        ways = unit.rows_by_message
+    def _place_of(self, unit: PendingWrite) -> WaitQueue | None:
+        ways = unit.copies
         for rows in ways:
             for name, _, _ in rows:
                 if name in self.places:
@@ -176,12 +174,12 @@ class FlowControl:
             return self.places[TEMP]
         return self.places.get(STORE) if ways else None
 
-    def _topic_in_row(self, placed: Sequence[RoutedMessage]) -> WaitQueue | None:
+    def _topic_in_row(self, placed: Sequence[RoutedBatch]) -> WaitQueue | None:
         """The first topic on the way of these messages at which others wait."""
         names = (str(copy.destination) for each in placed for copy in each.route.topics)
         return next((self.places[name] for name in names if name in self.places), None)
 
-    def _follows(self, unit: PendingWrite | BatchWrite, place: WaitQueue) -> bool:
+    def _follows(self, unit: PendingWrite, place: WaitQueue) -> bool:
         """Whether it would overtake, on its way to the store, those who wait."""
         return unit.client is not None and not unit.settles and self._place_of(unit) is place
 
@@ -222,7 +220,7 @@ class FlowControl:
     def _patience(self, unit: ClientWrite, place: WaitQueue) -> int | None:
         if unit.client.bridge:
             return None
-        first = next((rows[0][0] for rows in unit.rows_by_message if rows), "")
+        first = next((rows[0][0] for rows in unit.copies if rows), "")
         name = first if place.name in SHARED else place.name
         policy = self._limits.policy_of(name) if name else None
         settings = self._settings
@@ -309,14 +307,11 @@ class FlowControl:
             if (left and place.name in SHARED) or place.name in left or (place in passing and place not in refusing):
                 self._try(place)
 
-    def _call_back(self, unit: ClientWrite | ClientBatchWrite) -> None:
-        if isinstance(unit, BatchWrite):
-            unit.client.on_write_done(unit.size)
-            for each in self._batches.split(unit, range(unit.count)):
-                self.submit(each)
-        elif unit.waiting is not None:
-            unit.waiting.was_tried()
-        else:
+    def _call_back(self, write: ClientWrite) -> None:
+        if write.waiting is not None:
+            write.waiting.was_tried()
+            return
+        for unit in write.split():
             self.submit(unit)
 
     def _try(self, place: WaitQueue, all_that_settle: bool = False) -> None:

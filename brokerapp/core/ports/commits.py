@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from brokerapp.core.ports.commit_store import Question, ReadCallback
-from brokerapp.store import BatchWrite, PendingWrite, SettledEntry, StoreLimits
+from brokerapp.store import PendingWrite, SettledEntry, StoreLimits
 
 
 class WriteQueue(Protocol):
     """Takes writes and questions to the store, in order; none of its methods waits."""
 
-    def submit(self, unit: PendingWrite | BatchWrite, given: Collection[str] = ()) -> None: ...
+    def submit(self, unit: PendingWrite) -> None: ...
 
-    def cancel(self, wanted: Callable[[PendingWrite | BatchWrite], bool]) -> list[PendingWrite | BatchWrite]: ...
+    def cancel(self, wanted: Callable[[PendingWrite], bool]) -> list[PendingWrite]: ...
 
     def remove_settled(self, entries: Iterable[SettledEntry]) -> None: ...
 

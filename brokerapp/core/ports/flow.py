@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
-from brokerapp.core.writes.pending_write import ClientWrite
+from brokerapp.core.writes.client_write import ClientWrite
 from brokerapp.core.writes.wait_queue import BlockedSend, WaitQueue
-from brokerapp.engine.clients.client import Client, RoutedMessage
+from brokerapp.engine.clients.client import Client, RoutedBatch
 from brokerapp.model.definitions import PolicyEntry
 
 
@@ -17,7 +17,7 @@ class FlowControlPort(Protocol):
     @property
     def is_active(self) -> bool: ...
 
-    def is_free(self, placed: Sequence[RoutedMessage]) -> bool: ...
+    def is_free(self, placed: Sequence[RoutedBatch]) -> bool: ...
 
     def is_full(self, logs: Collection[str]) -> bool: ...
 
@@ -42,7 +42,7 @@ class LimitsPort(Protocol):
     @property
     def is_disk_low(self) -> bool: ...
 
-    def full_topic(self, placed: Sequence[RoutedMessage]) -> str | None: ...
+    def full_topic(self, placed: Sequence[RoutedBatch]) -> str | None: ...
 
     def describe(self, place: str) -> str: ...
 

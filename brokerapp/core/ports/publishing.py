@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from brokerapp.core.writes.pending_write import NOTHING, ClientBatchWrite, ClientWrite, Given
+from brokerapp.core.writes.client_write import ClientWrite
 from brokerapp.engine.clients.acknowledged import Acknowledged
-from brokerapp.engine.clients.client import Client, RoutedMessage
+from brokerapp.engine.clients.client import Client, RoutedBatch, Transaction
 from brokerapp.engine.dispatch.append_group import AppendGroup
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.subscription import Subscription
@@ -21,8 +21,31 @@ from brokerapp.store import ScheduledJobChange
 from brokerapp.tracing.schema import FORWARD
 
 
-class BrokerMessages(Protocol):
-    """Publishes messages of the broker itself."""
+class MessageFactoryPort(Protocol):
+    """Makes messages of what clients send, and gives ids."""
+
+    @property
+    def last_id(self) -> str: ...
+
+    def next_id(self) -> str: ...
+
+    def message(self, send: SendCommand) -> Message: ...
+
+    def template(self, send: SendCommand, now_us: int, held: tuple[str, ...] = ()) -> MessageTemplatePort: ...
+
+
+class MessageTemplatePort(Protocol):
+    """Makes messages that are sent alike."""
+
+    def make(self, properties: str, body: bytes) -> Message: ...
+
+    def stored(self, message: Message) -> bytes: ...
+
+
+class MessageRouterPort(Protocol):
+    """Routes messages, and publishes those of the broker itself."""
+
+    def plan(self, destination: Destination) -> Route | None: ...
 
     def prepare(
         self,
@@ -32,11 +55,7 @@ class BrokerMessages(Protocol):
         sender: Client | None = None,
         *,
         noted: bool = True,
-    ) -> RoutedMessage: ...
-
-    def publish_internal(self, message: Message, destination: Destination) -> None: ...
-
-    def copy_to_log(self, message: Message, copy: RoutedCopy) -> None: ...
+    ) -> RoutedBatch: ...
 
     def route(
         self,
@@ -51,85 +70,64 @@ class BrokerMessages(Protocol):
 
     def append_groups(self, found: Route) -> list[AppendGroup]: ...
 
-    def next_id(self) -> str: ...
+    def restore_queues(self, placed: Sequence[RoutedBatch]) -> bool: ...
+
+    def publish_internal(self, message: Message, destination: Destination) -> None: ...
+
+    def copy_to_log(self, message: Message, copy: RoutedCopy) -> None: ...
+
+    def record_sent(self, placed: Sequence[RoutedBatch], now_us: int) -> None: ...
+
+    def record_rolled_back(self, placed: Sequence[RoutedBatch], why: str) -> None: ...
 
 
-class PublisherPort(BrokerMessages, Protocol):
-    """Publishes messages of clients."""
+class SendAdmissionPort(Protocol):
+    """Decides whether clients may send to destinations."""
 
-    def send(self, client: Client, send: SendCommand) -> None: ...
+    def admit(self, client: Client, targets: Sequence[Destination]) -> None: ...
 
     def check(self, destination: Destination) -> None: ...
-
-    def message(self, send: SendCommand) -> Message: ...
-
-    def messages(self, send: SendCommand, bodies: Sequence[bytes]) -> list[Message]: ...
-
-    def pass_through(self, messages: Sequence[Message], group: AppendGroup, sent_to: str) -> bool: ...
-
-    def record_sent(self, placed: Sequence[RoutedMessage], now_us: int) -> None: ...
-
-    def record_rolled_back(self, placed: Sequence[RoutedMessage], why: str) -> None: ...
 
 
 class MessageWriterPort(Protocol):
     """Submits writes to the store, and acts on their outcome."""
 
-    def submit(
+    def send(self, client: Client, placed: Sequence[RoutedBatch]) -> None: ...
+
+    def perform(
         self,
         client: Client,
-        placed: Sequence[RoutedMessage],
-        settled: Sequence[tuple[Subscription, str, LogEntry]],
+        placed: Sequence[RoutedBatch],
         receipt: str | None,
-        undo: Callable[[], None] | None = None,
-        jobs: Sequence[ScheduledJobChange] = (),
-        given: Given = NOTHING,
-        handover: str = "",
         *,
+        settled: Sequence[tuple[Subscription, str, LogEntry]] = (),
+        jobs: Sequence[ScheduledJobChange] = (),
+        undo: Callable[[], None] | None = None,
         is_commit: bool = False,
+        dedup_key: str = "",
     ) -> None: ...
 
-    def on_result(self, request: ClientWrite, seq: int, refused: str) -> None: ...
+    def refuse(self, write: ClientWrite, reason: str) -> None: ...
 
-    def refuse(self, request: ClientWrite, reason: str) -> None: ...
+    def withdraw(self, write: ClientWrite, why: str = "the connection ended") -> None: ...
 
-    def withdraw(self, request: ClientWrite, why: str = "the connection ended") -> None: ...
+    def renew(self, write: ClientWrite) -> None: ...
 
-    def renew(self, request: ClientWrite) -> None: ...
-
-    def restore_queues(self, placed: Sequence[RoutedMessage]) -> bool: ...
-
-    def on_committed(
-        self, placed: Sequence[RoutedMessage], seq: int, given: Given = NOTHING, moved_us: int = 0, kind: int = FORWARD
-    ) -> None: ...
-
-    def on_appended(
-        self,
-        messages: Sequence[Message],
-        sizes: Sequence[int],
-        group: AppendGroup,
-        sent_to: str,
-        seq: int,
-        given: Given = NOTHING,
-        moved_us: int = 0,
-        kind: int = FORWARD,
-    ) -> None: ...
+    def on_committed(self, placed: Sequence[RoutedBatch], seq: int, moved_us: int = 0, kind: int = FORWARD) -> None: ...
 
     def count_arrivals(self, log: MessageLog, messages: Sequence[Message], sizes: BodySizes) -> None: ...
-
-    def on_scheduled(self, jobs: Sequence[ScheduledJobChange]) -> None: ...
 
 
 class ConcurrentDispatchPort(Protocol):
     """Dispatches messages while the store commits them."""
 
-    def offer(self, messages: Sequence[Message], sizes: Sequence[int], groups: Sequence[AppendGroup]) -> Given: ...
+    def offer(self, batch: RoutedBatch) -> list[RoutedBatch]: ...
 
     def on_committed(
         self, log: MessageLog, entries: Sequence[LogEntry], numbers: Iterable[int], payloads: Iterable[int]
     ) -> None: ...
 
-    def on_refused(self, given: Given) -> None: ...
+    def on_refused(self, given: Mapping[str, Sequence[LogEntry]]) -> None: ...
 
 
 class ScheduledJobsPort(Protocol):
@@ -143,7 +141,11 @@ class ScheduledJobsPort(Protocol):
 
 
 class SchedulerPort(Protocol):
-    """Delivers scheduled messages."""
+    """Keeps messages that are to be delivered later, and delivers them."""
+
+    def concerns(self, send: SendCommand) -> bool: ...
+
+    def take(self, client: Client, send: SendCommand) -> bool: ...
 
     def deliver(self, id: str, due_ms: int, job: ScheduledJob) -> None: ...
 
@@ -161,14 +163,10 @@ class ProducersPort(Protocol):
 class TransactionsPort(Protocol):
     """Knows the open transactions of clients."""
 
+    def add(self, client: Client, transaction: Transaction, placed: Sequence[RoutedBatch]) -> None: ...
+
     def find(self, client: Client, ack_id: str, subscription: str | None) -> Acknowledged | None: ...
 
     def hand_back(self, found: Acknowledged) -> None: ...
 
     def give_up(self, client: Client) -> None: ...
-
-
-class BatchPublisherPort(Protocol):
-    """Publishes SENDs that arrived together."""
-
-    def split(self, run: ClientBatchWrite, places: Iterable[int]) -> list[ClientWrite]: ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
-from brokerapp.engine.clients.client import RoutedMessage
+from brokerapp.engine.clients.client import RoutedBatch
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.scheduling.scheduled_job import ScheduledJob
@@ -25,7 +25,7 @@ class DeadLettersPort(Protocol):
         self, log: MessageLog, found: list[StoredLogEntry], *, dead_letter_damaged: bool = True
     ) -> list[StoredLogEntry]: ...
 
-    def route_damaged_job(self, message: Message, source: Destination) -> RoutedMessage | None: ...
+    def route_damaged_job(self, message: Message, source: Destination) -> RoutedBatch | None: ...
 
     def fail(
         self, log: MessageLog, entry: LogEntry, cause: str, consumer: str | None, *, expired: bool = False
@@ -45,7 +45,7 @@ class DeadLettersPort(Protocol):
 class ExpirationPort(Protocol):
     """Removes expired messages from logs."""
 
-    def expire_on_arrival(self, placed: Iterable[RoutedMessage]) -> None: ...
+    def expire_on_arrival(self, placed: Iterable[RoutedBatch]) -> None: ...
 
     def sweep(self, logs: Iterable[MessageLog]) -> None: ...
 

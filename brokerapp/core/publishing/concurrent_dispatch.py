@@ -10,14 +10,13 @@ copied to several logs: a node that dies before it is stored would have given it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from brokerapp.core.writes.pending_write import NOTHING, Given
-from brokerapp.engine.dispatch.append_group import AppendGroup
+from brokerapp.engine.clients.client import RoutedBatch
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.entries.log_entry import UNCOMMITTED, LogEntry
-from brokerapp.model.message import BodySizes, Message
+from brokerapp.model.message import BodySizes
 
 if TYPE_CHECKING:
     from brokerapp.core.ports import (
@@ -59,32 +58,49 @@ class ConcurrentDispatch:
         self._placement, self._queues, self._quotas = placement, queues, quotas
         self._routing, self._writer = routing, writer
 
-    def offer(self, messages: Sequence[Message], sizes: Sequence[int], groups: Sequence[AppendGroup]) -> Given:
-        """Hand messages that are about to be submitted, and are alike, to consumers ready for them; what was given."""
-        if len(groups) != 1 or len(groups[0].rows) != 1 or groups[0].droppable:
-            return NOTHING
-        [group], first = groups, messages[0]
-        [log], [row] = group.logs, group.rows
-        committer = self._commits
-        if committer.given + len(messages) > MAX_COPIES:
-            return NOTHING
-        if self._dispatcher.is_stopped or not self._placement.can_dispatch():
-            return NOTHING
-        if 0 < first.expires <= first.born_us // 1000 or self._flow_control.is_full(group.names):
-            return NOTHING
-        if not log.can_bypass_window or committer.has_pending_for(log.name) or not self._has_room(log, sum(sizes)):
-            return NOTHING
-        entries = self._give(log, row, messages, sizes)
-        return {log.name: entries} if entries else NOTHING
+    def offer(self, batch: RoutedBatch) -> list[RoutedBatch]:
+        """Give messages that are about to be submitted to consumers ready for them.
 
-    def _give(
-        self, log: MessageLog, row: tuple[str, str, str], messages: Sequence[Message], sizes: Sequence[int]
-    ) -> Sequence[LogEntry]:
-        name, original, shown = row
+        Return the messages in parts, of which each was given or not.
+        """
+        groups = batch.route.groups
+        if len(groups) != 1 or len(groups[0].rows) != 1 or groups[0].droppable or any(batch.dedup_keys):
+            return [batch]
+        [log] = groups[0].logs
+        if not self._is_possible(log, batch):
+            return [batch]
+        batch.given = self._give(log, batch)
+        if batch.given or len(batch.messages) == 1 or not _is_selective(log):
+            return [batch]
+        parts = []
+        for each in batch.split():  # it matters who gets which, so one is given after the other
+            each.given = self._give(log, each)
+            if not each.given:
+                break
+            parts.append(each)
+        left = batch.part(len(parts), len(batch.messages))
+        return [*parts, left] if left.messages else parts
+
+    def _is_possible(self, log: MessageLog, batch: RoutedBatch) -> bool:
+        """Whether nothing is before these messages, and nothing can refuse them."""
+        committer = self._commits
+        if not log.can_bypass_window or committer.given + len(batch.messages) > MAX_COPIES:
+            return False
+        if self._dispatcher.is_stopped or not self._placement.can_dispatch():
+            return False
+        if self._flow_control.is_full((log.name,)) or not self._flow_control.is_free((batch,)):
+            return False
+        if any(0 < each.expires <= each.born_us // 1000 for each in batch.messages):
+            return False
+        return not committer.has_pending_for(log.name) and self._has_room(log, batch.size)
+
+    def _give(self, log: MessageLog, batch: RoutedBatch) -> Sequence[LogEntry]:
+        [group], messages = batch.route.groups, batch.messages
+        [(name, original, shown)] = group.rows
         deliveries = messages[0].deliveries
-        facts = zip(messages, sizes, strict=True)
         entries = [
-            LogEntry(name, UNCOMMITTED, message, 0, size, original, shown, deliveries) for message, size in facts
+            LogEntry(name, UNCOMMITTED, message, 0, len(stored), original, shown, deliveries)
+            for message, stored in zip(messages, batch.stored, strict=True)
         ]
         taken = log.dispatch_uncommitted(entries)
         if not taken:
@@ -128,10 +144,15 @@ class ConcurrentDispatch:
         if log.ownerless or not log.consumers:
             self._consumers.requeue_ownerless(log)
 
-    def on_refused(self, given: Given) -> None:
+    def on_refused(self, given: Mapping[str, Sequence[LogEntry]]) -> None:
         """Nothing comes of what was given early: a limit refused it in the end."""
         for name, entries in given.items():
             log = self._queues.get(name)
             if log is not None:
                 log.on_refused(entries)
                 self._consumers.requeue_ownerless(log)
+
+
+def _is_selective(log: MessageLog) -> bool:
+    """Whether it matters who gets which message."""
+    return log.groups is not None or any(each.selector is not None for each in log.consumers)

@@ -10,7 +10,7 @@ import asyncio
 import itertools
 import json
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,6 @@ from brokerapp.engine.entries.log_entry import UNCOMMITTED
 from brokerapp.errors import Fenced, StoreUnavailable
 from brokerapp.store import (
     DISCARDED,
-    BatchWrite,
     CommitBatch,
     CommitResult,
     PendingWrite,
@@ -51,7 +50,7 @@ class PendingRead:
 
     question: Question
     callback: Callable[[Any], None]
-    after: PendingWrite | BatchWrite | None
+    after: PendingWrite | None
 
 
 class GroupCommit:
@@ -76,8 +75,8 @@ class GroupCommit:
         """
         self._store, self._session, self.limits, self._after_batch = store, session, store_limits, after_batch
         self._is_followed, self._announce, self._on_batch = is_followed, announce, on_batch
-        self._units: list[PendingWrite | BatchWrite] = []
-        self._under_way: list[PendingWrite | BatchWrite] = []  # in the store's hands
+        self._units: list[PendingWrite] = []
+        self._under_way: list[PendingWrite] = []  # in the store's hands
         self._submitted = 0  # units, since the start
         self._last_write_to: dict[
             str, int
@@ -103,18 +102,19 @@ class GroupCommit:
 
     # -- what the broker asks; none of it waits
 
-    def submit(self, unit: PendingWrite | BatchWrite, given: Collection[str] = ()) -> None:
-        """Do this unit, whose messages these logs have given out already."""
+    def submit(self, unit: PendingWrite) -> None:
+        """Do this, in its turn."""
+        given = unit.given
         self._units.append(unit)
         self._submitted += 1
-        self.given += len(given) * unit.count
-        for rows in unit.rows_by_message:
+        self.given += sum(map(len, given.values()))
+        for rows in unit.copies:
             for log, _, _ in rows:
                 if log not in given:
                     self._last_write_to[log] = self._submitted
         self._notify()
 
-    def cancel(self, wanted: Callable[[PendingWrite | BatchWrite], bool]) -> list[PendingWrite | BatchWrite]:
+    def cancel(self, wanted: Callable[[PendingWrite], bool]) -> list[PendingWrite]:
         """Take back, in order, those units that are not in the store's hands yet."""
         found = [unit for unit in self._units if wanted(unit)]
         if found:
@@ -284,13 +284,9 @@ class GroupCommit:
 
     def _report(self, batch: CommitBatch, committed: CommitResult) -> None:
         """Tell all units how they ended."""
-        seq, refused, self.before = committed.base_seq + 1, committed.refused, committed.previous_seqs
+        seq, self.before = committed.base_seq + 1, committed.previous_seqs
         for position, unit in batch.numbered_writes:
-            if committed.dropped and position in committed.dropped:
-                unit.dropped = committed.dropped[position]
-            if committed.duplicates and position in committed.duplicates:
-                unit.duplicates = committed.duplicates[position]
-            _follow(unit.on_batch_done, seq, position, refused)
+            _follow(unit.on_batch_done, seq, position, committed)
             seq += unit.count
         self.before = {}
 
@@ -350,7 +346,7 @@ class GroupCommit:
                 return answer
 
 
-def _within_limits(units: list[PendingWrite | BatchWrite]) -> int:
+def _within_limits(units: list[PendingWrite]) -> int:
     """How many of the units make a batch; at least one.
 
     One that settles what is on its way to the store comes in a later batch than that.
@@ -374,7 +370,7 @@ def _size(batch: CommitBatch) -> int:
     return FIXED_BYTES + sum(size + COPY_BYTES * copies for copies, size in weights) + SETTLED_BYTES * settled
 
 
-def _is_hasty(unit: PendingWrite | BatchWrite) -> bool:
+def _is_hasty(unit: PendingWrite) -> bool:
     """Whether it settles what is on its way to the store."""
     return bool(unit.settles) and any(entry.seq == UNCOMMITTED for entry in unit.settles)
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from brokerapp.core.writes.pending_write import JobWrite
+from brokerapp.core.writes.client_write import JobWrite
 from brokerapp.engine.scheduling.scheduled_job import JobPurpose, ScheduledJob
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
@@ -135,7 +135,7 @@ class ScheduledJobs:
             moved_us = time.time_ns() // 1000
             self.outcome(refused, lambda: placed and self._writer.on_committed([placed], seq, moved_us=moved_us))
 
-        appends = [(placed.stored, group.rows) for group in placed.route.groups] if placed is not None else []
+        appends = placed.appends if placed is not None else []
         self._commits.submit(JobWrite([ScheduledJobChange(id)], appends, ignores_limits=True, callback=then))
 
     def outcome(self, refused: str, then: Callable[[], None]) -> None:

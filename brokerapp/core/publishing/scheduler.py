@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from brokerapp.core.publishing.scheduled_jobs import PAGE
-from brokerapp.core.writes.pending_write import JobWrite
-from brokerapp.engine.clients.client import Client, RoutedMessage, Transaction
+from brokerapp.core.writes.client_write import JobWrite
+from brokerapp.engine.clients.client import Client, RoutedBatch, Transaction
 from brokerapp.engine.policy.broker_headers import ORIGIN, with_broker_headers
 from brokerapp.engine.scheduling.delivery_schedule import HEADERS, LONGEST_MS, DeliverySchedule, read_schedule
 from brokerapp.engine.scheduling.scheduled_job import JobPurpose, ScheduledJob
@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     from brokerapp.core.ports import (
         Authorizer,
         BrokerContext,
+        MessageFactoryPort,
+        MessageRouterPort,
         MessageWriterPort,
-        PublisherPort,
         Replies,
         ScheduledJobsPort,
+        SendAdmissionPort,
         TemporariesPort,
     )
     from brokerapp.engine.clients.quotas import Quotas
@@ -49,29 +51,33 @@ class MessageScheduler:
         *,
         context: BrokerContext,
         authorizer: Authorizer,
-        publisher: PublisherPort,
+        admission: SendAdmissionPort,
+        messages: MessageFactoryPort,
         quotas: Quotas,
         replies: Replies,
+        router: MessageRouterPort,
         scheduled_jobs: ScheduledJobsPort,
         temporaries: TemporariesPort,
         writer: MessageWriterPort,
     ) -> None:
         self._settings, self._commits = context.settings, context.commits
-        self._authorizer, self._publisher, self._quotas = authorizer, publisher, quotas
+        self._authorizer, self._admission, self._quotas = authorizer, admission, quotas
+        self._messages, self._router = messages, router
         self._replies, self._scheduled_jobs, self._temporaries = replies, scheduled_jobs, temporaries
         self._writer = writer
 
-    def send(self, client: Client, send: SendCommand) -> None:
-        """Publish now, or keep for later what asks for that. Raises RequestRefused."""
-        if MARK not in send.properties:
-            self._publisher.send(client, send)
-            return
+    def concerns(self, send: SendCommand) -> bool:
+        """Whether a message says something of schedules."""
+        return MARK in send.properties and self._settings.scheduler_support
+
+    def take(self, client: Client, send: SendCommand) -> bool:
+        """Keep a message that asks to be delivered later; whether it did. Raises RequestRefused."""
         headers = _headers(send.properties)
         if ACTION in headers and Destination.parse_list(send.destination) == (MANAGEMENT,):
             self._authorizer.require(client, "write", MANAGEMENT)
             self._manage(client, send, headers)
-        elif not self._kept(client, send, headers):
-            self._publisher.send(client, send)
+            return True
+        return self._kept(client, send, headers)
 
     # -- keeping
 
@@ -94,9 +100,9 @@ class MessageScheduler:
         """A message is a job until it is due; in a transaction from the COMMIT on."""
         for each in Destination.parse_list(send.destination):
             self._authorizer.require(client, "write", each)
-            self._publisher.check(each)
+            self._admission.check(each)
         schedule.first(clock.now_ms())  # raises when that is never
-        message = self._publisher.message(replace(send, properties=_without_schedule(send.properties)))
+        message = self._messages.message(replace(send, properties=_without_schedule(send.properties)))
         job = ScheduledJob(JobPurpose.SEND, send.destination, message, schedule)
         record = job.record()
 
@@ -104,7 +110,7 @@ class MessageScheduler:
             return ScheduledJobChange(message.id, schedule.first(clock.now_ms()), record, new=True)
 
         if transaction is None:
-            self._writer.submit(client, (), (), send.receipt, jobs=[change()])
+            self._writer.perform(client, (), send.receipt, jobs=[change()])
         else:
             client.check_transaction_limits(transaction, len(record))
             self._quotas.reserve(len(record))
@@ -117,7 +123,7 @@ class MessageScheduler:
 
     def deliver(self, id: str, due_ms: int, job: ScheduledJob) -> None:
         """It is due: deliver it, and put it off to the next time if there is one; all of that or nothing."""
-        now_ms, schedule, publishing = clock.now_ms(), job.schedule, self._publisher
+        now_ms, schedule = clock.now_ms(), job.schedule
         everywhere = Destination.parse_list(job.to)
         targets = [each for each in everywhere if not self._temporaries.is_gone(each)]
         if not targets:
@@ -130,22 +136,24 @@ class MessageScheduler:
             changes = [ScheduledJobChange(id, following[0], replace(job, schedule=following[1]).record())]
         if schedule.starts_repetitions:
             row = replace(job, schedule=schedule.row)
-            changes.append(ScheduledJobChange(publishing.next_id(), row.schedule.first(due_ms), row.record(), new=True))
+            changes.append(
+                ScheduledJobChange(self._messages.next_id(), row.schedule.first(due_ms), row.record(), new=True)
+            )
             self._submit(changes, [])
             return
         only_once = following is None and id == job.message.id and not schedule.recurs
-        message = _sent_now(job.message, job.message.id if only_once else publishing.next_id(), id, now_ms)
+        message = _sent_now(job.message, job.message.id if only_once else self._messages.next_id(), id, now_ms)
         sent_to = list_of(job.to)
-        placed = [publishing.prepare(message, each, sent_to) for each in targets]
+        placed = [self._router.prepare(message, each, sent_to) for each in targets]
         self._submit(changes, placed, moves=following is None)
 
-    def _submit(self, changes: list[ScheduledJobChange], placed: list[RoutedMessage], moves: bool = False) -> None:
+    def _submit(self, changes: list[ScheduledJobChange], placed: list[RoutedBatch], moves: bool = False) -> None:
         jobs = self._scheduled_jobs
 
         def then(seq: int, refused: str) -> None:
             jobs.outcome(refused, lambda: self._writer.on_committed(placed, seq))
 
-        appends = [(each.stored, group.rows) for each in placed for group in each.route.groups]
+        appends = [append for each in placed for append in each.appends]
         self._commits.submit(JobWrite(changes, appends, moves, then))
 
     # -- management by messages
@@ -202,11 +210,11 @@ class MessageScheduler:
     def _show(self, stored: StoredJob, targets: tuple[Destination, ...]) -> bool:
         """Send a copy of a message that waits, with what it waits for, to somebody who asked."""
         job = ScheduledJob.load(stored.record)
-        id, publishing = self._publisher.next_id(), self._publisher
+        id = self._messages.next_id()
         headers = {"message-id": id, "persistent": None, ORIGIN: job.to, JOB_ID: stored.id}
         told = with_broker_headers(job.message.headers, headers | job.schedule.headers())
         message = job.message.with_headers(told, id=id, persistent=False)
-        placed = [publishing.prepare(message, each) for each in targets]
+        placed = [self._router.prepare(message, each) for each in targets]
         self._submit([], placed)
         return False
 

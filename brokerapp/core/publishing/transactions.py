@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from brokerapp.engine.clients.acknowledged import Acknowledged
-from brokerapp.engine.clients.client import MAX_TRANSACTION_ACTIONS, MAX_TRANSACTIONS, Client, Transaction
+from brokerapp.engine.clients.client import MAX_TRANSACTION_ACTIONS, MAX_TRANSACTIONS, Client, RoutedBatch, Transaction
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.entry_factory import is_from_log
 from brokerapp.engine.entries.log_entry import LogEntry
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
         ConsumersPort,
         Destinations,
         ExpirationPort,
+        MessageRouterPort,
         MessageWriterPort,
         Placement,
-        PublisherPort,
         Replies,
     )
     from brokerapp.engine.clients.quotas import Quotas
@@ -39,15 +39,15 @@ class Transactions:
         consumers: ConsumersPort,
         expiration: ExpirationPort,
         placement: Placement,
-        publisher: PublisherPort,
         queues: Destinations,
         quotas: Quotas,
         replies: Replies,
+        router: MessageRouterPort,
         writer: MessageWriterPort,
     ) -> None:
         self._settings, self._counters = context.settings, context.counters
         self._consumers, self._expiration, self._placement = consumers, expiration, placement
-        self._publisher, self._queues, self._quotas = publisher, queues, quotas
+        self._router, self._queues, self._quotas = router, queues, quotas
         self._replies, self._writer = replies, writer
 
     def begin(self, client: Client, begin: BeginCommand) -> None:
@@ -61,6 +61,15 @@ class Transactions:
         client.transactions[begin.transaction] = Transaction(limit=limit)
         self._replies.confirm(client, begin.receipt)
 
+    def add(self, client: Client, transaction: Transaction, placed: Sequence[RoutedBatch]) -> None:
+        """Let messages be part of a transaction. Raises RequestRefused where it has no room for them."""
+        size = sum([len(stored) for each in placed for stored in each.stored])
+        client.check_transaction_limits(transaction, size)
+        self._quotas.reserve(size)
+        transaction.messages += placed
+        transaction.bytes += size
+        transaction.copy_count += sum([len(rows) for each in placed for rows in each.rows])
+
     def commit(self, client: Client, commit: CommitCommand) -> None:
         """All that was done in the transaction happens, or the client gets an ERROR and nothing does."""
         transaction = self._take(client, commit.transaction)
@@ -69,7 +78,7 @@ class Transactions:
                 raise RequestRefused(
                     f"the transaction was rolled back, as a SEND in it was refused: {transaction.failure}"
                 )
-            self._writer.restore_queues(transaction.messages)
+            self._router.restore_queues(transaction.messages)
         except RequestRefused as error:
             self.roll_back(client, transaction, str(error))
             raise
@@ -80,7 +89,9 @@ class Transactions:
             self._consumers.requeue(entry for _, _, entry in settled if is_from_log(entry))
 
         jobs = [each() for each in transaction.jobs]
-        self._writer.submit(client, transaction.messages, settled, commit.receipt, undo, jobs, is_commit=True)
+        self._writer.perform(
+            client, transaction.messages, commit.receipt, settled=settled, jobs=jobs, undo=undo, is_commit=True
+        )
         self._expiration.expire_on_arrival(transaction.messages)
 
     def _is_there(self, entry: LogEntry) -> bool:
@@ -127,7 +138,7 @@ class Transactions:
 
     def roll_back(self, client: Client, transaction: Transaction, why: str) -> None:
         """What was acked goes back to the consumer that held it or, when it is gone, to the queue."""
-        self._publisher.record_rolled_back(transaction.messages, why)
+        self._router.record_rolled_back(transaction.messages, why)
         held: dict[Subscription, dict[str, LogEntry]] = {}
         homeless: list[LogEntry] = []
         for subscription, key, entry in transaction.settled:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from brokerapp.engine.clients.client import RoutedMessage
+from brokerapp.engine.clients.client import RoutedBatch
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.entries.entry_factory import log_entry_of
 from brokerapp.engine.entries.log_entry import LogEntry
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from brokerapp.core.ports import (
         AdvisoriesPort,
         BrokerContext,
-        BrokerMessages,
         DurablesPort,
+        MessageRouterPort,
         MessageWriterPort,
         Placement,
         Queues,
@@ -61,7 +61,7 @@ class DeadLettering:
         advisories: AdvisoriesPort,
         durables: DurablesPort,
         placement: Placement,
-        publisher: BrokerMessages,
+        router: MessageRouterPort,
         queues: Queues,
         routing: RoutingPort,
         writer: MessageWriterPort,
@@ -73,7 +73,7 @@ class DeadLettering:
             context.counters,
         )
         self._advisories, self._durables, self._placement = advisories, durables, placement
-        self._publisher, self._queues, self._routing = publisher, queues, routing
+        self._router, self._queues, self._routing = router, queues, routing
         self._writer = writer
         self._discarded_count = 0
         self._recent_dead_letters: dict[tuple[str, Destination], None] = {}  # dead letters of topics, in order
@@ -106,7 +106,7 @@ class DeadLettering:
         logger.error("message %d of %s is damaged in the store", entry.seq, log.name)
         self.fail(log, entry, DAMAGED, None)
 
-    def route_damaged_job(self, message: Message, source: Destination) -> RoutedMessage | None:
+    def route_damaged_job(self, message: Message, source: Destination) -> RoutedBatch | None:
         """A damaged message that waited as a job, on its way to the dead letters; None where they are dropped."""
         strategy = self._strategy(source)
         target = self._target(strategy, source, "", message, False)
@@ -165,7 +165,7 @@ class DeadLettering:
     ) -> None:
         """Let a dead letter be where it goes in the moment in which these entries are no more; that is `gone`."""
         placed = self._route(message, target)
-        appends = [(placed.stored, group.rows) for group in placed.route.groups]
+        appends = placed.appends
 
         def on_committed(seq: int, _refused: str) -> None:
             on_removed()
@@ -173,13 +173,13 @@ class DeadLettering:
 
         self._commits.submit(PendingWrite(appends, entries, ignores_limits=True, callback=on_committed))
 
-    def _route(self, message: Message, target: Destination) -> RoutedMessage:
+    def _route(self, message: Message, target: Destination) -> RoutedBatch:
         """A dead letter on its way."""
-        message, found = self._publisher.route(message, target)
+        message, found = self._router.route(message, target)
         for group in found.groups:
             for each in group.logs:
                 self._queues.mark_as_dlq(each)
-        return RoutedMessage(message, message.stored(), target, found)
+        return RoutedBatch.of(message, target, found)
 
     def discard_for_subscriber(self, entry: LogEntry, cause: str, consumer: str, *, expired: bool = False) -> None:
         """A message of a topic does not reach one of its subscribers: it expired, or there is no room for it to wait.

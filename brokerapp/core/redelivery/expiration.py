@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from brokerapp.engine.clients.client import RoutedMessage
+from brokerapp.engine.clients.client import RoutedBatch
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.entries.entry_factory import log_entry_of
 from brokerapp.model.definitions import PolicyEntry
@@ -82,9 +82,9 @@ class ExpirationSweeper:
         policy_for = self._routing.table.policy_for
         self.sweep(log for log in logs if self._period(policy_for(log.destination)) == period)
 
-    def expire_on_arrival(self, placed: Iterable[RoutedMessage]) -> None:
+    def expire_on_arrival(self, placed: Iterable[RoutedBatch]) -> None:
         """These messages are about to be stored: those that come past their time do not wait for the next sweep."""
-        late = [each for each in placed if 0 < each.message.expires <= each.message.born_us // 1000]
+        late = [each for each in placed if any(0 < one.expires <= one.born_us // 1000 for one in each.messages)]
         self.sweep(dict.fromkeys(log for each in late for group in each.route.groups for log in group.logs))
 
     def sweep(self, logs: Iterable[MessageLog]) -> None:

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from brokerapp.core.writes.pending_write import JobWrite
-from brokerapp.engine.clients.client import RoutedMessage
+from brokerapp.core.writes.client_write import JobWrite
+from brokerapp.engine.clients.client import RoutedBatch
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.policy.redelivery import UNLIMITED, delay_ms, may_be_redelivered
@@ -29,8 +29,9 @@ from brokerapp.tracing.schema import DELAY, REDELIVER, RETURN
 if TYPE_CHECKING:
     from brokerapp.core.ports import (
         BrokerContext,
-        BrokerMessages,
         DeadLettersPort,
+        MessageFactoryPort,
+        MessageRouterPort,
         MessageWriterPort,
         RoutingPort,
         ScheduledJobsPort,
@@ -46,14 +47,16 @@ class RedeliveryHandler:
         *,
         context: BrokerContext,
         dead_letters: DeadLettersPort,
-        publisher: BrokerMessages,
+        messages: MessageFactoryPort,
+        router: MessageRouterPort,
         routing: RoutingPort,
         scheduled_jobs: ScheduledJobsPort,
         temporaries: TemporariesPort,
         writer: MessageWriterPort,
     ) -> None:
         self._commits = context.commits
-        self._dead_letters, self._publisher, self._routing = dead_letters, publisher, routing
+        self._dead_letters, self._messages, self._routing = dead_letters, messages, routing
+        self._router = router
         self._scheduled_jobs, self._temporaries, self._writer = scheduled_jobs, temporaries, writer
 
     def reject(self, log: MessageLog, entry: LogEntry, consumer: str, cause: str, *, may_redeliver: bool) -> None:
@@ -106,7 +109,7 @@ class RedeliveryHandler:
         job = ScheduledJob(
             JobPurpose.RETURN, log.name, message, original=entry.original_destination, shown=entry.shown_destination
         )
-        change = ScheduledJobChange(self._publisher.next_id(), due_ms, job.record(), new=True)
+        change = ScheduledJobChange(self._messages.next_id(), due_ms, job.record(), new=True)
         log.counts.RedeliveredCount += 1
         gone = self._dead_letters.leave_log(log, entry)
 
@@ -125,8 +128,8 @@ class RedeliveryHandler:
             return
         original, shown = (Destination.parse(each) if each else None for each in (job.original, job.shown))
         way = Route(queues=[RoutedCopy(queue, original, shown)])
-        way.groups = self._publisher.append_groups(way)
-        placed = RoutedMessage(job.message, job.message.stored(), queue, way)
+        way.groups = self._router.append_groups(way)
+        placed = RoutedBatch.of(job.message, queue, way)
 
         def then(seq: int, refused: str) -> None:
             self._scheduled_jobs.outcome(
@@ -134,5 +137,5 @@ class RedeliveryHandler:
                 lambda: self._writer.on_committed([placed], seq, moved_us=time.time_ns() // 1000, kind=RETURN),
             )
 
-        appends = [(placed.stored, group.rows) for group in way.groups]
+        appends = placed.appends
         self._commits.submit(JobWrite([ScheduledJobChange(id)], appends, ignores_limits=True, callback=then))

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from brokerapp.core.ports import (
         Authorizer,
         BrokerContext,
-        BrokerMessages,
         Destinations,
         DispatcherPort,
+        MessageRouterPort,
         RoutingPort,
     )
 
@@ -47,11 +47,11 @@ class RetroactiveRecovery:
         context: BrokerContext,
         authorizer: Authorizer,
         dispatcher: DispatcherPort,
-        publisher: BrokerMessages,
+        router: MessageRouterPort,
         queues: Destinations,
         routing: RoutingPort,
     ) -> None:
-        self._authorizer, self._dispatcher, self._publisher = authorizer, dispatcher, publisher
+        self._authorizer, self._dispatcher, self._router = authorizer, dispatcher, router
         self._queues, self._routing = queues, routing
         self._memories: OrderedDict[Destination, RetainedMessages] = (
             OrderedDict()
@@ -152,7 +152,7 @@ class RetroactiveRecovery:
                 headers = {**kept.message.headers, "destination": topic.stomp}
                 goes_back = durable.identity.leads_to in kept.message.path  # to where it came from: never
                 if not goes_back and feed.may_read(topic) and feed.takes(headers, "") is True:
-                    self._publisher.copy_to_log(kept.message, RoutedCopy(feed.target, kept.copy.original, topic))
+                    self._router.copy_to_log(kept.message, RoutedCopy(feed.target, kept.copy.original, topic))
 
     def _give_first(self, subscription: Subscription, queue: Destination, asks: bool) -> None:
         """The first consumer of a consumer queue; what it gets is not in the queue."""

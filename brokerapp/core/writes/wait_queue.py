@@ -9,7 +9,7 @@ from brokerapp.model.destination import Destination
 from brokerapp.store import SHARED
 
 if TYPE_CHECKING:
-    from brokerapp.core.writes.pending_write import ClientWrite
+    from brokerapp.core.writes.client_write import ClientWrite
 
 #: Sends tried at once when a place has room again: a try costs the store a call, whether it succeeds or not.
 MAX_AT_ONCE = 256

@@ -60,21 +60,63 @@ class ClientSink(Protocol):
 
 
 @dataclass(slots=True)
-class RoutedMessage:
-    """A message with the way it will take."""
+class RoutedBatch:
+    """Messages that take the same route, in order; often a single one."""
 
-    message: Message
-    stored: bytes
+    messages: list[Message]
+    stored: list[bytes]  #: their stored form; empty texts where nothing is to be stored
     destination: Destination
     route: Route
-    sender: Client | None = None  #: who sent it; None: the broker itself
+    sender: Client | None = None  #: who sent them; None: the broker itself
+    receipts: list[str | None] = field(default_factory=list)
+    dedup_keys: list[str] = field(default_factory=list)  #: by which the store knows messages that are repeated; or none
+    given: Sequence[LogEntry] = ()  #: what consumers were given before it is stored: all of them, or none
+
+    @classmethod
+    def of(cls, message: Message, destination: Destination, route: Route, sender: Client | None = None) -> RoutedBatch:
+        """Return a batch of one message."""
+        return cls([message], [message.stored() if route.groups else b""], destination, route, sender)
+
+    @property
+    def message(self) -> Message:
+        """Return the first message: of a batch of one, the only one."""
+        return self.messages[0]
+
+    @property
+    def size(self) -> int:
+        """Return the bytes of the messages."""
+        if self.route.groups:
+            return sum(map(len, self.stored))
+        return sum([message.size for message in self.messages])
+
+    @property
+    def rows(self) -> list[list[tuple[str, str, str]]]:
+        """Return the copies that each of them makes, as the store is asked for them."""
+        return [group.rows for group in self.route.groups]
+
+    @property
+    def appends(self) -> list[tuple[bytes, list[tuple[str, str, str]]]]:
+        """Return each of them with its copies."""
+        return [(stored, rows) for stored in self.stored for rows in self.rows]
+
+    def part(self, start: int, stop: int) -> RoutedBatch:
+        """Return these of the messages, by their places."""
+        part = slice(start, stop)
+        return RoutedBatch(
+            self.messages[part], self.stored[part], self.destination, self.route, self.sender, self.receipts[part],
+            self.dedup_keys[part], self.given[part],
+        )  # fmt: skip
+
+    def split(self) -> list[RoutedBatch]:
+        """Return each of the messages by itself."""
+        return [self.part(place, place + 1) for place in range(len(self.messages))]
 
 
 @dataclass(slots=True)
 class Transaction:
     """What a client did in a transaction that is not ended."""
 
-    messages: list[RoutedMessage] = field(default_factory=list)
+    messages: list[RoutedBatch] = field(default_factory=list)
     settled: list[tuple[Subscription, str, LogEntry]] = field(default_factory=list)
     jobs: list[Callable[[], Any]] = field(
         default_factory=list

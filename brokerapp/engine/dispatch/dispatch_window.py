@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from brokerapp.engine.dispatch.dispatch_policy import DispatchPolicy
 from brokerapp.engine.dispatch.lookahead import Lookahead
-from brokerapp.engine.dispatch.message_groups import MessageGroups
+from brokerapp.engine.dispatch.message_groups import MessageGroups, have_groups
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.entries.message_order import OrderedMessage, order_key_for
@@ -132,7 +132,7 @@ class DispatchWindow:
         """Messages were stored, one after the other."""
         size = sum([entry.size for entry in entries])
         fits = len(self.ready) + len(entries) <= WINDOW_SIZE and self.ready_bytes + size <= WINDOW_BYTES
-        plain = not (self.policy.prioritized or self.lookahead.in_flight_seqs or entries[0].message.has_group)
+        plain = not (self.policy.prioritized or self.lookahead.in_flight_seqs or have_groups(entries))
         if self.unloaded_count or not self.consumers or not fits or not plain:
             for entry in entries:
                 self.append_entry(entry)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -62,6 +62,11 @@ def parse_group_map(text: str | None) -> GroupMapSettings:
 def group_of(entry: LogEntry) -> str | None:
     """The group of a message, if it has one."""
     return entry.message.headers.get("JMSXGroupID") if entry.message.has_group else None
+
+
+def have_groups(entries: Iterable[LogEntry]) -> bool:
+    """Return whether any of these messages may have a group."""
+    return any(entry.message.has_group for entry in entries)
 
 
 def position_in_group(entry: LogEntry) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from brokerapp.engine.dispatch.bridge_rate_filter import BridgeRateFilter
 from brokerapp.engine.dispatch.dispatch_policy import DEFAULT_DISPATCH_POLICY, DispatchPolicy
-from brokerapp.engine.dispatch.message_groups import MessageGroups
+from brokerapp.engine.dispatch.message_groups import MessageGroups, have_groups
 from brokerapp.engine.dispatch.multi_writer_window import MultiWriterWindow
 from brokerapp.engine.dispatch.round_robin import (
     Assignments,
@@ -197,7 +197,7 @@ class MessageLog(MultiWriterWindow):
 
         Nobody, unless consumers in auto mode take all and nothing is overtaken. They are in flight from here on.
         """
-        if not self.can_bypass_window or self._is_selective or entries[0].message.has_group:
+        if not self.can_bypass_window or self._is_selective or have_groups(entries):
             return []
         able = self._eligible_consumers()
         if sum([room for _, room in able]) < len(entries) or not all(each.ack_mode == "auto" for each, _ in able):
@@ -213,7 +213,8 @@ class MessageLog(MultiWriterWindow):
             self.policy.prioritized or not self.can_bypass_window
         ):  # by priority what is in flight is known by its number
             return []
-        self._note_group(entries[0])
+        for entry in entries:
+            self._note_group(entry)
         if self._is_selective:
             return self._dispatch_one_uncommitted(entries) if len(entries) == 1 else []
         if sum([room for _, room in self._eligible_consumers()]) < len(entries):

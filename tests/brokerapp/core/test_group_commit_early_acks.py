@@ -43,20 +43,28 @@ def given():
     return LogEntry(LOG, UNCOMMITTED, Message("ID:1", b"", b""), size=10)
 
 
-def bringing(entry, then=lambda: None):
-    """The unit that brings it to the store."""
+class EarlyWrite(PendingWrite):
+    """A write whose message consumers were given early."""
+
+    __slots__ = ("given",)
+
+
+def bringing(entry, then=lambda: None, early=False):
+    """The write that brings it to the store."""
 
     def done(seq, refused):
         entry.seq = 0 if refused else seq
         then()
 
-    return PendingWrite([(b"x", [(LOG, "", "")])], callback=done)
+    write = EarlyWrite([(b"x", [(LOG, "", "")])], callback=done)
+    write.given = {LOG: [entry]} if early else {}
+    return write
 
 
 async def test_an_ack_that_comes_before_its_message_is_stored_goes_into_the_batch_after():
     async with running() as (store, committer):
         entry = given()
-        committer.submit(bringing(entry), {LOG})
+        committer.submit(bringing(entry, early=True))
         committer.remove_settled([entry])
         await committer.drain()
         assert store.batches == [(1, []), (0, [1])]
@@ -66,7 +74,7 @@ async def test_an_ack_that_comes_while_its_message_is_on_the_way_goes_into_the_n
     async with running() as (store, committer):
         entry = given()
         store.open.clear()
-        committer.submit(bringing(entry), {LOG})
+        committer.submit(bringing(entry, early=True))
         await asyncio.sleep(0)
         committer.remove_settled([entry])
         store.open.set()
@@ -78,7 +86,7 @@ async def test_a_unit_that_settles_what_is_before_it_comes_in_a_later_batch_and_
     order = []
     async with running() as (store, committer):
         entry = given()
-        committer.submit(bringing(entry, lambda: order.append("stored")), {LOG})
+        committer.submit(bringing(entry, lambda: order.append("stored"), early=True))
         committer.submit(PendingWrite(settles=[entry], callback=lambda *_: order.append("settled")))
         committer.submit(PendingWrite(callback=lambda *_: order.append("barrier")))
         await committer.drain()
@@ -90,7 +98,7 @@ async def test_a_unit_that_settles_what_waits_for_room_holds_nobody_up_and_it_is
     async with running() as (store, committer):
         waiting, other = given(), given()
         committer.submit(PendingWrite(settles=[waiting, other]))
-        committer.submit(bringing(other), {LOG})
+        committer.submit(bringing(other, early=True))
         await committer.drain()
         committer.submit(bringing(waiting))
         await committer.drain()
@@ -103,7 +111,7 @@ async def test_what_is_never_stored_is_never_settled():
         committer.remove_settled([entry])
         await committer.drain()
         entry.seq = 0
-        committer.submit(bringing(given()), {LOG})
+        committer.submit(bringing(given(), early=True))
         await committer.drain()
         assert all(settled == [] for _, settled in store.batches)
 
@@ -111,7 +119,7 @@ async def test_what_is_never_stored_is_never_settled():
 async def test_it_knows_what_is_on_its_way_to_a_log_that_did_not_get_it_early():
     async with running() as (store, committer):
         store.open.clear()
-        committer.submit(bringing(given()), {LOG})
+        committer.submit(bringing(given(), early=True))
         assert not committer.has_pending_for(LOG)
         assert committer.given == 1
         await asyncio.sleep(0)

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from brokerapp.admin.handlers.message_transfer import MessageTransfer
-from brokerapp.core.publishing.publisher import Publisher
+from brokerapp.core.publishing.message_router import MessageRouter
 from brokerapp.core.redelivery.dead_lettering import DeadLettering
 from brokerapp.core.subscriptions.retroactive import RetroactiveRecovery
 from brokerapp.engine.policy.subscription_recovery import RETAIN
@@ -36,7 +36,7 @@ class FakeBroker(SimpleNamespace):
             writer=SimpleNamespace(on_committed=lambda placed, *_, **__: self.kept.extend(placed[0].route.queues)),
             timers=SimpleNamespace(call_every=lambda *_: None),
         )  # fmt: skip
-        self.publisher = part_of(Publisher, **vars(self))
+        self.router = part_of(MessageRouter, **vars(self))
 
 
 def moved(broker: FakeBroker, message: Message) -> None:

@@ -87,7 +87,7 @@ async def test_a_log_that_held_messages_before_is_put_in_order_a_part_at_a_time(
     assert await put_in_order(store) == 1  # and again, as after a crash
     await session.commit(declarations=[("q", PLAIN)])
     assert await places(store) == 0
-    assert (await used(store))[0] - before[0] == len(urgent(9, "q").appends[0][0]) + 64
+    assert (await used(store))[0] - before[0] == urgent(9, "q").cost[1] + 64
 
 
 async def test_a_log_that_goes_takes_its_places_along(store, session):

@@ -1,0 +1,66 @@
+"""RoutedBatches: collects what a client sends in one read, by the routes of the messages."""
+
+from __future__ import annotations
+
+from brokerapp.engine.clients.client import Client, RoutedBatch
+from brokerapp.engine.dispatch.message_log import MessageLog
+from brokerapp.engine.routing.route_walk import Route
+from brokerapp.model.destination import Destination
+from brokerapp.model.message import Message
+
+#: Copies, and bytes of messages, that one write may have the store make, so that commits stay as large as is wanted.
+MAX_COPIES = 2_000
+MAX_BYTES = 1024 * 1024
+#: Logs of a route up to which messages join earlier ones across others: to look at more costs more than it saves.
+MAX_LOGS_LOOKED_AT = 16
+
+
+class RoutedBatches:
+    """Messages of one client, in an order that no log and no subscriber can tell from theirs."""
+
+    __slots__ = ("_last_of", "bytes", "client", "copies", "placed")
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.clear()
+
+    def clear(self) -> None:
+        """Begin anew."""
+        self.placed: list[RoutedBatch] = []
+        self._last_of: dict[MessageLog, RoutedBatch] = {}  # the last of them that goes to a log
+        self.copies = self.bytes = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more should join."""
+        return self.copies >= MAX_COPIES or self.bytes >= MAX_BYTES
+
+    def add(
+        self, message: Message, stored: bytes, destination: Destination, route: Route, receipt: str | None,
+        dedup_key: str = "",
+    ) -> None:  # fmt: skip
+        """Let a message join those that take the same route."""
+        each = self._batch_of(destination, route)
+        each.messages.append(message)
+        each.stored.append(stored)
+        each.receipts.append(receipt)
+        if dedup_key:
+            each.dedup_keys += [""] * (len(each.messages) - len(each.dedup_keys) - 1) + [dedup_key]
+        self.bytes += len(stored)
+        for group in route.groups:
+            self.copies += len(group.rows)
+
+    def _batch_of(self, destination: Destination, route: Route) -> RoutedBatch:
+        placed = self.placed
+        if placed and (last := placed[-1]).route is route and last.destination == destination:
+            return last
+        logs = [log for group in route.groups for log in group.logs]
+        if logs and not route.topics and len(logs) <= MAX_LOGS_LOOKED_AT:
+            each = self._last_of.get(logs[0])
+            if each is not None and each.route is route and each.destination == destination:
+                is_last = [self._last_of.get(log) is each for log in logs]
+                if all(is_last):
+                    return each
+        placed.append(new := RoutedBatch([], [], destination, route, self.client))
+        self._last_of.update(dict.fromkeys(logs, new))
+        return new

@@ -1,0 +1,152 @@
+"""ClientWrite: what a client asked of the store in one piece, and whom to tell when that is done or refused.
+
+It knows its client and the routes of its messages, because a full place may let it wait and try again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from brokerapp.engine.clients.client import Client, RoutedBatch
+from brokerapp.engine.dispatch.subscription import Subscription
+from brokerapp.engine.entries.log_entry import LogEntry
+from brokerapp.store import CommitResult, CopyRow, PendingWrite, ScheduledJobChange, SettledEntry
+
+if TYPE_CHECKING:
+    from brokerapp.core.writes.wait_queue import BlockedSend
+
+
+class WriteOwner(Protocol):
+    """Acts on the outcome of a client's write."""
+
+    def on_result(self, write: ClientWrite, seq: int, position: int, committed: CommitResult) -> None: ...
+
+
+class ClientWrite(PendingWrite):
+    """Messages that a client sent in one read. Each is stored or refused by itself."""
+
+    __slots__ = ("client", "duplicates", "owner", "placed", "size", "waiting")
+
+    is_atomic = False
+    settled: Sequence[tuple[Subscription, str, LogEntry]] = ()  #: what consumers acknowledge with it
+    is_commit = False  #: of a transaction: that its messages were sent is recorded when it is done
+    undo: Callable[[], None] | None = None  #: to be called when a limit refuses it
+
+    def __init__(self, owner: WriteOwner, client: Client, placed: Sequence[RoutedBatch]) -> None:
+        super().__init__()
+        self.owner, self.client, self.placed = owner, client, placed
+        self.size = sum([each.size for each in placed])
+        self.duplicates: Sequence[tuple[int, int]] = ()  #: copies that were stored before, as in `dropped`
+        self.waiting: BlockedSend | None = None  #: its turn at a full place
+        self.refresh_runs()
+
+    def refresh_runs(self) -> None:
+        """Take the copies from the routes of the messages."""
+        self.runs = [(each.stored, each.rows) for each in self.placed]
+
+    @property
+    def given(self) -> Mapping[str, Sequence[LogEntry]]:
+        """Return what was given to consumers early, by the names of the logs."""
+        given: dict[str, list[LogEntry]] = {}
+        for each in self.placed:
+            if each.given:
+                given.setdefault(each.given[0].log, []).extend(each.given)
+        return given
+
+    @property
+    def receipts(self) -> list[str | None]:
+        """Return what the client wants to be told, for each message."""
+        return [receipt for each in self.placed for receipt in each.receipts]
+
+    @property
+    def receipt(self) -> str | None:
+        """Return the first of them."""
+        return next(iter(self.receipts), None)
+
+    @property
+    def is_droppable(self) -> bool:
+        """Return whether any of its copies is rather dropped than refused."""
+        return any(each.route.dropping for each in self.placed)
+
+    def on_batch_done(self, seq: int, position: int, committed: CommitResult) -> None:
+        self.owner.on_result(self, seq, position, committed)
+
+    def split(self) -> list[ClientWrite]:
+        """Return a write for each unit, on its way instead of this one."""
+        if self.unit_count == 1:
+            return [self]
+        client = self.client
+        units = [ClientWrite(self.owner, client, [part]) for each in self.placed for part in each.split()]
+        client.on_write_done(self.size)
+        for unit in units:
+            client.on_write_started(unit.size)
+        return units
+
+    def droppable_rows(self, position: int) -> list[tuple[int, int, int, int]]:
+        rows = []
+        for each in self.placed:
+            if each.route.dropping:
+                for unit in range(position, position + len(each.messages)):
+                    rows += [(unit, *row) for row in _droppable([each])]
+            position += len(each.messages)
+        return rows
+
+    def dedup_keys(self, position: int) -> list[tuple[int, str]]:
+        keys = [key for each in self.placed for key in each.dedup_keys or [""] * len(each.messages)]
+        return [(unit, key) for unit, key in enumerate(keys, position) if key]
+
+
+class AtomicWrite(ClientWrite):
+    """What happens whole or not at all: a transaction, an acknowledgement, a message to several destinations."""
+
+    __slots__ = ("dedup_key", "is_commit", "jobs", "settled", "undo", "wanted_receipt")
+
+    is_atomic = True
+
+    def __init__(
+        self,
+        owner: WriteOwner,
+        client: Client,
+        placed: Sequence[RoutedBatch],
+        receipt: str | None,
+        *,
+        settled: Sequence[tuple[Subscription, str, LogEntry]] = (),
+        jobs: Sequence[ScheduledJobChange] = (),
+        undo: Callable[[], None] | None = None,
+        is_commit: bool = False,
+    ) -> None:
+        super().__init__(owner, client, placed)
+        self.wanted_receipt, self.settled, self.jobs, self.undo = receipt, settled, jobs, undo
+        self.settles = [entry for _, _, entry in settled if entry.seq]
+        self.is_commit, self.dedup_key = is_commit, ""
+
+    @property
+    def receipts(self) -> list[str | None]:
+        return [self.wanted_receipt]
+
+    def droppable_rows(self, position: int) -> list[tuple[int, int, int, int]]:
+        return [(position, *row) for row in _droppable(self.placed)]
+
+
+class JobWrite(PendingWrite):
+    """A unit with jobs."""
+
+    __slots__ = ("jobs",)
+
+    def __init__(
+        self,
+        jobs: Sequence[ScheduledJobChange],
+        appends: Sequence[tuple[bytes, Sequence[CopyRow]]] = (),
+        ignores_limits: bool = False,
+        callback: Callable[[int, str], Any] | None = None,
+        settles: Sequence[SettledEntry] = (),
+    ) -> None:
+        super().__init__(appends, settles, ignores_limits, callback)
+        self.jobs = jobs
+
+
+def _droppable(placed: Sequence[RoutedBatch]) -> list[tuple[int, int, int]]:
+    """The copies that are rather dropped than refused, see PendingWrite."""
+    groups = [group for each in placed for group in each.route.groups]
+    return [(number, *each) for number, group in enumerate(groups, start=1) for each in group.droppable]
