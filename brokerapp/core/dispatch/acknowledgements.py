@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from brokerapp.engine.clients.client import Client, Transaction
 from brokerapp.engine.dispatch.subscription import Subscription
-from brokerapp.engine.entries.entry_factory import is_from_log, way_of_entry
+from brokerapp.engine.entries.entry_factory import group_by_way, is_from_log
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.entries.remote_entry import RemoteLogEntry
 from brokerapp.errors import RequestRefused
@@ -173,8 +173,7 @@ class Acknowledgements:
     def _account(self, subscription: Subscription, acknowledged: Sequence[LogEntry], *, committed: bool) -> None:
         """Account for messages that a subscription acknowledged, and let the store remove them unless it has."""
         now_us, client = time.time_ns() // 1000, subscription.client
-        for (name, shown, _), alike in groupby(acknowledged, way_of_entry):
-            entries = list(alike)
+        for (name, shown, _), entries in group_by_way(acknowledged):
             if isinstance(entries[0], RemoteLogEntry):
                 for entry in entries:
                     entry.owner.accept(entry)

@@ -18,7 +18,7 @@ from brokerapp.engine.dispatch.dispatch_window import PAGE_SIZE
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.selective_dispatch import SelectorEvaluation
 from brokerapp.engine.dispatch.subscription import Subscription
-from brokerapp.engine.entries.entry_factory import log_entry_of, native_form, partition, topic_entries, way_of_entry
+from brokerapp.engine.entries.entry_factory import group_by_way, log_entry_of, native_form, partition, topic_entries
 from brokerapp.engine.entries.eviction import OLDEST, evict
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.entries.remote_entry import RemoteLogEntry
@@ -317,15 +317,22 @@ class Dispatcher:
 
     def _dispatch_pending(self, subscription: Subscription) -> None:
         """Hand a subscription as much of what waits for it in no log here as it has credit for."""
-        now_us = time.time_ns() // 1000
+        now_us, is_auto, client = time.time_ns() // 1000, subscription.ack_mode == "auto", subscription.client
         while subscription.pending and subscription.is_ready:
             entries: Sequence[LogEntry] = subscription.take_pending()
             if any(map(_expires, entries)):
                 entries, expired = partition(entries, lambda entry: not 0 < entry.message.expires <= now_us // 1000)
                 for entry in expired:
                     self._expire_pending(subscription, entry)
-            for _, alike in groupby(entries, way_of_entry):
-                self._dispatch_outside_logs(subscription, list(alike), now_us)
+            for way, alike in group_by_way(entries):
+                self._count_dispatched(subscription, Destination.parse(way[1]), alike, now_us)
+            ack_ids: Sequence[str] = ()
+            if not is_auto:
+                subscription.credit -= len(entries)
+                ack_ids = self.ack_ids(subscription, entries)
+            client.delivered_count += len(entries)
+            self.wake(client)
+            client.sink.deliver(subscription, entries, ack_ids)
         if not subscription.pending:
             self._pending_subscriptions.pop(subscription, None)
 
@@ -335,32 +342,25 @@ class Dispatcher:
         else:
             self._dead_letters.discard_for_subscriber(entry, "expired", subscription.client.client_id, expired=True)
 
-    def _dispatch_outside_logs(self, subscription: Subscription, entries: list[LogEntry], now_us: int) -> None:
-        """Hand over messages of one topic, or what another broker keeps, which counts and records them."""
-        is_auto, client, first = subscription.ack_mode == "auto", subscription.client, entries[0]
-        if isinstance(first, RemoteLogEntry):
-            if is_auto:
-                for entry in entries:
-                    entry.owner.accept(entry)
+    def _count_dispatched(
+        self, subscription: Subscription, topic: Destination, entries: Sequence[LogEntry], now_us: int
+    ) -> None:
+        """Account for messages of a topic that a subscriber is handed; another broker does for those that it keeps."""
+        is_auto = subscription.ack_mode == "auto"
+        if isinstance(entries[0], RemoteLogEntry):
+            for entry in entries if is_auto else ():
+                entry.owner.accept(entry)
+            return
+        stats = self._counters.of(topic)
+        stats.count_dispatched([entry.message.born_us for entry in entries], now_us)
+        self._record(DISPATCH, entries[0].log, entries, subscription.client.client_id, now_us)
+        if self._advisories.watching:
+            self._advisories.dispatched(topic, entries)
+        if is_auto:
+            self.acknowledge_topic(subscription, entries, now_us)
         else:
-            topic = Destination.parse(first.shown_destination)
-            stats = self._counters.of(topic)
-            stats.count_dispatched([entry.message.born_us for entry in entries], now_us)
-            self._record(DISPATCH, first.log, entries, client.client_id, now_us)
-            if self._advisories.watching:
-                self._advisories.dispatched(topic, entries)
-            if is_auto:
-                self.acknowledge_topic(subscription, entries, now_us)
-            else:
-                stats.InFlightCount += len(entries)
-            self._counters.mark_changed(stats)
-        ack_ids: Sequence[str] = ()
-        if not is_auto:
-            subscription.credit -= len(entries)
-            ack_ids = self.ack_ids(subscription, entries)
-        client.delivered_count += len(entries)
-        self.wake(client)
-        client.sink.deliver(subscription, entries, ack_ids)
+            stats.InFlightCount += len(entries)
+        self._counters.mark_changed(stats)
 
     def acknowledge_topic(self, subscription: Subscription, entries: Sequence[LogEntry], now_us: int) -> None:
         """Account for messages that a subscriber of a topic is done with; all were sent and shown alike."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from operator import attrgetter
 
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.entries.remote_entry import REMOTE_LOG_PREFIX
@@ -14,11 +13,6 @@ from brokerapp.store import StoredLogEntry
 
 #: What the names of topics begin with, among those of logs, and of what other brokers keep.
 _TOPICS = (f"{DestinationKind.TOPIC}://", f"{DestinationKind.TEMP_TOPIC}://", REMOTE_LOG_PREFIX)
-
-#: What entries share that took the same way: they are counted, recorded and acknowledged together.
-way_of_entry: Callable[[LogEntry], tuple[str, str, str]] = attrgetter(
-    "log", "shown_destination", "original_destination"
-)
 
 
 @lru_cache(maxsize=16384)
@@ -40,6 +34,20 @@ def topic_entries(messages: Sequence[Message], copy: RoutedCopy, queue: Destinat
     shown, original = (copy.destination, copy.original) if queue is None else (queue, copy.destination)
     log, sent_to, shown_as = str(copy.destination), original.stomp if original is not None else "", shown.stomp
     return [LogEntry(log, 0, message, 0, 0, sent_to, shown_as) for message in messages]
+
+
+def group_by_way(
+    entries: Iterable[LogEntry],
+) -> Iterable[tuple[tuple[str, str, str], list[LogEntry]]]:
+    """Group entries by log, shown and original destination: such are counted, recorded and acknowledged together."""
+    groups: dict[tuple[str, str, str], list[LogEntry]] = {}
+    for entry in entries:
+        way = entry.log, entry.shown_destination, entry.original_destination
+        if way in groups:
+            groups[way].append(entry)
+        else:
+            groups[way] = [entry]
+    return groups.items()
 
 
 def partition(entries: list[LogEntry], wanted: Callable[[LogEntry], bool]) -> tuple[list[LogEntry], list[LogEntry]]:
