@@ -48,27 +48,27 @@ _TYPES = {
 #: Columns that only the path has. The hour is a number, as readers without a schema infer it from the path.
 _FROM_PATH = {"broker": pa.string(), "day": pa.date32(), "hour": pa.int64()}
 _MEANINGS = {
-    "ts": "when it happened",
-    "kind": "what happened, see below",
+    "ts": "time of the event",
+    "kind": "kind of the event, see below",
     "msg_id": "message-id; all copies of a message share it. Empty for `depth`, `subscribe` and `unsubscribe`",
-    "destination": "where it happened, in native form: `queue://orders`, `topic://prices`, or"
+    "destination": "destination of the event, in native form: `queue://orders`, `topic://prices`, or"
     " `subscription://CLIENT:NAME` (durable and shared subscriptions)",
-    "original": "the destination the producer sent to",
-    "consumer": "the client it happened with: who sent the message (`enqueue`), the consumer (`dispatch`, `ack` and"
-    " what follows from them)",
-    "size": "bytes of the body; for `depth` how many messages wait, for `subscribe` and `unsubscribe` how many clients"
-    " consume",
-    "born": "when the message reached the broker; on every event, so that a latency needs no join",
-    "reason": "why: of a dead letter, a drop, an expiry",
+    "original": "destination that the producer sent to",
+    "consumer": "client: the producer (`enqueue`), or the consumer (`dispatch`, `ack` and the events that follow from"
+    " them)",
+    "size": "bytes of the body; for `depth` the number of messages, for `subscribe` and `unsubscribe` the number of"
+    " consuming clients",
+    "born": "time at which the message reached the broker; on every event, so that a latency needs no join",
+    "reason": "cause of a dead letter, a drop or an expiration",
     "ps": "properties, on `enqueue` only",
-    "pn": "of those, the ones whose text is a decimal number, as numbers",
-    "weight": "how many messages the event stands for: 1, or N where one message in N is recorded",
-    "entry": "the entry of the stream the event came with, as a number that grows: milliseconds since the epoch times"
-    " 2**20, plus a number. Files of early versions have none: the Spark source `sluice` gives the last of their"
-    " file, other readers null",
-    "broker": "the broker's name (from the path)",
-    "day": "the day of `ts` in UTC (from the path)",
-    "hour": "the hour of `ts` in UTC, 0 to 23 (from the path)",
+    "pn": "those properties that are decimal numbers, as numbers",
+    "weight": "number of messages that the event stands for: 1, or N if one message in N is recorded",
+    "entry": "position of the event's entry in the stream, an increasing number: milliseconds since the epoch times"
+    " 2**20, plus a counter. Files of early versions have none: the Spark source `sluice` returns the last one of"
+    " the file, other readers null",
+    "broker": "name of the broker (from the path)",
+    "day": "day of `ts` in UTC (from the path)",
+    "hour": "hour of `ts` in UTC, 0 to 23 (from the path)",
 }
 
 
