@@ -71,7 +71,9 @@ PROJECT_IMPORTS: dict[str, str] = {
         "brokerapp.errors brokerapp.model brokerapp.system brokerapp.selectors brokerapp.engine brokerapp.store "
         "brokerapp.tracing brokerapp.core brokerapp.nodes brokerapp.cluster.record"
     ),
-    "brokerapp.config": "brokerapp.errors brokerapp.model brokerapp.engine brokerapp.config",
+    "brokerapp.config": (
+        "brokerapp.errors brokerapp.model brokerapp.engine brokerapp.network.options.definition brokerapp.config"
+    ),
     "brokerapp.config.parsing": (
         "brokerapp.errors brokerapp.model brokerapp.engine brokerapp.network.options brokerapp.cluster.settings"
     ),

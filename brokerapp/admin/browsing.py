@@ -115,11 +115,11 @@ class BrowsingAdmin(AdminClientBase):
         low, high = 0, await self._store.entries.newest_seq(log)
         while low < high:
             middle = (low + high) // 2
-            [entry] = await self._store.entries.read(log, middle, 1) or [None]
-            if entry is None or arrived_ms(entry.message) >= time_ms:
+            found = await self._store.entries.read(log, middle, 1)
+            if not found or arrived_ms(found[0].message) >= time_ms:
                 high = middle
             else:
-                low = entry.seq
+                low = found[0].seq
         return low
 
     async def waiting(

@@ -7,7 +7,7 @@ read. What ActiveMQ refuses in definitions is refused here; what is not known of
 from __future__ import annotations
 
 import os
-from collections import ChainMap, Counter
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -38,6 +38,7 @@ from brokerapp.config.parsing.unsupported import IGNORED_ATTRIBUTES, IGNORED_ELE
 from brokerapp.engine.routing.cycle_detection import find_cycle
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.model.definitions import DEFAULT_VIRTUAL_TOPIC, Definitions, MirroredQueue, VirtualDestination
+from brokerapp.model.destination import Destination
 
 #: Attribute and element that name a class which decides who may read a message.
 _MESSAGE_POLICY = "messageAuthorizationPolicy"
@@ -55,7 +56,7 @@ def read_config(path: str | Path, properties: Mapping[str, str] | None = None) -
     except OSError as wrong:
         raise ConfigurationRefused(f"cannot read {path}: {wrong.strerror}") from wrong
     folder = path.resolve().parent
-    values = ChainMap(dict(properties or {}), dict(os.environ), _folders(folder))
+    values = {**_folders(folder), **os.environ, **(properties or {})}
     try:
         config = _parse(text, LoadContext(values, folder, importing=(path.resolve(),)))
         return replace(config, tls=resolve_store_paths(config.tls, folder))
@@ -112,7 +113,7 @@ def parse_config(text: str | bytes, properties: Mapping[str, str], folder: Path 
 def _parse(text: str | bytes, surroundings: LoadContext) -> BrokerConfig:
     report: list[ImportFinding] = []
     brought = properties_of(read_document(text, surroundings, []))
-    root = read_document(text, replace(surroundings, properties=ChainMap(brought, surroundings.properties)), report)
+    root = read_document(text, replace(surroundings, properties={**surroundings.properties, **brought}), report)
     match root.tag:
         case "beans":
             config = _read_broker(broker_of(root))
@@ -237,7 +238,7 @@ def _policies(config: BrokerConfig, element: Element) -> BrokerConfig:
 
 
 def _destinations(config: BrokerConfig, element: Element) -> BrokerConfig:
-    found = []
+    found: list[Destination] = []
     for child in element.children:
         if child.tag in ("queue", "topic"):
             found += read_destination(child)

@@ -16,10 +16,11 @@ from brokerapp.config.elements.system_usage import write_system_usage
 from brokerapp.config.elements.tls import write_ssl_context
 from brokerapp.config.elements.virtual_destinations import write_destinations, write_interceptors
 from brokerapp.config.parsing.attributes import write_fields
-from brokerapp.config.parsing.broker_config import BrokerConfig, NetworkConnector, TransportConnector
+from brokerapp.config.parsing.broker_config import BrokerConfig, TransportConnector
 from brokerapp.config.parsing.document import BEANS, CORE
 from brokerapp.errors import DefinitionRefused
-from brokerapp.model.definitions import Definitions, MirroredQueue, RedeliverySettings
+from brokerapp.model.definitions import Definitions, MirroredQueue, RedeliverySettings, VirtualTopic
+from brokerapp.network.options.definition import NetworkConnector
 
 #: Field of a BrokerConfig -> what writes it as a part of `<broker>`, unless it has its default.
 _PARTS: dict[str, Callable[[Any], etree._Element]] = {
@@ -56,7 +57,7 @@ def export_config(config: BrokerConfig) -> str:
     beans.set("xmlns", BEANS)
     beans.append(broker)
     etree.indent(beans, "  ")
-    return etree.tostring(beans, encoding="unicode", xml_declaration=False) + "\n"
+    return str(etree.tostring(beans, encoding="unicode", xml_declaration=False)) + "\n"
 
 
 def _written(config: BrokerConfig) -> etree._Element:
@@ -84,11 +85,11 @@ def _written(config: BrokerConfig) -> etree._Element:
 
 def _refuse_repeated_names(definitions: Definitions) -> None:
     """ActiveMQ's files take a definition's name for the name of the element, which is unique."""
-    seen = {}
+    seen: dict[str, str] = {}
     for each in definitions.virtual_destinations:
         if isinstance(each, MirroredQueue):
             continue
-        name = getattr(each, "name", None) or each.destination.name
+        name = each.name if isinstance(each, VirtualTopic) else each.destination.name
         if name in seen:
             both = f"both the {seen[name]} and the {each.called}"
             raise DefinitionRefused(f"an activemq.xml cannot contain {both}: they have the same name")

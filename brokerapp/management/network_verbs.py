@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from brokerapp.admin import BrokerAdmin
-from brokerapp.management.verb_names import add_verb
+from brokerapp.management.verb_names import Subparsers, add_verb
 from brokerapp.model.destination import Destination
 
 if TYPE_CHECKING:  # its import takes longer than a verb that is about no network
@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # its import takes longer than a verb that is about no networ
 Answer = tuple[Any, list[str]]
 
 
-def add_network_verbs(verbs) -> None:
+def add_network_verbs(verbs: Subparsers) -> None:
     """Add these verbs to brokerctl's."""
     add_verb(verbs, "networks", "list network connectors with their bridges, and bridges from other brokers")
     demand = add_verb(

@@ -8,7 +8,7 @@ from typing import Any
 
 from brokerapp.admin import BrokerAdmin
 from brokerapp.management.edit_verb import add_edit_verb, edit
-from brokerapp.management.verb_names import add_verb
+from brokerapp.management.verb_names import Subparsers, add_verb
 from brokerapp.model.destination import Destination
 from brokerapp.system import clock
 
@@ -17,7 +17,7 @@ Answer = tuple[Any, list[str]]
 QUEUE = "queue://NAME, /queue/NAME, or the bare name of a queue"
 
 
-def add_verbs(verbs) -> None:
+def add_verbs(verbs: Subparsers) -> None:
     """Add these verbs to brokerctl's."""
     for verb, text, has_target in (
         ("move", "move messages to another destination, where they are routed as if sent there", True),
@@ -44,7 +44,7 @@ def add_verbs(verbs) -> None:
     selector.add_argument("selector", nargs="?", help="only this one (default: all)")
 
 
-def _queue_verb(verbs, verb: str, text: str) -> ArgumentParser:
+def _queue_verb(verbs: Subparsers, verb: str, text: str) -> ArgumentParser:
     parser = add_verb(verbs, verb, text)
     parser.add_argument("queue", help=QUEUE)
     return parser
@@ -100,12 +100,9 @@ async def _reset_groups(admin: BrokerAdmin, args: Namespace) -> Answer:
 
 async def _selectors(admin: BrokerAdmin, _args: Namespace) -> Answer:
     found, now_ms = await admin.selectors(), clock.now_ms()
-    result = [
-        {"queue": str(queue), "selector": selector, "used_ms": used}
-        for queue, entries in sorted(found.items())
-        for selector, used in entries.items()
-    ]
-    lines = [f"{each['queue']}  {_age(now_ms - each['used_ms'])}  {each['selector']}" for each in result]
+    rows = [(str(queue), *entry) for queue, entries in sorted(found.items()) for entry in entries.items()]
+    result = [{"queue": queue, "selector": selector, "used_ms": used} for queue, selector, used in rows]
+    lines = [f"{queue}  {_age(now_ms - used)}  {selector}" for queue, selector, used in rows]
     return result, lines or ["No remembered selectors"]
 
 

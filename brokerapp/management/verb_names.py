@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
-from typing import Any
+from argparse import ArgumentParser, _SubParsersAction
+from typing import TypeAlias
+
+#: What `ArgumentParser.add_subparsers` returns, for which argparse has no public name.
+Subparsers: TypeAlias = "_SubParsersAction[ArgumentParser]"
 
 #: Former names by present name. The audit log, which keeps entries of earlier versions, names verbs by them.
 FORMER_NAMES = {
@@ -16,9 +19,9 @@ FORMER_NAMES = {
 }
 
 
-def add_verb(verbs: Any, verb: str, text: str) -> ArgumentParser:  # argparse has no public type for subparsers
+def add_verb(verbs: Subparsers, verb: str, text: str) -> ArgumentParser:
     """Add a verb under its name and its former one, if any."""
     former = FORMER_NAMES.get(verb)
-    parser: ArgumentParser = verbs.add_parser(verb, help=text, aliases=[former] if former else [])
+    parser = verbs.add_parser(verb, help=text, aliases=[former] if former else [])
     parser.set_defaults(verb=verb)
     return parser

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from brokerapp.admin import BrokerAdmin
 from brokerapp.errors import BrokerError, RequestRefused
-from brokerapp.management.verb_names import add_verb
+from brokerapp.management.verb_names import Subparsers, add_verb
 from brokerapp.system.environment import Environment
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _MOMENT = "a duration such as 15m, 24h or 7d before now, or a time such as 2026-
 PRINTED = 40
 
 
-def add_whatif_verb(verbs: Any) -> None:
+def add_whatif_verb(verbs: Subparsers) -> None:
     """Add the verb to brokerctl's."""
     parser = add_verb(verbs, "whatif", "run a what-if analysis of an ActiveMQ XML file")
     parser.add_argument("file", type=Path)

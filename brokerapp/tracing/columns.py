@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,7 @@ _MAPS = ("ps", "pn")
 
 def table_of(
     broker: str,
-    runs: list,
+    runs: list[Any],
     facts: list[tuple[str, int, int]],
     heads: list[bytes],
     weights: dict[str, int] | None = None,
@@ -25,7 +26,7 @@ def table_of(
     """Return the events of one batch as an Arrow table; see recorder.py."""
     ts, kind, destinations, original, consumer, reason, counts = (runs[column::7] for column in range(7))
     places, different = _different(facts)  # a message is in several runs: its facts become columns once
-    flat = list(chain.from_iterable(different))
+    flat: list[Any] = list(chain.from_iterable(different))
     ids, sizes, born = (flat[column::3] for column in range(3))
     kinds = np.frombuffer(bytes(kind), np.uint8)
     run_of_message = np.repeat(np.arange(len(ts)), counts)
@@ -99,7 +100,7 @@ def _integers(values: Sequence[int]) -> pa.Array:
     return pa.array(np.fromiter(values, np.int64, len(values)))
 
 
-def _names(values: list[str | None]) -> pa.DictionaryArray:
+def _names(values: Sequence[str | None]) -> pa.DictionaryArray:
     if values.count(None) == len(values):  # most columns of consumers and reasons
         return pa.nulls(len(values), NAME)
     return pa.array(values, NAME)

@@ -33,7 +33,7 @@ _ARROW = b"\xff\xff\xff\xff"
 
 
 def encode(
-    broker: str, runs: list, facts: list[tuple[str, int, int]], heads: list[bytes], weights: dict[str, int]
+    broker: str, runs: list[Any], facts: list[tuple[str, int, int]], heads: list[bytes], weights: dict[str, int]
 ) -> bytes:
     """A batch: references for each run, the facts of all their messages, and a head of each message enqueued, or none.
 
@@ -76,4 +76,5 @@ def _plain(data: bytes) -> bytes:
     [length] = _LENGTH.unpack_from(data, len(_MAGIC))
     if length > MAX_BYTES:
         raise ValueError(f"its length of {length} bytes exceeds the limit of {MAX_BYTES}")
-    return pa.decompress(data[_HEADER:], length, _CODEC, asbytes=True)
+    plain: bytes = pa.decompress(data[_HEADER:], length, _CODEC, asbytes=True)
+    return plain

@@ -101,9 +101,10 @@ class _Lines:
 def _floats(texts: pa.StringArray) -> np.ndarray:
     """The texts, all of them decimal numbers, as floats."""
     try:
-        return texts.cast(pa.float64()).to_numpy()
+        numbers: np.ndarray = texts.cast(pa.float64()).to_numpy()
     except pa.ArrowInvalid:  # it does not know a leading `+`
         return np.array([float(text) for text in texts.to_pylist()])
+    return numbers
 
 
 def _unescaped(texts: pa.StringArray, escaped: pa.BooleanArray) -> pa.StringArray:
@@ -132,7 +133,7 @@ def _any_twice(places: np.ndarray) -> bool:
         return len(np.unique(places)) < len(places)
     table = np.zeros(size, bool)
     table[places] = True
-    return np.count_nonzero(table) < len(places)
+    return int(np.count_nonzero(table)) < len(places)
 
 
 def _maps(count: int, head: np.ndarray, keys: pa.Array, values: pa.Array) -> pa.MapArray:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from brokerapp.model.message import Message
 from brokerapp.tracing.encoding import encode
@@ -29,13 +30,24 @@ MAX_PENDING = 16 * BATCH_EVENTS
 #: How late an event may be noted after it happened. What is later was stamped by a clock that was set back since.
 LATEST_US = 60_000_000
 
+#: The fields of all runs, which have different types, one after the other.
+Runs = list[Any]
+
+
+class Traceable(Protocol):
+    """Subject of an event: a message, or what stands in for one."""
+
+    @property
+    def facts(self) -> tuple[str, int, int]:
+        """Message-id, size and time of birth in microseconds."""
+
 
 @dataclass(frozen=True, slots=True)
 class EventBatch:
     """Events that were taken, as they were noted."""
 
     broker: str
-    runs: list
+    runs: Runs
     facts: list[tuple[str, int, int]]
     heads: list[bytes]
     count: int  #: of the events
@@ -56,7 +68,7 @@ class TraceRecorder:
         self.pending = 0  #: events waiting to be taken
         self.since_us = 0  #: depths were noted then: what is noted from there on did not happen before, see run
         self._taken = 0
-        self._runs: list = []
+        self._runs: Runs = []
         self._facts: list[tuple[str, int, int]] = []
         self._heads: list[bytes] = []
 
@@ -93,7 +105,7 @@ class TraceRecorder:
         self,
         kind: int,
         ts_us: int,
-        messages: Sequence[Message],
+        messages: Sequence[Traceable],
         destinations: Sequence[str],
         original: str,
         consumer: str | None = None,
@@ -117,7 +129,7 @@ class TraceRecorder:
     def take_encoded(self, limit: int = BATCH_EVENTS) -> tuple[bytes, int] | None:
         """Take the oldest events, about `limit`, as an encoded batch with their number."""
         batch = self.take_batch(limit)
-        return batch and (batch.encode(), batch.count)
+        return None if batch is None else (batch.encode(), batch.count)
 
     def take_batch(self, limit: int = BATCH_EVENTS) -> EventBatch | None:
         """Take the oldest events, about `limit`, as a batch."""
@@ -132,7 +144,7 @@ class TraceRecorder:
         self._taken -= batch.count
         self.dropped += batch.count
 
-    def _cut(self, limit: int) -> tuple[list, list, list[bytes], int]:
+    def _cut(self, limit: int) -> tuple[Runs, list[tuple[str, int, int]], list[bytes], int]:
         """Take the first runs out, with what belongs to them, and say how many events they stand for."""
         count = cut = messages = enqueued = 0
         while count < limit and cut < len(self._runs):

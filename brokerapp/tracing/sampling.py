@@ -12,7 +12,7 @@ from itertools import islice
 from zlib import crc32
 
 from brokerapp.model.message import unescape
-from brokerapp.tracing.recorder import EventBatch
+from brokerapp.tracing.recorder import EventBatch, Runs
 from brokerapp.tracing.schema import ENQUEUE, RUN_FIELDS, WITHOUT_MESSAGE
 
 _ALL_IDS = 1 << 32
@@ -44,7 +44,7 @@ def sample_batch(batch: EventBatch, choice_of: Callable[[str], SamplingRule]) ->
     choices = {original: choice_of(original) for original in set(batch.runs[3::RUN_FIELDS])}
     if all(each == EVERYTHING for each in choices.values()):
         return batch
-    runs: list = []
+    runs: Runs = []
     facts: list[tuple[str, int, int]] = []
     heads: list[bytes] = []
     count, of_messages, old_heads = 0, 0, iter(batch.heads)

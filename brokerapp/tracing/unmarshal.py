@@ -90,12 +90,12 @@ class _Reader:
     def _integer(self) -> int:
         """One beyond 32 bits: digits of 15 bits, whose count has its sign."""
         count = self._long()
-        digits = struct.unpack(f"<{abs(count)}H", self._take(2 * abs(count)))
+        digits: tuple[int, ...] = struct.unpack(f"<{abs(count)}H", self._take(2 * abs(count)))
         found = sum(digit << (_DIGIT_BITS * place) for place, digit in enumerate(digits))
         return -found if count < 0 else found
 
     def _long(self) -> int:
-        return struct.unpack("<i", self._take(4))[0]
+        return int.from_bytes(self._take(4), "little", signed=True)
 
     def _byte(self) -> int:
         return self._take(1)[0]

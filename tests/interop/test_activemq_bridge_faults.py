@@ -8,8 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from brokerapp.config import NetworkConnector, default_config
+from brokerapp.config import default_config
 from brokerapp.model.destination import Destination
+from brokerapp.network.options.definition import NetworkConnector
 from brokerapp.store.server.embedded import EmbeddedStore
 from tests.interop.oracle import ActiveMQ, needs_activemq
 from tests.interop.proxy import Proxy

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from brokerapp.config import NetworkConnector, default_config
+from brokerapp.config import default_config
 from brokerapp.network.bridge.bridge import Bridge
+from brokerapp.network.options.definition import NetworkConnector
 from tests.protocol.running_node import RunningNode, until
 
 _numbers = itertools.count(1)

@@ -84,7 +84,7 @@ def consumer_of(client: Client, subscription: Subscription) -> ConsumerStats:
         id=subscription.id or "",
         destinations=[str(each) for each in subscription.destinations],
         log=subscription.logs[0].name if subscription.durable and subscription.logs else "",
-        selector=subscription.selector.text if subscription.selector else "",
+        selector=(subscription.selector and subscription.selector.text) or "",
         ack_mode=subscription.ack_mode,
         prefetch=subscription.prefetch,
         priority=subscription.priority,

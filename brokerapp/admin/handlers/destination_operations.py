@@ -9,7 +9,7 @@ from brokerapp.admin.handlers.log_pages import require_local
 from brokerapp.admin.handlers.queue_operations import QueueOperations
 from brokerapp.cluster.record import ClusterChange
 from brokerapp.core.destinations.auto_creation import AutoCreation
-from brokerapp.core.ports import BrokerContext, DestinationRemovalPort, Destinations, PropagationPort, TopicSubscribers
+from brokerapp.core.ports import BrokerContext, DestinationRemovalPort, Destinations, TopicListeners, TopicSubscribers
 from brokerapp.core.subscriptions.durable_subscriptions import DurableSubscriptions
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.errors import RequestRefused
@@ -63,12 +63,12 @@ class DeleteOperations:
         durables: DurableSubscriptions,
         removal: DestinationRemovalPort,
         dispatcher: TopicSubscribers,
-        propagation: PropagationPort,
+        listeners: TopicListeners,
         queue_operations: QueueOperations,
         cluster: ClusterChanges,
     ) -> None:
         self._commits, self._queues, self._durables, self._removal = context.commits, queues, durables, removal
-        self._dispatcher, self._propagation = dispatcher, propagation
+        self._dispatcher, self._listeners = dispatcher, listeners
         self._queue_operations, self._cluster = queue_operations, cluster
 
     async def delete(self, destination: str) -> int:
@@ -88,7 +88,7 @@ class DeleteOperations:
         return await self.delete_queue(log)
 
     async def _delete_topic(self, topic: Destination) -> int:
-        if self._dispatcher.subscribers(topic) or self._propagation.sessions_listening(topic):
+        if self._dispatcher.subscribers(topic) or self._listeners.sessions_listening(topic):
             raise RequestRefused(f"{topic} has subscribers")
         if durables := self._durables.of_topic(topic):
             raise RequestRefused(f"{topic} has the {durables[0].identity}")

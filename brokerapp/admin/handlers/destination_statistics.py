@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from brokerapp.core.ports import Counters, GaugesPort, Ownership, StatsAggregationPort
+from brokerapp.core.ports import Counters, GaugesPort, StatsAggregationPort
 from brokerapp.model.destination import Destination
 
 
@@ -12,9 +13,9 @@ class DestinationStatistics:
     """Reads counters before the node publishes them."""
 
     def __init__(
-        self, *, counters: Counters, gauges: GaugesPort, ownership: Ownership, totals: StatsAggregationPort
+        self, *, counters: Counters, gauges: GaugesPort, is_local: Callable[[str], bool], totals: StatsAggregationPort
     ) -> None:
-        self._counters, self._gauges, self._ownership, self._totals = counters, gauges, ownership, totals
+        self._counters, self._gauges, self._is_local, self._totals = counters, gauges, is_local, totals
 
     async def numbers(self, destination: str) -> dict[str, Any] | None:
         """Return the counters of a destination, and whether this node publishes them; None: there are none here."""
@@ -23,4 +24,4 @@ class DestinationStatistics:
             return None
         self._gauges.update(found)
         total = self._totals.with_remote_parts(found)
-        return {"owner": self._ownership.is_local(destination), "numbers": total.to_json()}
+        return {"owner": self._is_local(destination), "numbers": total.to_json()}

@@ -181,6 +181,6 @@ class ReceiptSink:
     def pause_reading(self, held: bool) -> None:
         """Ignore: nothing is read from the client."""
 
-    def pulse(self) -> tuple[int, int, int]:
+    def heart_beat_times(self) -> tuple[int, int, int]:
         """Return no heart-beats."""
         return 0, 0, 0

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from brokerapp.core.destinations.queue_registry import QueueRegistry
-from brokerapp.core.ports import DurablesPort, PropagationPort, RoutingPort
+from brokerapp.core.ports import DurablesPort, RoutingPort, TopicListeners
 from brokerapp.engine.routing.consumer_queues import topic_behind
 from brokerapp.engine.routing.route_walk import Route, RouteHop, trace_route
 from brokerapp.engine.routing.routing_context import RoutingContext, SubscriptionLog
@@ -23,9 +23,9 @@ class RouteExplainer:
     """Routes messages without sending them: nothing is stored, counted or delivered."""
 
     def __init__(
-        self, *, routing: RoutingPort, queues: QueueRegistry, durables: DurablesPort, propagation: PropagationPort
+        self, *, routing: RoutingPort, queues: QueueRegistry, durables: DurablesPort, listeners: TopicListeners
     ) -> None:
-        self._routing, self._queues, self._durables, self._propagation = routing, queues, durables, propagation
+        self._routing, self._queues, self._durables, self._listeners = routing, queues, durables, listeners
 
     async def explain(
         self, destination: str, headers: dict[str, str], body: str = "", definitions: dict[str, Any] | None = None
@@ -54,7 +54,7 @@ class RouteExplainer:
             SubscriptionLog(each.identity, each.log.name, each.feed.persistent_only) for each in self._durables
         )
         selectors = {name: self._selectors(name) for name in _selector_aware_queues(queues, considered)}
-        listened = tuple(self._propagation.listened_topics(DestinationKind.TOPIC))
+        listened = tuple(self._listeners.listened_topics(DestinationKind.TOPIC))
         return RoutingContext(tuple(queues), tuple(table.bindings), subscriptions, selectors, listened).to_json()
 
     def _selectors(self, queue: str) -> tuple[str | None, ...]:

@@ -156,7 +156,8 @@ def limits_of(connector: TransportConnector) -> ConnectionLimits:
 
 def tls_options_of(connector: TransportConnector) -> TlsOptions:
     """Return the connector's TLS options. Raises ConfigurationRefused."""
-    client_auth, protocols = ClientAuth.NONE, ()
+    client_auth = ClientAuth.NONE
+    protocols: tuple[str, ...] = ()
     for name, text in _settings(connector):
         if name in _CLIENT_AUTH and _read(name, text, _flag) and client_auth is not ClientAuth.NEEDED:
             client_auth = _CLIENT_AUTH[name]

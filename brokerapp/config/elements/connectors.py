@@ -15,7 +15,6 @@ from brokerapp.config.parsing.broker_config import (
     BrokerConfig,
     ImportFinding,
     ImportOutcome,
-    NetworkConnector,
     TransportConnector,
 )
 from brokerapp.config.parsing.document import Element
@@ -23,7 +22,7 @@ from brokerapp.engine.routing.consumer_mappings import OPTION as CONSUMER_WILDCA
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.model.destination import Destination
 from brokerapp.model.transport_connector import TRANSPORTS
-from brokerapp.network.options.definition import write_destination
+from brokerapp.network.options.definition import NetworkConnector, write_destination
 from brokerapp.network.options.destination_filter import duplicate_warnings
 from brokerapp.network.options.options import options_of, unsupported_options
 
@@ -31,6 +30,7 @@ from brokerapp.network.options.options import options_of, unsupported_options
 _MARKDOWN_LINK = re.compile(r"\[([^\[\]]+)\]\(\1\)")
 
 #: Element -> field of a NetworkConnector.
+#: Elements for lists of destinations, in the order of the fields of NetworkConnector.
 _BRIDGED = {
     "dynamicallyIncludedDestinations": "dynamically_included",
     "staticallyIncludedDestinations": "statically_included",
@@ -111,8 +111,8 @@ def read_network_connectors(element: Element) -> Iterator[NetworkConnector]:
     element.note_rest("networkConnector")
     for child in element.named("networkConnector"):
         uri, name = _uri(child), child.take("name") or "NC"
-        bridged = {field: tuple(_destinations(child.child(tag))) for tag, field in _BRIDGED.items()}
-        connector = NetworkConnector(name, uri, **bridged, options=child.rest())
+        included, static, excluded, durable = (tuple(_destinations(child.child(tag))) for tag in _BRIDGED)
+        connector = NetworkConnector(name, uri, included, static, excluded, durable, child.rest())
         child.note_rest(*_BRIDGED)
         _report(child, connector)
         yield connector

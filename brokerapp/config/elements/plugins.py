@@ -49,13 +49,6 @@ _KNOWN = frozenset((
 _GUARDS = re.compile(r"auth|jaas|ldap|shiro|login|secur|certificate", re.IGNORECASE)
 
 
-#: Plugins about what becomes of messages: the field of Plugins, and who reads it.
-_ABOUT_MESSAGES: dict[str, tuple[str, Callable[[Element], Any]]] = {
-    REDELIVERY: ("redelivery", read_redelivery),
-    DISCARDING: ("discarding", read_discarding),
-}
-
-
 @dataclass(slots=True)
 class PluginSettings:
     """Settings that `<plugins>` declares."""
@@ -72,39 +65,30 @@ class PluginSettings:
 
 
 def read_plugins(element: Element) -> PluginSettings:
-    """All plugins in `<plugins>`."""
+    """Read all plugins in `<plugins>`."""
     found = PluginSettings()
     element.note_rest(*(child.tag for child in element.children))
     for child in element.children:
-        match child.tag:
-            case "simpleAuthenticationPlugin" | "jaasAuthenticationPlugin" as tag:
-                read = _simple_authentication if tag.startswith("simple") else _jaas_authentication
-                found.authentication = read(child)
-            case tag if tag in _ABOUT_MESSAGES:
-                field_name, read = _ABOUT_MESSAGES[tag]
-                setattr(found, field_name, read(child))
-            case "authorizationPlugin":
-                found.authorization = tuple(_grants(child))
-            case tag if tag in _ACTING:
-                field_name, read = _ACTING[tag]
-                found.others.append(Plugin(tag, child.untaken))
-                setattr(found, field_name, read(child))
-            case tag if tag in _KNOWN:
-                why = plugin_remark(tag)
-                child.note(ImportOutcome.IGNORED if why else ImportOutcome.TAKEN, why or "imported with its attributes")
-                found.others.append(Plugin(tag, child.rest()))
-                child.note_rest()
-            case tag if "authorization" in tag.lower():
-                child.note_locked_out("no user is authorized", "only authorizationPlugin is supported")
-                found.authorization = found.authorization or ()
-            case _ if _GUARDS.search(f"{child.tag} {child.get('class')} {child.get('bean')}"):
-                child.note_locked_out(
-                    "no client can connect",
-                    "only simpleAuthenticationPlugin and jaasAuthenticationPlugin are supported",
-                )
-                found.authentication = found.authentication or Authentication()
-            case _:
-                child.note(ImportOutcome.UNKNOWN, "unsupported plugin")
+        if child.tag in _READERS:
+            field_name, read = _READERS[child.tag]
+            if child.tag in _EXPORTED:
+                found.others.append(Plugin(child.tag, child.untaken))
+            setattr(found, field_name, read(child))
+        elif child.tag in _KNOWN:
+            why = plugin_remark(child.tag)
+            child.note(ImportOutcome.IGNORED if why else ImportOutcome.TAKEN, why or "imported with its attributes")
+            found.others.append(Plugin(child.tag, child.rest()))
+            child.note_rest()
+        elif "authorization" in child.tag.lower():
+            child.note_locked_out("no user is authorized", "only authorizationPlugin is supported")
+            found.authorization = found.authorization or ()
+        elif _GUARDS.search(f"{child.tag} {child.get('class')} {child.get('bean')}"):
+            child.note_locked_out(
+                "no client can connect", "only simpleAuthenticationPlugin and jaasAuthenticationPlugin are supported"
+            )
+            found.authentication = found.authentication or Authentication()
+        else:
+            child.note(ImportOutcome.UNKNOWN, "unsupported plugin")
     return found
 
 
@@ -142,15 +126,6 @@ def _path_separator(element: Element) -> str:
     element.note(ImportOutcome.TAKEN, f"clients write {separator!r} for the dot in destination names")
     element.note_rest()
     return separator
-
-
-#: Plugins that act, and are kept with their attributes: the field of Plugins, and who reads it.
-_ACTING: dict[str, tuple[str, Callable[[Element], Any]]] = {
-    "virtualSelectorCacheBrokerPlugin": ("selector_cache", _selector_cache),
-    "timeStampingBrokerPlugin": ("time_stamping", _time_stamping),
-    "forcePersistencyModeBrokerPlugin": ("force_persistency", _force_persistency),
-    "destinationPathSeparatorPlugin": ("path_separator", _path_separator),
-}
 
 
 def _jaas_authentication(element: Element) -> Authentication:
@@ -228,6 +203,25 @@ def _entry(element: Element, temporary: bool = False, default: bool = False) -> 
         raise element.refused("queue or topic is required")
     for destination in [*targets, *([None] if temporary else [])]:
         yield ConfiguredGrant(destination, **rights)
+
+
+#: Plugins that are read: the field of PluginSettings, and the function that reads the value.
+_READERS: dict[str, tuple[str, Callable[[Element], Any]]] = {
+    "simpleAuthenticationPlugin": ("authentication", _simple_authentication),
+    "jaasAuthenticationPlugin": ("authentication", _jaas_authentication),
+    "authorizationPlugin": ("authorization", lambda element: tuple(_grants(element))),
+    REDELIVERY: ("redelivery", read_redelivery),
+    DISCARDING: ("discarding", read_discarding),
+    "virtualSelectorCacheBrokerPlugin": ("selector_cache", _selector_cache),
+    "timeStampingBrokerPlugin": ("time_stamping", _time_stamping),
+    "forcePersistencyModeBrokerPlugin": ("force_persistency", _force_persistency),
+    "destinationPathSeparatorPlugin": ("path_separator", _path_separator),
+}
+#: Of these, plugins whose attributes are exported as they were written.
+_EXPORTED = frozenset((
+    "destinationPathSeparatorPlugin", "forcePersistencyModeBrokerPlugin", "timeStampingBrokerPlugin",
+    "virtualSelectorCacheBrokerPlugin",
+))  # fmt: skip
 
 
 # -- writing

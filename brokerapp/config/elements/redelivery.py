@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from lxml import etree
 
@@ -58,7 +59,7 @@ def _policies(element: Element) -> Iterator[RedeliveryPolicy]:
     yield from (RedeliveryPolicy(each, **values) for each in targets)
 
 
-def _values(element: Element) -> dict:
+def _values(element: Element) -> dict[str, Any]:
     if element.tag != "redeliveryPolicy":
         raise element.refused("unknown element: only redeliveryPolicy is supported")
     values = read_fields(element, RedeliveryPolicy, _FIELDS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
+from typing import Any
 
 from lxml import etree
 
@@ -65,6 +66,7 @@ def read_interceptors(element: Element) -> tuple[VirtualDestination, ...]:
 
 def read_virtual_destination(element: Element) -> tuple[VirtualDestination, ...]:
     """Return the definitions that one of ELEMENTS declares, one for each name in a list of names."""
+    found: tuple[VirtualDestination, ...]
     match element.tag:
         case "virtualTopic":
             found = tuple(_virtual_topics(element))
@@ -152,7 +154,7 @@ def _filtered(element: Element) -> Iterator[ForwardTarget]:
         yield ForwardTarget(destination, selector)
 
 
-def _taken(element: Element, name: str, values: dict) -> None:
+def _taken(element: Element, name: str, values: dict[str, Any]) -> None:
     element.note(ImportOutcome.TAKEN, name)
     for field in values.keys() & _WITHOUT_EFFECT.keys():
         element.note(ImportOutcome.IGNORED, _WITHOUT_EFFECT[field], attribute_name(field))
@@ -207,7 +209,7 @@ def write_interceptors(definitions: tuple[VirtualDestination, ...]) -> etree._El
             for each in run:
                 etree.SubElement(element, "mirroredQueue", write_fields(each, _MIRRORED))
         else:
-            _write_group(element, run)
+            _write_group(element, (each for each in run if not isinstance(each, MirroredQueue)))
     if not definitions:
         _write_group(element, ())
     return element

@@ -61,7 +61,7 @@ def read_fields(element: Element, cls: type, names: Collection[str]) -> dict[str
     values = {}
     for each in fields(cls):
         if each.name in names:
-            read = Element.take_size if each.name in _SIZES else _READ[each.type]
+            read = Element.take_size if each.name in _SIZES else _READ[str(each.type)]
             for attribute in (xml_spelling(each.name), attribute_name(each.name), *_FORMER.get(each.name, ())):
                 if (value := read(element, attribute)) is not None:
                     values[each.name] = value

@@ -158,7 +158,7 @@ class Element:
 
     def source(self) -> str:
         """Return the element as XML without namespaces, placeholders replaced."""
-        return etree.tostring(self._copy(), encoding="unicode")
+        return str(etree.tostring(self._copy(), encoding="unicode"))
 
     def _copy(self) -> _Element:
         copy = etree.Element(self.tag, self._attributes)

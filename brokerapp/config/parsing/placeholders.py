@@ -13,7 +13,7 @@ def resolve(text: str, properties: Mapping[str, str]) -> tuple[str, tuple[str, .
 
     A name is looked up as it is, then in the form of an environment variable: `activemq.data`, then `ACTIVEMQ_DATA`.
     """
-    missing = []
+    missing: list[str] = []
 
     def value(match: re.Match[str]) -> str:
         name, default = match.groups()

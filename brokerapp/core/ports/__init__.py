@@ -49,6 +49,7 @@ from brokerapp.core.ports.placement import (
     StatsAggregationPort,
     SubscriptionRemovalPort,
     SubscriptionTakeoverPort,
+    TopicListeners,
 )
 from brokerapp.core.ports.publishing import (
     ConcurrentDispatchPort,
@@ -141,6 +142,7 @@ __all__ = [
     "SubscriptionsPort",
     "TemporariesPort",
     "TemporaryRecovery",
+    "TopicListeners",
     "TopicSubscribers",
     "TransactionsPort",
     "WriteQueue",

@@ -51,7 +51,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         _add_common(parser, {"data": None, "redis": None, "name": None, "json": False})
         verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-        parser.error = partial(_report_error, parser.error)
+        parser.error = partial(_report_error, parser.error)  # type: ignore[method-assign]
         listing = add_verb(verbs, "destinations", "list destinations with metrics")
         listing.add_argument("--contains", default="", help="only destinations whose name contains this text")
         listing.add_argument("--temporary", action="store_true", help="include temporary destinations")

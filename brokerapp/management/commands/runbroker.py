@@ -119,7 +119,7 @@ class Command(BaseCommand):
             await check_free(listen_addresses(config)[0])
         make_private_directory(data.path)
         store = None if options["redis"] else EmbeddedStore(data.store)
-        url = options["redis"] or await asyncio.to_thread(store.start)
+        url = options["redis"] if store is None else await asyncio.to_thread(store.start)
         try:
             wanted = node_config(
                 config, url, name=options["name"], alone=store is not None, impose=True, trace=not options["no_trace"]

@@ -11,7 +11,6 @@ from brokerapp.config import (
     Authentication,
     BrokerConfig,
     ConfiguredGrant,
-    NetworkConnector,
     Plugin,
     SystemUsage,
     TransportConnector,
@@ -45,6 +44,7 @@ from brokerapp.model.policy_strategies import (
 )
 from brokerapp.model.settings import DiscardingSettings, SelectorCacheSettings, TimestampSettings
 from brokerapp.model.transport_connector import KeyStore, TlsStores
+from brokerapp.network.options.definition import NetworkConnector
 
 #: Any character a name may have: no blanks, nothing that separates, nothing not valid in XML.
 characters = st.characters(

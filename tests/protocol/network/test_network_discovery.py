@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from brokerapp.config import NetworkConnector, TransportConnector, default_config
+from brokerapp.config import TransportConnector, default_config
+from brokerapp.network.options.definition import NetworkConnector
 from tests.protocol.networking import bridges_of
 from tests.protocol.running_node import RunningNode, until
 

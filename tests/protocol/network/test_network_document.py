@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from brokerapp.config import NetworkConnector
 from brokerapp.model.definitions import CompositeDestination, Definitions, ForwardTarget, VirtualTopic
 from brokerapp.model.destination import Destination
+from brokerapp.network.options.definition import NetworkConnector
 from tests.protocol.networking import (
     QUICK,
     bridged,

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from brokerapp.config import NetworkConnector
 from brokerapp.config.reader import parse_config
 from brokerapp.model.definitions import Definitions, VirtualTopic
 from brokerapp.model.destination import Destination, DestinationKind
+from brokerapp.network.options.definition import NetworkConnector
 from tests.protocol.networking import QUICK, bridged, running, start, to, wait_for_demand
 from tests.protocol.running_node import RunningNode, until
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from brokerapp.config import NetworkConnector, TransportConnector
+from brokerapp.config import TransportConnector
 from brokerapp.model.transport_connector import KeyStore, TlsStores
+from brokerapp.network.options.definition import NetworkConnector
 from tests.certificates import PASSWORD, Authority
 from tests.protocol.networking import QUICK, bridged, running, start, wait_for_demand
 from tests.protocol.running_node import RunningNode, until

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from brokerapp.config import NetworkConnector
 from brokerapp.model.broker_path import format_path
 from brokerapp.model.definitions import CompositeDestination, Definitions, ForwardTarget, VirtualTopic
 from brokerapp.model.destination import Destination
 from brokerapp.model.settings import TimestampSettings
+from brokerapp.network.options.definition import NetworkConnector
 from tests.protocol.clients import StompClient
 from tests.protocol.networking import (
     QUICK,

@@ -5,13 +5,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from brokerapp.config import NetworkConnector
 from brokerapp.model.destination import Destination
 from brokerapp.model.transformations import ADVISORY_JSON
 from brokerapp.network.bridge import advisory_listener
 from brokerapp.network.bridge.advisory_listener import AdvisoryListener
 from brokerapp.network.bridge.demand import Demand
 from brokerapp.network.links.dialect import ACTIVEMQ, SLUICE
+from brokerapp.network.options.definition import NetworkConnector
 from brokerapp.network.options.options import options_of
 from brokerapp.stomp.frames import Frame
 

@@ -4,12 +4,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from brokerapp.config import NetworkConnector
 from brokerapp.model.destination import Destination
 from brokerapp.network.bridge.bridge import Bridge, BridgeCounters
 from brokerapp.network.bridge.demand import DemandChange, DemandSubscription
 from brokerapp.network.bridge.forwarder import ReceiptForwarder
 from brokerapp.network.links.dialect import ACTIVEMQ, SLUICE
+from brokerapp.network.options.definition import NetworkConnector
 from brokerapp.network.options.options import options_of
 from brokerapp.network.options.size_limits import FrameLimits
 from brokerapp.stomp.frames import Frame

@@ -4,11 +4,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from brokerapp.config import NetworkConnector
 from brokerapp.model.destination import Destination
 from brokerapp.network.bridge.demand import DemandSubscription
 from brokerapp.network.bridge.source_consumers import SourceConsumers
 from brokerapp.network.links.dialect import SLUICE
+from brokerapp.network.options.definition import NetworkConnector
 from brokerapp.network.options.options import options_of
 
 TOPIC = DemandSubscription("1", Destination.topic("news"), None, 0, ("there",), durable=True)

@@ -2,8 +2,8 @@
 
 import json
 
-from brokerapp.config import NetworkConnector
 from brokerapp.network.connectors.connector_store import NetworkConnectorStore
+from brokerapp.network.options.definition import NetworkConnector
 
 
 class Store:

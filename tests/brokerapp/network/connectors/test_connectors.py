@@ -8,11 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from brokerapp.config import NetworkConnector
 from brokerapp.model.network_stats import BridgeConnectionState
 from brokerapp.network.connectors.connectors import ConnectorManager
 from brokerapp.network.links.bridge_link import BridgeConnectionLost, dial
 from brokerapp.network.options.address import BrokerAddress
+from brokerapp.network.options.definition import NetworkConnector
 from brokerapp.network.options.outbound_rules import OutboundRule
 from tests.ports import free_port
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from brokerapp.config import NetworkConnector
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.model.destination import Destination
 from brokerapp.network.options.address import BrokerAddress, address_of
+from brokerapp.network.options.definition import NetworkConnector
 from brokerapp.network.options.options import WITHOUT_EFFECT, ReconnectBackoff, options_of
 
 
