@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from brokerapp.core.advisories.advisory_publisher import AdvisoryPublisher
 from brokerapp.core.advisories.audience import AdvisoryAudience
+from brokerapp.core.advisories.destination_measurements import DestinationMeasurements
 from brokerapp.core.advisories.existing import ExistingState
 from brokerapp.core.advisories.lifecycle import LifecycleAdvisories
 from brokerapp.core.advisories.message_advisories import MessageAdvisories
@@ -215,8 +216,8 @@ def _construct(broker: Broker, context: BrokerContext, access: AuthorizationMap 
         writer=broker.writer,
     )  # fmt: skip
     broker.removal = DestinationRemoval(
-        context=context, creation=broker.creation, producers=broker.producers, queues=broker.queues,
-        retained=broker.retained,
+        context=context, creation=broker.creation, dispatcher=broker.dispatcher, producers=broker.producers,
+        queues=broker.queues, retained=broker.retained, routing=broker.routing,
     )  # fmt: skip
     broker.consumers = Consumers(
         context=context, authorizer=broker.authorizer, dead_letters=broker.dead_letters,
@@ -261,7 +262,7 @@ def _initialise_allocated(broker: Broker, context: BrokerContext) -> None:
     )  # fmt: skip
     TemporaryDestinations.__init__(
         broker.temporaries, context=context, orphans=OrphanedTemporaries(broker), authorizer=broker.authorizer,
-        dispatcher=broker.dispatcher, events=broker.events, placement=broker.placement, queues=broker.queues,
+        events=broker.events, placement=broker.placement, queues=broker.queues,
         reconnect_window=broker.reconnect_window, removal=broker.removal, routing=broker.routing,
     )  # fmt: skip
     ScheduledJobs.__init__(
@@ -281,8 +282,8 @@ def _initialise_allocated(broker: Broker, context: BrokerContext) -> None:
     )  # fmt: skip
     DurableSubscriptions.__init__(
         broker.durables, context=context, authorizer=broker.authorizer, consumers=broker.consumers,
-        events=broker.events, limits=broker.limits, placement=broker.placement, queues=broker.queues,
-        retained=broker.retained, routing=broker.routing, served=broker.served,
+        events=broker.events, placement=broker.placement, queues=broker.queues, routing=broker.routing,
+        served=broker.served,
     )  # fmt: skip
 
 
@@ -313,20 +314,23 @@ def _construct_users(broker: Broker, context: BrokerContext) -> None:
         context=context, dead_letters=broker.dead_letters, dispatcher=broker.dispatcher,
         idle_destinations=broker.idle_destinations, queues=broker.queues,
     )  # fmt: skip
-    broker.documents = StatisticsDocuments(
-        context=context, clients=broker.clients, dispatcher=broker.dispatcher, gauges=broker.gauges,
-        placement=broker.placement, queues=broker.queues, quotas=broker.quotas, routing=broker.routing,
-        url=lambda: broker.url,
+    measurements = DestinationMeasurements(
+        context=context, dispatcher=broker.dispatcher, gauges=broker.gauges, placement=broker.placement,
+        queues=broker.queues,
+    )  # fmt: skip
+    documents = StatisticsDocuments(
+        context=context, clients=broker.clients, measurements=measurements, quotas=broker.quotas,
+        routing=broker.routing, url=lambda: broker.url,
     )  # fmt: skip
     broker.statistics = StatisticsPlugin(
         context=context, messages=broker.messages, placement=broker.placement, router=broker.router,
         temporaries=broker.temporaries, consumers=broker.consumers, dispatcher=broker.dispatcher,
-        documents=broker.documents,
+        documents=documents,
     )  # fmt: skip
     broker.store_recovery = StoreRecovery(
-        context=context, creation=broker.creation, durables=broker.durables, placement=broker.placement,
-        queues=broker.queues, reconnect_window=broker.reconnect_window, stale=broker.stale,
-        statistics=broker.statistics, temporaries=broker.temporaries,
+        context=context, creation=broker.creation, durables=broker.durables, events=broker.events,
+        placement=broker.placement, queues=broker.queues, reconnect_window=broker.reconnect_window,
+        temporaries=broker.temporaries,
     )  # fmt: skip
 
 

@@ -13,7 +13,6 @@ from brokerapp.core.advisories.audience import AdvisoryAudience
 from brokerapp.core.advisories.lifecycle import LifecycleAdvisories
 from brokerapp.core.advisories.message_advisories import MessageAdvisories
 from brokerapp.core.advisories.remote_advisories import RemoteAdvisories
-from brokerapp.core.advisories.statistics_documents import StatisticsDocuments
 from brokerapp.core.advisories.statistics_plugin import StatisticsPlugin
 from brokerapp.core.clients.authorizer import ClientAuthorizer
 from brokerapp.core.clients.bridge_clients import BridgeClients
@@ -114,7 +113,6 @@ class Broker:
     stale: StaleNonPersistent
     limits: DestinationLimits
     flow_control: FlowControl
-    documents: StatisticsDocuments
     statistics: StatisticsPlugin
     advisories: LifecycleAdvisories
     audience: AdvisoryAudience

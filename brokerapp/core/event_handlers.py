@@ -14,6 +14,12 @@ def add_event_handlers(broker: Broker) -> None:
         if client.blocked_sends:
             broker.flow_control.on_client_gone(client)
 
+    def on_logs_recovered(last: int) -> None:
+        if not broker.placement.other_sessions:
+            broker.stale.drop_up_to(last)
+        if broker.settings.statistics:
+            broker.statistics.start()
+
     events.client_returned.add(
         broker.reconnect_window.on_client_returned, broker.temporaries.strangers.on_client_connected
     )
@@ -34,4 +40,6 @@ def add_event_handlers(broker: Broker) -> None:
     events.bridge_stopped.add(advisories.bridge_stopped)
     events.destination_added.add(advisories.on_destination_added)
     events.destination_removed.add(advisories.on_destination_removed)
+    events.retroactive_durable_created.add(broker.retained.created)
+    events.logs_recovered.add(on_logs_recovered)
     events.queue_added.add(broker.consumers.on_queue_added)

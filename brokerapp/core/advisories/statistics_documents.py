@@ -9,22 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from brokerapp.core.advisories.destination_measurements import DestinationMeasurements, Reported
 from brokerapp.core.advisories.documents import connection_id
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.slow_consumer import is_slow
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.model.destination import Destination, DestinationKind
-from brokerapp.model.stats_records import DestinationStats
 
 if TYPE_CHECKING:
-    from brokerapp.core.ports import BrokerContext, Destinations, GaugesPort, Placement, RoutingPort, TopicSubscribers
+    from brokerapp.core.ports import BrokerContext, RoutingPort
     from brokerapp.engine.clients.quotas import Quotas
 
 Value = str | int | float | bool | None
 Numbers = dict[str, Value]
-
-#: What nodes told of destinations.
-Told = Mapping[Destination, DestinationStats]
 
 #: Whole numbers that ActiveMQ writes as `int`; the others are `long`.
 _INTS = frozenset({
@@ -68,24 +65,20 @@ class StatisticsDocuments:
         *,
         context: BrokerContext,
         clients: Mapping[str, Client],
-        dispatcher: TopicSubscribers,
-        gauges: GaugesPort,
-        placement: Placement,
-        queues: Destinations,
+        measurements: DestinationMeasurements,
         quotas: Quotas,
         routing: RoutingPort,
         url: Callable[[], str],
     ) -> None:
         self._name, self._counters, self._commits = context.name, context.counters, context.commits
         self._broker_id = f"ID:{context.name}-{context.session}"
-        self._clients, self._dispatcher, self._gauges = clients, dispatcher, gauges
-        self._placement, self._queues, self._quotas = placement, queues, quotas
+        self._clients, self._measurements, self._quotas = clients, measurements, quotas
         self._routing, self._url = routing, url
 
-    def of_destination(self, destination: Destination, told: Told) -> Numbers:
+    def of_destination(self, destination: Destination, told: Reported) -> Numbers:
         """The numbers of a destination."""
-        stats = self.measured(destination, told)
-        used, cached = self._held(destination)
+        stats = self._measurements.of(destination, told)
+        used, cached = self._measurements.held(destination)
         policy = self._routing.table.policy_for(destination)
         return {
             **self._whose(),
@@ -99,11 +92,11 @@ class StatisticsDocuments:
             "minEnqueueTime": float(stats.MinEnqueueTime),
         }
 
-    def of_broker(self, told: Told) -> Numbers:
+    def of_broker(self, told: Reported) -> Numbers:
         """The sums over all destinations, what is used, and where clients reach the broker."""
         named = [each for each in self._counters.destinations() if each.kind is not DestinationKind.SUBSCRIPTION]
-        every = [self.measured(each, told) for each in named]
-        held = [self._held(each) for each in named]
+        every = [self._measurements.of(each, told) for each in named]
+        held = [self._measurements.held(each) for each in named]
         handed_out = [each for each in every if each.DispatchCount]
         committer, limits = self._commits, self._commits.limits
         dispatched, arrived = sum(each.DispatchCount for each in every), sum(each.EnqueueCount for each in every)
@@ -151,26 +144,8 @@ class StatisticsDocuments:
             "slowConsumer": is_slow(subscription),
         }
 
-    def measured(self, destination: Destination, told: Told) -> DestinationStats:
-        """Its numbers, as they are now; of one that is at home at another node, as that told last."""
-        if destination in told and not self._placement.is_local(str(destination)):
-            return told[destination]
-        stats = self._counters.of(destination)
-        self._gauges.update(stats)
-        return self._placement.stats_aggregation.with_remote_parts(stats)
-
     def _whose(self) -> Numbers:
         return {"brokerName": self._name, "brokerId": self._broker_id}
-
-    def _held(self, destination: Destination) -> tuple[int, int]:
-        """Bytes and number of the messages that wait in the node's memory."""
-        if destination.is_queue:
-            if destination not in self._queues:
-                return 0, 0
-            log = self._queues.find(destination)
-            return log.ready_bytes + log.uncommitted_bytes, len(log.ready)
-        waiting = self._dispatcher.subscribers(destination)
-        return sum(each.pending_bytes for each in waiting), sum(len(each.pending) for each in waiting)
 
     def _addresses(self) -> Numbers:
         scheme = self._url().partition("://")[0]

@@ -15,10 +15,10 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from brokerapp.core.advisories.destination_measurements import Reported
 from brokerapp.core.advisories.statistics_documents import (
     Numbers,
     StatisticsDocuments,
-    Told,
     as_document,
 )
 from brokerapp.engine.clients.client import Client
@@ -132,7 +132,7 @@ class StatisticsPlugin:
         if target.is_temporary and target not in self._temporaries:
             return
 
-        def begin(told: Told) -> None:
+        def begin(told: Reported) -> None:
             self._go_on(islice(self._answers(asked, request.headers, told), MAX_ANSWERS), target, request.headers)
 
         homes = self._placement
@@ -168,7 +168,7 @@ class StatisticsPlugin:
                 return
             self._send(numbers, target, headers)
 
-    def _answers(self, asked: Destination, headers: Mapping[str, str], told: Told) -> Iterator[Answer]:
+    def _answers(self, asked: Destination, headers: Mapping[str, str], told: Reported) -> Iterator[Answer]:
         what = asked.name.removeprefix(PREFIX)
         if what.startswith(BROKER):
             yield self._documents.of_broker(told), None
@@ -192,7 +192,7 @@ class StatisticsPlugin:
         self._router.publish_internal(Message(id, head.encode(), body.encode()), target)
 
 
-def _by_destination(rows: Sequence[str]) -> Told:
+def _by_destination(rows: Sequence[str]) -> Reported:
     """What the store knows of destinations."""
     found = (DestinationStats.from_json(json.loads(row)) for row in rows)
     return {each.destination: each for each in found}

@@ -9,7 +9,15 @@ from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.model.destination import Destination
 
 if TYPE_CHECKING:
-    from brokerapp.core.ports import BrokerContext, CreationPort, ProducersPort, QueueLifecycle, RetainedPort
+    from brokerapp.core.ports import (
+        BrokerContext,
+        CreationPort,
+        ProducersPort,
+        QueueLifecycle,
+        RetainedPort,
+        RoutingPort,
+        TopicSubscribers,
+    )
 
 
 class DestinationRemoval:
@@ -20,12 +28,15 @@ class DestinationRemoval:
         *,
         context: BrokerContext,
         creation: CreationPort,
+        dispatcher: TopicSubscribers,
         producers: ProducersPort,
         queues: QueueLifecycle,
         retained: RetainedPort,
+        routing: RoutingPort,
     ) -> None:
         self._counters, self._creation, self._producers = context.counters, creation, producers
-        self._queues, self._retained = queues, retained
+        self._queues, self._retained, self._routing = queues, retained, routing
+        self._dispatcher = dispatcher
 
     def delete(self, log: MessageLog) -> None:
         """Remove an empty queue that has no consumers and nothing on its way."""
@@ -39,3 +50,9 @@ class DestinationRemoval:
             self._retained.forget(topic)
             self._counters.remove(topic)
         self._producers.forget(*topics)
+
+    def delete_mirror(self, queue: Destination) -> None:
+        """Remove the topic that gets copies of what is sent to a queue, unless it has subscribers."""
+        mirror = self._routing.table.mirror_of(queue)
+        if mirror is not None and not self._dispatcher.subscribers(mirror):
+            self.delete_topics([mirror])

@@ -16,13 +16,12 @@ from brokerapp.store import DISCARDED, LogState
 if TYPE_CHECKING:
     from brokerapp.core.ports import (
         BrokerContext,
+        BrokerEvents,
         CreationPort,
         DurableRecovery,
         Placement,
         QueueLifecycle,
         ReconnectWindowPort,
-        StalePort,
-        StatisticsPort,
         TemporaryRecovery,
     )
 
@@ -36,26 +35,22 @@ class StoreRecovery:
         context: BrokerContext,
         creation: CreationPort,
         durables: DurableRecovery,
+        events: BrokerEvents,
         placement: Placement,
         queues: QueueLifecycle,
         reconnect_window: ReconnectWindowPort,
-        stale: StalePort,
-        statistics: StatisticsPort,
         temporaries: TemporaryRecovery,
     ) -> None:
-        self._session, self._settings, self._commits = context.session, context.settings, context.commits
-        self._creation, self._durables, self._stale = creation, durables, stale
+        self._session, self._commits = context.session, context.commits
+        self._creation, self._durables = creation, durables
         self._placement, self._queues, self._reconnect_window = placement, queues, reconnect_window
-        self._temporaries, self._statistics = temporaries, statistics
+        self._events, self._temporaries = events, temporaries
 
     def recover(self, states: Iterable[LogState], last: int) -> None:
         """The logs as the last node left them, or as they are among several; `last` is the last message's number."""
         for state in states:
             self._recover(state, last)
-        if not self._placement.other_sessions:
-            self._stale.drop_up_to(last)
-        if self._settings.statistics:
-            self._statistics.start()
+        self._events.logs_recovered(last)
 
     def _recover(self, state: LogState, last: int) -> None:
         kind, destination = state.attributes.get("kind"), Destination.parse(state.name)

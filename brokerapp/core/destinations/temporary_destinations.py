@@ -30,7 +30,6 @@ if TYPE_CHECKING:
         QueueLifecycle,
         ReconnectWindowPort,
         RoutingPort,
-        TopicSubscribers,
     )
 
 #: Temporary destinations of one client: a bound on what a peer can make us keep.
@@ -48,7 +47,6 @@ class TemporaryDestinations:
         context: BrokerContext,
         orphans: OrphanedTemporariesPort,
         authorizer: Authorizer,
-        dispatcher: TopicSubscribers,
         events: BrokerEvents,
         placement: Placement,
         queues: QueueLifecycle,
@@ -62,7 +60,7 @@ class TemporaryDestinations:
             context.commits,
             context.counters,
         )
-        self._authorizer, self._dispatcher, self._events = authorizer, dispatcher, events
+        self._authorizer, self._events = authorizer, events
         self._placement, self._queues, self._reconnect_window = placement, queues, reconnect_window
         self._removal, self._routing = removal, routing
         self._senders: dict[Destination, dict[Client, None]] = {}  # of each that exists, who sent to it
@@ -225,9 +223,7 @@ class TemporaryDestinations:
         if destination.is_queue:
             self._queues.discard(self._queues.find(destination))
             self._queues.kept.pop(destination, None)
-            mirror = self._routing.table.mirror_of(destination)
-            if mirror is not None and not self._dispatcher.subscribers(mirror):
-                self._removal.delete_topics([mirror])
+            self._removal.delete_mirror(destination)
         else:
             self._counters.remove(destination)
         self._routing.table.plans.pop(destination, None)

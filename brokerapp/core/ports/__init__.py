@@ -3,7 +3,6 @@
 from brokerapp.core.ports.advisories import (
     AdvisoriesPort,
     PressureAdvisories,
-    StatisticsPort,
 )
 from brokerapp.core.ports.clients import Authorizer, ClusterPort, Replies
 from brokerapp.core.ports.commits import Commits, WriteQueue
@@ -62,7 +61,7 @@ from brokerapp.core.ports.publishing import (
     SendAdmissionPort,
     TransactionsPort,
 )
-from brokerapp.core.ports.redelivery import DeadLettersPort, ExpirationPort, RedeliveryPort, StalePort
+from brokerapp.core.ports.redelivery import DeadLettersPort, ExpirationPort, RedeliveryPort
 from brokerapp.core.ports.routing import RoutingPort
 from brokerapp.core.ports.subscriptions import (
     BridgesPort,
@@ -133,8 +132,6 @@ __all__ = [
     "SelectorInterestPort",
     "SelectorMemoryPort",
     "SendAdmissionPort",
-    "StalePort",
-    "StatisticsPort",
     "StatsAggregationPort",
     "SubscriptionLogs",
     "SubscriptionRemovalPort",

@@ -36,9 +36,3 @@ class PressureAdvisories(Protocol):
     def fast_producer(self, client: Client, destination: Destination) -> None: ...
 
     def full(self, destination: Destination, usage: str) -> None: ...
-
-
-class StatisticsPort(Protocol):
-    """Answers requests for statistics."""
-
-    def start(self) -> None: ...

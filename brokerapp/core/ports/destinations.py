@@ -194,6 +194,8 @@ class DestinationRemovalPort(Protocol):
 
     def delete_topics(self, topics: Collection[Destination]) -> None: ...
 
+    def delete_mirror(self, queue: Destination) -> None: ...
+
 
 class GaugesPort(Protocol):
     """Updates counters whose values are kept elsewhere."""

@@ -7,6 +7,7 @@ from typing import Generic, ParamSpec
 
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.clients.temporary_owner import TemporaryOwner
+from brokerapp.engine.dispatch.durable_subscription import DurableSubscription
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.model.destination import Destination
@@ -42,6 +43,8 @@ class BrokerEvents:
         self.consumer_is_slow: Event[[Subscription, Destination]] = Event()
         self.topic_subscribers_changed: Event[[]] = Event()
         self.durable_removed: Event[[str, str, Destination]] = Event()  #: of this client id, name and topic
+        self.retroactive_durable_created: Event[[DurableSubscription]] = Event()  #: one that wants retained messages
+        self.logs_recovered: Event[[int]] = Event()  #: from the store, up to the message of this number
         self.producer_started: Event[[Client, Destination]] = Event()
         self.producer_stopped: Event[[Client, Destination]] = Event()
         self.bridge_started: Event[[str, str, str]] = Event()  #: to here: its key, its broker and its address

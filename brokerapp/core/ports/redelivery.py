@@ -58,9 +58,3 @@ class RedeliveryPort(Protocol):
     def on_unacked_at_detach(self, log: MessageLog, entries: Sequence[LogEntry]) -> Sequence[LogEntry]: ...
 
     def return_message(self, id: str, _due_ms: int, job: ScheduledJob) -> None: ...
-
-
-class StalePort(Protocol):
-    """Drops non-persistent messages of a former run."""
-
-    def drop_up_to(self, last: int) -> None: ...

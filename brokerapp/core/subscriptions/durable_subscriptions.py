@@ -31,9 +31,7 @@ if TYPE_CHECKING:
         BrokerContext,
         BrokerEvents,
         ConsumersPort,
-        LimitsPort,
         Placement,
-        RetainedPort,
         RoutingPort,
         SubscriptionLogs,
     )
@@ -54,17 +52,15 @@ class DurableSubscriptions:
         authorizer: Authorizer,
         consumers: ConsumersPort,
         events: BrokerEvents,
-        limits: LimitsPort,
         placement: Placement,
         queues: SubscriptionLogs,
-        retained: RetainedPort,
         routing: RoutingPort,
         served: ServedSubscriptions,
     ) -> None:
         self._settings, self._commits = context.settings, context.commits
         self._authorizer, self._consumers, self._events = authorizer, consumers, events
-        self._limits, self._placement, self._queues = limits, placement, queues
-        self._retained, self._routing, self._served = retained, routing, served
+        self._placement, self._queues = placement, queues
+        self._routing, self._served = routing, served
         self._by_key: dict[tuple[str, str, bool], DurableSubscription] = {}
         self._by_log: dict[str, DurableSubscription] = {}
         self._leading: dict[str, set[Destination]] = {}  # logs kept for bridges, by the broker these lead to
@@ -133,7 +129,7 @@ class DurableSubscriptions:
             self._discard_log(found)
         durable = self.create(wanted)
         if retroactive:
-            self._retained.created(durable)
+            self._events.retroactive_durable_created(durable)
         return durable
 
     def in_the_way(self, wanted: SubscriptionIdentity) -> DurableSubscription | None:
@@ -200,7 +196,7 @@ class DurableSubscriptions:
 
     def _tune(self, durable: DurableSubscription) -> None:
         """In order of priority where the policy of its topic says so; its other rules are for queues."""
-        policy = self._limits.policy_of(durable.log.name)
+        policy = self._routing.table.policy_for(durable.identity.topics[0])
         rules = DispatchPolicy(prioritized=bool(policy and policy.prioritized_messages))
         self._queues.tune(durable.log, rules, partial(self._attributes, durable))
 
