@@ -11,7 +11,7 @@ from brokerapp.cluster.change_log import ChangeLog, ChangeTarget
 from brokerapp.cluster.peer import ANSWER, ClusterPeer
 from brokerapp.cluster.record import ClusterChange
 from brokerapp.cluster.remote_temporaries import RemoteTemporaries
-from brokerapp.core.ports import AcknowledgementsPort, CreationPort, Replies
+from brokerapp.core.ports import CreationPort, RejectionsPort, Replies
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.clients.temporary_owner import TemporaryOwner
 from brokerapp.errors import RequestRefused
@@ -33,11 +33,11 @@ class PeerRequests:
         changes: ChangeTarget,
         remote_temporaries: RemoteTemporaries,
         creation: CreationPort,
-        acknowledgements: AcknowledgementsPort,
+        rejections: RejectionsPort,
         replies: Replies,
     ) -> None:
         self._name, self._recording, self._changes, self._creation = name, recording, changes, creation
-        self._remote_temporaries, self._acknowledgements, self._replies = remote_temporaries, acknowledgements, replies
+        self._remote_temporaries, self._rejections, self._replies = remote_temporaries, rejections, replies
         #: Handlers by verb, called with the name of the broker.
         self._handlers: dict[str, Callable[..., None]] = {
             "record is": recording.on_record,
@@ -78,7 +78,7 @@ class PeerRequests:
             change = ClusterChange.from_json(document["change"])
             self._recording.asked(change, lambda why, version: self._answer(client, send, why, str(version)))
         elif verb == "late":
-            self._acknowledgements.expire_remote(client, document["ack"])
+            self._rejections.expire_remote(client, document["ack"])
         elif verb in self._handlers:
             self._handlers[verb](client.cluster_member, **document)
             self._replies.confirm(client, send.receipt)

@@ -39,6 +39,7 @@ from brokerapp.core.dispatch.acknowledgements import Acknowledgements
 from brokerapp.core.dispatch.browser import Browsers
 from brokerapp.core.dispatch.counters import DestinationCounters
 from brokerapp.core.dispatch.dispatcher import Dispatcher
+from brokerapp.core.dispatch.rejections import Rejections
 from brokerapp.core.event_handlers import add_event_handlers
 from brokerapp.core.flow_control.limits import DestinationLimits
 from brokerapp.core.flow_control.producer_flow import FlowControl
@@ -133,7 +134,7 @@ def assemble(
         SubscribeCommand: _subscribe_handler(broker).subscribe,
         UnsubscribeCommand: _unsubscribe_handler(broker).unsubscribe,
         AckBatchCommand: broker.acknowledgements.acknowledge,
-        NackCommand: broker.acknowledgements.reject,
+        NackCommand: broker.rejections.reject,
         BeginCommand: broker.transactions.begin,
         CommitCommand: broker.transactions.commit,
         AbortCommand: broker.transactions.abort,
@@ -247,9 +248,13 @@ def _construct(broker: Broker, context: BrokerContext, access: AuthorizationMap 
         router=broker.router, scheduler=broker.scheduler, transactions=broker.transactions, writer=broker.writer,
     )  # fmt: skip
     broker.acknowledgements = Acknowledgements(
-        context=context, dead_letters=broker.dead_letters, dispatcher=broker.dispatcher,
-        placement=broker.placement, queues=broker.queues, redelivery=broker.redelivery, replies=broker.replies,
-        transactions=broker.transactions, writer=broker.writer,
+        context=context, dispatcher=broker.dispatcher, placement=broker.placement, queues=broker.queues,
+        replies=broker.replies, transactions=broker.transactions, writer=broker.writer,
+    )  # fmt: skip
+    broker.rejections = Rejections(
+        context=context, acknowledgements=broker.acknowledgements, dead_letters=broker.dead_letters,
+        dispatcher=broker.dispatcher, placement=broker.placement, queues=broker.queues, redelivery=broker.redelivery,
+        replies=broker.replies,
     )  # fmt: skip
 
 

@@ -31,6 +31,7 @@ from brokerapp.core.dispatch.acknowledgements import Acknowledgements
 from brokerapp.core.dispatch.browser import Browsers
 from brokerapp.core.dispatch.counters import DestinationCounters
 from brokerapp.core.dispatch.dispatcher import Dispatcher
+from brokerapp.core.dispatch.rejections import Rejections
 from brokerapp.core.flow_control.limits import DestinationLimits
 from brokerapp.core.flow_control.producer_flow import FlowControl
 from brokerapp.core.ports import BrokerContext, BrokerEvents, ClusterPort
@@ -88,6 +89,7 @@ class Broker:
     store_recovery: StoreRecovery
     dispatcher: Dispatcher
     acknowledgements: Acknowledgements
+    rejections: Rejections
     browsers: Browsers
     publisher: Publisher
     writer: MessageWriter

@@ -88,7 +88,7 @@ def join_cluster(
         changes=changes,
         remote_temporaries=remote_temporaries,
         creation=broker.creation,
-        acknowledgements=broker.acknowledgements,
+        rejections=broker.rejections,
         replies=broker.replies,
     )
     agreement = ClusterAgreement(terms=terms, settings=broker.settings, routing=broker.routing)

@@ -1,4 +1,4 @@
-"""Settle messages that clients acknowledge (ACK) or reject (NACK)."""
+"""Settle messages that clients acknowledge (ACK)."""
 
 from __future__ import annotations
 
@@ -12,21 +12,18 @@ from brokerapp.engine.clients.client import Client, Transaction
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.entry_factory import group_by_way, is_from_log
 from brokerapp.engine.entries.log_entry import LogEntry
-from brokerapp.engine.entries.remote_entry import RemoteLogEntry
+from brokerapp.engine.entries.remote_entry import RemoteLogEntry, accept_remote
 from brokerapp.errors import RequestRefused
-from brokerapp.model.commands import AckBatchCommand, NackCommand
+from brokerapp.model.commands import AckBatchCommand
 from brokerapp.model.destination import Destination
-from brokerapp.tracing.schema import BRIDGE_REFUSE, DROP
 
 if TYPE_CHECKING:
     from brokerapp.core.ports import (
         BrokerContext,
-        DeadLettersPort,
         Destinations,
         DispatcherPort,
         MessageWriterPort,
         Placement,
-        RedeliveryPort,
         Replies,
         TransactionsPort,
     )
@@ -36,24 +33,21 @@ SettledBy = tuple[Subscription, str, LogEntry]
 
 
 class Acknowledgements:
-    """Settles messages by ACK and NACK."""
+    """Settles messages by ACK."""
 
     def __init__(
         self,
         *,
         context: BrokerContext,
-        dead_letters: DeadLettersPort,
         dispatcher: DispatcherPort,
         placement: Placement,
         queues: Destinations,
-        redelivery: RedeliveryPort,
         replies: Replies,
         transactions: TransactionsPort,
         writer: MessageWriterPort,
     ) -> None:
         self._commits, self._counters = context.commits, context.counters
-        self._dead_letters, self._dispatcher = dead_letters, dispatcher
-        self._placement, self._queues, self._redelivery = placement, queues, redelivery
+        self._dispatcher, self._placement, self._queues = dispatcher, placement, queues
         self._replies, self._transactions, self._writer = replies, transactions, writer
 
     def acknowledge(self, client: Client, acks: AckBatchCommand) -> None:
@@ -93,7 +87,7 @@ class Acknowledgements:
             entries = [entry for entry in found if entry is not None]
             if not entries:
                 break
-            self._grant_credit(subscription, entries)
+            self.grant_credit(subscription, entries)
             self._account(subscription, entries, committed=False)
             ack_ids = [ack_id for ack_id, entry in zip(ack_ids, found, strict=True) if entry is None]
         return ack_ids
@@ -107,7 +101,7 @@ class Acknowledgements:
         """
         if transaction is not None:
             client.check_transaction_limits(transaction)
-        held = self._find_unacked(client, ack_id, named, transaction)
+        held = self.find_unacked(client, ack_id, named, transaction)
         if held is None:
             return ()
         subscription, key = held
@@ -116,26 +110,11 @@ class Acknowledgements:
             subscription.credit += len(settled)
             subscription.browse_cursor.resume()
             return ()
-        self._grant_credit(subscription, [entry for _, _, entry in settled])
+        self.grant_credit(subscription, [entry for _, _, entry in settled])
         return settled
 
-    def reject(self, client: Client, nack: NackCommand) -> None:
-        """Redeliver, dead-letter or drop a message that a client cannot use. Raises RequestRefused."""
-        if nack.transaction is not None:
-            client.transaction(nack.transaction)
-            raise RequestRefused("a NACK cannot be part of a transaction")
-        held = self._find_unacked(client, nack.ack_id, nack.subscription, None)
-        if held is not None:
-            subscription, key = held
-            if subscription.browse_cursor is not None:
-                raise RequestRefused("a message that was browsed cannot be rejected (NACK)")
-            if nack.reason:
-                self._reject_if_in_dlq(subscription.unacked[key])
-            self._reject(client, subscription, key, nack.reason)
-        self._replies.confirm_after(client, nack.receipt)
-
-    def _find_unacked(
-        self, client: Client, ack_id: str, named: str | None, transaction: Transaction | None
+    def find_unacked(
+        self, client: Client, ack_id: str, named: str | None, transaction: Transaction | None = None
     ) -> tuple[Subscription, str] | None:
         """Who holds the message, and its key; None when nothing is left to do. Raises RequestRefused.
 
@@ -155,8 +134,8 @@ class Acknowledgements:
         self._transactions.hand_back(found)
         return found.subscription, found.key
 
-    def _grant_credit(self, subscription: Subscription, entries: Sequence[LogEntry]) -> None:
-        """It holds these messages no longer."""
+    def grant_credit(self, subscription: Subscription, entries: Sequence[LogEntry]) -> None:
+        """Let a subscription hold as many more messages as it holds no longer."""
         count = len(entries)
         if subscription.has_remote_logs:
             self._placement.outbound_consumers.give_credit(subscription, entries)
@@ -175,8 +154,7 @@ class Acknowledgements:
         now_us, client = time.time_ns() // 1000, subscription.client
         for (name, shown, _), entries in group_by_way(acknowledged):
             if isinstance(entries[0], RemoteLogEntry):
-                for entry in entries:
-                    entry.owner.accept(entry)
+                accept_remote(entries)
             elif not is_from_log(entries[0]):
                 self._counters.of(Destination.parse(shown)).InFlightCount -= len(entries)
                 self._dispatcher.acknowledge_topic(subscription, entries, now_us)
@@ -188,44 +166,6 @@ class Acknowledgements:
                     self._dispatcher.on_acknowledged(log, entries, client, now_us)
                 if not committed:
                     self._commits.remove_settled(entries)
-
-    def _reject_if_in_dlq(self, entry: LogEntry) -> None:
-        """Raise RequestRefused for what a bridge cannot pass on where dead letters lie: it would be dropped."""
-        log = self._queues.get(entry.log)
-        if is_from_log(entry) and log is not None and self._dead_letters.is_in_dlq(log, entry):
-            raise RequestRefused(
-                f"what a bridge cannot pass on of {log.destination} stays there: dead letters that fail are dropped"
-            )
-
-    def expire_remote(self, client: Client, ack_id: str) -> None:
-        """Another broker of the cluster finds a message past its time, before its consumer there had it."""
-        held = client.find_unacked(ack_id, None)
-        if held is None:
-            return
-        subscription, key = held
-        entry = subscription.unacked.pop(key)
-        self._grant_credit(subscription, (entry,))
-        if (log := self._queues.get(entry.log)) is not None:
-            self._dead_letters.expire(log, entry, client.client_id)
-
-    def _reject(self, client: Client, subscription: Subscription, key: str, reason: str) -> None:
-        """One message failed: see Redelivering; straight from a topic it is dropped, as in ActiveMQ."""
-        entry = subscription.unacked.pop(key)
-        subscription.credit += 1
-        if subscription.has_remote_logs:
-            self._placement.outbound_consumers.give_credit(subscription, (entry,))
-        self._dispatcher.resume(subscription)
-        cause = f"rejected by {client.client_id} ({reason or 'NACK'})"
-        if client.bridge:
-            self._dead_letters.record(BRIDGE_REFUSE, time.time_ns() // 1000, entry, client.client_id, reason or None)
-        if is_from_log(entry):
-            log, again = self._queues[entry.log], not reason
-            self._redelivery.reject(log, entry, client.client_id, cause, may_redeliver=again)
-        elif isinstance(entry, RemoteLogEntry):
-            entry.owner.reject(entry)
-        else:
-            self._counters.of(Destination.parse(entry.shown_destination)).InFlightCount -= 1
-            self._dead_letters.record(DROP, time.time_ns() // 1000, entry, client.client_id, cause)
 
 
 def take_unacked(subscription: Subscription, key: str) -> list[SettledBy]:

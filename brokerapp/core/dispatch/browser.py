@@ -37,7 +37,6 @@ if TYPE_CHECKING:
         Queues,
         Replies,
         RoutingPort,
-        TopicSubscribers,
     )
 
 #: What ActiveMQ lets a browser hold unacknowledged when nobody says otherwise.
@@ -54,7 +53,7 @@ class Browsers:
         *,
         context: BrokerContext,
         consumers: ConsumersPort,
-        dispatcher: TopicSubscribers,
+        dispatcher: DispatcherPort,
         expiration: ExpirationPort,
         queues: Queues,
         replies: Replies,
@@ -119,9 +118,9 @@ class BrowseCursor:
     def begin(self) -> None:
         """The snapshot is taken now."""
         self._subscription.started = True
-        consuming, found = self._consumers, {}
+        found: dict[MessageLog, None] = {}
         for target in self._subscription.destinations:
-            found |= dict.fromkeys(consuming.readable(self._subscription, target))
+            found |= dict.fromkeys(self._consumers.readable(self._subscription, target))
         self._logs.extend(found)
         self._is_reading = True
         self._commits.read_with(lambda store: store.logs.last_seq(), self._on_last_seq_read)

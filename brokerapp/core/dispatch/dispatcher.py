@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from brokerapp.core.clients.bridge_clients import bringer
 from brokerapp.engine.clients.client import Client
@@ -21,7 +21,7 @@ from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.entry_factory import group_by_way, log_entry_of, native_form, partition, topic_entries
 from brokerapp.engine.entries.eviction import OLDEST, evict
 from brokerapp.engine.entries.log_entry import LogEntry
-from brokerapp.engine.entries.remote_entry import RemoteLogEntry
+from brokerapp.engine.entries.remote_entry import RemoteLogEntry, accept_remote
 from brokerapp.engine.routing.destination_trie import DestinationTrie
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.message import BodySizes, Message, RoutedCopy
@@ -138,7 +138,7 @@ class Dispatcher:
     def resume(self, subscription: Subscription) -> None:
         """It may be given messages again."""
         for log in subscription.logs:
-            self._ready_logs[log] = None
+            self.touch(cast("MessageLog", log))
         if subscription.pending:
             self._pending_subscriptions[subscription] = None
         if subscription.has_remote_logs:
@@ -207,7 +207,7 @@ class Dispatcher:
             self._tracer.record(kind, now_us, messages, (log,), native_form(sent_to) if sent_to else log, consumer)
 
     @staticmethod
-    def ack_ids(subscription: Subscription, entries: list[LogEntry]) -> list[str]:
+    def ack_ids(subscription: Subscription, entries: Sequence[LogEntry]) -> list[str]:
         """What the client will name the deliveries by: its own ids in STOMP 1.2, message-ids before."""
         client: Client = subscription.client
         if client.names_messages:
@@ -348,8 +348,8 @@ class Dispatcher:
         """Account for messages of a topic that a subscriber is handed; another broker does for those that it keeps."""
         is_auto = subscription.ack_mode == "auto"
         if isinstance(entries[0], RemoteLogEntry):
-            for entry in entries if is_auto else ():
-                entry.owner.accept(entry)
+            if is_auto:
+                accept_remote(entries)
             return
         stats = self._counters.of(topic)
         stats.count_dispatched([entry.message.born_us for entry in entries], now_us)

@@ -29,6 +29,7 @@ from brokerapp.core.ports.dispatch import (
     BrowsersPort,
     DispatcherPort,
     DispatchQueue,
+    RejectionsPort,
     RemoteClient,
     TopicSubscribers,
 )
@@ -122,6 +123,7 @@ __all__ = [
     "Queues",
     "ReconnectWindowPort",
     "RedeliveryPort",
+    "RejectionsPort",
     "RemoteClient",
     "RemoteTemporaryHost",
     "Replies",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from brokerapp.engine.clients.client import Client
+from brokerapp.engine.clients.client import Client, Transaction
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.log_entry import LogEntry
@@ -70,7 +70,7 @@ class DispatcherPort(DispatchQueue, Protocol):
     def acknowledge_topic(self, subscription: Subscription, entries: Sequence[LogEntry], now_us: int) -> None: ...
 
     @staticmethod
-    def ack_ids(subscription: Subscription, entries: list[LogEntry]) -> list[str]: ...
+    def ack_ids(subscription: Subscription, entries: Sequence[LogEntry]) -> list[str]: ...
 
     def publish(self, messages: Sequence[Message], copy: RoutedCopy, sender: Client | None = None) -> None: ...
 
@@ -88,9 +88,19 @@ class DispatcherPort(DispatchQueue, Protocol):
 class AcknowledgementsPort(Protocol):
     """Accounts for acknowledged messages."""
 
-    def expire_remote(self, client: Client, ack_id: str) -> None: ...
+    def find_unacked(
+        self, client: Client, ack_id: str, named: str | None, transaction: Transaction | None = None
+    ) -> tuple[Subscription, str] | None: ...
+
+    def grant_credit(self, subscription: Subscription, entries: Sequence[LogEntry]) -> None: ...
 
     def count_settled(self, settled: Sequence[tuple[Subscription, str, LogEntry]]) -> None: ...
+
+
+class RejectionsPort(Protocol):
+    """Takes messages back that clients cannot use."""
+
+    def expire_remote(self, client: Client, ack_id: str) -> None: ...
 
 
 class BrowsersPort(Protocol):

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from brokerapp.engine.entries.message_order import OrderKey, order_key_for
+from brokerapp.engine.entries.message_order import OrderedMessage, OrderKey, order_key_for
 
 if TYPE_CHECKING:
     from brokerapp.engine.dispatch.selective_dispatch import SelectiveDispatch
@@ -137,7 +137,7 @@ class Lookahead:
             self.discard_page()
         self.reaches_end = False
 
-    def mark_in_flight(self, entries: Iterable[LogEntry]) -> None:
+    def mark_in_flight(self, entries: Iterable[OrderedMessage]) -> None:
         """These of the window are in flight."""
         if self._knows_all_in_flight:
             self.in_flight_seqs.update(entry.seq for entry in entries)

@@ -55,7 +55,8 @@ class SelectiveDispatch:
 
         They are what is left of the messages from `after` to `upto`, and are for those who have seen all before them.
         """
-        self._after, given = after, []
+        self._after = after
+        given: list[LogEntry] = []
         able = [consumer for consumer in self._credit if self.scanned_up_to(consumer) >= after]
         if able and entries:
             new = self._take_after(entries, min(map(self.scanned_up_to, able)))
@@ -78,8 +79,11 @@ class SelectiveDispatch:
         return taken
 
     def _assign(self, entry: LogEntry) -> bool:
-        group = group_of(entry) if self._groups is not None else None
-        consumer = self._find_consumer(entry) if group is None else self._find_group_consumer(entry, group)
+        groups, group = self._groups, group_of(entry)
+        if groups is None or group is None:
+            consumer = self._find_consumer(entry)
+        else:
+            consumer = self._find_group_consumer(entry, group, groups)
         if consumer is None:
             return False
         self._assigned[consumer].append(entry)
@@ -91,9 +95,9 @@ class SelectiveDispatch:
         wants = self._evaluation_of(entry)
         return next((each for rank in self._ranks for each in rank if self._is_wanted(each, entry, wants)), None)
 
-    def _find_group_consumer(self, entry: LogEntry, group: str) -> Subscription | None:
+    def _find_group_consumer(self, entry: LogEntry, group: str, groups: MessageGroups) -> Subscription | None:
         """Its owner; where it has none, or shall have another, the one that wants it and owns the fewest."""
-        groups, wants, position = self._groups, self._evaluation_of(entry), position_in_group(entry)
+        wants, position = self._evaluation_of(entry), position_in_group(entry)
         owner = groups.owner(group)
         if owner is not None and position != 1:
             if owner not in self._credit or not self._is_wanted(owner, entry, wants):
@@ -146,8 +150,8 @@ class SelectorEvaluation:
     def __call__(self, selector: Selector | BridgeEligibility) -> bool:
         known = self._results.get(selector)
         if known is None:
-            ask = self._may_cross if isinstance(selector, BridgeEligibility) else self._matches
-            known = self._results[selector] = ask(selector)
+            known = self._may_cross(selector) if isinstance(selector, BridgeEligibility) else self._matches(selector)
+            self._results[selector] = known
         return known
 
     def _matches(self, selector: Selector) -> bool:

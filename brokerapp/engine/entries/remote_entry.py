@@ -5,7 +5,8 @@ It has no place in any log here: what becomes of it is told to the broker that k
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from brokerapp.engine.entries.log_entry import LogEntry
@@ -31,5 +32,12 @@ class EntryOwner(Protocol):
 class RemoteLogEntry(LogEntry):
     """An entry that is kept elsewhere, where it is acknowledged by `ack_id`."""
 
-    owner: EntryOwner | None = None
+    owner: EntryOwner = field(kw_only=True)
     ack_id: str = ""
+
+
+def accept_remote(entries: Iterable[LogEntry]) -> None:
+    """Tell the brokers that keep these entries that their consumer is done with them."""
+    for entry in entries:
+        if isinstance(entry, RemoteLogEntry):
+            entry.owner.accept(entry)

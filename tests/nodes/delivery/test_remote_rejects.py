@@ -85,7 +85,7 @@ def test_what_is_rejected_as_its_log_comes_home_is_a_dead_letter_once(broker, cl
         log.is_remote = True
         log.release_ownership()
         rejects = partial(
-            node.acknowledgements.reject,
+            node.rejections.reject,
             subscription.client,
             NackCommand(message.headers["ack"], None, None, None),
         )
