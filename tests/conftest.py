@@ -12,8 +12,7 @@ import logging
 import os
 import sys
 import threading
-import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,8 @@ from brokerapp.runtime.bootstrap import node_config
 from brokerapp.store.server.embedded import EmbeddedStore
 from brokerapp.system.process_tuning import COLLECT_AFTER
 from tests.migrated import in_memory, make_template
-from tests.spread import Spread, urgency
+from tests.waiting import wait_until
+from tests.xdist_scheduler import Spread, urgency
 
 
 def pytest_configure() -> None:
@@ -109,16 +109,6 @@ def spark(tmp_path_factory):
     made.stop()
 
 
-def until(condition: Callable[[], Any], what: str, seconds: float = 30.0) -> Any:
-    """The first true value of the condition; fails when it has not come in time."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if value := condition():
-            return value
-        time.sleep(0.02)
-    raise AssertionError(f"not within {seconds:g} s: {what}")
-
-
 @dataclass
 class RunningBroker:
     """A broker node on a loop in a thread, with users `ada` (password `lovelace`) and nobody else."""
@@ -140,7 +130,9 @@ class RunningBroker:
 
     def follows(self, version: int) -> None:
         """Wait until the node routes by this version of the definitions: it hears of it a moment after it is saved."""
-        until(lambda: self.node.broker.routing.table.definitions.version == version, f"the node at version {version}")
+        wait_until(
+            lambda: self.node.broker.routing.table.definitions.version == version, f"the node at version {version}"
+        )
 
     def client(self) -> stomp.Connection12:
         """A STOMP client that is logged in; it ends with the test."""

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from brokerapp.system.environment import PROJECT, Environment
-from tests.conftest import until
 from tests.migrated import run_script
+from tests.waiting import wait_until
 
 PASSWORD = "correct horse battery"
 #: Seconds until it has its tables, and until it answers, on a machine that is busy with other things.
@@ -71,7 +71,7 @@ def serving(variables: Mapping[str, str], said: Path, port: int = 0) -> Iterator
             cwd=PROJECT, env=variables, stdout=log, stderr=subprocess.STDOUT,
         )  # fmt: skip
         try:
-            url = until(lambda: _address(Path(log.name), web), "the console's address", PATIENCE)
+            url = wait_until(lambda: _address(Path(log.name), web), "the console's address", PATIENCE)
             yield Served(url, web.pid, Path(log.name).read_text(), variables)
         finally:
             web.send_signal(signal.SIGCONT)  # a test may have stopped it

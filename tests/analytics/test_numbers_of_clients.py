@@ -10,7 +10,7 @@ from analytics.requests.request import TimeWindow
 from brokerapp.model.destination import Destination
 from brokerapp.store.server.embedded import EmbeddedStore
 from tests.protocol.clients import StompClient
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -91,7 +91,7 @@ def _late(node) -> None:
     time.sleep(0.5)
     consumer.ack(held)
     consumer.subscribe("/queue/late", id="q")
-    until(lambda: node.depth("late") == 0, "late messages are gone")
+    wait_until(lambda: node.depth("late") == 0, "late messages are gone")
     assert consumer.has_no_more()
     _leave(sender, consumer)
 

@@ -14,8 +14,8 @@ from brokerapp.model.destination import Destination
 from console.broker.gateway import Gateway
 from console.ui.navigation.command_palette import COMMANDS
 from console.ui.navigation.menu import NAVIGATION
-from tests.conftest import until
 from tests.served import PASSWORD
+from tests.waiting import wait_until
 
 #: Addresses that answer with a file.
 FILES = {"routing-export"}
@@ -81,7 +81,7 @@ def fail(site, queue: str) -> None:
     connection.send(f"/queue/{queue}", "x", headers={"persistent": "true"}, receipt="sent")
     dead.wait_on_receipt()
     with closing(Gateway(site.environment.redis_url, site.environment.broker_name)) as door:
-        until(lambda: _depth(door, "ActiveMQ.DLQ"), "the dead letter")
+        wait_until(lambda: _depth(door, "ActiveMQ.DLQ"), "the dead letter")
     connection.disconnect()
 
 

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.barriers import AXE, COLOURS, OWN, RULES, WHOLE, barriers
+from tests.browser.axe_violations import AXE, COLOURS, OWN, RULES, WHOLE, axe_violations
 from tests.browser.every_page import AS_SUPPORT, DEEPER, made, pages, prepare
 
 
@@ -13,33 +13,33 @@ def test_axe_finds_nothing_on_any_page(page_of, site, client):
     page, said = page_of("admin", color_scheme="light"), []
     page.context.add_init_script(AXE.axe_script)
 
-    def judge(path: str) -> None:
+    def assert_accessible(path: str) -> None:
         page.goto(site.url + path)
         part = OWN if said else WHOLE  # menu and bar are the same on every page
-        said.append((path, barriers(page, RULES, part)))
+        said.append((path, axe_violations(page, RULES, part)))
         page.evaluate("document.documentElement.dataset.theme = 'dark'")
-        said.append((f"{path} in the dark", barriers(page, COLOURS, part)))
+        said.append((f"{path} in the dark", axe_violations(page, COLOURS, part)))
 
     for path in pages():
-        judge(path)
+        assert_accessible(path)
     for path, link in DEEPER:
         if path:
             page.goto(site.url + str(path))
-        judge(page.locator(link).first.get_attribute("href"))
+        assert_accessible(page.locator(link).first.get_attribute("href"))
     for path in made(page, site):
-        judge(path)
+        assert_accessible(path)
         page.emulate_media(contrast="more")
         page.evaluate("delete document.documentElement.dataset.theme")
-        said.append((f"{path} in high contrast", barriers(page, COLOURS)))  # all of it: only these are seen so
+        said.append((f"{path} in high contrast", axe_violations(page, COLOURS)))  # all of it: only these are seen so
         page.emulate_media(contrast="no-preference")
     page.locator("summary.notifications").click()
-    said.append(("the bell", barriers(page, RULES)))
+    said.append(("the bell", axe_violations(page, RULES)))
     page.goto(site.url + str(AS_SUPPORT))
     page.get_by_role("button", name="View console as support").click()
     page.wait_for_url(f"{site.url}/")
-    said.append(("the overview seen as support", barriers(page, RULES)))
+    said.append(("the overview seen as support", axe_violations(page, RULES)))
     page.evaluate("document.documentElement.dataset.theme = 'dark'")
-    said.append(("the same in the dark", barriers(page, COLOURS)))
+    said.append(("the same in the dark", axe_violations(page, COLOURS)))
     page.get_by_role("button", name="Stop").click()
     assert "\n".join(f"{where}: {barrier}" for where, barrier in said if barrier) == ""
 
@@ -51,12 +51,12 @@ def test_the_palette_opens_and_leads_to_a_page_by_keyboard_alone(page_of):
     page.keyboard.press("Control+k")
     page.keyboard.type("audit")
     expect(page.get_by_role("option", selected=True)).to_contain_text("Audit log")
-    assert barriers(page, RULES) == ""
+    assert axe_violations(page, RULES) == ""
     page.keyboard.press("Enter")
     page.wait_for_url("**/audit/")
     page.keyboard.press("?")
     expect(page.get_by_role("dialog", name="Keyboard")).to_be_visible()
-    assert barriers(page, RULES) == ""
+    assert axe_violations(page, RULES) == ""
     page.keyboard.press("Escape")
     page.keyboard.press("g")
     page.keyboard.press("q")

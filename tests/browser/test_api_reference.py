@@ -4,7 +4,7 @@ import pytest
 from django.urls import reverse
 from playwright.sync_api import expect
 
-from tests.browser.barriers import COLOURS, RULES, barriers
+from tests.browser.axe_violations import COLOURS, RULES, axe_violations
 from tests.browser.conftest import picture
 
 
@@ -20,6 +20,6 @@ def test_axe_finds_nothing_on_the_page_of_the_api(page_of, site):
     for scheme, rules in (("light", RULES), ("dark", COLOURS)):
         page.emulate_media(color_scheme=scheme)
         expect(page.locator("html")).to_have_class("dark-mode" if scheme == "dark" else "")
-        said.append((scheme, barriers(page, rules)))
+        said.append((scheme, axe_violations(page, rules)))
         picture(page, f"api-{scheme}")
     assert "\n".join(f"{where}: {barrier}" for where, barrier in said if barrier) == ""

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import ARGUMENTS, opening
 from tests.browser.every_page import DEEPER, made, pages, prepare
-from tests.conftest import until
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -114,7 +114,7 @@ def test_a_page_lives_after_back_and_forward_over_a_part_of_it(page_of, site, cl
     page.goto(site.url + str(path))
     before = page.url, page.evaluate(LOOK)
     page.locator(link).first.click()
-    until(lambda: page.evaluate(LOOK) != before[1] and page.url != before[0], "the other part")
+    wait_until(lambda: page.evaluate(LOOK) != before[1] and page.url != before[0], "the other part")
     after = page.url, page.evaluate(LOOK)
     for step, (address, look) in ((-1, before), (1, after), (-1, before)):
         go(page, step)

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from analytics.results import charts
-from tests.browser.barriers import judge
+from tests.browser.axe_violations import assert_accessible
 from tests.browser.conftest import picture
 from tests.browser.results import finished_report, finished_run
 
@@ -47,7 +47,7 @@ def test_a_chart_of_a_report_tells_times_by_the_clock_of_the_report_and_says_so(
     expect(page.locator(".chart-numbers th").first).to_have_text("Time, Europe/Berlin")
     expect(page.locator(".chart-numbers tr").nth(1)).to_contain_text("2026-11-20 14:12:00")
     picture(page, "chart-of-a-report")
-    judge(page)
+    assert_accessible(page)
 
 
 def test_a_chart_of_three_minutes_has_several_marks_and_its_pointer_reads_seconds(page_of, site):

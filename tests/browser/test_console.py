@@ -8,10 +8,10 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.barriers import barriers
+from tests.browser.axe_violations import axe_violations
 from tests.browser.conftest import picture
 from tests.browser.results import finished_run
-from tests.conftest import until
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -101,7 +101,7 @@ def test_keys_go_from_row_to_row_and_select_one(page_of, site, client):
         client.send(f"/queue/{name}", "x", headers={"persistent": "true"})
     page = page_of("admin")
     rows = page.locator("[data-row]")
-    until(lambda: page.goto(f"{site.url}/queues/?q=rows.") and rows.count() == 2, "both rows")
+    wait_until(lambda: page.goto(f"{site.url}/queues/?q=rows.") and rows.count() == 2, "both rows")
     for key, number in (("j", 0), ("ArrowDown", 1), ("ArrowDown", 1), ("ArrowUp", 0), ("j", 1), ("k", 0)):
         page.keyboard.press(key)
         expect(rows.nth(number).get_by_role("link").first).to_be_focused()
@@ -136,10 +136,10 @@ def test_properties_are_added_and_removed_by_button_on_the_forms_that_write_mess
     expect(names).to_have_count(0)
     page.get_by_role("button", name="Add property", exact=True).click()
     expect(page.get_by_role("textbox", name="Name of property 1")).to_be_focused()
-    assert barriers(page) == ""
+    assert axe_violations(page) == ""
     link = page.get_by_role("link", name=re.compile("^Edit"))
     row = page.locator("#rows a").first
-    until(lambda: page.goto(f"{site.url}/queues/properties.none/messages") and row.count(), "the message")
+    wait_until(lambda: page.goto(f"{site.url}/queues/properties.none/messages") and row.count(), "the message")
     row.click()
     link.first.click()
     add = page.get_by_role("button", name="Add property", exact=True)
@@ -153,9 +153,9 @@ def test_what_destroys_waits_for_the_name_and_the_menu_stays_folded(page_of, sit
     client.send("/queue/typed.away", "x", headers={"persistent": "true"})
     page = page_of("admin")
     page.locator("[data-fold]").click()
-    assert barriers(page) == ""
+    assert axe_violations(page) == ""
     purge = page.get_by_role("button", name=re.compile("^Purge 1 message"))
-    until(lambda: page.goto(f"{site.url}/queues/typed.away/purge") and purge.count(), "the queue")
+    wait_until(lambda: page.goto(f"{site.url}/queues/typed.away/purge") and purge.count(), "the queue")
     expect(page.locator("body")).to_have_class("folded")
     expect(purge).to_be_disabled()
     page.get_by_label("Type the name").fill("typed.away")
@@ -174,7 +174,7 @@ def test_the_page_says_when_it_is_cut_off_and_recovers_by_itself(page_of, site):
             window.sluiceLive.cut();
         }"""
     )
-    until(lambda: "offline" in page.evaluate("window.states"), "the page saying that it is offline")
+    wait_until(lambda: "offline" in page.evaluate("window.states"), "the page saying that it is offline")
     expect(pill).to_have_text("Live")
 
 

@@ -9,8 +9,8 @@ from django.urls import reverse
 from playwright.sync_api import expect
 
 from tests.browser.conftest import picture
-from tests.conftest import until
 from tests.served import PASSWORD
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -126,7 +126,7 @@ def test_an_action_of_a_message_leads_back_to_its_form_after_the_login(page_of, 
     page = page_of("admin", forgiven="404")  # where the form is sent to is no page
     address = site.url + reverse("message-action", args=["kept.moved"], query={"action": "move"})
     move = page.get_by_role("button", name="Move 1 message")
-    until(lambda: page.goto(address) and move.count(), "the message is stored")
+    wait_until(lambda: page.goto(address) and move.count(), "the message is stored")
     page.get_by_label("Target", exact=True).fill("kept.target")
     page.get_by_label("Reason").fill("billing is back")
     expire(page)
@@ -142,12 +142,12 @@ def test_what_is_typed_while_the_preview_of_a_move_loads_stays_in_the_form(page_
     reason, preview = page.get_by_label("Reason"), page.locator("#job-preview")
     address = site.url + reverse("message-action", args=["kept.typed"], query={"action": "move"})
     button = page.get_by_role("button", name="Move 1 message")
-    until(lambda: page.goto(address) and button.count(), "the message is stored")
+    wait_until(lambda: page.goto(address) and button.count(), "the message is stored")
     waiting = []
     page.route("**/messages/action?*", lambda route: waiting.append(route))
     page.get_by_label("Target").fill("kept.target")
     reason.fill("billing is back")
-    until(lambda: page.evaluate("1") and waiting, "the preview is asked for")
+    wait_until(lambda: page.evaluate("1") and waiting, "the preview is asked for")
     waiting[0].continue_()
     expect(preview).to_contain_text("kept.target")
     expect(reason).to_have_value("billing is back")

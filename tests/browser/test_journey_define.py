@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.barriers import judge
+from tests.browser.axe_violations import assert_accessible
 from tests.browser.conftest import picture
 from tests.browser.keyboard import IS_FOCUSED, tab_to
 
@@ -54,7 +54,7 @@ def test_an_admin_defines_a_virtual_topic_with_the_keyboard_and_another_one_sees
     page.keyboard.press("Space")
     expect(page.locator("#check")).not_to_contain_text("a dead letter is resubmitted")
     picture(page, "journey-define")
-    judge(page)
+    assert_accessible(page)
     tab_to(page, "Apply now")
     page.keyboard.press("Enter")
 
@@ -72,7 +72,7 @@ def test_an_admin_defines_a_virtual_topic_with_the_keyboard_and_another_one_sees
     expect(page.locator('.pulsing[data-row-of="queue://App.Audit.Trade.Orders"]')).to_have_count(1)
     expect(other.locator('[data-cell="queue://App.Audit.Trade.Orders#text"]')).to_have_text("4")
     picture(page, "journey-live")
-    judge(page)
+    assert_accessible(page)
     picture(other, "journey-other")
 
     tab_to(page, "topic Trade.Orders")

@@ -8,7 +8,7 @@ import pytest
 import stomp
 from playwright.sync_api import expect
 
-from tests.browser.barriers import judge
+from tests.browser.axe_violations import assert_accessible
 from tests.browser.conftest import PASSWORD, picture
 from tests.browser.keyboard import follow
 
@@ -69,7 +69,7 @@ def test_support_finds_an_order_that_failed_and_sends_it_again(page_of, site, bi
     expect(page.locator(".similar")).to_contain_text("4 similar dead letters")
     expect(page.locator("#body-json")).to_contain_text("••••")  # support sees the form of a body, not its values
     picture(page, "journey")
-    judge(page)
+    assert_accessible(page)
 
     page.keyboard.press("r")
     expect(page.locator(".impact")).to_contain_text("goes to exactly one queue")
@@ -83,7 +83,7 @@ def test_support_finds_an_order_that_failed_and_sends_it_again(page_of, site, bi
     expect(page.locator(".journey-summary")).to_contain_text("Delivered and acknowledged")
     expect(page.locator("[data-pill]")).to_have_text("Live")
     picture(page, "resubmitted")
-    judge(page)
+    assert_accessible(page)
 
     page.reload()
     journey = page.locator(".journey")

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.barriers import judge
+from tests.browser.axe_violations import assert_accessible
 from tests.browser.conftest import picture
 from tests.browser.keyboard import follow, tab_to
 from tests.browser.results import finished_report
@@ -25,7 +25,7 @@ def test_an_analyst_reads_a_report_asks_again_and_schedules_it(page_of, site, cl
     expect(page.locator(".summary")).to_contain_text(SENTENCE)
     expect(page.locator(".js-plotly-plot .scatterlayer .trace")).to_have_count(1)
     picture(page, "report")
-    judge(page)
+    assert_accessible(page)
     page.evaluate("window.sluiceLive.cut()")  # the line is cut in the middle of it
     follow(page, "Show data table")
     expect(page.locator(".chart-numbers tr")).to_have_count(3)
@@ -36,7 +36,7 @@ def test_an_analyst_reads_a_report_asks_again_and_schedules_it(page_of, site, cl
 
     follow(page, "Arrivals")
     expect(page.locator(".result-summary")).to_have_text(SENTENCE)
-    judge(page)
+    assert_accessible(page)
     follow(page, "Run again")
     expect(page.get_by_label("Time range")).to_have_value("1h")
     tab_to(page, "Time range")
@@ -46,7 +46,7 @@ def test_an_analyst_reads_a_report_asks_again_and_schedules_it(page_of, site, cl
     page.wait_for_url("**/analytics/runs/*/")
     state = page.locator("[data-topic^='run:']")
     expect(state).to_contain_text("Waiting for a worker")
-    judge(page)
+    assert_accessible(page)
     page.evaluate("window.sluiceLive.cut()")
     follow(page, "Cancel run")
     expect(state).to_contain_text("Cancelled by analyst")

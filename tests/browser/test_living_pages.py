@@ -9,9 +9,9 @@ import signal
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.conftest import until
 from tests.ports import free_port
 from tests.served import serving
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -32,7 +32,7 @@ def test_a_row_holds_still_while_somebody_points_at_it_or_selected_it(page_of, s
     send(client, "held.one", *"abc")
     page = page_of("admin")
     row = page.locator('[data-row="held.one"]')
-    until(lambda: page.goto(f"{site.url}/queues/?q=held.") and row.count(), "the node reports the queue")
+    wait_until(lambda: page.goto(f"{site.url}/queues/?q=held.") and row.count(), "the node reports the queue")
     expect(depth(page, "held.one")).to_have_text("3")
     row.hover()
     send(client, "held.one", *"de")

@@ -18,8 +18,8 @@ from tests.chaos.plan import Fault, Kind, Shape
 from tests.chaos.serving import ASK, LISTENS, prepare
 from tests.interop.proxy import Proxy
 from tests.ports import KeptPort
-from tests.protocol.running_node import until
 from tests.runbroker import Run
+from tests.waiting import wait_until
 
 #: Seconds in which a node takes clients, and between two looks whether it does.
 PATIENCE, LOOK = 60.0, 0.1
@@ -200,7 +200,7 @@ class World:
             case Kind.KILL_STORE:
                 if (store := self.stores[fault.target].pid) is not None:  # else it is not back from the last time
                     os.kill(store, signal.SIGKILL)
-                    until(
+                    wait_until(
                         lambda: not self.stores[fault.target].is_alive, "the store is dead"
                     )  # else none starts it again
             case Kind.DEAFEN_BRIDGE:

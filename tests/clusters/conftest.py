@@ -38,7 +38,7 @@ def name(request) -> str:
 
 
 @pytest.fixture
-def at(cluster) -> Iterator[Callable[..., StompClient]]:
+def client_at(cluster) -> Iterator[Callable[..., StompClient]]:
     """Makes clients of one of the brokers; they leave at the end."""
     clients: list[StompClient] = []
 

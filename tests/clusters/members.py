@@ -15,8 +15,8 @@ from brokerapp.store.server.embedded import EmbeddedStore
 from brokerapp.system.data_directory import DataDirectory
 from tests.ports import free_port
 from tests.protocol.clients import StompClient
-from tests.protocol.running_node import until
 from tests.runbroker import Run
+from tests.waiting import wait_until
 
 PATIENCE = 30.0
 #: Milliseconds: short ones, which tests can wait for, and longer ones, which nothing here lasts.
@@ -180,7 +180,7 @@ class RunningCluster:
 
     def settle(self) -> None:
         """Wait until all are linked to all."""
-        until(lambda: all(each.is_linked() for each in self), "links between all brokers", PATIENCE)
+        wait_until(lambda: all(each.is_linked() for each in self), "links between all brokers", PATIENCE)
 
     def end(self) -> None:
         """Leave nothing behind."""
@@ -193,11 +193,11 @@ class RunningCluster:
 
     def everywhere(self, text: str) -> None:
         """Wait until all list a destination."""
-        until(lambda: all(each.has(text) for each in self), f"{text} everywhere")
+        wait_until(lambda: all(each.has(text) for each in self), f"{text} everywhere")
 
     def nowhere(self, text: str) -> None:
         """Wait until none does."""
-        until(lambda: not any(each.has(text) for each in self), f"{text} nowhere")
+        wait_until(lambda: not any(each.has(text) for each in self), f"{text} nowhere")
 
     # -- what a broker holds, and what it serves the others
 
@@ -215,11 +215,11 @@ class RunningCluster:
 
     def serves(self, name: str, by: str, text: str) -> None:
         """Wait until a broker has a consumer of a destination for the clients of another one."""
-        until(lambda: Destination.parse(text) in self._consumed(name, by), f"{by} consumes {text} at {name}")
+        wait_until(lambda: Destination.parse(text) in self._consumed(name, by), f"{by} consumes {text} at {name}")
 
     def serves_no_more(self, name: str, by: str, text: str) -> None:
         """Wait until it has none."""
-        until(lambda: Destination.parse(text) not in self._consumed(name, by), f"{by} leaves {text} at {name}")
+        wait_until(lambda: Destination.parse(text) not in self._consumed(name, by), f"{by} leaves {text} at {name}")
 
     def lodgers(self, name: str, home: str) -> dict[str, dict]:
         """The temporary destinations of another broker that a broker knows."""

@@ -8,7 +8,7 @@ from django.core.management import call_command
 
 from brokerapp.cluster.status import MemberState
 from brokerapp.errors import RequestRefused
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 
 @pytest.mark.scenario("L01")
@@ -19,7 +19,7 @@ def test_one_that_is_created_at_any_broker_is_there_on_all_before_anybody_uses_i
     assert all(each.stored(f"{kind}://{name}") for each in cluster)
     cluster["Y"].delete(f"{kind}://{name}")
     cluster.nowhere(f"{kind}://{name}")
-    until(lambda: not any(each.stored(f"{kind}://{name}") for each in cluster), "nothing left in the stores")
+    wait_until(lambda: not any(each.stored(f"{kind}://{name}") for each in cluster), "nothing left in the stores")
 
 
 @pytest.mark.scenario("L10", "L11")
@@ -32,15 +32,15 @@ def test_the_same_name_is_created_once(cluster, name):
 
 
 @pytest.mark.scenario("L09")
-def test_one_that_holds_messages_at_several_brokers_is_deleted_everywhere_with_them(cluster, at, name):
+def test_one_that_holds_messages_at_several_brokers_is_deleted_everywhere_with_them(cluster, client_at, name):
     cluster["X"].create(name)
-    until(lambda: all(each.stored(name) for each in cluster), "it is everywhere")
-    senders = {home: at(home) for home in "WY"}
+    wait_until(lambda: all(each.stored(name) for each in cluster), "it is everywhere")
+    senders = {home: client_at(home) for home in "WY"}
     for home, sender in senders.items():
         sender.send(f"/queue/{name}", home, persistent="true")
     cluster["X"].delete(f"queue://{name}")
-    until(lambda: not any(each.stored(f"queue://{name}") for each in cluster), "it is nowhere")
-    consumer = at("X")
+    wait_until(lambda: not any(each.stored(f"queue://{name}") for each in cluster), "it is nowhere")
+    consumer = client_at("X")
     consumer.subscribe(f"/queue/{name}")
     cluster.serves("Y", "X", f"queue://{name}")
     senders["Y"].send(f"/queue/{name}", "anew", persistent="true")
@@ -50,7 +50,7 @@ def test_one_that_holds_messages_at_several_brokers_is_deleted_everywhere_with_t
 def test_operators_see_members_master_and_record(cluster, name):
     before = cluster["X"].status()
     cluster["W"].create(name)
-    until(lambda: cluster["X"].status().record_version == before.record_version + 1, "the next version")
+    wait_until(lambda: cluster["X"].status().record_version == before.record_version + 1, "the next version")
     out = StringIO()
     call_command("brokerctl", "--data", str(cluster["X"].data), "--json", "cluster", stdout=out)
     told = json.loads(out.getvalue())

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 
 def native(name):
@@ -10,13 +10,13 @@ def native(name):
 
 
 @pytest.mark.scenario("D04")
-def test_consumers_of_all_brokers_share_a_queue_and_each_message_is_consumed_once(cluster, at, name):
-    consumers = {each: at(each) for each in "WXY"}
+def test_consumers_of_all_brokers_share_a_queue_and_each_message_is_consumed_once(cluster, client_at, name):
+    consumers = {each: client_at(each) for each in "WXY"}
     for each in consumers.values():
         each.subscribe(f"/queue/{name}", ack="client-individual", prefetch=1)
     for each in "XY":
         cluster.serves("W", each, native(name))
-    producer, seen = at("W"), []
+    producer, seen = client_at("W"), []
     for number in range(30):
         producer.send(f"/queue/{name}", str(number), persistent="true")
     for _ in range(10):  # with a prefetch of one each holds one at a time
@@ -28,23 +28,23 @@ def test_consumers_of_all_brokers_share_a_queue_and_each_message_is_consumed_onc
     for home in consumers:
         own = [number for at_home, number in seen if at_home == home]
         assert own == sorted(own)
-    until(lambda: cluster.bodies("W", native(name)) == [], "all are settled")
+    wait_until(lambda: cluster.bodies("W", native(name)) == [], "all are settled")
 
 
 @pytest.mark.scenario("D06")
-def test_what_a_consumer_of_another_broker_holds_is_counted_once_and_shown_at_both(cluster, at, name):
-    consumer = at("X")
+def test_what_a_consumer_of_another_broker_holds_is_counted_once_and_shown_at_both(cluster, client_at, name):
+    consumer = client_at("X")
     consumer.subscribe(f"/queue/{name}", ack="client-individual", prefetch=3)
     cluster.serves("W", "X", native(name))
     for number in range(5):
-        at("W").send(f"/queue/{name}", str(number), persistent="true")
+        client_at("W").send(f"/queue/{name}", str(number), persistent="true")
     held = consumer.take(3)
-    until(lambda: cluster["W"].has(native(name)) and cluster["X"].has(native(name)), "both tell of it")
+    wait_until(lambda: cluster["W"].has(native(name)) and cluster["X"].has(native(name)), "both tell of it")
 
     def held_at_x():
         return next(each.waiting for each in cluster["X"].status().members if each.name == "W")
 
-    until(lambda: (cluster["W"].stats(native(name)).InFlightCount, held_at_x()) == (3, 3), "both count three")
+    wait_until(lambda: (cluster["W"].stats(native(name)).InFlightCount, held_at_x()) == (3, 3), "both count three")
     assert cluster["W"].stats(native(name)).QueueSize == 5
     at_x = cluster["X"].stats(native(name))
     assert (at_x.QueueSize, at_x.EnqueueCount) == (0, 0), "its consumer's broker stores none of them"
@@ -52,17 +52,17 @@ def test_what_a_consumer_of_another_broker_holds_is_counted_once_and_shown_at_bo
         consumer.ack(each)
     for each in consumer.take(2):
         consumer.ack(each)
-    until(lambda: (cluster["W"].stats(native(name)).QueueSize, held_at_x()) == (0, 0), "all are acknowledged")
+    wait_until(lambda: (cluster["W"].stats(native(name)).QueueSize, held_at_x()) == (0, 0), "all are acknowledged")
 
 
 @pytest.mark.scenario("D12")
-def test_a_slow_consumer_of_another_broker_holds_no_more_than_its_prefetch(cluster, at, name):
-    slow, fast = at("X"), at("Y")
+def test_a_slow_consumer_of_another_broker_holds_no_more_than_its_prefetch(cluster, client_at, name):
+    slow, fast = client_at("X"), client_at("Y")
     slow.subscribe(f"/queue/{name}", ack="client-individual", prefetch=2)
     fast.subscribe(f"/queue/{name}", ack="client-individual", prefetch=2)
     for each in "XY":
         cluster.serves("W", each, native(name))
-    producer = at("W")
+    producer = client_at("W")
     for number in range(10):
         producer.send(f"/queue/{name}", str(number), persistent="true")
     held, done = slow.take(2), []
@@ -75,10 +75,10 @@ def test_a_slow_consumer_of_another_broker_holds_no_more_than_its_prefetch(clust
 
 
 @pytest.mark.scenario("Q10")
-def test_the_limit_of_a_queue_holds_at_each_broker_for_itself(cluster, at, name):
+def test_the_limit_of_a_queue_holds_at_each_broker_for_itself(cluster, client_at, name):
     queue, sent = f"bounded.{name}", {}
     for each in "XY":
-        producer, sent[each] = at(each), 0
+        producer, sent[each] = client_at(each), 0
         while producer.errors.empty():
             producer.send(f"/queue/{queue}", "x" * 500, persistent="true")
             sent[each] += 1
@@ -86,28 +86,28 @@ def test_the_limit_of_a_queue_holds_at_each_broker_for_itself(cluster, at, name)
         assert f"queue://{queue} is full" in producer.error().body
         sent[each] -= 1
     assert sent["X"] == sent["Y"] >= 2, "what is stored at X takes no space at Y"
-    consumer = at("W")
+    consumer = client_at("W")
     consumer.subscribe(f"/queue/{queue}")
     assert len(consumer.take(sum(sent.values()))) == sum(sent.values())
 
 
 @pytest.mark.scenario("T16", "D03")
-def test_a_message_goes_to_the_consumer_whose_selector_takes_it_or_stays(cluster, at, name):
-    for_a, for_b, producer = at("X"), at("Y"), at("W")
+def test_a_message_goes_to_the_consumer_whose_selector_takes_it_or_stays(cluster, client_at, name):
+    for_a, for_b, producer = client_at("X"), client_at("Y"), client_at("W")
     for_a.subscribe(f"/queue/{name}", selector="kind = 'a'")
     for_b.subscribe(f"/queue/{name}", selector="kind = 'b'")
     taken = {each: cluster.taken(each, "W") for each in "XY"}
     for kind in "abc":
         producer.send(f"/queue/{name}", kind, persistent="true", kind=kind)
     assert (for_a.bodies(), for_b.bodies()) == (["a"], ["b"])
-    until(lambda: cluster.bodies("W", native(name)) == ["c"], "what nobody wants stays")
+    wait_until(lambda: cluster.bodies("W", native(name)) == ["c"], "what nobody wants stays")
     assert {each: cluster.taken(each, "W") - before for each, before in taken.items()} == {"X": 1, "Y": 1}
 
 
-def test_a_message_comes_with_its_id_headers_and_body(cluster, at, name):
-    consumer, body = at("X"), b"\x00\xffbytes"
+def test_a_message_comes_with_its_id_headers_and_body(cluster, client_at, name):
+    consumer, body = client_at("X"), b"\x00\xffbytes"
     consumer.subscribe(f"/queue/{name}", ack="client-individual")
-    at("Y").send(
+    client_at("Y").send(
         f"/queue/{name}", body, persistent="true", priority="7", colour="a:b\\c", correlation_id="é", JMSXGroupID="g"
     )
     [message] = consumer.take()
@@ -121,11 +121,11 @@ def test_a_message_comes_with_its_id_headers_and_body(cluster, at, name):
     consumer.ack(message)
 
 
-def test_what_a_consumer_leaves_behind_is_given_to_another_one_flagged(cluster, at, name):
-    first, second = at("X"), at("Y")
+def test_what_a_consumer_leaves_behind_is_given_to_another_one_flagged(cluster, client_at, name):
+    first, second = client_at("X"), client_at("Y")
     first.subscribe(f"/queue/{name}", ack="client-individual")
     cluster.serves("W", "X", native(name))
-    at("W").send(f"/queue/{name}", "again", persistent="true")
+    client_at("W").send(f"/queue/{name}", "again", persistent="true")
     [message] = first.take()
     assert "redelivered" not in message.headers
     second.subscribe(f"/queue/{name}", ack="client-individual")
@@ -133,52 +133,52 @@ def test_what_a_consumer_leaves_behind_is_given_to_another_one_flagged(cluster, 
     [message] = second.take()
     assert (message.body, message.headers["redelivered"]) == ("again", "true")
     second.ack(message)
-    until(lambda: cluster.bodies("W", native(name)) == [], "it is settled")
+    wait_until(lambda: cluster.bodies("W", native(name)) == [], "it is settled")
 
 
-def test_what_is_rejected_is_a_dead_letter_of_its_home_broker(cluster, at, name):
-    consumer = at("X")
+def test_what_is_rejected_is_a_dead_letter_of_its_home_broker(cluster, client_at, name):
+    consumer = client_at("X")
     consumer.subscribe(f"/queue/{name}", ack="client-individual")
-    at("W").send(f"/queue/{name}", "bad", persistent="true")
+    client_at("W").send(f"/queue/{name}", "bad", persistent="true")
     [message] = consumer.take()
     consumer.nack(message)
-    until(lambda: cluster["W"].stored("queue://ActiveMQ.DLQ"), "the dead-letter queue")
-    until(lambda: "bad" in cluster.bodies("W", "queue://ActiveMQ.DLQ"), "the dead letter")
+    wait_until(lambda: cluster["W"].stored("queue://ActiveMQ.DLQ"), "the dead-letter queue")
+    wait_until(lambda: "bad" in cluster.bodies("W", "queue://ActiveMQ.DLQ"), "the dead letter")
     assert cluster["X"].stored("queue://ActiveMQ.DLQ") is None
 
 
 @pytest.mark.parametrize("end", ["COMMIT", "ABORT"])
-def test_acks_in_a_transaction_count_at_the_home_broker_when_it_commits(cluster, at, name, end):
-    consumer = at("X")
+def test_acks_in_a_transaction_count_at_the_home_broker_when_it_commits(cluster, client_at, name, end):
+    consumer = client_at("X")
     consumer.subscribe(f"/queue/{name}", ack="client-individual")
-    at("W").send(f"/queue/{name}", "one", persistent="true")
+    client_at("W").send(f"/queue/{name}", "one", persistent="true")
     [message] = consumer.take()
     consumer.frame("BEGIN", transaction="t")
     consumer.ack(message, transaction="t")
     consumer.frame(end, transaction="t")
     if end == "COMMIT":
-        until(lambda: cluster.bodies("W", native(name)) == [], "it is settled")
+        wait_until(lambda: cluster.bodies("W", native(name)) == [], "it is settled")
     else:
         assert cluster.bodies("W", native(name)) == ["one"]
         consumer.ack(message)
-        until(lambda: cluster.bodies("W", native(name)) == [], "it is settled then")
+        wait_until(lambda: cluster.bodies("W", native(name)) == [], "it is settled then")
 
 
-def test_a_consumer_of_a_pattern_gets_what_matches_at_all_brokers(cluster, at, name):
-    consumer = at("X")
+def test_a_consumer_of_a_pattern_gets_what_matches_at_all_brokers(cluster, client_at, name):
+    consumer = client_at("X")
     consumer.subscribe(f"/queue/{name}.>")
     for home in "WXY":
-        at(home).send(f"/queue/{name}.{home}", home, persistent="true")
+        client_at(home).send(f"/queue/{name}.{home}", home, persistent="true")
     assert sorted(consumer.bodies(3)) == ["W", "X", "Y"]
 
 
-def test_overlapping_subscribers_of_topics_get_a_message_once_each(cluster, at, name):
-    narrow, wide = at("X"), at("X")
+def test_overlapping_subscribers_of_topics_get_a_message_once_each(cluster, client_at, name):
+    narrow, wide = client_at("X"), client_at("X")
     narrow.subscribe(f"/topic/{name}.a")
     wide.subscribe(f"/topic/{name}.>")
     for each in (f"{name}.a", f"{name}.>"):
         cluster.serves("Y", "X", f"topic://{each}")
-    publisher = at("Y")
+    publisher = client_at("Y")
     for number in range(3):
         publisher.send(f"/topic/{name}.a", str(number))
     for each in (narrow, wide):
@@ -186,9 +186,9 @@ def test_overlapping_subscribers_of_topics_get_a_message_once_each(cluster, at, 
         assert each.has_no_more()
 
 
-def test_a_queue_behind_a_virtual_topic_gets_one_copy_wherever_it_is_consumed(cluster, at, name):
+def test_a_queue_behind_a_virtual_topic_gets_one_copy_wherever_it_is_consumed(cluster, client_at, name):
     queue = f"Consumer.a.VirtualTopic.{name}"
-    consumer, publisher = at("X"), at("Y")
+    consumer, publisher = client_at("X"), client_at("Y")
     consumer.subscribe(f"/queue/{queue}")
     cluster.serves("Y", "X", native(queue))
     for number in range(3):
@@ -200,52 +200,52 @@ def test_a_queue_behind_a_virtual_topic_gets_one_copy_wherever_it_is_consumed(cl
 # -- durable subscriptions
 
 
-def durable(at, home, name, **more):
+def durable(client_at, home, name, **more):
     """The client of a durable subscription, which consumes it."""
-    client = at(home, **{"client-id": name})
+    client = client_at(home, **{"client-id": name})
     client.subscribe(f"/topic/{name}", **{"activemq.subscriptionName": "all", **more})
     return client
 
 
 @pytest.mark.scenario("D13")
-def test_a_durable_subscription_gets_what_was_published_anywhere_wherever_its_client_returns(cluster, at, name):
-    durable(at, "X", name).leave()
+def test_a_durable_subscription_gets_what_was_published_anywhere_wherever_its_client_returns(cluster, client_at, name):
+    durable(client_at, "X", name).leave()
     log = f"subscription://{name}:all"
-    until(lambda: all(log in cluster.logs(each) for each in "WXY"), "the subscription everywhere")
+    wait_until(lambda: all(log in cluster.logs(each) for each in "WXY"), "the subscription everywhere")
     for home in "WY":
-        at(home).send(f"/topic/{name}", home, persistent="true")
-    client = durable(at, "Y", name)
+        client_at(home).send(f"/topic/{name}", home, persistent="true")
+    client = durable(client_at, "Y", name)
     assert sorted(client.bodies(2)) == ["W", "Y"]
-    at("X").send(f"/topic/{name}", "now", persistent="true")
+    client_at("X").send(f"/topic/{name}", "now", persistent="true")
     assert client.bodies() == ["now"]
     assert client.has_no_more()
 
 
 @pytest.mark.scenario("D14", "D16")
-def test_a_durable_subscription_has_one_consumer_in_the_cluster_and_ends_everywhere(cluster, at, name):
-    client = durable(at, "X", name)
+def test_a_durable_subscription_has_one_consumer_in_the_cluster_and_ends_everywhere(cluster, client_at, name):
+    client = durable(client_at, "X", name)
     cluster.serves("Y", "X", f"topic://{name}")
-    second = at("Y", **{"client-id": name})
+    second = client_at("Y", **{"client-id": name})
     second.subscribe(f"/topic/{name}", **{"activemq.subscriptionName": "all"})
     assert "has a consumer already" in second.error().headers["message"]
     client.unsubscribe()
     cluster.serves_no_more("Y", "X", f"topic://{name}")
     second.frame("UNSUBSCRIBE", id="-", **{"activemq.subscriptionName": "all"})
     log = f"subscription://{name}:all"
-    until(lambda: not any(log in cluster.logs(each) for each in "WXY"), "nothing of it is left")
+    wait_until(lambda: not any(log in cluster.logs(each) for each in "WXY"), "nothing of it is left")
 
 
 @pytest.mark.scenario("D15")
-def test_a_durable_subscription_that_wants_something_else_begins_anew_everywhere(cluster, at, name):
-    durable(at, "X", name).leave()
-    at("W").send(f"/topic/{name}", "old", persistent="true")
-    durable(at, "Y", name, selector="kind = 'new'").leave()
+def test_a_durable_subscription_that_wants_something_else_begins_anew_everywhere(cluster, client_at, name):
+    durable(client_at, "X", name).leave()
+    client_at("W").send(f"/topic/{name}", "old", persistent="true")
+    durable(client_at, "Y", name, selector="kind = 'new'").leave()
     selectors = lambda: {  # noqa: E731
         each: next((about["selector"] for log, about in cluster.attributes(each) if name in log), "") for each in "WXY"
     }
-    until(lambda: set(selectors().values()) == {"kind = 'new'"}, "the selector everywhere")
-    at("W").send(f"/topic/{name}", "new", persistent="true", kind="new")
-    client = durable(at, "X", name, selector="kind = 'new'")
+    wait_until(lambda: set(selectors().values()) == {"kind = 'new'"}, "the selector everywhere")
+    client_at("W").send(f"/topic/{name}", "new", persistent="true", kind="new")
+    client = durable(client_at, "X", name, selector="kind = 'new'")
     assert client.bodies() == ["new"]
 
 
@@ -253,11 +253,11 @@ def test_a_durable_subscription_that_wants_something_else_begins_anew_everywhere
 
 
 @pytest.mark.scenario("T17")
-def test_when_the_consumers_broker_dies_what_it_held_goes_to_another_one(cluster, at, name):
-    held, other = at("Y"), at("X")
+def test_when_the_consumers_broker_dies_what_it_held_goes_to_another_one(cluster, client_at, name):
+    held, other = client_at("Y"), client_at("X")
     held.subscribe(f"/queue/{name}", ack="client-individual")
     cluster.serves("W", "Y", native(name))
-    at("W").send(f"/queue/{name}", "kept", persistent="true")
+    client_at("W").send(f"/queue/{name}", "kept", persistent="true")
     assert held.bodies() == ["kept"]
     other.subscribe(f"/queue/{name}", ack="client-individual")
     cluster["Y"].kill()
@@ -267,13 +267,13 @@ def test_when_the_consumers_broker_dies_what_it_held_goes_to_another_one(cluster
 
 
 @pytest.mark.scenario("D09")
-def test_what_a_broker_keeps_that_dies_comes_when_it_is_back(cluster, at, name):
-    consumer = at("X")
-    producer = at("Y")
+def test_what_a_broker_keeps_that_dies_comes_when_it_is_back(cluster, client_at, name):
+    consumer = client_at("X")
+    producer = client_at("Y")
     producer.send(f"/queue/{name}", "waits", persistent="true")
     cluster["Y"].kill()
     consumer.subscribe(f"/queue/{name}", ack="client-individual")
-    at("W").send(f"/queue/{name}", "meanwhile", persistent="true")
+    client_at("W").send(f"/queue/{name}", "meanwhile", persistent="true")
     [message] = consumer.take()
     assert message.body == "meanwhile"
     consumer.ack(message)

@@ -22,7 +22,8 @@ from brokerapp.store.server.embedded import EmbeddedStore
 from tests.certificates import PASSWORD, Authority
 from tests.ports import free_port
 from tests.protocol.clients import RawClient, StompClient
-from tests.protocol.running_node import RunningNode, until
+from tests.protocol.running_node import RunningNode
+from tests.waiting import wait_until
 
 _numbers = itertools.count(1)
 
@@ -67,7 +68,7 @@ def member(node: RunningNode, other: RunningNode):
 
 def sees(node: RunningNode, other: RunningNode, state: MemberState) -> None:
     """Wait until one sees the other so."""
-    until(lambda: member(node, other).state is state, f"{other.name} is {state}")
+    wait_until(lambda: member(node, other).state is state, f"{other.name} is {state}")
 
 
 @pytest.mark.scenario("L27")
@@ -107,20 +108,22 @@ def test_without_a_master_what_operators_make_and_delete_is_told_to_all_that_are
             sees(node, other, MemberState.UP)
         queue = Destination.queue("told")
         first.ask(lambda admin: admin.create(queue))
-        until(lambda: second.look(lambda: second.node.broker.creation.is_declared(queue)), "it is at the other one")
+        wait_until(
+            lambda: second.look(lambda: second.node.broker.creation.is_declared(queue)), "it is at the other one"
+        )
         second.ask(lambda admin: admin.delete(queue))
-        until(lambda: not first.look(lambda: queue in first.node.broker.queues), "it is gone at the first one")
+        wait_until(lambda: not first.look(lambda: queue in first.node.broker.queues), "it is gone at the first one")
 
 
 def test_a_master_that_is_linked_again_tells_what_was_missed_meanwhile(store):
     with pair(store, master=True) as (first, second):
         sees(first, second, MemberState.UP)
-        until(lambda: second.ask(lambda admin: admin.cluster()).may_change, "it is in step")
+        wait_until(lambda: second.ask(lambda admin: admin.cluster()).may_change, "it is in step")
         missed = Destination.queue("missed")
         link = first.look(lambda: first.node.broker.cluster.peers[second.name].link)
         first.look(lambda: link.close("a test cuts it"))
         first.ask(lambda admin: admin.create(missed))
-        until(lambda: second.look(lambda: second.node.broker.creation.is_declared(missed)), "it was told")
+        wait_until(lambda: second.look(lambda: second.node.broker.creation.is_declared(missed)), "it was told")
 
 
 @contextmanager
@@ -160,9 +163,9 @@ def test_brokers_are_linked_over_tls_where_their_list_says_so(store, tmp_path):
         producer.tell("SEND", {"destination": "/queue/secret", "persistent": "true"}, b"whispered")
         assert consumer.hear().body == b"whispered"
         made = Destination.queue("made")
-        until(lambda: second.ask(lambda admin: admin.cluster()).may_change, "it is in step")
+        wait_until(lambda: second.ask(lambda admin: admin.cluster()).may_change, "it is in step")
         second.ask(lambda admin: admin.create(made))
-        until(lambda: first.look(lambda: first.node.broker.creation.is_declared(made)), "it is at the master")
+        wait_until(lambda: first.look(lambda: first.node.broker.creation.is_declared(made)), "it is at the master")
         for client in (consumer, producer):
             client.close()
 
@@ -171,7 +174,7 @@ def test_a_broker_whose_certificate_is_not_believed_is_linked_by_nobody(store, t
     (tmp_path / "other").mkdir()
     own, other = Authority(tmp_path), Authority(tmp_path / "other", "another")
     with over_tls(store, shown(own, own), shown(other, own)) as (first, second):
-        until(lambda: "certificate" in member(first, second).last_error, "the refusal")
+        wait_until(lambda: "certificate" in member(first, second).last_error, "the refusal")
         assert member(first, second).state is MemberState.DOWN
 
 
@@ -187,10 +190,10 @@ def test_what_expires_while_it_waits_at_its_consumers_broker_is_a_dead_letter_of
         StompClient(second.port).send("/queue/short", "own", persistent="true")
         [own] = consumer.take()
         producer.send("/queue/short", "late", persistent="true", expires=str(int(time.time() * 1000) + 400))
-        until(lambda: member(second, first).waiting == 1, "it is on its way to the consumer")
+        wait_until(lambda: member(second, first).waiting == 1, "it is on its way to the consumer")
         time.sleep(0.5)  # its time is over
         consumer.ack(own)
-        until(lambda: first.depth("short") == 0, "it is settled")
+        wait_until(lambda: first.depth("short") == 0, "it is settled")
         assert first.bodies("ActiveMQ.DLQ") == ["late"]
         assert second.look(lambda: queue in second.node.broker.queues)
         for client in (consumer, producer):
@@ -244,7 +247,7 @@ def test_while_links_break_again_and_again_nothing_is_lost_and_what_comes_twice_
                 if link is not None:
                     second.look(lambda link=link: link.close("a test cuts it"))
         sending.join()
-        until(lambda: first.depth("shaky") == 0, "all are settled")
+        wait_until(lambda: first.depth("shaky") == 0, "all are settled")
         assert sorted(seen) == list(range(count))
         assert unflagged == []
         assert second.depth("shaky") == 0
@@ -279,7 +282,7 @@ def test_of_a_pattern_a_consumer_gets_from_other_brokers_what_its_user_may_read(
         for queue in ("secret", "open"):
             producer.send(f"/queue/shop.{queue}", queue, persistent="true")
         assert consumer.bodies() == ["open"]
-        until(lambda: first.depth("shop.open") == 0, "it is settled")
+        wait_until(lambda: first.depth("shop.open") == 0, "it is settled")
         assert first.bodies("shop.secret") == ["secret"]
         assert consumer.messages.empty()
         for client in (consumer, producer):

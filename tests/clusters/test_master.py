@@ -5,7 +5,7 @@ import pytest
 from brokerapp.cluster.status import MemberState
 from brokerapp.errors import RequestRefused
 from tests.protocol.clients import RawClient
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 
 def native(name):
@@ -13,18 +13,18 @@ def native(name):
 
 
 @pytest.mark.scenario("L03")
-def test_a_broker_that_was_away_learns_what_was_made_and_what_was_deleted(cluster, at, name):
+def test_a_broker_that_was_away_learns_what_was_made_and_what_was_deleted(cluster, client_at, name):
     for each in ("deleted", "remade"):
         cluster["X"].create(f"{name}.{each}")
-        until(lambda each=each: cluster["Y"].stored(native(f"{name}.{each}")), "it is there")
-        at("Y").send(f"/queue/{name}.{each}", "old", persistent="true")
+        wait_until(lambda each=each: cluster["Y"].stored(native(f"{name}.{each}")), "it is there")
+        client_at("Y").send(f"/queue/{name}.{each}", "old", persistent="true")
     cluster["Y"].kill()
     for each in ("deleted", "remade"):
         cluster["X"].delete(f"{name}.{each}")
     for each in ("made", "remade"):
         cluster["X"].create(f"{name}.{each}")
     cluster["Y"].start()
-    until(lambda: not cluster["Y"].status().suspended, "it is in step")
+    wait_until(lambda: not cluster["Y"].status().suspended, "it is in step")
     assert cluster["Y"].stored(native(f"{name}.deleted")) is None
     assert cluster["Y"].stored(native(f"{name}.made"))["declared"]
     assert cluster.bodies("Y", native(f"{name}.remade")) == []
@@ -38,14 +38,14 @@ def without_master(running_cluster):
     cluster.revive()
     cluster["X"].create("master.before")
     cluster["X"].create("master.stays")
-    until(lambda: all(each.stored(native("master.stays")) for each in cluster), "they are everywhere")
+    wait_until(lambda: all(each.stored(native("master.stays")) for each in cluster), "they are everywhere")
     subscriber = cluster.client("X", **{"client-id": "me"})
     subscriber.subscribe("/topic/master.news", **{"activemq.subscriptionName": "known"})
-    until(lambda: "subscription://me:known" in cluster.logs("Y"), "the durable subscription is everywhere")
+    wait_until(lambda: "subscription://me:known" in cluster.logs("Y"), "the durable subscription is everywhere")
     subscriber.leave()
     cluster["W"].kill()
     for each in "XY":
-        until(lambda each=each: not cluster[each].status().may_change, "it is missed")
+        wait_until(lambda each=each: not cluster[each].status().may_change, "it is missed")
     yield cluster
     cluster.revive()
 
@@ -109,9 +109,9 @@ def test_without_it_clients_produce_and_consume_and_create_what_they_name(withou
 @pytest.mark.scenario("L06")
 def test_without_it_temporary_destinations_come_and_go(without_master, client):
     client.subscribe("/temp-queue/box")
-    until(lambda: without_master.lodgers("Y", "X"), "it is on the other broker")
+    wait_until(lambda: without_master.lodgers("Y", "X"), "it is on the other broker")
     client.leave()
-    until(lambda: not without_master.lodgers("Y", "X"), "it is gone")
+    wait_until(lambda: not without_master.lodgers("Y", "X"), "it is gone")
 
 
 @pytest.mark.scenario("L02", "L04")
@@ -130,10 +130,10 @@ def test_a_broker_that_starts_without_it_knows_what_there_is_and_lets_clients_in
     assert "until it has reached the master W" in error.headers["message"]
     refused.close()
     cluster["W"].start()
-    until(lambda: not cluster["Y"].status().suspended, "it goes on by itself")
+    wait_until(lambda: not cluster["Y"].status().suspended, "it goes on by itself")
     client = cluster.client("Y")
     client.send("/queue/master.stays", "let in", persistent="true")
     client.leave()
-    until(lambda: cluster["Y"].status().may_change, "changes can be made again")
+    wait_until(lambda: cluster["Y"].status().may_change, "changes can be made again")
     cluster["Y"].delete("queue://master.before")
-    until(lambda: cluster["W"].stored("queue://master.before") is None, "also at the master")
+    wait_until(lambda: cluster["W"].stored("queue://master.before") is None, "also at the master")

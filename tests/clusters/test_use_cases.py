@@ -2,28 +2,28 @@
 
 import pytest
 
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 
 @pytest.mark.scenario("T14", "T11")
-def test_use_case_1_a_queue_with_replies(cluster, at, name):
+def test_use_case_1_a_queue_with_replies(cluster, client_at, name):
     queue, native = f"/queue/{name}", f"queue://{name}"
     # 1. The administrator creates the queue; it is on all brokers before anybody uses it.
     cluster["W"].create(native)
-    until(lambda: all(each.stored(native) for each in cluster), "the queue everywhere")
-    first, second = at("X"), at("Y")
+    wait_until(lambda: all(each.stored(native) for each in cluster), "the queue everywhere")
+    first, second = client_at("X"), client_at("Y")
     for consumer in (first, second):
         consumer.subscribe(queue, ack="client-individual")
     for home in "XY":
         cluster.serves("W", home, native)
     # 2. The producer uses the reply-to model; its temporary queue is on all brokers when it has a consumer.
-    producer = at("W")
+    producer = client_at("W")
     producer.subscribe("/temp-queue/replies", id="replies")
     for other in "XY":
-        until(lambda other=other: cluster.lodgers(other, "W"), "the temporary queue on the others")
+        wait_until(lambda other=other: cluster.lodgers(other, "W"), "the temporary queue on the others")
     producer.send(queue, "question", persistent="true", reply_to="/temp-queue/replies")
     # 3. The home broker keeps the message and gives it to one of the consumers, who replies.
-    until(lambda: first.messages.qsize() + second.messages.qsize() == 1, "one of them has it")
+    wait_until(lambda: first.messages.qsize() + second.messages.qsize() == 1, "one of them has it")
     holder, home = (first, "X") if first.messages.qsize() else (second, "Y")
     [message] = holder.take()
     assert (message.body, cluster.bodies("W", native)) == ("question", ["question"])
@@ -33,18 +33,18 @@ def test_use_case_1_a_queue_with_replies(cluster, at, name):
     holder.ack(message)
     [reply] = producer.take()
     assert (reply.body, reply.headers["destination"]) == ("answer", "/temp-queue/replies")
-    until(lambda: cluster.bodies("W", native) == [], "it is settled where it was kept")
+    wait_until(lambda: cluster.bodies("W", native) == [], "it is settled where it was kept")
     # The temporary queue goes with its connection, on all brokers, and no ordinary one comes to be in its place.
     producer.leave()
     for other in "XY":
-        until(lambda other=other: not cluster.lodgers(other, "W"), "no temporary queue on the others")
+        wait_until(lambda other=other: not cluster.lodgers(other, "W"), "no temporary queue on the others")
     holder.send(message.headers["reply-to"], "too late")
     assert "does not exist" in holder.error().headers["message"]
 
 
 @pytest.mark.scenario("T15")
-def test_of_many_requests_each_is_answered_once_and_to_who_asked(cluster, at, name):
-    answering, asking = {home: at(home) for home in "XY"}, [at("W"), at("W")]
+def test_of_many_requests_each_is_answered_once_and_to_who_asked(cluster, client_at, name):
+    answering, asking = {home: client_at(home) for home in "XY"}, [client_at("W"), client_at("W")]
     for each in answering.values():
         each.subscribe(f"/queue/{name}", prefetch=1)
     for home in answering:
@@ -71,22 +71,22 @@ def test_of_many_requests_each_is_answered_once_and_to_who_asked(cluster, at, na
 
 @pytest.mark.scenario("L15")
 @pytest.mark.parametrize("where", ["X", "Y"], ids=["consumed at another broker", "consumed at the same broker"])
-def test_use_case_2_a_queue_that_is_created_by_sending_to_it(cluster, at, name, where):
+def test_use_case_2_a_queue_that_is_created_by_sending_to_it(cluster, client_at, name, where):
     queue, native = f"/queue/{name}", f"queue://{name}"
     # 1. and 2. The producer's home broker keeps the message and creates the queue, which is nowhere else.
-    producer = at("Y")
+    producer = client_at("Y")
     producer.send(queue, "first", persistent="true")
     assert (cluster["Y"].stored(native), cluster.bodies("Y", native)) == ({"kind": "queue"}, ["first"])
     assert cluster["W"].stored(native) is cluster["X"].stored(native) is None
     # 3. When one consumer creates it, it is replicated; the message is conveyed to the consumer.
-    consumer = at(where)
+    consumer = client_at(where)
     consumer.subscribe(queue, ack="client-individual")
     [message] = consumer.take()
     assert message.body == "first"
-    until(lambda: all(each.stored(native) for each in cluster), "the queue everywhere")
+    wait_until(lambda: all(each.stored(native) for each in cluster), "the queue everywhere")
     consumer.ack(message)
-    until(lambda: cluster.bodies("Y", native) == [], "it is settled where it was kept")
-    at("W").send(queue, "second", persistent="true")
+    wait_until(lambda: cluster.bodies("Y", native) == [], "it is settled where it was kept")
+    client_at("W").send(queue, "second", persistent="true")
     [message] = consumer.take()
     assert message.body == "second"
     consumer.ack(message)
@@ -94,19 +94,19 @@ def test_use_case_2_a_queue_that_is_created_by_sending_to_it(cluster, at, name, 
 
 @pytest.mark.scenario("D01", "D02", "D03")
 @pytest.mark.parametrize("where", ["XW", "XX", "YY"])
-def test_use_case_3_publishing_to_a_topic(cluster, at, name, where):
+def test_use_case_3_publishing_to_a_topic(cluster, client_at, name, where):
     topic, native = f"/topic/{name}", f"topic://{name}"
     # 1. The administrator creates the topic; it is on all brokers before anybody uses it.
     cluster["X"].create(native)
-    until(lambda: all(each.stored(native) for each in cluster), "the topic everywhere")
+    wait_until(lambda: all(each.stored(native) for each in cluster), "the topic everywhere")
     # 2. and 3. The home broker routes what is published to all subscribers whose selectors take it.
-    subscribers = [at(each) for each in where]
+    subscribers = [client_at(each) for each in where]
     for each in subscribers:
         each.subscribe(topic, selector="kind = 'wanted'")
     for home in set(where) - {"Y"}:
         cluster.serves("Y", home, native)
     taken = {each: cluster.taken(each, "Y") for each in set(where) - {"Y"}}
-    publisher = at("Y")
+    publisher = client_at("Y")
     for kind in ("other", "wanted"):
         publisher.send(topic, kind, persistent="true", kind=kind)
     for each in subscribers:

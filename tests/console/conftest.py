@@ -16,11 +16,11 @@ from console.broker.gateway import close_gateway
 from console.broker.live.run_notices import close_notices
 from console.broker.mirror import close_mirror, mirror
 from console.celery import app, transport_url
-from tests.conftest import until
+from tests.waiting import wait_until
 
 
 @pytest.fixture(autouse=True)
-def quick_beginnings(settings) -> None:
+def fast_startup(settings) -> None:
     """Hashes that take no time, and clients that look for a static file when it is asked for: each client of a test is
     a web process to Django, which would go through all of them when it starts."""
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
@@ -44,7 +44,7 @@ def console(running_broker, broker, settings, tmp_path) -> Iterator:
 
 
 @pytest.fixture
-def lonely_console(settings, tmp_path) -> Iterator[None]:
+def console_without_store(settings, tmp_path) -> Iterator[None]:
     """A console whose store does not answer."""
     point_at(settings, f"unix://{tmp_path}/nothing.sock", "nobody", tmp_path)
     yield
@@ -100,7 +100,7 @@ def admin(browser_of) -> Client:
 
 
 @pytest.fixture
-def seen(console):
+def wait_for_mirror(console):
     """A function that waits until the console's picture shows a queue with a number of messages."""
     from brokerapp.model.destination import Destination
 
@@ -111,7 +111,7 @@ def seen(console):
             stats = mirror().current().stats.get(destination)
             return stats is not None and stats.QueueSize == depth
 
-        until(shows, f"{name} with {depth} messages in the picture")
+        wait_until(shows, f"{name} with {depth} messages in the picture")
 
     return wait
 

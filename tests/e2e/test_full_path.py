@@ -22,8 +22,8 @@ from playwright.sync_api import expect, sync_playwright
 from analytics.archive.broker_archive import BrokerArchive
 from brokerapp.tracing.schema import KINDS, WITHOUT_MESSAGE
 from tests.browser.conftest import ARGUMENTS, CHROMIUM
-from tests.conftest import until
 from tests.e2e.installation import STOP_SECONDS, Browser, Installation
+from tests.waiting import wait_until
 
 #: Seconds the demo runs, and until an analysis is done: some twenty, many more where others are at work, too.
 DEMO_SECONDS = 5
@@ -107,7 +107,7 @@ def test_what_clients_do_is_seen_in_the_console_and_answered_by_spark(sluice, st
 def archived(sluice: Installation) -> int:
     """Events of messages in the archive, once it holds what was recorded so far."""
     archive, now_us = BrokerArchive(sluice.folder / "archive", "sluice"), time.time_ns() // 1000
-    until(lambda: (archive.fresh_until_us or 0) >= now_us, "all is archived", ANALYSIS_SECONDS)
+    wait_until(lambda: (archive.fresh_until_us or 0) >= now_us, "all is archived", ANALYSIS_SECONDS)
     files = dataset.dataset(list(archive.folder.rglob("part-*.parquet")))
     of_no_message = [KINDS[kind] for kind in WITHOUT_MESSAGE]
     return files.count_rows(filter=~dataset.field("kind").isin(of_no_message))
@@ -297,15 +297,15 @@ def test_an_edition_whose_worker_is_killed_is_tried_again_and_comes_to_its_end(s
     server.suspend()  # so that the run is under way for as long as this takes
     try:
         sluice.run("shell", "-c", BEGINS)
-        until(lambda: run()[0] in ("starting", "running"), "a worker has it", ANALYSIS_SECONDS)
+        wait_until(lambda: run()[0] in ("starting", "running"), "a worker has it", ANALYSIS_SECONDS)
         started = psutil.Process(sluice.process.pid).children()
         [worker] = [each for each in started if "-n spark@%h" in " ".join(each.cmdline())]
         for each in (worker, *worker.children(recursive=True)):
             each.kill()
-        until(lambda: run()[1] == 1, "it is tried again", ANALYSIS_SECONDS)
+        wait_until(lambda: run()[1] == 1, "it is tried again", ANALYSIS_SECONDS)
     finally:
         server.resume()
-    until(lambda: run()[2] != "running", "it is over", ANALYSIS_SECONDS)
+    wait_until(lambda: run()[2] != "running", "it is over", ANALYSIS_SECONDS)
     assert run() == ("done", 1, "done")
 
 
@@ -333,6 +333,6 @@ def test_ctrl_c_ends_every_process_and_the_next_start_finds_it_all_again(sluice)
     received = stomp.listener.TestListener(print_to_log=False)
     connection.set_listener("received", received)
     connection.subscribe("/queue/first.order", id="1")
-    until(lambda: received.message_list, "the message that was stored before", ANALYSIS_SECONDS)
+    wait_until(lambda: received.message_list, "the message that was stored before", ANALYSIS_SECONDS)
     assert [body for _, body in received.message_list] == ["0"]
     connection.disconnect()

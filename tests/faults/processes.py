@@ -13,8 +13,8 @@ from brokerapp.store.redis import RedisStore
 from brokerapp.store.server.embedded import EmbeddedStore
 from brokerapp.system.data_directory import DataDirectory
 from tests.ports import free_port
-from tests.protocol.running_node import until
 from tests.runbroker import Run
+from tests.waiting import wait_until
 
 CONFIG = """\
 <broker xmlns="http://activemq.apache.org/schema/core" brokerName="{name}">
@@ -61,7 +61,7 @@ class BrokerProcess:
         """kill -9 of the store only."""
         server = self.store_process()
         os.kill(server.pid, signal.SIGKILL)
-        until(lambda: is_dead(server), "the store is dead")
+        wait_until(lambda: is_dead(server), "the store is dead")
 
     def terminate(self) -> int | None:
         """SIGTERM; its exit status."""

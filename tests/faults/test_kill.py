@@ -11,7 +11,7 @@ import pytest
 from tests.faults.load import Account
 from tests.faults.processes import BrokerProcess
 from tests.protocol.clients import StompClient
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -70,7 +70,9 @@ class Places:
             queues = (self.plain, *self.fed)
             consumers = [asyncio.create_task(account.consume(broker.port, queue, 1000)) for queue in queues]
             try:
-                await asyncio.to_thread(until, lambda: not any(self.depths(broker).values()), "all is consumed", ENOUGH)
+                await asyncio.to_thread(
+                    wait_until, lambda: not any(self.depths(broker).values()), "all is consumed", ENOUGH
+                )
             finally:
                 for each in consumers:
                     each.cancel()

@@ -9,7 +9,7 @@ import pytest
 from tests.faults.load import Account
 from tests.faults.processes import BrokerProcess
 from tests.protocol.clients import PATIENCE, StompClient
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -55,7 +55,7 @@ async def drained(broker: BrokerProcess) -> Account:
         asyncio.create_task(account.consume_durable(broker.port, TOPIC, each, 1000)) for each in (ONLINE, OFFLINE)
     ]
     try:
-        await asyncio.to_thread(until, lambda: not any(kept(broker).values()), "all is consumed", ENOUGH)
+        await asyncio.to_thread(wait_until, lambda: not any(kept(broker).values()), "all is consumed", ENOUGH)
     finally:
         for each in consumers:
             each.cancel()

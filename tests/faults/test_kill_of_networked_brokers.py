@@ -15,7 +15,7 @@ from tests.faults.load import Account
 from tests.faults.processes import BrokerProcess
 from tests.interop.proxy import Proxy
 from tests.protocol.clients import StompClient
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -129,7 +129,9 @@ def test_a_link_that_loses_the_receipts_repeats_nothing(pair):
     def lose() -> None:
         pair.link.answers_are_lost = True
         depths = pair.b.depths("lost")
-        until(lambda: pair.b.depths("lost") != depths or not pair.a.depths("lost").get("lost"), "what is not confirmed")
+        wait_until(
+            lambda: pair.b.depths("lost") != depths or not pair.a.depths("lost").get("lost"), "what is not confirmed"
+        )
         pair.link.cut()
 
     check(asyncio.run(load(pair, "lost", lose)), "lost", may_repeat=False)
@@ -159,7 +161,7 @@ def test_a_durable_subscription_gets_what_was_sent_elsewhere_while_it_was_away_a
         return client
 
     client, sender = subscriber(), StompClient(pair.a.port)
-    until(lambda: pair.a.depths("", "subscription"), "the bridge's subscription")
+    wait_until(lambda: pair.a.depths("", "subscription"), "the bridge's subscription")
     sender.send("/topic/news", "first", persistent="true")
     assert client.bodies() == ["first"]
     client.leave()
@@ -170,7 +172,7 @@ def test_a_durable_subscription_gets_what_was_sent_elsewhere_while_it_was_away_a
     sender.leave()
     restart(pair.a)  # with dynamicOnly=false it goes on for a subscription that nobody consumes
     pair.b.start()
-    until(lambda: sum(pair.b.depths("", "subscription").values()) == 2, "the messages at B, for nobody yet")
+    wait_until(lambda: sum(pair.b.depths("", "subscription").values()) == 2, "the messages at B, for nobody yet")
     client = subscriber()
     assert client.bodies(2) == ["second", "third"]
     client.leave()

@@ -10,7 +10,7 @@ import pytest
 
 from tests.faults.processes import BrokerProcess
 from tests.protocol.clients import StompClient
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -62,7 +62,7 @@ def test_delayed_messages_come_once_each_however_often_the_node_is_killed(broker
         time.sleep(0.6)
         broker.kill()
         broker.start()
-    until(lambda: depth(broker, "later") >= count, "all are delivered", ENOUGH)
+    wait_until(lambda: depth(broker, "later") >= count, "all are delivered", ENOUGH)
     assert drained(broker, "later") == Counter(map(str, range(count)))
 
 
@@ -74,7 +74,7 @@ def test_a_rejected_message_that_waits_comes_back_once_and_its_count_goes_on(bro
     client.nack(client.take()[0])
     broker.kill()
     broker.start()
-    until(lambda: depth(broker, "again") == 1, "it is back", ENOUGH)
+    wait_until(lambda: depth(broker, "again") == 1, "it is back", ENOUGH)
     other = StompClient(broker.port)
     other.subscribe("/queue/again", ack="client-individual")
     [message] = other.take()
@@ -91,10 +91,10 @@ def test_what_expires_while_nodes_are_killed_is_one_dead_letter_each(broker):
         moment = str(expires + number)
         client.send("/queue/short.lived", str(number), wait=False, persistent="true", expires=moment)
     client.round_trip()
-    until(lambda: depth(broker, "short.lived") < count, "some are expired", ENOUGH)
+    wait_until(lambda: depth(broker, "short.lived") < count, "some are expired", ENOUGH)
     broker.kill()
     broker.start()
-    until(lambda: depth(broker, "short.lived") == 0, "all are expired", ENOUGH)
+    wait_until(lambda: depth(broker, "short.lived") == 0, "all are expired", ENOUGH)
     assert drained(broker, "ActiveMQ.DLQ") == Counter(map(str, range(count)))
 
 
@@ -123,5 +123,5 @@ def test_a_transaction_with_virtual_topics_acks_and_delayed_messages_is_all_or_n
     assert done in (19, 20)
     for queue in fed:
         assert drained(broker, queue) == Counter({f"t{number}": size for number in range(done)})
-    until(lambda: depth(broker, "tx.later") >= done, "the delayed ones are delivered", ENOUGH)
+    wait_until(lambda: depth(broker, "tx.later") >= done, "the delayed ones are delivered", ENOUGH)
     assert drained(broker, "tx.later") == Counter(f"t{number}" for number in range(done))

@@ -6,7 +6,7 @@ import pytest
 
 from tests.faults.conftest import STORE_LIMIT_MB
 from tests.protocol.clients import StompClient
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -54,7 +54,7 @@ def test_sigterm_stops_cleanly_and_everything_is_there_at_the_next_start(broker)
         consumer.ack(message, wait=False)
     consumer.take(3)
     assert broker.terminate() == 0
-    until(lambda: consumer.disconnected.is_set() and producer.disconnected.is_set(), "the clients are told")
+    wait_until(lambda: consumer.disconnected.is_set() and producer.disconnected.is_set(), "the clients are told")
     broker.start()
     consumer = StompClient(broker.port)
     consumer.subscribe("/queue/stop")

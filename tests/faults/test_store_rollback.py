@@ -20,8 +20,8 @@ from tests.faults.servers import Pair, Server
 from tests.interop.proxy import Proxy
 from tests.ports import free_port
 from tests.protocol.clients import StompClient
-from tests.protocol.running_node import until
 from tests.runbroker import Run
+from tests.waiting import wait_until
 
 #: Messages confirmed before the fall and lost with it; as many are confirmed after it.
 LOST = 136
@@ -123,7 +123,7 @@ def connected(port: int) -> StompClient:
             found.append(StompClient(port))
         return bool(found)
 
-    until(connect, "a client comes in", 60)
+    wait_until(connect, "a client comes in", 60)
     return found[0]
 
 
@@ -175,7 +175,7 @@ def test_what_is_confirmed_after_a_rollback_is_kept(tmp_path, nodes, request, fa
         for message in (kept, *old):
             consumer.ack(message, wait=False)
         consumer.frame("SEND", wait=False, destination="/queue/fence")
-    until(consumer.disconnected.is_set, "clients are let go of", 60)
+    wait_until(consumer.disconnected.is_set, "clients are let go of", 60)
     successor = connected(receiver.port)
     successor.subscribe(QUEUE, ack="client-individual", prefetch=2 * LOST)
     got = set()
@@ -185,7 +185,9 @@ def test_what_is_confirmed_after_a_rollback_is_kept(tmp_path, nodes, request, fa
     assert got >= {"kept", *new}
     assert got <= {"kept", *new, *(message.body for message in old)}
     assert all(ROLLED_BACK in each.said() for each in running)
-    until(lambda: [each["rollbacks"] for each in told_by_nodes(url)] == [1] * len(names), "all nodes tell of it", 60)
+    wait_until(
+        lambda: [each["rollbacks"] for each in told_by_nodes(url)] == [1] * len(names), "all nodes tell of it", 60
+    )
 
 
 def test_a_store_that_lost_nothing_goes_on_with_its_nodes(tmp_path, nodes, pair):
@@ -194,7 +196,7 @@ def test_a_store_that_lost_nothing_goes_on_with_its_nodes(tmp_path, nodes, pair)
     consumer.subscribe(QUEUE, ack="client-individual")
     send_confirmed(node.port, ["one"])
     [held] = consumer.take()
-    until(pair.is_in_step, "the replica is in step")
+    wait_until(pair.is_in_step, "the replica is in step")
     pair.fail_over()
     send_confirmed(node.port, ["two"])
     [other] = consumer.take()
@@ -223,7 +225,7 @@ def test_a_primary_that_becomes_a_replica_is_left_for_the_new_one(nodes, pair, n
     consumer.ack(other)
     assert not consumer.disconnected.is_set()
     assert not any(ROLLED_BACK in each.said() for each in running)
-    until(lambda: not _node_connections(pair.primary), "no connection to the old primary is kept")
+    wait_until(lambda: not _node_connections(pair.primary), "no connection to the old primary is kept")
 
 
 def _node_connections(server: Server) -> list[str]:

@@ -14,10 +14,10 @@ import pytest
 import stomp
 
 from brokerapp.store.server.embedded import EmbeddedStore
-from tests.conftest import until
 from tests.migrated import run_script
 from tests.ports import free_port
 from tests.served import serving
+from tests.waiting import wait_until
 
 HERE = Path(__file__).parent
 #: Creates a token for the admin and writes it to the file that is named.
@@ -93,7 +93,7 @@ def test_definitions_and_depths_are_kept(installation):
         found = {each["name"]: each["QueueSize"] for each in queues}
         return {name: found.get(name) for name in expected}
 
-    until(lambda: depths() == expected, "the node reports its depths")
+    wait_until(lambda: depths() == expected, "the node reports its depths")
 
 
 def test_messages_are_delivered_with_what_they_carried(installation):
@@ -109,7 +109,7 @@ def test_messages_are_delivered_with_what_they_carried(installation):
     connection.subscribe("/queue/orders", "orders")
     connection.subscribe("/topic/prices", "prices", headers={"activemq.subscriptionName": "feed"})
     connection.subscribe("/queue/ActiveMQ.DLQ", "dead")
-    until(
+    wait_until(
         lambda: (len(got.get("orders", ())), len(got.get("prices", ())), len(got.get("dead", ()))) == (20, 5, 1), "all"
     )
     connection.disconnect()

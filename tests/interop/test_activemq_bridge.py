@@ -12,9 +12,10 @@ from brokerapp.config import default_config
 from brokerapp.model.destination import Destination
 from brokerapp.network.options.definition import NetworkConnector
 from brokerapp.store.server.embedded import EmbeddedStore
-from tests.interop.oracle import ActiveMQ, needs_activemq
+from tests.interop.activemq_server import ActiveMQ, needs_activemq
 from tests.protocol.clients import StompClient
-from tests.protocol.running_node import RunningNode, until
+from tests.protocol.running_node import RunningNode
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, needs_activemq]
 QUICK = "?initialReconnectDelay=100&useExponentialBackOff=false"
@@ -47,7 +48,7 @@ def ours(store, activemq) -> Iterator[RunningNode]:
     config = replace(default_config(OURS, 0), network_connectors=(connector,))
     node = RunningNode(config, store.url)
     activemq.start()
-    until(lambda: bridged(node), "the bridge")
+    wait_until(lambda: bridged(node), "the bridge")
     yield node
     node.stop()
 
@@ -62,7 +63,7 @@ def destinations_of(node: RunningNode, way: int) -> list[str]:
 
 
 def wait_for_demand(node: RunningNode, way: int, destination: str) -> None:
-    until(lambda: destination in destinations_of(node, way), f"demand for {destination}")
+    wait_until(lambda: destination in destinations_of(node, way), f"demand for {destination}")
 
 
 def wait_for_consumers(client: StompClient, topic: str, count: int) -> None:
@@ -79,7 +80,7 @@ def name(request) -> str:
 
 
 @pytest.fixture
-def at(ours, activemq) -> Iterator[Callable[..., StompClient]]:
+def client_at(ours, activemq) -> Iterator[Callable[..., StompClient]]:
     """Makes clients of ours (0) or ActiveMQ (1)."""
     clients = []
 
@@ -101,8 +102,8 @@ def test_the_bridge_knows_the_name_of_an_activemq_that_came_later(ours):
 
 
 @BOTH_WAYS
-def test_a_message_of_a_queue_crosses_with_what_its_sender_said(ours, at, name, here, there):
-    queue, consumer, sender = f"/queue/{name}", at(there), at(here)
+def test_a_message_of_a_queue_crosses_with_what_its_sender_said(ours, client_at, name, here, there):
+    queue, consumer, sender = f"/queue/{name}", client_at(there), client_at(here)
     consumer.subscribe(queue)
     wait_for_demand(ours, here, f"queue://{name}")
     said = {
@@ -117,25 +118,27 @@ def test_a_message_of_a_queue_crosses_with_what_its_sender_said(ours, at, name, 
 
 
 @BOTH_WAYS
-def test_what_waits_crosses_when_somebody_consumes_there_and_what_nobody_wants_stays(ours, at, name, here, there):
-    queue, consumer, sender = f"/queue/{name}", at(there), at(here)
+def test_what_waits_crosses_when_somebody_consumes_there_and_what_nobody_wants_stays(
+    ours, client_at, name, here, there
+):
+    queue, consumer, sender = f"/queue/{name}", client_at(there), client_at(here)
     sender.send(queue, "waits", persistent="true")
     consumer.subscribe(queue)
     assert consumer.bodies() == ["waits"]
     consumer.unsubscribe()
-    until(lambda: f"queue://{name}" not in destinations_of(ours, here), "the end of the demand")
+    wait_until(lambda: f"queue://{name}" not in destinations_of(ours, here), "the end of the demand")
     sender.send(queue, "stays", persistent="true")
-    local = at(here)
+    local = client_at(here)
     local.subscribe(queue)
     assert local.bodies() == ["stays"]
 
 
 @BOTH_WAYS
-def test_subscribers_of_a_topic_at_both_ends_get_a_message_once(ours, at, name, here, there):
-    clients = [at(here), at(there), at(there)]
+def test_subscribers_of_a_topic_at_both_ends_get_a_message_once(ours, client_at, name, here, there):
+    clients = [client_at(here), client_at(there), client_at(there)]
     for client in clients:
         client.subscribe(f"/topic/{name}")
-    sender = at(here)
+    sender = client_at(here)
     wait_for_consumers(sender, name, 2)
     sender.send(f"/topic/{name}", "news")
     sender.send(f"/topic/{name}", "more", persistent="true")
@@ -144,17 +147,17 @@ def test_subscribers_of_a_topic_at_both_ends_get_a_message_once(ours, at, name, 
         assert client.messages.empty()
 
 
-def test_a_message_that_came_over_the_bridge_does_not_go_back(ours, at, name):
-    queue, near, far = f"/queue/{name}", at(0), at(1)
+def test_a_message_that_came_over_the_bridge_does_not_go_back(ours, client_at, name):
+    queue, near, far = f"/queue/{name}", client_at(0), client_at(1)
     for client in (near, far):
         client.subscribe(queue, ack="client-individual", prefetch=1)
     for way in (0, 1):
         wait_for_demand(ours, way, f"queue://{name}")
-    sender = at(0)
+    sender = client_at(0)
     for number in range(20):
         sender.send(queue, str(number), persistent="true")
     got = []
-    until(lambda: take_in_turn((near, far), got) == 20, "20 messages")
+    wait_until(lambda: take_in_turn((near, far), got) == 20, "20 messages")
     assert sorted(got, key=int) == [str(number) for number in range(20)]
 
 
@@ -168,8 +171,8 @@ def take_in_turn(clients, got: list[str]) -> int:
 
 
 @BOTH_WAYS
-def test_a_body_of_bytes_stays_one_and_a_text_stays_one(ours, at, name, here, there):
-    queue, consumer, sender = f"/queue/{name}", at(there), at(here)
+def test_a_body_of_bytes_stays_one_and_a_text_stays_one(ours, client_at, name, here, there):
+    queue, consumer, sender = f"/queue/{name}", client_at(there), client_at(here)
     consumer.connection.transport._StompConnection__decode = False
     consumer.subscribe(queue)
     wait_for_demand(ours, here, f"queue://{name}")
@@ -183,26 +186,26 @@ def test_a_body_of_bytes_stays_one_and_a_text_stays_one(ours, at, name, here, th
 
 
 @BOTH_WAYS
-def test_a_durable_subscription_there_gets_what_was_sent_here_while_it_was_away(ours, at, name, here, there):
+def test_a_durable_subscription_there_gets_what_was_sent_here_while_it_was_away(ours, client_at, name, here, there):
     durable = {"activemq.subscriptionName": name}
-    subscriber = at(there, **{"client-id": name})
+    subscriber = client_at(there, **{"client-id": name})
     subscriber.subscribe(f"/topic/{name}", **durable)
-    sender = at(here)
+    sender = client_at(here)
     wait_for_consumers(sender, name, 1)
     subscriber.leave()
     sender.send(f"/topic/{name}", "while away", persistent="true")
-    again = at(there, **{"client-id": name})
+    again = client_at(there, **{"client-id": name})
     again.subscribe(f"/topic/{name}", **durable)
     assert again.bodies() == ["while away"]
     again.unsubscribe()
     again.frame("UNSUBSCRIBE", id="-", **durable)
-    until(lambda: f"topic://{name}" not in destinations_of(ours, here), "the end of the demand")
+    wait_until(lambda: f"topic://{name}" not in destinations_of(ours, here), "the end of the demand")
 
 
-def test_a_map_of_an_activemq_comes_as_json_and_goes_back_as_a_map(ours, at, name):
+def test_a_map_of_an_activemq_comes_as_json_and_goes_back_as_a_map(ours, client_at, name):
     given, back = f"/queue/{name}.given", f"/queue/{name}.back"
     document = '{"map":{"entry":[{"string":["a","b"]},{"string":"n","int":5}]}}'
-    near, far = at(0), at(1)
+    near, far = client_at(0), client_at(1)
     near.connection.auto_content_length = far.connection.auto_content_length = False  # with it, it would be bytes
     near.subscribe(given, id="given")
     wait_for_demand(ours, 1, given.replace("/queue/", "queue://"))
@@ -215,37 +218,37 @@ def test_a_map_of_an_activemq_comes_as_json_and_goes_back_as_a_map(ours, at, nam
     assert "<int>5</int>" in far.bodies()[0]
 
 
-def test_a_selector_of_a_consumer_there_is_not_asked_here_and_what_it_does_not_want_waits_there(ours, at, name):
-    queue, consumer, sender = f"/queue/{name}", at(1), at(0)
+def test_a_selector_of_a_consumer_there_is_not_asked_here_and_what_it_does_not_want_waits_there(ours, client_at, name):
+    queue, consumer, sender = f"/queue/{name}", client_at(1), client_at(0)
     consumer.subscribe(queue, selector="colour = 'red'")
     wait_for_demand(ours, 0, f"queue://{name}")
     for colour in ("blue", "red"):
         sender.send(queue, colour, persistent="true", colour=colour)
     assert consumer.bodies() == ["red"]
-    everything = at(1)
+    everything = client_at(1)
     everything.subscribe(queue)
     assert everything.bodies() == ["blue"]
 
 
-def test_messages_of_a_group_that_went_to_an_activemq_stay_with_one_consumer(ours, at, name):
-    queue, consumers, sender = f"/queue/{name}", [at(1), at(1)], at(0)
+def test_messages_of_a_group_that_went_to_an_activemq_stay_with_one_consumer(ours, client_at, name):
+    queue, consumers, sender = f"/queue/{name}", [client_at(1), client_at(1)], client_at(0)
     for each in consumers:
         each.subscribe(queue)
     wait_for_demand(ours, 0, f"queue://{name}")
     for number in range(10):
         sender.send(queue, str(number), persistent="true", JMSXGroupID="g")
-    until(lambda: sum(each.messages.qsize() for each in consumers) == 10, "10 messages")
+    wait_until(lambda: sum(each.messages.qsize() for each in consumers) == 10, "10 messages")
     assert sorted(each.messages.qsize() for each in consumers) == [0, 10]
 
 
 @BOTH_WAYS
-def test_who_gets_a_request_of_the_other_broker_answers_it(ours, at, name, here, there):
-    asking, answering = at(here), at(there)
+def test_who_gets_a_request_of_the_other_broker_answers_it(ours, client_at, name, here, there):
+    asking, answering = client_at(here), client_at(there)
     answering.subscribe(f"/queue/{name}")
     wait_for_demand(ours, here, f"queue://{name}")
     before = set(destinations_of(ours, there))
     asking.subscribe("/temp-queue/answers", id="answers")
-    until(lambda: set(destinations_of(ours, there)) - before, "demand for the answers")
+    wait_until(lambda: set(destinations_of(ours, there)) - before, "demand for the answers")
     asking.send(f"/queue/{name}", "?", reply_to="/temp-queue/answers")
     [request] = answering.take()
     answering.send(request.headers["reply-to"], "!")
@@ -262,7 +265,7 @@ def test_an_activemq_without_advisories_gets_what_is_included_statically(store, 
     )  # fmt: skip
     node = RunningNode(replace(default_config("static", 0), network_connectors=(connector,)), store.url)
     try:
-        until(lambda: bridged(node), "the bridge")
+        wait_until(lambda: bridged(node), "the bridge")
         assert node.look(lambda: node.node.network.connections[0].remote) == f"127.0.0.1:{silent.port}"
         for sender, consumer in ((node.port, silent.port), (silent.port, node.port)):
             client, other = StompClient(sender), StompClient(consumer)
@@ -313,7 +316,7 @@ def test_what_an_activemq_refuses_stays_where_it_is_while_all_else_crosses(store
     clients = []
     try:
         theirs.start()
-        until(lambda: ours.look(lambda: ours.node.network.connections[0].bridges), "the bridge")
+        wait_until(lambda: ours.look(lambda: ours.node.network.connections[0].bridges), "the bridge")
         there = StompClient(theirs.port, login="u", passcode="p")
         here = StompClient(ours.port)
         clients += [there, here]
@@ -333,7 +336,7 @@ def test_what_an_activemq_refuses_stays_where_it_is_while_all_else_crosses(store
             here.send("/queue/open.q", each, persistent="true", **unreadable)
         assert there.bodies(2 + len(later)) == ["open.q"] * 2 + later
         assert here.bodies(1) == ["open.r"]
-        until(lambda: ours.depth("open.q") == 1, "the acknowledgements")
+        wait_until(lambda: ours.depth("open.q") == 1, "the acknowledgements")
         assert ours.bodies("open.q") == ["odd"]
         assert ours.bodies("closed.q") == ["closed.q"] * 2
         [way] = ours.ask(lambda admin: admin.networks.stats()).connectors[0].ways

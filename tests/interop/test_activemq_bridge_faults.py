@@ -12,10 +12,11 @@ from brokerapp.config import default_config
 from brokerapp.model.destination import Destination
 from brokerapp.network.options.definition import NetworkConnector
 from brokerapp.store.server.embedded import EmbeddedStore
-from tests.interop.oracle import ActiveMQ, needs_activemq
+from tests.interop.activemq_server import ActiveMQ, needs_activemq
 from tests.interop.proxy import Proxy
 from tests.protocol.clients import StompClient
-from tests.protocol.running_node import RunningNode, until
+from tests.protocol.running_node import RunningNode
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, needs_activemq]
 OUT, IN = Destination.queue("moved.there"), Destination.queue("moved.here")
@@ -53,7 +54,7 @@ def ours(tmp_path_factory, proxy) -> Iterator[RunningNode]:
 
 
 def wait_for_bridge(node: RunningNode) -> None:
-    until(lambda: node.look(lambda: bool(node.node.network.connections[0].bridges)), "the bridge")
+    wait_until(lambda: node.look(lambda: bool(node.node.network.connections[0].bridges)), "the bridge")
 
 
 def send(port: int, queue: Destination, *bodies: str) -> None:
@@ -89,18 +90,18 @@ def test_what_an_activemq_committed_is_not_sent_again_when_its_receipt_was_lost(
     assert ours.depth(OUT.name) == len(NUMBERS)
     proxy.cut()
     wait_for_bridge(ours)
-    until(lambda: ours.depth(OUT.name) == 0, "all is acknowledged at the source")
+    wait_until(lambda: ours.depth(OUT.name) == 0, "all is acknowledged at the source")
     assert [first.body, *crossed(ours, activemq)] == NUMBERS
 
 
 def test_what_our_broker_stored_is_kept_once_when_the_activemq_gives_it_again(ours, activemq, proxy):
     proxy.questions_are_lost = True
     send(activemq.port, IN, *NUMBERS)
-    until(lambda: ours.depth(IN.name) == len(NUMBERS), "the messages")
+    wait_until(lambda: ours.depth(IN.name) == len(NUMBERS), "the messages")
     proxy.cut()
     wait_for_bridge(ours)
     send(activemq.port, IN, "one more")
-    until(lambda: "one more" in ours.bodies(IN.name), "what comes after those that come again")
+    wait_until(lambda: "one more" in ours.bodies(IN.name), "what comes after those that come again")
     assert ours.bodies(IN.name) == [*NUMBERS, "one more"]
     ours.ask(lambda admin: admin.purge(IN))
 
@@ -108,14 +109,14 @@ def test_what_our_broker_stored_is_kept_once_when_the_activemq_gives_it_again(ou
 def test_an_activemq_that_tells_its_name_late_is_not_known_by_another_one_meanwhile(ours, activemq, proxy):
     proxy.questions_are_lost = True
     send(activemq.port, IN, *NUMBERS)
-    until(lambda: ours.depth(IN.name) == len(NUMBERS), "the messages")
+    wait_until(lambda: ours.depth(IN.name) == len(NUMBERS), "the messages")
     proxy.hold_from = b"ActiveMQ.Advisory.Connection"  # what the bridge asks from there on is late
     proxy.cut()
     send(activemq.port, IN, "one more")
     with pytest.raises(AssertionError, match="not within"):
-        until(lambda: "one more" in ours.bodies(IN.name), "a message of a broker without a name", patience=6.0)
+        wait_until(lambda: "one more" in ours.bodies(IN.name), "a message of a broker without a name", seconds=6.0)
     proxy.let_through()
-    until(lambda: "one more" in ours.bodies(IN.name), "what comes after those that come again")
+    wait_until(lambda: "one more" in ours.bodies(IN.name), "what comes after those that come again")
     assert ours.bodies(IN.name) == [*NUMBERS, "one more"]
     ours.ask(lambda admin: admin.purge(IN))
 
@@ -124,7 +125,7 @@ def test_an_activemq_that_is_killed_while_messages_cross_gets_each_once(ours, ac
     sent = [str(number) for number in range(300)]
     sending = threading.Thread(target=send, args=(ours.port, OUT, *sent))
     sending.start()
-    until(
+    wait_until(
         lambda: ours.look(lambda: ours.node.network.connections[0].bridges[0].counters.forwarded) > 50,
         "some that crossed",
     )
@@ -132,5 +133,5 @@ def test_an_activemq_that_is_killed_while_messages_cross_gets_each_once(ours, ac
     activemq.start()
     sending.join()
     wait_for_bridge(ours)
-    until(lambda: ours.depth(OUT.name) == 0, "all crossed")
+    wait_until(lambda: ours.depth(OUT.name) == 0, "all crossed")
     assert crossed(ours, activemq) == sent

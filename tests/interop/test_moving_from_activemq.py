@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.faults.processes import BrokerProcess
-from tests.interop.oracle import ActiveMQ, needs_activemq
+from tests.interop.activemq_server import ActiveMQ, needs_activemq
 from tests.protocol.clients import RawClient
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, needs_activemq]
 QUEUE = "/queue/orders"
@@ -129,7 +129,7 @@ def test_consumers_move_first_then_producers_and_either_broker_may_be_killed_mea
 
     def wait_for_more(count: int) -> None:
         enough = len(got) + count
-        until(lambda: len(got) >= enough, f"{count} more messages", PATIENCE)
+        wait_until(lambda: len(got) >= enough, f"{count} more messages", PATIENCE)
 
     try:
         wait_for_more(50)
@@ -150,7 +150,7 @@ def test_consumers_move_first_then_producers_and_either_broker_may_be_killed_mea
         for each in producers:
             each.stop()
         sent = {body for each in producers for body in each.sent}
-        until(lambda: sent <= {body for body, _ in got}, "all that was confirmed", PATIENCE)
+        wait_until(lambda: sent <= {body for body, _ in got}, "all that was confirmed", PATIENCE)
         moved.stop()
     finally:
         for each in workers:

@@ -10,8 +10,8 @@ import pytest
 from lxml import etree
 
 from brokerapp.config import default_config
+from tests.interop.activemq_server import ActiveMQ, needs_activemq
 from tests.interop.asking import Asker
-from tests.interop.oracle import ActiveMQ, needs_activemq
 from tests.protocol.running_node import RunningNode
 
 VERSIONS = ("1.0", "1.1", "1.2")

@@ -25,7 +25,8 @@ from tests.ledger.clients import now, number_of
 from tests.ledger.ledger import Ledger
 from tests.ledger.load import Load
 from tests.ledger.rules import BROKER, CONFIG
-from tests.protocol.running_node import RunningNode, until
+from tests.protocol.running_node import RunningNode
+from tests.waiting import wait_until
 
 
 @dataclass(frozen=True)
@@ -74,9 +75,9 @@ def _archive(node: RunningNode, folder: Path) -> None:
     """Have all that was recorded in the archive."""
     stream, archive = TraceStream(node.redis_url, BROKER), BrokerArchive(folder, BROKER)
     archiver, recorder = Archiver(stream, archive, lambda _: None), node.node.broker.tracer
-    until(lambda: node.look(lambda: recorder.pending) == 0, "all is recorded")
+    wait_until(lambda: node.look(lambda: recorder.pending) == 0, "all is recorded")
     recorded = node.look(lambda: recorder.recorded)
-    until(lambda: archiver.flush() and archive.commit.events >= recorded, "all is archived")
+    wait_until(lambda: archiver.flush() and archive.commit.events >= recorded, "all is archived")
     archiver.close()
     stream.close()
 

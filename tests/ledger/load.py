@@ -27,7 +27,8 @@ from tests.ledger.ledger import (
     Span,
 )  # fmt: skip
 from tests.ledger.rules import COMPOSITE, CONSUMER_QUEUES, DLQ, DURABLES, LEGS, PRICES, REASON, VIRTUAL
-from tests.protocol.running_node import RunningNode, until
+from tests.protocol.running_node import RunningNode
+from tests.waiting import wait_until
 
 #: Of all messages; the ways that are only about many take what the others leave.
 MESSAGES = 20_000
@@ -72,7 +73,7 @@ class Load:
     def depth_is(self, place: str, depth: int) -> None:
         """Wait until the broker has dealt with what it deals with by itself."""
         destination = Destination.parse(place)
-        until(lambda: self.node.numbers(destination).QueueSize == depth, f"{depth} messages in {place}")
+        wait_until(lambda: self.node.numbers(destination).QueueSize == depth, f"{depth} messages in {place}")
 
     def bury(self, copy: Copy, reason: str, when: Span, *, expired: bool = False) -> None:
         """A copy becomes a dead letter."""
@@ -157,7 +158,7 @@ def transactions(load: Load) -> None:
     before = now()
     sent = lost.send("queue://accounts", 50, in_transaction="open")
     lost.break_off()
-    until(lambda: _gone(load, lost.name), "the broker notices that a client is lost")
+    wait_until(lambda: _gone(load, lost.name), "the broker notices that a client is lost")
     load.ledger.roll_back(sent, Span(before, now()))
     for each in (producer, consumer):
         each.leave()

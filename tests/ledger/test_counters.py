@@ -14,7 +14,7 @@ from tests.console.conftest import close_console, point_at
 from tests.ledger import numbers
 from tests.ledger.rules import BROKER
 from tests.monitoring.conftest import client_of, endpoints, monitor, text  # noqa: F401 (fixtures)
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def test_brokerctl_counts_what_clients_saw_at_each_destination(done, expected):
         found = {row["destination"]: {name: row[name] for name in names if row[name]} for row in rows}
         return {place: each for place, each in found.items() if each}
 
-    until(lambda: "ConsumerCount" not in told()["queue://many"], "the last numbers are told")
+    wait_until(lambda: "ConsumerCount" not in told()["queue://many"], "the last numbers are told")
     assert told() == expected
 
 

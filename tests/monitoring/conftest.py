@@ -11,7 +11,7 @@ from django.test import Client
 from console.accounts.rate_limit import RateLimit
 from console.exporters.server import access_control
 from console.exporters.server import settings as monitor_settings
-from tests.console.conftest import console, make_user, quick_beginnings  # noqa: F401
+from tests.console.conftest import console, fast_startup, make_user  # noqa: F401
 
 PASSWORD = "password"
 

@@ -18,10 +18,10 @@ from urllib.parse import quote
 import pytest
 
 from brokerapp.system.environment import PROJECT
-from tests.conftest import until
 from tests.monitoring.conftest import basic
 from tests.ports import free_port
 from tests.served import make_database
+from tests.waiting import wait_until
 
 HERE = Path(__file__).resolve().parent
 PASSWORD = "correct horse battery"
@@ -72,10 +72,12 @@ def endpoint(running_broker, tmp_path_factory, migrated) -> Iterator[Endpoint]:
             cwd=PROJECT, env=variables, stdout=output, stderr=subprocess.STDOUT,
         )  # fmt: skip
     try:
-        found = until(lambda: re.search(r"running on http://127\.0\.0\.1:(\d+)", log.read_text()), "the port", PATIENCE)
+        found = wait_until(
+            lambda: re.search(r"running on http://127\.0\.0\.1:(\d+)", log.read_text()), "the port", PATIENCE
+        )
         running_broker.send("/queue/Orders.In", "one", "two")
         started = Endpoint(int(found[1]))
-        until(lambda: '"Orders.In"} 2' in started.get("/metrics"), "two messages in the numbers", PATIENCE)
+        wait_until(lambda: '"Orders.In"} 2' in started.get("/metrics"), "two messages in the numbers", PATIENCE)
         yield started
     finally:
         server.terminate()
@@ -197,10 +199,10 @@ def test_prometheus_scrapes_both_texts_and_answers_queries(prometheus):
         return {each["metric"]["job"]: each["value"][1] for each in series}
 
     up = {"sluice": "1", "v2": "1"}
-    until(lambda: found("up") == up, "both scraped", PATIENCE)
+    wait_until(lambda: found("up") == up, "both scraped", PATIENCE)
     assert found('activemq_queue_queue_size{destination="Orders.In"}') == {"sluice": "2"}
     assert found('sum by (job) (sluice_queue_messages{destination="Orders.In"})') == {"v2": "2"}
-    rules = until(lambda: [
+    rules = wait_until(lambda: [
         rule for group in prometheus("rules") for rule in group["rules"] if rule["health"] != "unknown"
     ], "the rules evaluated", PATIENCE)  # fmt: skip
     assert {rule["health"] for rule in rules} == {"ok"}

@@ -26,9 +26,9 @@ from console.exporters.server import access_control
 from console.exporters.server.urls import urlpatterns
 from console.topology.node_facts import gauges_of
 from console.ui.formatting import number_format
-from tests.conftest import until
 from tests.console.conftest import make_user
 from tests.monitoring.conftest import basic, text
+from tests.waiting import wait_until
 
 PAGES = sorted(pattern.name for pattern in urlpatterns if pattern.name not in ("healthz", "readyz"))
 JOLOKIA = "/api/jolokia"
@@ -54,7 +54,7 @@ def orders(console, monitor):
     if size_of(monitor, queue.name) is not None:
         gateway().purge(queue)
     console.send(queue.stomp, "12345", "123")
-    until(lambda: size_of(monitor, queue.name) == 2, "two orders")
+    wait_until(lambda: size_of(monitor, queue.name) == 2, "two orders")
     return console
 
 
@@ -120,7 +120,7 @@ def test_topics_end_with_a_blank_unless_that_is_switched_off(monitor, console, s
     def names():
         return [each.get("name") for each in ET.fromstring(text(monitor.get("/admin/xml/topics.jsp")))]
 
-    until(lambda: "Prices " in names(), "the topic")
+    wait_until(lambda: "Prices " in names(), "the topic")
     settings.MONITOR = MonitorOptions(topic_blank=False)
     assert "Prices" in names()
 
@@ -136,9 +136,9 @@ def test_durable_subscriptions_are_listed_active_ones_first(monitor, console):
     def listed():
         return [each.attrib for each in ET.fromstring(text(monitor.get("/admin/xml/subscribers.jsp")))]
 
-    until(lambda: [each["active"] for each in listed()] == ["yes", "yes"], "two of them")
+    wait_until(lambda: [each["active"] for each in listed()] == ["yes", "yes"], "two of them")
     console.clients[0].disconnect()
-    until(lambda: [each["active"] for each in listed()] == ["yes", "no"], "one of them gone")
+    wait_until(lambda: [each["active"] for each in listed()] == ["yes", "no"], "one of them gone")
     assert [each["clientId"] for each in listed()] == ["c-z", "c-a"]
     here, gone = listed()
     assert (here.pop("connectionId") == "NOTSET", gone["connectionId"]) == (False, "NOTSET")
@@ -166,7 +166,7 @@ def test_jolokia_answers_by_path_by_parameter_and_by_body(monitor, orders):
 
 
 def test_overview_jolokia_and_import_give_the_same_memory_limit(monitor, console):
-    until(lambda: gateway().nodes()[0].memory, "the node's memory")
+    wait_until(lambda: gateway().nodes()[0].memory, "the node's memory")
     found = monitor.get(f"{JOLOKIA}/read/{BROKER}/MemoryLimit,MemoryPercentUsage").json()["value"]
     [gauge] = [each for each in gauges_of(gateway().nodes()) if each.label == "Memory"]
     limits = '<memoryUsage><memoryUsage percentOfJvmHeap="70"/></memoryUsage>'
@@ -300,7 +300,7 @@ def test_a_scope_hides_who_uses_what_is_outside_of_it(db, console):
         return "\n".join([post(scoped, whole).content.decode(), *read])
 
     inside = ("c-in", "c-both", "inside.t.q", "inside.t.sent", "kept-of-inside.t")
-    until(lambda: all(each in pages() for each in inside), "all of the inside")
+    wait_until(lambda: all(each in pages() for each in inside), "all of the inside")
     assert "outside" not in pages()
     assert "c-out" not in pages()
 
@@ -310,7 +310,7 @@ def test_a_scope_hides_who_uses_what_is_outside_of_it(db, console):
         counts = ("CurrentConnectionsCount", "TotalConnectionsCount", "TotalMessageCount", "TotalEnqueueCount")
         return lists | {name: broker[name] for name in counts}
 
-    until(lambda: set(sums().values()) == {2}, "what is inside alone")
+    wait_until(lambda: set(sums().values()) == {2}, "what is inside alone")
 
 
 def test_a_password_alone_reads_only_numbers_where_a_second_factor_is_needed(client_of, orders, settings):

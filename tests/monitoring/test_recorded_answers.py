@@ -5,10 +5,10 @@ import json
 import pytest
 
 from console.exporters.jolokia.attributes import KINDS
-from tests.conftest import until
 from tests.monitoring.golden.record import RECORDED, document, make_traffic
 from tests.monitoring.shapes import lacks
 from tests.monitoring.test_monitor_endpoints import JOLOKIA, post
+from tests.waiting import wait_until
 
 GOLDEN = json.loads(RECORDED.read_text())
 #: Jolokia's own version is a later one here, which tells other settings.
@@ -21,7 +21,7 @@ def asked(console, client_of):
     broker, operator = console.node.broker, client_of("operator")
 
     def settled() -> None:
-        until(lambda: len(broker.clients) >= 4, "the clients")
+        wait_until(lambda: len(broker.clients) >= 4, "the clients")
 
     clients = make_traffic(console.port, "ada", "lovelace", settled)
     console.clients += clients
@@ -34,7 +34,7 @@ def asked(console, client_of):
         names = ("QueueSubscribers", "TopicSubscribers", "DurableTopicSubscribers", "InactiveDurableTopicSubscribers")
         return all(whole[name] for name in names) and whole["TotalMessageCount"] >= 2
 
-    until(is_there, "all of the traffic in the numbers")
+    wait_until(is_there, "all of the traffic in the numbers")
     return ask
 
 

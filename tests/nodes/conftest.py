@@ -26,7 +26,8 @@ from brokerapp.runtime.node import Node
 from brokerapp.store.redis import RedisStore
 from brokerapp.store.server.embedded import EmbeddedStore
 from tests.protocol.clients import StompClient
-from tests.protocol.running_node import PATIENCE, RunningNode
+from tests.protocol.running_node import RunningNode
+from tests.waiting import PATIENCE
 
 #: Milliseconds without a beat after which a node is dead: short, but a busy machine may keep one from beating.
 TIMEOUT_MS = 2_500

@@ -6,7 +6,7 @@ import queue
 import pytest
 
 from tests.nodes.conftest import several_nodes
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -59,15 +59,15 @@ def test_who_listens_hears_of_consumers_at_other_nodes_that_are_there_come_go_an
     there.subscribe(f"/queue/{name}", id="1")
     assert what_a_bridge_hears(broker["a"], client("a"), name) == ["ConsumerInfo", "AllConsumers"]
     listener = Listener(client("a"), name)
-    until(lambda: listener.hear() == 1, "the consumer that was there before")
+    wait_until(lambda: listener.hear() == 1, "the consumer that was there before")
     there.subscribe(f"/queue/{name}", id="2")
-    until(lambda: listener.hear() == 2, "one that came")
+    wait_until(lambda: listener.hear() == 2, "one that came")
     second = Listener(client("a"), name)
-    until(lambda: second.hear() == 2, "the same, for who listens later")
+    wait_until(lambda: second.hear() == 2, "the same, for who listens later")
     there.unsubscribe(id="1")
-    until(lambda: listener.hear() == second.hear() == 1, "one that went")
+    wait_until(lambda: listener.hear() == second.hear() == 1, "one that went")
     broker.crash("b")
-    until(lambda: listener.hear() == second.hear() == 0, "one whose node died")
+    wait_until(lambda: listener.hear() == second.hear() == 0, "one whose node died")
 
 
 def test_what_came_and_went_while_nodes_did_not_reach_each_other_is_told_when_they_do(broker, client, name):
@@ -75,7 +75,7 @@ def test_what_came_and_went_while_nodes_did_not_reach_each_other_is_told_when_th
     there.subscribe(f"/queue/{name}", id="goes", wait=False)
     there.subscribe(f"/queue/{name}.stays", id="stays")
     goes, stays, comes = (Listener(client("a"), each) for each in (name, f"{name}.stays", f"{name}.comes"))
-    until(lambda: goes.hear() == stays.hear() == 1, "those that are there")
+    wait_until(lambda: goes.hear() == stays.hear() == 1, "those that are there")
 
     def meanwhile():
         """Between losing the link and having it again b's client does as it likes."""
@@ -88,5 +88,5 @@ def test_what_came_and_went_while_nodes_did_not_reach_each_other_is_told_when_th
 
     broker["b"].look(meanwhile)
     there.subscribe(f"/queue/{name}.comes", id="comes")
-    until(lambda: (goes.hear(), stays.hear(), comes.hear()) == (0, 1, 1), "what is so now")
+    wait_until(lambda: (goes.hear(), stays.hear(), comes.hear()) == (0, 1, 1), "what is so now")
     assert len(stays.consumers) == 1

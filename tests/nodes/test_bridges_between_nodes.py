@@ -10,7 +10,7 @@ from brokerapp.model.network_stats import BridgeConnectionState
 from tests.nodes.conftest import OneNode, SeveralNodes, several_nodes
 from tests.protocol.clients import StompClient
 from tests.protocol.networking import to
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 COUNT = 10
 
@@ -33,7 +33,7 @@ def bridge(near: SeveralNodes, far: SeveralNodes, agent: str, **options: str) ->
     """Have a connector from the one to both nodes of the other."""
     connector = to(far["a"].port, far["b"].port, agent=agent, **options)
     near.admin(lambda admin: admin.networks.put(connector.to_json(secrets=True)))
-    until(lambda: connected(keeper(near)) == 1, "the bridge")
+    wait_until(lambda: connected(keeper(near)) == 1, "the bridge")
 
 
 def keeper(broker: SeveralNodes) -> OneNode | None:
@@ -77,7 +77,9 @@ def consumed(node: OneNode) -> list[str]:
 
 
 def wait_for_demand(broker: SeveralNodes, *destinations: str) -> None:
-    until(lambda: (here := keeper(broker)) is not None and set(destinations) <= set(consumed(here)), f"{destinations}")
+    wait_until(
+        lambda: (here := keeper(broker)) is not None and set(destinations) <= set(consumed(here)), f"{destinations}"
+    )
 
 
 def send(broker: SeveralNodes, destination: str, bodies: list[str]) -> None:
@@ -129,7 +131,7 @@ def test_demand_at_either_node_is_served_and_what_is_kept_outlives_the_nodes_at_
     near.crash(first)
     send(near, f"/topic/{name}", NUMBERS)
     send(near, f"/queue/{queues['b']}", NUMBERS)
-    until(lambda: connected(keeper(near)) == 1, "the bridge of the other node")
+    wait_until(lambda: connected(keeper(near)) == 1, "the bridge of the other node")
     for client in (subscriber, consumers["b"]):
         assert got(client, COUNT) == numbered(COUNT, other)
 
@@ -137,7 +139,9 @@ def test_demand_at_either_node_is_served_and_what_is_kept_outlives_the_nodes_at_
     subscriber.leave()
     far.crash("a")
     send(near, f"/topic/{name}", NUMBERS)
-    until(lambda: connected(keeper(near)) == 1 and name in str(consumed(keeper(near))), "the bridge to the other node")
+    wait_until(
+        lambda: connected(keeper(near)) == 1 and name in str(consumed(keeper(near))), "the bridge to the other node"
+    )
     assert got(durable(far["b"], name), COUNT) == numbered(COUNT, other)
 
 
@@ -161,7 +165,7 @@ def test_of_two_ways_to_one_broker_one_serves_and_the_other_when_that_breaks(nea
     gone = serving(near, far)
     [left] = {"a", "b"} - {gone}
     far.crash(gone)
-    until(lambda: connected(keeper(near)) == 1 and serving(near, far) == left, "the bridge of the other way")
+    wait_until(lambda: connected(keeper(near)) == 1 and serving(near, far) == left, "the bridge of the other way")
     consumer = target[left if target is far else "a"].client()
     consumer.subscribe(f"/queue/{name}.after")
     wait_for_demand(near, f"queue://{name}.after")
@@ -178,8 +182,8 @@ def test_what_comes_by_two_bridges_to_two_nodes_is_heard_once_at_each(redis_url,
         listeners = [far[each].client() for each in "ab"]
         for each in listeners:
             each.subscribe(f"/topic/{name}")
-        until(lambda: consumed(source["only"]).count(f"topic://{name}") == 2, "the demand at both bridges")
+        wait_until(lambda: consumed(source["only"]).count(f"topic://{name}") == 2, "the demand at both bridges")
         send(source, f"/topic/{name}", NUMBERS)
-        until(lambda: forwarded(source["only"]) == 2 * COUNT, "the messages by both")
+        wait_until(lambda: forwarded(source["only"]) == 2 * COUNT, "the messages by both")
         for client in listeners:
             assert got(client, COUNT) == numbered(COUNT, "only")

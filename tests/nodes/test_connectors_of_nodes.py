@@ -7,7 +7,7 @@ from brokerapp.nodes.links.members import NETWORK, NodeMember, NodeMembers
 from brokerapp.nodes.membership.request_owner import other_node_for
 from tests.nodes.conftest import OneNode, several_nodes
 from tests.protocol.networking import to
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 MEMBERS = [NodeMember(name, f"session-{name}") for name in "abc"]
 
@@ -53,16 +53,16 @@ def test_one_node_has_the_connectors_whichever_was_asked_and_another_when_it_die
     [here] = [node for node in "ab" if connectors_at(broker[node])]
     there = {"a": "b", "b": "a"}[here]
     assert connectors_at(broker[here]) == {"bridge": True, "rests": False}
-    until(lambda: is_connected(broker[here], "bridge"), "the bridge")
+    wait_until(lambda: is_connected(broker[here], "bridge"), "the bridge")
 
     broker.crash(here)
-    until(lambda: connectors_at(broker[there]) == {"bridge": True, "rests": False}, "the other has them")
-    until(lambda: is_connected(broker[there], "bridge"), "the bridge of the other")
+    wait_until(lambda: connectors_at(broker[there]) == {"bridge": True, "rests": False}, "the other has them")
+    wait_until(lambda: is_connected(broker[there], "bridge"), "the bridge of the other")
     broker.admin(lambda admin: admin.networks.remove("rests"))
     broker.admin(lambda admin: admin.networks.start("bridge"))
     assert connectors_at(broker[there]) == {"bridge": True}
 
     broker.start(here)
-    until(lambda: connectors_at(broker[here]) == {"bridge": True}, "they are where they were")
-    until(lambda: not connectors_at(broker[there]), "and only there")
-    until(lambda: is_connected(broker[here], "bridge"), "the bridge again")
+    wait_until(lambda: connectors_at(broker[here]) == {"bridge": True}, "they are where they were")
+    wait_until(lambda: not connectors_at(broker[there]), "and only there")
+    wait_until(lambda: is_connected(broker[here], "bridge"), "the bridge again")

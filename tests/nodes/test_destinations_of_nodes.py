@@ -5,7 +5,7 @@ import pytest
 from brokerapp.errors import DestinationNotFound
 from brokerapp.model.destination import Destination
 from tests.nodes.conftest import several_nodes
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 #: Milliseconds without use after which an auto-created destination goes.
 UNUSED_MS = 600
@@ -53,8 +53,8 @@ def by_all(temporary: str) -> str:
 
 def nowhere(broker, temporary: str) -> None:
     """Wait until no node has it, nor the store."""
-    until(lambda: not any(has(broker, node, temporary) for node in broker.nodes), "no node has it")
-    until(lambda: stored(broker, temporary) is None, "the store has it no more")
+    wait_until(lambda: not any(has(broker, node, temporary) for node in broker.nodes), "no node has it")
+    wait_until(lambda: stored(broker, temporary) is None, "the store has it no more")
 
 
 # -- admin-created
@@ -66,11 +66,15 @@ def test_what_an_operator_creates_at_a_node_is_there_at_all_until_one_deletes_it
     made = Destination.parse(f"{kind}://{name}")
     broker["a"].ask(lambda admin: admin.create(made))
     for node in broker.nodes.values():
-        until(lambda node=node: node.look(lambda: node.node.broker.creation.is_declared(made)), "it is at the node")
+        wait_until(
+            lambda node=node: node.look(lambda: node.node.broker.creation.is_declared(made)), "it is at the node"
+        )
     assert stored(broker, str(made))
     broker["b"].ask(lambda admin: admin.delete(made))
     for node in broker.nodes.values():
-        until(lambda node=node: not node.look(lambda: node.node.broker.creation.is_declared(made)), "it is gone there")
+        wait_until(
+            lambda node=node: not node.look(lambda: node.node.broker.creation.is_declared(made)), "it is gone there"
+        )
     assert stored(broker, str(made)) is None
     if kind == "queue":
         with pytest.raises(DestinationNotFound):
@@ -105,7 +109,7 @@ def test_a_client_that_may_reconnect_finds_its_own_at_another_node_with_what_cam
         client("b").send(by_all(temporary), "meanwhile", persistent="true")
     again = client("b", **returning(name))
     again.subscribe(f"/temp-{kind}/box", id="box")
-    until(lambda: _at_home(broker, "a") == [], "the first node knows that it is elsewhere")
+    wait_until(lambda: _at_home(broker, "a") == [], "the first node knows that it is elsewhere")
     client("a").send(by_all(temporary), "now")
     assert again.bodies(2)[-2:] == ["meanwhile", "now"] if kind == "queue" else again.bodies() == ["now"]
     again.leave()
@@ -116,7 +120,7 @@ def test_a_client_that_may_reconnect_finds_its_own_at_another_node_with_what_cam
 def test_when_its_client_does_not_come_back_in_time_it_is_gone_at_all_nodes(broker, client, name):
     first = client("a", **returning(name, SHORT))
     temporary = own(broker, "a", first)
-    until(lambda: has(broker, "b", temporary), "it is known at the other node")
+    wait_until(lambda: has(broker, "b", temporary), "it is known at the other node")
     first.break_off()
     nowhere(broker, temporary)
 
@@ -157,9 +161,11 @@ def test_when_nobody_used_it_for_the_time_it_goes_wherever_it_was_used_and_an_op
     consumer.unsubscribe()
     sender.leave()
     log = str(Destination.queue(queue))
-    until(lambda: stored(broker, log) is None, "nobody uses it")
+    wait_until(lambda: stored(broker, log) is None, "nobody uses it")
     for node in broker.nodes.values():
-        until(lambda node=node: not node.look(lambda: Destination.parse(log) in node.node.broker.queues), "it is gone")
+        wait_until(
+            lambda node=node: not node.look(lambda: Destination.parse(log) in node.node.broker.queues), "it is gone"
+        )
     assert stored(broker, str(stays))["declared"]
 
 
@@ -173,11 +179,11 @@ def test_one_that_is_used_again_in_time_stays_and_one_that_is_emptied_goes_after
         consumer.subscribe(f"/queue/{queue}", id=queue)
         consumer.unsubscribe(queue)
     consumer.subscribe(f"/queue/{again}", id="later")
-    until(lambda: stored(broker, f"queue://{unused}") is None, "the time is over")
+    wait_until(lambda: stored(broker, f"queue://{unused}") is None, "the time is over")
     assert stored(broker, f"queue://{again}")
     assert broker.depth(full) == 1
     broker["b"].ask(lambda admin: admin.purge(Destination.queue(full)))
-    until(lambda: stored(broker, f"queue://{full}") is None, "it goes, too")
+    wait_until(lambda: stored(broker, f"queue://{full}") is None, "it goes, too")
 
 
 @pytest.mark.scenario("L22", "L23")
@@ -192,6 +198,6 @@ def test_one_that_holds_a_message_stays_also_when_all_nodes_begin_anew_and_empty
         for node in "ab":
             several.stop(node)
         several.start("b")
-        until(lambda: stored(several, f"queue://{name}.empty") is None, "nothing is in it")
+        wait_until(lambda: stored(several, f"queue://{name}.empty") is None, "nothing is in it")
         assert several["b"].bodies(f"{name}.kept") == ["kept"]
         assert stored(several, f"queue://{name}.admin")["declared"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 
 def test_selectors_choose_across_nodes(broker, client, name):
@@ -22,7 +22,7 @@ def test_a_message_group_stays_with_one_consumer_in_order_whoever_sends(broker, 
         taker.subscribe(f"/queue/{queue}", ack="client-individual")
     for number in range(12):
         takers[number % 2].send(f"/queue/{queue}", str(number), JMSXGroupID=f"g{number % 3}")
-    until(lambda: sum(taker.messages.qsize() for taker in takers) == 12, "all are given out")
+    wait_until(lambda: sum(taker.messages.qsize() for taker in takers) == 12, "all are given out")
     owners = {}
     for taker in takers:
         for message in taker.take(taker.messages.qsize()):
@@ -96,7 +96,7 @@ def test_what_one_producer_sends_comes_in_order_to_a_consumer_on_another_node(br
     messages = taker.take(300)
     assert [each.body for each in messages] == [str(number) for number in range(300)]
     taker.ack(messages[-1])
-    until(lambda: broker.depth(queue) == 0, "all is acknowledged")
+    wait_until(lambda: broker.depth(queue) == 0, "all is acknowledged")
 
 
 def test_a_transaction_that_comes_to_nothing_takes_the_credit_back_that_its_acks_gave(broker, client, name):

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.nodes.conftest import several_nodes
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 
 def bridge(client, node, to, destination, *path, name, **more):
@@ -28,13 +28,13 @@ def test_of_two_at_two_nodes_the_shorter_way_serves_until_it_ends(broker, client
     sender.send(destination, "0")
     assert far.bodies() == ["0"]
     near = bridge(client, "b", "home", destination, "home", name=name)
-    until(lambda: resting(broker["a"]) == 1, "the longer way to rest")
+    wait_until(lambda: resting(broker["a"]) == 1, "the longer way to rest")
     for number in range(1, 4):
         sender.send(destination, str(number))
     assert near.bodies(3) == ["1", "2", "3"]
     assert far.has_no_more()
     near.leave()
-    until(lambda: resting(broker["a"]) == 0, "the longer way to serve again")
+    wait_until(lambda: resting(broker["a"]) == 0, "the longer way to serve again")
     sender.send(destination, "4")
     assert far.bodies() == ["4"]
 
@@ -51,7 +51,7 @@ def test_one_that_dies_with_its_node_is_followed_by_who_rested(redis_url, name):
         far = bridge(client, "a", "far", f"/queue/{name}", "far", "home", name=name)
         assert (resting(broker["a"]), resting(broker["b"])) == (1, 0)
         broker.crash("b")
-        until(lambda: resting(broker["a"]) == 0, "the other one to serve")
+        wait_until(lambda: resting(broker["a"]) == 0, "the other one to serve")
         client("a").send(f"/queue/{name}", "goes on")
         assert far.bodies() == ["goes on"]
         assert near.messages.empty()

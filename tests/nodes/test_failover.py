@@ -7,7 +7,7 @@ import pytest
 import stomp
 
 from tests.nodes.conftest import several_nodes
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 #: Messages that are sent at least, and how many restarts there are meanwhile.
 MESSAGES, RESTARTS = 150, 2
@@ -123,14 +123,14 @@ def test_restarting_node_after_node_under_load_loses_nothing(broker, name, endin
     try:
         for each in list("ab")[:RESTARTS]:
             so_far = len(sent)
-            until(lambda so_far=so_far: len(sent) > so_far + 20, "there is load")
+            wait_until(lambda so_far=so_far: len(sent) > so_far + 20, "there is load")
             getattr(broker, ending)(each)
             broker.start(each)
         enough.set()
         load.join(60)
         assert not load.is_alive()
-        until(lambda: {number for number, _ in consumer.got} >= set(sent), "all is consumed", 30)
-        until(lambda: broker.depth(queue) == 0, "all is acknowledged", 30)
+        wait_until(lambda: {number for number, _ in consumer.got} >= set(sent), "all is consumed", 30)
+        wait_until(lambda: broker.depth(queue) == 0, "all is acknowledged", 30)
     finally:
         enough.set()
         producer.over = True

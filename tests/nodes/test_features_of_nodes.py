@@ -11,7 +11,7 @@ from brokerapp.model.definitions import PolicyEntry, RecoveryPolicy, VirtualTopi
 from brokerapp.model.destination import Destination
 from brokerapp.store.stats_snapshots import StatisticsStore
 from tests.nodes.conftest import SeveralNodes
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 FOUR = "abcd"
 
@@ -70,16 +70,18 @@ def test_operators_are_told_of_a_topic_what_happened_at_all_nodes(broker, client
     for each in clients:
         each.send(f"/topic/{name}", "news")
     fields = "EnqueueCount", "DispatchCount", "DequeueCount", "ConsumerCount", "ProducerCount"
-    until(lambda: told(broker, name, *fields) == [(4, 16, 16, 4, 4)], "the numbers of all")
+    wait_until(lambda: told(broker, name, *fields) == [(4, 16, 16, 4, 4)], "the numbers of all")
     clients[0].leave()
-    until(lambda: told(broker, name, *fields) == [(4, 16, 16, 3, 3)], "one is gone")
+    wait_until(lambda: told(broker, name, *fields) == [(4, 16, 16, 3, 3)], "one is gone")
 
 
 def test_operators_are_told_of_the_producers_of_a_queue_wherever_they_are(broker, client, name):
     queue = broker.queue_at("a", name)
     for node in FOUR:
         client(node).send(f"/queue/{queue}", "x", persistent="true")
-    until(lambda: told(broker, queue, "ProducerCount", "EnqueueCount", "QueueSize") == [(4, 4, 4)], "all producers")
+    wait_until(
+        lambda: told(broker, queue, "ProducerCount", "EnqueueCount", "QueueSize") == [(4, 4, 4)], "all producers"
+    )
 
 
 def numbers_in(answer):
@@ -110,7 +112,7 @@ def test_a_statistics_request_is_answered_once_with_the_numbers_of_all_nodes(bro
     queues = {node: broker.queue_at(node, f"{name}.{node}") for node in FOUR}
     for queue in queues.values():
         asking.send(f"/queue/{queue}", "x", persistent="true")
-    until(lambda: told(broker, f"{name}.", "QueueSize") == [1] * 4, "the nodes have told of them")
+    wait_until(lambda: told(broker, f"{name}.", "QueueSize") == [1] * 4, "the nodes have told of them")
     asking.subscribe("/temp-queue/answers")
     asking.send(f"/queue/ActiveMQ.Statistics.Destination.{name}.>", reply_to="/temp-queue/answers")
     found = [numbers_in(message) for message in asking.take(len(queues))]
@@ -141,7 +143,7 @@ def test_a_node_that_joins_late_knows_the_past_of_topics(broker, define, client,
     for number in range(4):
         sender.send(f"/topic/{name}.x", str(number))
     sender.send(f"/topic/{name}-state", "retained", **{"ActiveMQ.Retain": "true"})
-    until(lambda: _remembers(broker["d"], f"topic://{name}-state"), "all nodes know of it")
+    wait_until(lambda: _remembers(broker["d"], f"topic://{name}-state"), "all nodes know of it")
     broker.start("e")
     try:
         late = client("e")

@@ -11,8 +11,8 @@ from tests.nodes.conftest import SeveralNodes
 from tests.nodes.test_failover import Consumer, Producer
 from tests.ports import free_port
 from tests.protocol.clients import StompClient
-from tests.protocol.running_node import until
 from tests.runbroker import Run
+from tests.waiting import wait_until
 
 #: Seconds without a beat after which a node is dead.
 TIMEOUT = 3.0
@@ -82,13 +82,13 @@ def test_restarting_node_after_node_under_load_loses_nothing_of_a_client_with_a_
         for node in nodes.values():
             node.stop()
             so_far = len(sent)
-            until(lambda so_far=so_far: len(sent) > so_far + 20, "the other node goes on", 60)
+            wait_until(lambda so_far=so_far: len(sent) > so_far + 20, "the other node goes on", 60)
             node.start()
             node.run.ready()
         over.set()
         work[0].join(60)
-        until(lambda: {number for number, _ in consumer.got} >= set(sent), "all is consumed", 60)
-        until(lambda: broker.depth(name) == 0, "all is acknowledged", 60)
+        wait_until(lambda: {number for number, _ in consumer.got} >= set(sent), "all is consumed", 60)
+        wait_until(lambda: broker.depth(name) == 0, "all is acknowledged", 60)
     finally:
         over.set()
         producer.over = True
@@ -111,7 +111,7 @@ def test_a_node_that_stands_still_is_replaced_joins_again_and_may_be_killed(proc
 
     nodes["a"].run.signal(signal.SIGSTOP)
     taker = StompClient(nodes["b"].port)
-    until(lambda: broker.members() == {"b"}, "a is taken for dead", 60)
+    wait_until(lambda: broker.members() == {"b"}, "a is taken for dead", 60)
     taker.subscribe(f"/queue/{queue}", ack="client-individual")
     [message] = taker.take()
     assert (message.body, message.headers.get("redelivered")) == ("held", "true")

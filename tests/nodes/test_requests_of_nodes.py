@@ -13,7 +13,7 @@ from brokerapp.model.definitions import PolicyEntry
 from brokerapp.model.destination import Destination
 from brokerapp.model.subscription_identity import SubscriptionIdentity
 from tests.nodes.links.test_lost_links import without_links
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -116,13 +116,13 @@ def test_who_deletes_a_durable_subscription_and_leaves_is_told_good_bye_when_it_
     try:
         consumer.frame("UNSUBSCRIBE", wait=False, **{"id": "none", "activemq.subscriptionName": subscription})
         consumer.frame("DISCONNECT", wait=False, receipt="bye")
-        until(lambda: leaving.disconnected, "the node has heard it")
+        wait_until(lambda: leaving.disconnected, "the node has heard it")
         broker["b"].do(broker["b"].node._committer.barrier)
         assert broker["b"].look(lambda: leaving.id in clients)
     finally:
         without_links(broker["b"], False)
     assert consumer.disconnected.wait(20)
-    until(lambda: len(durables_of(broker, name)) == kept - 1, "it is gone")
+    wait_until(lambda: len(durables_of(broker, name)) == kept - 1, "it is gone")
 
 
 def test_what_a_bridge_says_it_needs_no_more_stays_while_somebody_at_another_node_consumes_it(broker, client, name):
@@ -138,7 +138,7 @@ def test_what_a_bridge_says_it_needs_no_more_stays_while_somebody_at_another_nod
     assert consumer.bodies() == ["x"]
     consumer.unsubscribe()
     keep("b")
-    until(lambda: not durables_of(broker, name), "all are gone")
+    wait_until(lambda: not durables_of(broker, name), "all are gone")
 
 
 @pytest.fixture
@@ -153,7 +153,7 @@ def full(broker, client, name):
     sender, flow = client("a"), broker["a"].node.broker.flow_control
     for _ in range(5):
         sender.send(f"/queue/{name}.full", "x" * 400, wait=False, persistent="true")
-    until(lambda: broker["a"].look(lambda: list(flow.waiting())), "it is full")
+    wait_until(lambda: broker["a"].look(lambda: list(flow.waiting())), "it is full")
     return f"{name}.full"
 
 
@@ -169,7 +169,7 @@ def test_what_is_acknowledged_in_transactions_is_held_where_its_log_is_next_and_
         consumer.send(f"/queue/{full}", "y" * 400, transaction=transaction)
     consumer.take()
     consumer.frame("COMMIT", wait=False, transaction="waits")
-    until(lambda: broker["a"].look(lambda: any(each.settled for each in flow.waiting())), "the COMMIT waits")
+    wait_until(lambda: broker["a"].look(lambda: any(each.settled for each in flow.waiting())), "the COMMIT waits")
     homes = leave(broker, queue)
     [subscription] = homes.outbound_consumers.known_consumers(broker["a"].node.broker.queues[f"queue://{queue}"])
     assert (
@@ -183,7 +183,7 @@ def test_what_is_acknowledged_in_transactions_is_held_where_its_log_is_next_and_
     assert other.has_no_more()
     other.subscribe(f"/queue/{full}", id="full")
     assert len([each for each in other.take(6) if each.body.startswith("y")]) == 1
-    until(lambda: broker.depth(queue) == 2, "the COMMIT is done")
+    wait_until(lambda: broker.depth(queue) == 2, "the COMMIT is done")
     assert other.has_no_more()
 
 

@@ -5,7 +5,7 @@ import pytest
 from brokerapp.config import Authentication, ConfiguredGrant, User
 from brokerapp.model.destination import Destination
 from tests.nodes.conftest import several_nodes
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 
 def test_a_message_of_a_topic_reaches_subscribers_on_all_nodes_once(client, name):
@@ -90,7 +90,7 @@ def test_a_temporary_queue_is_gone_on_all_nodes_with_its_client(client, name):
         answering.send(question.headers["reply-to"], "answer")
         return not answering.errors.empty()
 
-    until(is_refused, "it is gone")
+    wait_until(is_refused, "it is gone")
 
 
 def test_a_virtual_topic_fans_out_to_queues_at_home_on_both_nodes(broker, client, name):
@@ -156,7 +156,7 @@ def test_a_shared_subscription_is_kept_for_who_consumes_it_first_at_whichever_no
         joins.subscribe(f"/topic/{name}.>", **shared)
         for topic in ("closed", "open"):
             joins.send(f"/topic/{name}.{topic}", topic, persistent="true")
-        until(lambda: first.messages.qsize() + joins.messages.qsize() > 0, "what both may read")
+        wait_until(lambda: first.messages.qsize() + joins.messages.qsize() > 0, "what both may read")
         for each in (first, joins):
             each.round_trip()
         assert [each.body for taker in (first, joins) for each in taker.messages.queue] == ["open"]

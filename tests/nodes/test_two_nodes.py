@@ -8,7 +8,7 @@ from django.core.management import call_command
 
 from brokerapp.stomp import frames
 from tests.protocol.clients import RawClient
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 
 @pytest.mark.parametrize("home", ["a", "b"])
@@ -65,7 +65,7 @@ def test_a_backlog_is_consumed_from_another_node_in_order(broker, client, name, 
     sender.frame("COMMIT", transaction="t")
     taker.subscribe(f"/queue/{queue}", prefetch=100)
     assert taker.bodies(1200) == [str(number) for number in range(1200)]
-    until(lambda: broker.depth(queue) == 0, "all is acknowledged")
+    wait_until(lambda: broker.depth(queue) == 0, "all is acknowledged")
 
 
 @pytest.mark.parametrize("home", ["a", "b"])
@@ -80,8 +80,8 @@ def test_acks_that_come_at_once_are_worth_as_many_further_messages(broker, clien
         messages = [taker.hear() for _ in range(20)]
         assert [each.body.decode() for each in messages] == [str(first + number) for number in range(20)]
         taker.write(b"".join(frames.encode("ACK", {"id": each.headers["ack"]}, b"") for each in messages))
-    until(lambda: broker.depth(queue) == 0, "all is acknowledged")
-    until(lambda: broker[home].depth(queue) == 0, "their home knows")
+    wait_until(lambda: broker.depth(queue) == 0, "all is acknowledged")
+    wait_until(lambda: broker[home].depth(queue) == 0, "their home knows")
     taker.close()
 
 
@@ -180,7 +180,7 @@ def test_an_operator_sees_the_connections_of_both_nodes_whichever_answers(broker
         return wanted & {each for peer in peers for consumer in peer.consumers for each in consumer["destinations"]}
 
     for node in ("a", "b"):
-        until(lambda node=node: seen(node) == wanted, "both connections")
+        wait_until(lambda node=node: seen(node) == wanted, "both connections")
 
 
 @pytest.mark.parametrize("home", ["a", "b"])
@@ -201,4 +201,4 @@ def test_brokerctl_says_of_how_many_queues_each_node_is_the_home(broker, client,
         call_command("brokerctl", "--redis", broker.redis_url, "--name", broker.name, "stats", stdout=said)
         return dict(re.findall(rf"^{broker.name} (\w+) .* home of (\d+) queues?$", said.getvalue(), re.MULTILINE))
 
-    until(lambda: homes().keys() == {"a", "b"} and "0" not in homes().values(), "both say so")
+    wait_until(lambda: homes().keys() == {"a", "b"} and "0" not in homes().values(), "both say so")

@@ -11,7 +11,8 @@ from dataclasses import replace
 from brokerapp.config import default_config
 from brokerapp.network.bridge.bridge import Bridge
 from brokerapp.network.options.definition import NetworkConnector
-from tests.protocol.running_node import RunningNode, until
+from tests.protocol.running_node import RunningNode
+from tests.waiting import wait_until
 
 _numbers = itertools.count(1)
 QUICK = "?initialReconnectDelay=100&useExponentialBackOff=false"
@@ -54,7 +55,7 @@ def bridged(node: RunningNode) -> bool:
 def duplex_pair(store, **config: object) -> Iterator[tuple[RunningNode, RunningNode]]:
     """Two brokers, of which the first one has a duplex bridge to the second."""
     with running(store, **config) as second, running(store, to(second.port, duplex="true"), **config) as first:
-        until(lambda: bridged(first), "the bridge")
+        wait_until(lambda: bridged(first), "the bridge")
         yield first, second
 
 
@@ -65,9 +66,9 @@ def destinations_of(node: RunningNode) -> list[str]:
 
 def wait_for_demand(node: RunningNode, *destinations: str) -> None:
     """Until the bridges from this node to another, or back, consume these."""
-    until(lambda: Counter(destinations) <= Counter(destinations_of(node)), f"demand for {destinations}")
+    wait_until(lambda: Counter(destinations) <= Counter(destinations_of(node)), f"demand for {destinations}")
 
 
 def wait_for_no_demand(node: RunningNode, *destinations: str) -> None:
     """Until they do not."""
-    until(lambda: not set(destinations) & set(destinations_of(node)), f"the end of the demand for {destinations}")
+    wait_until(lambda: not set(destinations) & set(destinations_of(node)), f"the end of the demand for {destinations}")

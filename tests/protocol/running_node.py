@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import glob
 import threading
-import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -23,8 +22,8 @@ from brokerapp.runtime.bootstrap import authenticator, node_config
 from brokerapp.runtime.node import Node
 from brokerapp.store.redis import RedisStore
 from brokerapp.store.server.embedded import EmbeddedStore
+from tests.waiting import PATIENCE, wait_until
 
-PATIENCE = 30.0  # seconds after which a test gives up waiting: a broker may take ten to be linked on a busy machine
 BROWSE_LIMIT = 10_000
 
 T = TypeVar("T")
@@ -99,7 +98,7 @@ class RunningNode:
 
     def wait_for_definitions(self, version: int) -> None:
         """Wait until the node routes by them: it is told of them, and fetches them, a moment after they are stored."""
-        until(
+        wait_until(
             lambda: self.look(lambda: self.node.broker.routing.table.definitions.version) >= version, "the new routing"
         )
 
@@ -144,16 +143,6 @@ def node_of(xml: str, store: EmbeddedStore) -> Iterator[RunningNode]:
     node = RunningNode(parse_config(xml, {}), store.url)
     yield node
     node.stop()
-
-
-def until(condition: Callable[[], bool], what: str, patience: float = PATIENCE) -> None:
-    """Wait until the condition holds; fail when it does not in time. Looking takes no more than half of a processor."""
-    deadline = (began := time.monotonic()) + patience
-    while not condition():
-        looked = time.monotonic()
-        assert looked < deadline, f"not within {patience:g} s: {what}"
-        time.sleep(max(0.005, looked - began))
-        began = time.monotonic()
 
 
 def named(messages: Iterable) -> list[str]:

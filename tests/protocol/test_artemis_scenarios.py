@@ -10,7 +10,8 @@ import pytest
 from brokerapp.config import default_config
 from brokerapp.model.definitions import Definitions, PolicyEntry
 from brokerapp.model.destination import Destination
-from tests.protocol.running_node import RunningNode, until
+from tests.protocol.running_node import RunningNode
+from tests.waiting import wait_until
 
 NONE_OF_CLIENTS = tuple(
     PolicyEntry(pattern(">"), auto_create=False) for pattern in (Destination.queue, Destination.topic)
@@ -112,7 +113,7 @@ def test_requests_go_to_who_selects_them_and_those_nobody_selects_stay(connect, 
     for kind in "ABC":
         sender.send(f"/queue/{name}", kind, persistent="true", kind=kind)
     assert [consumers[kind].bodies() for kind in "AB"] == [["A"], ["B"]]
-    until(lambda: node.bodies(name) == ["C"], "what nobody selects")
+    wait_until(lambda: node.bodies(name) == ["C"], "what nobody selects")
 
 
 @pytest.mark.scenario("S19")

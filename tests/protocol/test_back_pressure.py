@@ -10,7 +10,7 @@ import pytest
 from brokerapp.model.destination import Destination
 from brokerapp.stomp.frames import encode
 from tests.protocol.conftest import paused_store
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 MB = 1024 * 1024
 BODY = b"x" * (500 * 1024)
@@ -44,7 +44,7 @@ def test_a_queue_consumer_that_does_not_read_costs_little_and_gets_all_later(raw
     producer, consumer, other = raw(), raw(receive_buffer=65536), connect()
     fill(producer, f"/queue/{name}")
     consumer.tell("SUBSCRIBE", {"destination": f"/queue/{name}", "id": "1", "ack": ack})
-    until(lambda: node.numbers(Destination.queue(name)).DispatchCount > 0, "something is dispatched")
+    wait_until(lambda: node.numbers(Destination.queue(name)).DispatchCount > 0, "something is dispatched")
     other.subscribe(f"/queue/{name}.other")
     for number in range(20):  # others go on
         other.send(f"/queue/{name}.other", str(number))
@@ -55,7 +55,7 @@ def test_a_queue_consumer_that_does_not_read_costs_little_and_gets_all_later(raw
         assert message.body == BODY
         if ack != "auto":
             consumer.tell("ACK", {"id": message.headers["ack"]})
-    until(lambda: node.depth(name) == 0, "all is acked")
+    wait_until(lambda: node.depth(name) == 0, "all is acked")
 
 
 def test_a_topic_subscriber_that_does_not_read_costs_little_and_the_others_get_everything(raw, node, name, growth):
@@ -134,7 +134,7 @@ def test_a_backlog_larger_than_the_window_arrives_whole_and_in_order(raw, connec
         assert message.body == str(number).encode()
         if number % 1000 == 999:
             consumer.tell("ACK", {"id": message.headers["ack"]})
-    until(lambda: node.depth(name) == 0, "all is acked")
+    wait_until(lambda: node.depth(name) == 0, "all is acked")
 
 
 def test_a_consumer_that_leaves_while_a_page_is_read_leaves_everything_to_the_next(raw, connect, store, node, name):
@@ -148,12 +148,12 @@ def test_a_consumer_that_leaves_while_a_page_is_read_leaves_everything_to_the_ne
     first.tell("SUBSCRIBE", subscribe)
     messages = [first.hear() for _ in range(600)]
     log = node.look(lambda: node.node.broker.queues[f"queue://{name}"])
-    until(lambda: not log.paging, "nothing is being read")
+    wait_until(lambda: not log.paging, "nothing is being read")
     with paused_store(store):
         first.tell("ACK", {"id": messages[-1].headers["ack"]})
-        until(lambda: log.paging, "a page is being read")
+        wait_until(lambda: log.paging, "a page is being read")
         first.close()
-        until(lambda: not log.consumers, "the consumer is gone")
+        wait_until(lambda: not log.consumers, "the consumer is gone")
     second.tell("SUBSCRIBE", {"destination": f"/queue/{name}", "id": "1"})
     found = [int(second.hear().body) for _ in range(count - 600)]
     assert found == list(range(600, count))

@@ -4,7 +4,8 @@ import pytest
 
 from brokerapp.model.destination import Destination
 from brokerapp.stomp.frames import encode
-from tests.protocol.running_node import named, until
+from tests.protocol.running_node import named
+from tests.waiting import wait_until
 
 
 def browse(client, destination, id="b", **headers):
@@ -82,7 +83,7 @@ def test_a_browser_sees_more_than_any_page(connect, node, name):
     client, total = connect(), 2_500
     for number in range(total):
         client.send(f"/queue/{name}", str(number), wait=False)
-    until(lambda: node.depth(name) == total, "all are stored")
+    wait_until(lambda: node.depth(name) == total, "all are stored")
     assert named(browse(client, f"/queue/{name}")) == [*map(str, range(total))]
 
 
@@ -125,14 +126,14 @@ def test_a_browser_that_does_not_read_costs_one_page(raw, connect, node, name):
     sender, total, body = connect(), 2_000, "x" * 10_000
     for _ in range(total):
         sender.send(f"/queue/{name}", body, wait=False)
-    until(lambda: node.depth(name) == total, "all are stored")
+    wait_until(lambda: node.depth(name) == total, "all are stored")
     slow = raw(receive_buffer=8192)
     slow.tell("SUBSCRIBE", {"id": "b", "destination": f"/queue/{name}", "browser": "true"})
 
     def blocked():
         return any(each.is_socket_full for each in node.node.broker.clients.values())
 
-    until(lambda: node.look(blocked), "its socket is full")
+    wait_until(lambda: node.look(blocked), "its socket is full")
     [subscription] = [s for c in node.node.broker.clients.values() for s in c.subscriptions.values() if s.browse_cursor]
     assert subscription.client.delivered_count < total
     seen = 0

@@ -10,7 +10,8 @@ import pytest
 from brokerapp.engine.dispatch.recovery_marks import OPEN_MARK
 from brokerapp.model.destination import Destination
 from tests.protocol.conftest import paused_store
-from tests.protocol.running_node import named, node_of, until
+from tests.protocol.running_node import named, node_of
+from tests.waiting import wait_until
 
 LIMIT = 4096
 XML = f"""\
@@ -83,9 +84,9 @@ def test_what_is_acknowledged_before_it_is_stored_is_gone_when_it_is(store, node
     with paused_store(store):
         [receipt] = send(sender, f"/queue/{name}", "a")
         consumer.ack(consumer.take()[0], wait=False)
-        until(lambda: node.depth(name) == 0, "the ACK is heard")
+        wait_until(lambda: node.depth(name) == 0, "the ACK is heard")
     assert is_confirmed(sender, receipt, 10)
-    until(lambda: node.bodies(name) == [], "it is removed")
+    wait_until(lambda: node.bodies(name) == [], "it is removed")
 
 
 def test_an_ack_with_a_receipt_is_confirmed_when_its_message_is_stored_and_removed(store, node, sender, consumer, name):
@@ -105,7 +106,7 @@ def test_a_nack_before_it_is_stored_makes_a_dead_letter_of_it_once(store, node, 
         [receipt] = send(sender, f"/queue/{name}", name)
         consumer.nack(consumer.take()[0], wait=False)
     assert is_confirmed(sender, receipt, 10)
-    until(lambda: node.bodies("ActiveMQ.DLQ").count(name) == 1, "it is a dead letter")
+    wait_until(lambda: node.bodies("ActiveMQ.DLQ").count(name) == 1, "it is a dead letter")
     assert node.bodies(name) == []
 
 
@@ -123,7 +124,7 @@ def test_acks_of_a_transaction_before_their_messages_are_stored_count_with_its_c
         begun = consumer._with_receipt(asked, True)
         consumer.connection.send_frame("BEGIN", asked)
         assert is_confirmed(consumer, begun, 10)  # all before was heard
-    until(lambda: node.depth(f"{name}.out") == 1, "the transaction is committed")
+    wait_until(lambda: node.depth(f"{name}.out") == 1, "the transaction is committed")
     assert node.bodies(f"{name}.out") == ["c"]
     assert node.bodies(name) == []
 
@@ -135,7 +136,7 @@ def test_what_a_consumer_leaves_behind_before_it_is_stored_goes_to_the_next_in_o
         receipts = send(sender, f"/queue/{name}", *"abc")
         consumer.take(3)
         consumer.break_off()
-        until(lambda: not node.look(lambda: node.node.broker.queues[f"queue://{name}"].consumers), "it is gone")
+        wait_until(lambda: not node.look(lambda: node.node.broker.queues[f"queue://{name}"].consumers), "it is gone")
         receipts += send(sender, f"/queue/{name}", "d")
     assert all(is_confirmed(sender, each, 10) for each in receipts)
     heir = connect()
@@ -154,7 +155,7 @@ def test_what_finds_no_credit_follows_in_order_when_it_is_stored(store, node, co
         first = consumer.take(2)
         send(sender, f"/queue/{name}", *"cd")
         consumer.ack(first[0], wait=False)  # credit, but `c` waits for the store, and `e` must not overtake it
-        until(lambda: node.depth(name) == 1, "the ACK is heard")
+        wait_until(lambda: node.depth(name) == 1, "the ACK is heard")
         send(sender, f"/queue/{name}", "e")
         assert hears_nothing(consumer)
     assert named(first) == ["a", "b"]
@@ -220,7 +221,7 @@ def test_the_only_consumer_queue_of_a_virtual_topic_is_given_it_early(store, nod
         for each in heard:
             client.ack(each, wait=False)
     assert all(is_confirmed(sender, each, 10) for each in receipts)
-    until(lambda: node.bodies(f"Consumer.p.{topic}") == [], "it is removed")
+    wait_until(lambda: node.bodies(f"Consumer.p.{topic}") == [], "it is removed")
 
 
 def test_a_durable_subscriber_has_it_early(store, node, connect, sender, name):
@@ -273,7 +274,7 @@ def test_messages_that_one_consumer_acknowledges_by_hearing_them_are_removed_whe
         receipts = send(sender, f"/queue/{name}", *"abc")
         assert consumer.bodies(3) == list("abc")
     assert all(is_confirmed(sender, each, 10) for each in receipts)
-    until(lambda: node.bodies(name) == [], "they are removed")
+    wait_until(lambda: node.bodies(name) == [], "they are removed")
 
 
 def limit_store(node, size):
@@ -297,14 +298,14 @@ def test_what_was_given_early_and_finds_no_room_after_all_is_stored_when_there_i
             held += consumer.take()
             limit_store(node, 1)
         assert is_confirmed(sender, receipts[0], 10)
-        until(lambda: node.numbers(Destination.queue(name)).BlockedSends == 1, "the second waits for room")
+        wait_until(lambda: node.numbers(Destination.queue(name)).BlockedSends == 1, "the second waits for room")
         consumer.ack(held[1], wait=False)
-        until(lambda: node.depth(name) == 1, "the ACK is heard")
+        wait_until(lambda: node.depth(name) == 1, "the ACK is heard")
         assert not is_confirmed(sender, receipts[1])
     finally:
         limit_store(node, before)
     assert is_confirmed(sender, receipts[1], 10)
-    until(lambda: node.bodies(name) == ["a"], "it is removed")
+    wait_until(lambda: node.bodies(name) == ["a"], "it is removed")
     assert consumer.has_no_more()
 
 
@@ -323,7 +324,7 @@ def test_what_was_acknowledged_before_it_was_stored_counts_as_delivered_until_it
         [receipt] = send(sender, f"/queue/{name}", "a")
         consumer.ack(consumer.take()[0], wait=False)
         consumer.break_off()
-        until(lambda: marks, "its last consumer is gone")
+        wait_until(lambda: marks, "its last consumer is gone")
         assert marks == [OPEN_MARK]
     assert is_confirmed(sender, receipt, 20)
-    until(lambda: marks == [OPEN_MARK, "0"], "nothing is left of it")
+    wait_until(lambda: marks == [OPEN_MARK, "0"], "nothing is left of it")

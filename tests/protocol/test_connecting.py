@@ -9,7 +9,7 @@ import pytest
 
 from tests.protocol.clients import StompClient
 from tests.protocol.conftest import paused_store
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 # -- connecting
 
@@ -145,7 +145,7 @@ def test_disconnect_is_answered_after_everything_before_it_and_then_the_broker_c
 def test_heart_beats_keep_both_sides_content(connect):
     client = connect(heartbeats=(200, 200))
     assert client.heard["heart-beat"] == "200,200"
-    until(lambda: client.heart_beats >= 3, "heart-beats of the broker")
+    wait_until(lambda: client.heart_beats >= 3, "heart-beats of the broker")
     assert client.connection.is_connected()
     client.round_trip()
 
@@ -270,7 +270,7 @@ def test_a_producer_cut_in_the_middle_of_a_frame_leaves_nothing_of_it(raw, conne
     client.write(f"SEND\ndestination:/queue/{name}\ncontent-length:1000\n\nhalf of".encode())
     client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset, no farewell
     client.close()
-    until(lambda: node.look(lambda: not node.node.broker.clients), "the producer is gone")
+    wait_until(lambda: node.look(lambda: not node.node.broker.clients), "the producer is gone")
     assert node.bodies(name) == ["whole"]
 
 
@@ -295,4 +295,6 @@ def test_many_connections_come_and_go(node, name):
     assert [client.bodies() for client in clients] == [["all"]] * 50
     for client in clients:
         client.leave()
-    until(lambda: node.look(lambda: not any(c.subscriptions for c in node.node.broker.clients.values())), "all gone")
+    wait_until(
+        lambda: node.look(lambda: not any(c.subscriptions for c in node.node.broker.clients.values())), "all gone"
+    )

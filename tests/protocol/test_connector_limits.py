@@ -13,7 +13,8 @@ from brokerapp.model.definitions import Definitions, PolicyEntry
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.settings import TimestampSettings
 from tests.protocol.clients import RawClient, StompClient
-from tests.protocol.running_node import RunningNode, until
+from tests.protocol.running_node import RunningNode
+from tests.waiting import wait_until
 
 _numbers = itertools.count(1)
 
@@ -96,7 +97,7 @@ def test_a_connection_too_many_is_told_so_counted_and_leaves_room_for_another(li
     [stats] = node.look(node.node._listeners.stats)
     assert (stats.connections, stats.refused) == (2, 1)
     first.close()
-    until(lambda: node.look(node.node._listeners.stats)[0].connections == 1, "the first is gone")
+    wait_until(lambda: node.look(node.node._listeners.stats)[0].connections == 1, "the first is gone")
     assert RawClient(node.port)
 
 
@@ -110,7 +111,7 @@ def test_operators_see_connections_and_refusals(listening):
         assert (listener["connector"], listener["address"]) == ("stomp", status.address[0])
         return listener["refused"]
 
-    until(lambda: refused() == 1, "the refusal in the node's status")
+    wait_until(lambda: refused() == 1, "the refusal in the node's status")
 
 
 def test_a_connection_has_no_more_consumers_than_it_may(listening):

@@ -11,7 +11,8 @@ from brokerapp.model.definitions import DeadLetterStrategy, Definitions, PolicyE
 from brokerapp.model.destination import MAX_NAME, Destination
 from brokerapp.model.settings import DiscardingSettings
 from tests.protocol.clients import StompClient
-from tests.protocol.running_node import RunningNode, until
+from tests.protocol.running_node import RunningNode
+from tests.waiting import wait_until
 
 queue = Destination.queue
 DLQ = "ActiveMQ.DLQ"
@@ -123,7 +124,7 @@ def test_what_fails_among_dead_letters_is_dropped_and_makes_no_queue_of_their_ow
 def test_dead_letters_expire_where_their_strategy_says_so(connect, node, name):
     reject(connect(), f"short.{name}", "a")
     where = queue(f"DLQ.short.{name}.dead")
-    until(lambda: node.numbers(where).ExpiredCount == 1, "it is expired")
+    wait_until(lambda: node.numbers(where).ExpiredCount == 1, "it is expired")
     assert node.depth(where.name) == 0
 
 

@@ -10,7 +10,8 @@ from brokerapp.config import read_config
 from brokerapp.model.definitions import DEFAULT_VIRTUAL_TOPIC, CompositeDestination, ForwardTarget, VirtualTopic
 from brokerapp.model.destination import Destination
 from brokerapp.runtime.config_reload import period_ms, watch_file
-from tests.protocol.running_node import RunningNode, named, until
+from tests.protocol.running_node import RunningNode, named
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.scenario("RC-01")
 queue, topic = Destination.queue, Destination.topic
@@ -40,7 +41,7 @@ class ContinuousSender:
     def goes_on(self, count=5):
         """Wait until so many more are sent."""
         there = len(self.sent) + count
-        until(lambda: len(self.sent) >= there, "more messages")
+        wait_until(lambda: len(self.sent) >= there, "more messages")
 
     def stop(self):
         self._stopped.set()
@@ -149,21 +150,21 @@ def test_a_file_that_changes_is_followed_and_without_a_section_the_default_is_ba
     client = connect(port=followed.port)
     client.subscribe("/queue/OUT")
     file.write_text(XML.format(name=name, section=SECTION))
-    until(
+    wait_until(
         lambda: definitions() == (CompositeDestination(queue("IN"), (ForwardTarget(queue("OUT")),)),), "the composite"
     )
     client.send("/queue/IN", "forwarded")
     assert client.bodies() == ["forwarded"]
     file.write_text(XML.format(name=name, section="<destinationInterceptors><nonsense/></destinationInterceptors>"))
     file.write_text(XML.format(name=name, section=""))
-    until(lambda: definitions() == (DEFAULT_VIRTUAL_TOPIC,), "the default")
+    wait_until(lambda: definitions() == (DEFAULT_VIRTUAL_TOPIC,), "the default")
     client.leave()
 
 
 def test_a_file_that_cannot_be_used_changes_nothing(followed, file, name, caplog):
     version = followed.look(lambda: followed.node.broker.routing.table.definitions.version)
     file.write_text(XML.format(name=name, section="<destinationInterceptors>"))
-    until(lambda: "cannot be used" in caplog.text, "a complaint")
+    wait_until(lambda: "cannot be used" in caplog.text, "a complaint")
     assert followed.look(lambda: followed.node.broker.routing.table.definitions.version) == version
 
 

@@ -12,7 +12,8 @@ from brokerapp.store.client.keys import trace_key
 from brokerapp.tracing.encoding import decode
 from brokerapp.tracing.schema import ALL
 from tests.protocol.clients import StompClient
-from tests.protocol.running_node import RunningNode, until
+from tests.protocol.running_node import RunningNode
+from tests.waiting import wait_until
 
 BROKER = "noting"
 MESSAGES = 200
@@ -61,7 +62,7 @@ def test_a_message_that_is_given_before_it_is_stored_counts_once_in_a_depth(node
             consumer.ack(message, wait=False)
     node.look(noting.set)
     task.result()
-    until(lambda: node.look(lambda: node.node.broker.tracer.pending) == 0, "all is recorded")
+    wait_until(lambda: node.look(lambda: node.node.broker.tracer.pending) == 0, "all is recorded")
     moments, noted = recorded(node, queue)
     before = {moment: [bisect_left(moments[kind], moment) for kind in ("forward", "ack")] for moment in noted}
     wrong = {moment: size for moment, size in noted.items() if size != before[moment][0] - before[moment][1]}

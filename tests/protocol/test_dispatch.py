@@ -7,7 +7,8 @@ import pytest
 from brokerapp.engine.dispatch.dispatch_window import PAGE_SIZE
 from brokerapp.model.definitions import PolicyEntry
 from brokerapp.model.destination import Destination
-from tests.protocol.running_node import named, until
+from tests.protocol.running_node import named
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ def test_a_prioritized_queue_gives_the_most_urgent_first_of_any_backlog(connect,
     client = connect()
     for number in range(BACKLOG):
         client.send(f"/queue/{name}", str(number), wait=False, priority=str(number % 10))
-    until(lambda: node.depth(name) == BACKLOG, "all are stored")
+    wait_until(lambda: node.depth(name) == BACKLOG, "all are stored")
     if first == "the messages":
         policy(name, prioritized_messages=True)
     client.subscribe(f"/queue/{name}", ack="client-individual", prefetch=1_200)
@@ -53,7 +54,7 @@ def test_a_browser_of_a_prioritized_queue_is_shown_the_most_urgent_first_of_seve
     client, count = connect(), 2 * PAGE_SIZE + 10
     for number in range(count):
         client.send(f"/queue/{name}", str(number), wait=False, priority=str(number % 10))
-    until(lambda: node.depth(name) == count, "all are stored")
+    wait_until(lambda: node.depth(name) == count, "all are stored")
     client.subscribe(f"/queue/{name}", browser="true")
     wanted = sorted(range(count), key=lambda number: (-(number % 10), number))
     *shown, end = client.take(count + 1)

@@ -5,7 +5,8 @@ import itertools
 import pytest
 
 from brokerapp.model.destination import Destination
-from tests.protocol.running_node import node_of, until
+from tests.protocol.running_node import node_of
+from tests.waiting import wait_until
 
 SIZE = 1024
 #: Messages a limited queue has room for, about.
@@ -67,7 +68,7 @@ def test_the_full_queue_misses_what_the_others_get_and_that_is_counted(connect, 
     assert (numbers.DroppedCount, numbers.EnqueueCount) == (count - limited, limited)
     client.subscribe(f"/queue/C.limited.{topic}", id="1")
     client.take(limited)
-    until(lambda: depths(node, topic)[0] == 0, "it is empty")
+    wait_until(lambda: depths(node, topic)[0] == 0, "it is empty")
     client.send(f"/topic/{topic}", "room again", persistent=persistent)
     assert client.bodies() == ["room again"]
 

@@ -5,7 +5,7 @@ import pytest
 from brokerapp.model.definitions import DEFAULT_VIRTUAL_TOPIC, CompositeDestination, ForwardTarget, MirroredQueue
 from brokerapp.model.destination import Destination
 from tests.protocol.clients import PATIENCE
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 queue, topic = Destination.queue, Destination.topic
 
@@ -140,7 +140,7 @@ def test_another_selector_or_no_local_under_the_same_name_starts_anew(durable, p
     producer.send(f"/topic/{name}", "new", colour="blue")
     assert client.bodies() == ["new"]
     assert client.has_no_more()
-    until(lambda: len(subscriptions(node, name)) == 1, "the old log is gone")
+    wait_until(lambda: len(subscriptions(node, name)) == 1, "the old log is gone")
 
 
 def test_another_topic_under_the_same_name_starts_anew(durable, producer, name):
@@ -158,7 +158,7 @@ def test_only_what_its_selector_takes_is_kept(durable, producer, node, name):
     leave(durable(name, selector="n > 5"))
     for n in range(10):
         producer.send(f"/topic/{name}", str(n), n=str(n))
-    until(lambda: [each.numbers.QueueSize for each in subscriptions(node, name)] == [4], "four are kept")
+    wait_until(lambda: [each.numbers.QueueSize for each in subscriptions(node, name)] == [4], "four are kept")
     client = durable(name, selector="n > 5", ack="client-individual", **{"activemq.prefetchSize": "1"})
     for expected in "6789":
         [message] = client.take()

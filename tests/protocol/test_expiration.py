@@ -8,7 +8,8 @@ import pytest
 from brokerapp.config import default_config
 from brokerapp.model.definitions import Definitions, PolicyEntry
 from brokerapp.model.destination import Destination
-from tests.protocol.running_node import RunningNode, until
+from tests.protocol.running_node import RunningNode
+from tests.waiting import wait_until
 
 DLQ = "ActiveMQ.DLQ"
 
@@ -45,7 +46,7 @@ def test_what_nobody_reads_expires_and_is_counted(connect, node, name):
     for number in range(100):
         client.send(f"/queue/{name}", str(number), wait=False, persistent="true", expires=in_ms(300))
     client.send(f"/queue/{name}", "stays", persistent="true")
-    until(lambda: node.depth(name) == 1, "all but one are expired")
+    wait_until(lambda: node.depth(name) == 1, "all but one are expired")
     numbers = node.numbers(Destination.queue(name))
     assert (numbers.EnqueueCount, numbers.ExpiredCount, numbers.DequeueCount) == (101, 100, 100)
     assert node.bodies(name) == ["stays"]
@@ -55,7 +56,7 @@ def test_what_nobody_reads_expires_and_is_counted(connect, node, name):
 @pytest.mark.scenario("Q11")
 def test_expired_dead_letters_say_where_they_were_and_expire_no_more(connect, node, name):
     connect().send(f"/queue/{name}", "late", persistent="true", expires=(expires := in_ms(200)))
-    until(lambda: dead(node, name), "it is a dead letter")
+    wait_until(lambda: dead(node, name), "it is a dead letter")
     [letter] = [each for each in node.browse(DLQ) if each.original_destination == f"/queue/{name}"]
     assert letter.headers["expires"] == "0"
     assert letter.headers["originalExpiration"] == expires
@@ -63,14 +64,14 @@ def test_expired_dead_letters_say_where_they_were_and_expire_no_more(connect, no
 
 def test_non_persistent_messages_expire_without_a_trace(connect, node, name):
     connect().send(f"/queue/{name}", "late", expires=in_ms(200))
-    until(lambda: node.numbers(Destination.queue(name)).ExpiredCount == 1, "it is expired")
+    wait_until(lambda: node.numbers(Destination.queue(name)).ExpiredCount == 1, "it is expired")
     assert node.depth(name) == 0
     assert dead(node, name) == []
 
 
 def test_what_arrives_late_is_a_dead_letter_at_once_even_where_nobody_looks(connect, node):
     connect().send("/queue/kept.arrival", "late", persistent="true", expires=in_ms(-1000))
-    until(lambda: dead(node, "kept.arrival") == ["late"], "it is a dead letter")
+    wait_until(lambda: dead(node, "kept.arrival") == ["late"], "it is a dead letter")
     assert node.depth("kept.arrival") == 0
 
 
@@ -79,7 +80,7 @@ def test_what_arrives_late_in_a_transaction_is_a_dead_letter_after_commit(connec
     client.frame("BEGIN", transaction="t")
     client.send("/queue/kept.commit", "late", persistent="true", expires=in_ms(-1000), transaction="t")
     client.frame("COMMIT", transaction="t")
-    until(lambda: dead(node, "kept.commit") == ["late"], "it is a dead letter")
+    wait_until(lambda: dead(node, "kept.commit") == ["late"], "it is a dead letter")
 
 
 def test_a_period_of_zero_leaves_queues_alone_until_somebody_asks(connect, node):
@@ -87,20 +88,20 @@ def test_a_period_of_zero_leaves_queues_alone_until_somebody_asks(connect, node)
     client.send("/queue/kept.here", "late", persistent="true", expires=in_ms(100))
     client.send("/queue/kept.here", "good", persistent="true")
     client.send("/queue/looked.at", "late", persistent="true", expires=in_ms(300))
-    until(lambda: dead(node, "looked.at"), "another queue was swept after it was late")
+    wait_until(lambda: dead(node, "looked.at"), "another queue was swept after it was late")
     assert node.depth("kept.here") == 2
     client.subscribe("/queue/kept.here")
     assert client.bodies() == ["good"]
-    until(lambda: dead(node, "kept.here") == ["late"], "it was late when somebody asked")
+    wait_until(lambda: dead(node, "kept.here") == ["late"], "it was late when somebody asked")
 
 
 def test_a_browser_finds_what_is_late_too(connect, node):
     client = connect()
     client.send("/queue/kept.browsed", "late", persistent="true", expires=(expires := in_ms(100)))
-    until(lambda: int(expires) < time.time() * 1000, "it is late")
+    wait_until(lambda: int(expires) < time.time() * 1000, "it is late")
     client.subscribe("/queue/kept.browsed", browser="true")
     assert client.take()[0].headers["browser"] == "end"
-    until(lambda: dead(node, "kept.browsed") == ["late"], "it was late when somebody looked")
+    wait_until(lambda: dead(node, "kept.browsed") == ["late"], "it was late when somebody looked")
 
 
 @pytest.mark.scenario("Q20")
@@ -109,10 +110,10 @@ def test_what_a_consumer_holds_expires_when_it_comes_back(connect, node, name):
     client.subscribe(f"/queue/{name}", ack="client-individual")
     client.send(f"/queue/{name}", "held", persistent="true", expires=in_ms(400))
     [message] = client.take()
-    until(lambda: int(message.headers["expires"]) < time.time() * 1000 - 300, "it is late, and was looked at")
+    wait_until(lambda: int(message.headers["expires"]) < time.time() * 1000 - 300, "it is late, and was looked at")
     assert node.numbers(Destination.queue(name)).InFlightCount == 1
     client.unsubscribe()
-    until(lambda: dead(node, name) == ["held"], "it is a dead letter")
+    wait_until(lambda: dead(node, name) == ["held"], "it is a dead letter")
 
 
 def test_what_is_acked_late_is_acked(connect, node, name):
@@ -120,7 +121,7 @@ def test_what_is_acked_late_is_acked(connect, node, name):
     client.subscribe(f"/queue/{name}", ack="client-individual")
     client.send(f"/queue/{name}", "held", persistent="true", expires=in_ms(300))
     [message] = client.take()
-    until(lambda: int(message.headers["expires"]) < time.time() * 1000 - 200, "it is late, and was looked at")
+    wait_until(lambda: int(message.headers["expires"]) < time.time() * 1000 - 200, "it is late, and was looked at")
     client.ack(message)
     assert node.depth(name) == 0
     assert dead(node, name) == []
@@ -133,10 +134,10 @@ def test_paused_queues_are_swept_when_they_are_resumed(connect, node, name):
     log = node.node.broker.queues[f"queue://{name}"]
     node.look(lambda: setattr(log, "paused", True))
     client.send(f"/queue/{name}.other", "late", persistent="true", expires=in_ms(500))
-    until(lambda: dead(node, f"{name}.other"), "another queue was swept after it was late")
+    wait_until(lambda: dead(node, f"{name}.other"), "another queue was swept after it was late")
     assert node.depth(name) == 1
     node.look(lambda: setattr(log, "paused", False))
-    until(lambda: dead(node, name) == ["late"], "it is a dead letter")
+    wait_until(lambda: dead(node, name) == ["late"], "it is a dead letter")
 
 
 def test_copies_of_a_virtual_topic_expire_each_by_itself(connect, node, name):
@@ -145,7 +146,7 @@ def test_copies_of_a_virtual_topic_expire_each_by_itself(connect, node, name):
         connect().subscribe(f"/queue/{queue}", ack="client", prefetch=0)
     connect().send(f"/topic/VirtualTopic.{name}", "late", persistent="true", expires=in_ms(300))
     for queue in queues:
-        until(lambda queue=queue: dead(node, queue) == ["late"], f"{queue} lost it")
+        wait_until(lambda queue=queue: dead(node, queue) == ["late"], f"{queue} lost it")
     assert node.stored_payloads() == 0
 
 
@@ -153,7 +154,7 @@ def test_copies_of_a_virtual_topic_expire_each_by_itself(connect, node, name):
 def test_dead_letters_that_expire_do_not_go_round(connect, node):
     client = connect()
     client.send(f"/queue/{DLQ}", "in the end", persistent="true", expires=in_ms(200))
-    until(lambda: node.numbers(Destination.queue(DLQ)).ExpiredCount, "it is expired")
+    wait_until(lambda: node.numbers(Destination.queue(DLQ)).ExpiredCount, "it is expired")
     assert "in the end" not in node.bodies(DLQ)
 
 
@@ -172,7 +173,7 @@ def test_a_new_policy_changes_how_often_is_looked(connect, node):
     put(0)
     client.send("/queue/changing", "late", persistent="true", expires=in_ms(100))
     client.send("/queue/looked.at", "late", persistent="true", expires=in_ms(300))
-    until(lambda: node.depth("looked.at") == 0, "another queue was swept after it was late")
+    wait_until(lambda: node.depth("looked.at") == 0, "another queue was swept after it was late")
     assert node.depth("changing") == 1
     put(150)
-    until(lambda: node.depth("changing") == 0, "it is expired")
+    wait_until(lambda: node.depth("changing") == 0, "it is expired")

@@ -11,7 +11,8 @@ from brokerapp.engine.clients import quotas
 from brokerapp.model.definitions import PolicyEntry
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.stomp.frames import encode
-from tests.protocol.running_node import node_of, until
+from tests.protocol.running_node import node_of
+from tests.waiting import wait_until
 
 SIZE = 1024
 #: Messages of that size a limited queue has room for, about.
@@ -71,7 +72,7 @@ def fill(client, node, queue):
             assert client.hear().command == "RECEIPT"
             confirmed += 1
     client.socket.settimeout(20)
-    until(lambda: node.numbers(Destination.queue(queue)).BlockedSends == 1, "it waits")
+    wait_until(lambda: node.numbers(Destination.queue(queue)).BlockedSends == 1, "it waits")
     return confirmed
 
 
@@ -107,7 +108,7 @@ def test_a_producer_of_a_full_queue_waits_for_its_receipt_until_there_is_room(ra
 def test_what_was_sent_ahead_arrives_whole_and_in_order(raw, node, name):
     queue, producer, count = f"held.{name}", raw(), 20 * ROOM
     producer.write(b"".join(send(queue, number) for number in range(count)))
-    until(lambda: node.numbers(Destination.queue(queue)).BlockedSends > 0, "it waits")
+    wait_until(lambda: node.numbers(Destination.queue(queue)).BlockedSends > 0, "it waits")
     assert consume(raw, queue, count) == list(range(count))
     assert [producer.hear().headers["receipt-id"] for _ in range(count)] == [str(number) for number in range(count)]
 
@@ -139,7 +140,7 @@ def test_producers_of_a_full_queue_take_turns_and_each_keeps_its_order(raw, node
     queue, producers, count = f"held.{name}", [raw() for _ in range(4)], 5 * ROOM
     for producer, first in zip(producers, range(0, 4 * count, count), strict=True):
         producer.write(b"".join(send(queue, first + number) for number in range(count)))
-    until(lambda: node.numbers(Destination.queue(queue)).BlockedSends >= 3, "they wait")
+    wait_until(lambda: node.numbers(Destination.queue(queue)).BlockedSends >= 3, "they wait")
     found = consume(raw, queue, 4 * count)
     for first in range(0, 4 * count, count):
         assert [number for number in found if first <= number < first + count] == list(range(first, first + count))
@@ -159,7 +160,7 @@ def test_a_full_queue_that_is_to_fail_refuses_at_once(connect, node, name, persi
     assert node.depth(queue) == sent - 1
     client.subscribe(f"/queue/{queue}")
     client.take(sent - 1)
-    until(lambda: node.depth(queue) == 0, "it is empty")
+    wait_until(lambda: node.depth(queue) == 0, "it is empty")
     client.send(f"/queue/{queue}", "room again")
     assert client.bodies() == ["room again"]
 
@@ -177,7 +178,9 @@ def test_a_send_may_wait_for_some_time_and_fail_then(raw, node, name):
     assert b"no space became available within" in errors[0].body
     assert [each.headers["receipt-id"] for each in answers] == [str(number) for number in range(2 * ROOM)]
     assert node.depth(queue) == len(receipts)
-    until(lambda: not node.look(lambda: node.node.broker.flow_control.places.get(f"queue://{queue}")), "nobody waits")
+    wait_until(
+        lambda: not node.look(lambda: node.node.broker.flow_control.places.get(f"queue://{queue}")), "nobody waits"
+    )
     producer.tell("SUBSCRIBE", {"destination": f"/queue/{queue}", "id": "1"})
     assert [producer.hear().headers["number"] for _ in receipts] == [each.headers["receipt-id"] for each in receipts]
 
@@ -225,8 +228,8 @@ def test_a_topic_whose_subscriber_has_as_much_waiting_as_it_may_hold_holds_its_p
     topic, count = f"held.{name}", 4 * ROOM
     subscriber, producer, destination = slow_subscriber(raw, topic), raw(), Destination.topic(topic)
     send_many(producer, topic, count)
-    until(lambda: node.numbers(destination).EnqueueCount == ROOM + 1, "one is with the subscriber")
-    until(lambda: node.numbers(destination).BlockedSends, "the producer waits")  # the rest may not have been read
+    wait_until(lambda: node.numbers(destination).EnqueueCount == ROOM + 1, "one is with the subscriber")
+    wait_until(lambda: node.numbers(destination).BlockedSends, "the producer waits")  # the rest may not have been read
     assert hear_and_ack(subscriber, count) == list(range(count))
     assert [producer.hear().headers["receipt-id"] for _ in range(count)] == [str(each) for each in range(count)]
 
@@ -310,11 +313,11 @@ def test_a_transaction_waits_whole_and_happens_whole(raw, connect, node, name):
         client.send(f"/queue/{queue}", BODY, transaction="t", number=str(1000 + number))
     client.send(f"/queue/{name}", "beside", transaction="t")
     client.frame("COMMIT", wait=False, transaction="t", receipt="c")
-    until(lambda: node.numbers(Destination.queue(queue)).BlockedSends == 2, "the commit waits")
+    wait_until(lambda: node.numbers(Destination.queue(queue)).BlockedSends == 2, "the commit waits")
     assert (node.depth(name), node.depth(queue)) == (0, confirmed)
     found = consume(raw, queue, confirmed + 4)
     assert found == [*range(confirmed + 1), 1000, 1001, 1002]
-    until(lambda: node.depth(name) == 1, "all of it happened")
+    wait_until(lambda: node.depth(name) == 1, "all of it happened")
 
 
 def test_a_transaction_that_consumes_from_a_full_queue_may_send_to_it(raw, node, name):
@@ -326,7 +329,7 @@ def test_a_transaction_that_consumes_from_a_full_queue_may_send_to_it(raw, node,
     client.tell("ACK", {"id": message.headers["ack"], "transaction": "t"})
     client.tell("SEND", {"destination": f"/queue/{queue}", "transaction": "t", "number": "999"}, BODY)
     client.tell("COMMIT", {"transaction": "t", "receipt": "done"})
-    until(lambda: any(f.command == "RECEIPT" for f in iter(client.hear, None)), "it is committed")
+    wait_until(lambda: any(f.command == "RECEIPT" for f in iter(client.hear, None)), "it is committed")
     assert node.depth(queue) == confirmed
 
 
@@ -335,14 +338,16 @@ def test_a_held_producer_that_vanishes_has_its_message_kept(raw, node, name):
     confirmed = fill(producer, node, queue)
     producer.close()
     assert consume(raw, queue, confirmed + 1) == list(range(confirmed + 1))
-    until(lambda: not node.look(lambda: node.node.broker.flow_control.places.get(f"queue://{queue}")), "nobody waits")
+    wait_until(
+        lambda: not node.look(lambda: node.node.broker.flow_control.places.get(f"queue://{queue}")), "nobody waits"
+    )
 
 
 def test_a_good_bye_is_confirmed_when_everything_found_room(raw, node, name):
     queue, producer, count = f"held.{name}", raw(), 2 * ROOM
     producer.write(b"".join(send(queue, number) for number in range(count)))
     producer.tell("DISCONNECT", {"receipt": "bye"})
-    until(lambda: node.numbers(Destination.queue(queue)).BlockedSends > 0, "it waits")
+    wait_until(lambda: node.numbers(Destination.queue(queue)).BlockedSends > 0, "it waits")
     assert consume(raw, queue, count) == list(range(count))
     assert [producer.hear().headers["receipt-id"] for _ in range(count + 1)][-1] == "bye"
     assert producer.is_closed()
@@ -377,7 +382,7 @@ def test_a_full_consumer_queue_holds_the_whole_send_to_its_virtual_topic(raw, co
     producer, count = raw(), 2 * ROOM
     headers = {"destination": f"/topic/{topic}", "persistent": persistent}
     producer.write(b"".join(encode("SEND", {**headers, "number": str(n)}, BODY) for n in range(count)))
-    until(lambda: node.numbers(Destination.queue(f"Consumer.held.{topic}")).BlockedSends > 0, "it waits")
+    wait_until(lambda: node.numbers(Destination.queue(f"Consumer.held.{topic}")).BlockedSends > 0, "it waits")
     assert node.depth(f"Consumer.held.{topic}") == node.depth(f"Consumer.free.{topic}") <= ROOM
     assert consume(raw, f"Consumer.held.{topic}", count) == list(range(count))
     assert consume(raw, f"Consumer.free.{topic}", count) == list(range(count))
@@ -391,7 +396,7 @@ def test_a_queue_that_is_deleted_while_a_send_to_it_and_a_full_one_waits_exists_
         client.unsubscribe(each)
     for number in range(2 * ROOM):
         producer.tell("SEND", {"destination": f"/topic/{topic}", "number": str(number)}, BODY)
-    until(lambda: node.numbers(Destination.queue(held)).BlockedSends > 0, "it waits")
+    wait_until(lambda: node.numbers(Destination.queue(held)).BlockedSends > 0, "it waits")
     confirmed = node.ask(lambda admin: admin.delete(Destination.queue(deleted)))
     assert consume(raw, held, confirmed) == list(range(confirmed))
     assert consume(raw, deleted, 1) == [confirmed]
@@ -402,10 +407,10 @@ def test_operators_are_warned_and_see_who_is_blocked(raw, node, name, caplog):
     with caplog.at_level(logging.WARNING, "brokerapp.core.flow_control.producer_flow"):
         fill(producer, node, queue)
         warning = f"queue://{queue} is full (storeLimit {LIMIT} bytes): 1 sends of 1 connections wait for room"
-        until(lambda: sum(warning in text for text in caplog.messages) >= 2, "it is said again and again")
+        wait_until(lambda: sum(warning in text for text in caplog.messages) >= 2, "it is said again and again")
 
     def blocked():
         [status] = node.ask(lambda admin: admin.nodes())
         return [each["client_id"] for each in status.connections if each["blocked"]]
 
-    until(lambda: name in blocked(), "it is shown as blocked")
+    wait_until(lambda: name in blocked(), "it is shown as blocked")

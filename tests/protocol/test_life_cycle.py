@@ -14,7 +14,8 @@ from brokerapp.model.definitions import CompositeDestination, ForwardTarget, Pol
 from brokerapp.model.destination import Destination
 from brokerapp.model.subscription_identity import SubscriptionIdentity
 from tests.protocol.clients import StompClient
-from tests.protocol.running_node import RunningNode, until
+from tests.protocol.running_node import RunningNode
+from tests.waiting import wait_until
 
 queue, topic, parse = Destination.queue, Destination.topic, Destination.parse
 _numbers = itertools.count(1)
@@ -40,7 +41,7 @@ def exists(node, destination):
 
 
 def gone(node, *destinations):
-    until(lambda: not any(exists(node, each) for each in destinations), f"the end of {destinations}")
+    wait_until(lambda: not any(exists(node, each) for each in destinations), f"the end of {destinations}")
 
 
 def refused(client, command, destination, **headers):
@@ -117,9 +118,9 @@ def test_what_is_used_again_in_time_stays(store):
         client = StompClient(node.port)
         client.send("/topic/t", "m")
         idle_since = lambda: node.look(lambda: node.node.broker.idle_destinations._idle.get(topic("t")))  # noqa: E731
-        until(idle_since, "a first look")
+        wait_until(idle_since, "a first look")
         client.send("/topic/t", "m")
-        until(lambda: idle_since()[1] == 2, "a new beginning")
+        wait_until(lambda: idle_since()[1] == 2, "a new beginning")
 
 
 def test_a_sweep_removes_no_more_than_it_may_and_looks_at_many_in_steps(store, monkeypatch):
@@ -132,10 +133,10 @@ def test_a_sweep_removes_no_more_than_it_may_and_looks_at_many_in_steps(store, m
             client.subscribe(f"/queue/{number}", id=str(number))
         left = lambda: node.look(lambda: len(list(broker.queues)))  # noqa: E731
         client.leave()
-        until(lambda: left() == 7 and not node.look(lambda: broker.clients), "the end of the client")
+        wait_until(lambda: left() == 7 and not node.look(lambda: broker.clients), "the end of the client")
         for expected in (4, 1, 0):
             node.look(broker.idle_destinations.sweep)
-            until(lambda expected=expected: left() == expected, f"{expected} left")
+            wait_until(lambda expected=expected: left() == expected, f"{expected} left")
 
 
 def test_numbers_of_topics_without_listeners_are_bounded(store, monkeypatch):

@@ -13,7 +13,7 @@ from brokerapp.errors import DestinationNotFound, RequestRefused
 from brokerapp.model.definitions import CompositeDestination, ForwardTarget
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import END_OF_LOG
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 queue = Destination.queue
 
@@ -333,7 +333,7 @@ def test_the_last_that_match_are_found_from_the_end_in_bounded_looks(connect, no
     client = connect()
     for number in range(30):
         client.send(f"/queue/{name}", str(number), kind="rare" if number in (2, 21, 28) else "dull")
-    until(lambda: node.depth(name) == 30, "all are there")
+    wait_until(lambda: node.depth(name) == 30, "all are there")
 
     async def look(admin: BrokerAdmin, *where):
         page = await admin.browse_back(queue(name), *where)

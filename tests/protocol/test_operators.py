@@ -22,7 +22,8 @@ from brokerapp.model.definitions import CompositeDestination, ForwardTarget
 from brokerapp.model.destination import Destination
 from brokerapp.store.server.embedded import EmbeddedStore
 from brokerapp.system.data_directory import DataDirectory
-from tests.protocol.running_node import RunningNode, until
+from tests.protocol.running_node import RunningNode
+from tests.waiting import wait_until
 
 PROJECT = Path(__file__).resolve().parents[2]
 queue, topic = Destination.queue, Destination.topic
@@ -96,7 +97,9 @@ def test_purge_while_messages_come_and_go_leaves_numbers_true_and_nothing_behind
         thread.start()
     while threads[0].is_alive():
         purged += purge(node, purged_queue)
-    until(lambda: node.depth(purged_queue) == 0 and len(seen) + purged >= count, "everything is consumed or purged")
+    wait_until(
+        lambda: node.depth(purged_queue) == 0 and len(seen) + purged >= count, "everything is consumed or purged"
+    )
     consumer.messages.put(None)
     threads[1].join()
     assert consumer.has_no_more()
@@ -162,7 +165,7 @@ def test_the_numbers_go_on_after_a_producer_of_a_deleted_queue_left(connect, nod
         _, rows, _ = node.ask(lambda admin: admin.stats())
         return any(row.destination == queue(f"{name}.other") and row.QueueSize == 1 for row in rows)
 
-    until(published, "the other queue's numbers")
+    wait_until(published, "the other queue's numbers")
 
 
 def test_a_queue_deleted_while_a_transaction_holds_a_message_for_it_exists_again_at_commit(connect, node, name):
@@ -184,13 +187,13 @@ def test_numbers_come_with_versions_so_that_a_reader_learns_only_what_changed(co
         version, rows, _ = node.ask(lambda admin: admin.stats(since))
         return version, {each.destination: each for each in rows}.get(queue(name))
 
-    until(lambda: (found := row(0)[1]) is not None and found.QueueSize == 1, "the queue's numbers")
-    until(lambda: row(row(0)[0])[1] is None, "nothing to change any more")
+    wait_until(lambda: (found := row(0)[1]) is not None and found.QueueSize == 1, "the queue's numbers")
+    wait_until(lambda: row(row(0)[0])[1] is None, "nothing to change any more")
     version, _ = row(0)
     client.send(f"/queue/{name}", "y")
-    until(lambda: (found := row(version)[1]) is not None and found.QueueSize == 2, "the change")
+    wait_until(lambda: (found := row(version)[1]) is not None and found.QueueSize == 2, "the change")
     node.ask(lambda admin: admin.delete(queue(name)))
-    until(lambda: queue(name) in node.ask(lambda admin: admin.stats(version))[2], "the deletion")
+    wait_until(lambda: queue(name) in node.ask(lambda admin: admin.stats(version))[2], "the deletion")
 
 
 def test_topics_count_their_wildcard_subscribers(connect, node, name):
@@ -316,7 +319,7 @@ def test_brokerctl_works_on_one_queue(brokerctl, connect, name):
     assert brokerctl("selectors") == []
     assert brokerctl("forget-selectors", name) == {"forgotten": False}
     client.leave()
-    until(lambda: brokerctl.node.numbers(Destination.queue(name)).ConsumerCount == 0, "the client is gone")
+    wait_until(lambda: brokerctl.node.numbers(Destination.queue(name)).ConsumerCount == 0, "the client is gone")
     for each in (name, f"{name}.copy", f"{name}.to"):
         brokerctl("delete", each)
 
@@ -333,7 +336,7 @@ def test_brokerctl_looks_and_changes_while_the_node_runs(brokerctl, connect, tmp
     client.send("/queue/in", "by the new routing")
     client.send("/queue/other", "x")
     assert [each["body"] for each in brokerctl("browse", "/queue/out")["messages"]] == ["by the new routing"]
-    until(lambda: any(row["QueueSize"] for row in brokerctl("destinations", "--contains", "out")), "the numbers")
+    wait_until(lambda: any(row["QueueSize"] for row in brokerctl("destinations", "--contains", "out")), "the numbers")
     brokerctl("network-put", '{"name": "far", "uri": "tcp://far:1", "options": {"userName": "u", "password": "p"}}')
     xml = brokerctl("export")["xml"]
     assert '<compositeQueue name="in"' in xml
@@ -341,7 +344,7 @@ def test_brokerctl_looks_and_changes_while_the_node_runs(brokerctl, connect, tmp
     brokerctl("network-remove", "far")
     assert brokerctl("purge", "/queue/other") == {"purged": 1}
     flow = "queues and subscriptions: 2 messages enqueued and 1 dequeued since the node started, depth 1"
-    until(lambda: flow in brokerctl.said("stats"), "it")
+    wait_until(lambda: flow in brokerctl.said("stats"), "it")
     assert ", 1 connection, store uses " in brokerctl.said("stats")
     with pytest.raises(CommandError, match="queue://nowhere not found"):
         brokerctl("purge", "/queue/nowhere")

@@ -4,7 +4,8 @@ import pytest
 
 from brokerapp.model.destination import Destination
 from brokerapp.stomp.frames import encode
-from tests.protocol.running_node import node_of, until
+from tests.protocol.running_node import node_of
+from tests.waiting import wait_until
 
 SIZE, ROOM, BURST = 1024, 10, 30
 BODY = b"x" * SIZE
@@ -52,7 +53,7 @@ def test_a_burst_arrives_whole_in_order_and_each_message_is_confirmed(raw, node,
     heard = hear(consumer, 200)
     assert [int(frame.body.split()[0]) for frame in heard] == list(range(200))
     assert len({frame.headers["message-id"] for frame in heard}) == 200
-    until(lambda: node.depth(name) == 0, "all is acknowledged by being sent")
+    wait_until(lambda: node.depth(name) == 0, "all is acknowledged by being sent")
     numbers = node.numbers(Destination.queue(name))
     assert (numbers.EnqueueCount, numbers.DispatchCount, numbers.DequeueCount) == (200, 200, 200)
 
@@ -110,7 +111,7 @@ def test_acks_of_several_subscriptions_in_one_write_settle_what_they_name_and_a_
     errors = hear(client, 2)
     assert [frame.command for frame in errors] == ["ERROR", "ERROR"]
     assert ["9-99" in errors[0].headers["message"], acks[0] in errors[1].headers["message"]] == [True, True]
-    until(lambda: node.depth(f"{name}.a") + node.depth(f"{name}.b") == 10, "thirty are settled")
+    wait_until(lambda: node.depth(f"{name}.a") + node.depth(f"{name}.b") == 10, "thirty are settled")
 
 
 def test_what_nobody_may_send_is_refused_message_by_message(raw, node, name):

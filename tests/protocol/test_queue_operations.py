@@ -8,7 +8,7 @@ from brokerapp.engine.routing.route_walk import MAX_HOPS
 from brokerapp.errors import BrokerError, RequestRefused, SelectorSyntaxError
 from brokerapp.model.definitions import CompositeDestination, ForwardTarget
 from brokerapp.model.destination import Destination
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 
 def queue(name):
@@ -118,7 +118,7 @@ def test_dead_letters_are_retried_and_fail_again(connect, node, name):
     client.send(f"/queue/{name}", "poison too", persistent="true", case=name)
     for _ in range(2):
         client.nack(client.take()[0])
-        until(lambda: any(each.headers.get("case") == name for each in node.browse("ActiveMQ.DLQ")), "it is dead")
+        wait_until(lambda: any(each.headers.get("case") == name for each in node.browse("ActiveMQ.DLQ")), "it is dead")
         assert node.ask(lambda admin: admin.retry(dead, selector=mine)) == 1
     assert client.take()[0].body == "poison too"
 
@@ -148,7 +148,7 @@ def test_a_long_queue_with_a_consumer_is_purged_but_for_what_that_holds(connect,
     client.subscribe(f"/queue/{name}", ack="client-individual", prefetch=3)
     for number in range(2_000):
         client.send(f"/queue/{name}", str(number), wait=False)
-    until(lambda: node.depth(name) == 2_000, "all are stored")
+    wait_until(lambda: node.depth(name) == 2_000, "all are stored")
     held = client.take(3)
     assert node.ask(lambda admin: admin.purge(queue(name))) == 1_997
     for each in held:
@@ -174,7 +174,7 @@ def test_the_dead_letter_queue_can_be_sent_to_paused_browsed_purged_and_deleted_
     client.subscribe(f"/queue/{name}", id="w", ack="client-individual")
     client.nack(client.take()[0])
     client.send(f"/queue/{dlq}", "sent", persistent="true")
-    until(lambda: node.bodies(dlq) == ["failed", "sent"], "both are there")
+    wait_until(lambda: node.bodies(dlq) == ["failed", "sent"], "both are there")
     node.ask(lambda admin: admin.pause(queue(dlq)))
     client.subscribe(f"/queue/{dlq}", id="d")
     assert client.has_no_more()
@@ -186,7 +186,7 @@ def test_the_dead_letter_queue_can_be_sent_to_paused_browsed_purged_and_deleted_
     node.ask(lambda admin: admin.delete(queue(dlq)))
     client.send(f"/queue/{name}", "failed after that", persistent="true")
     client.nack(client.take()[0])
-    until(lambda: node.bodies(dlq) == ["failed after that"], "the next dead letter creates the queue again")
+    wait_until(lambda: node.bodies(dlq) == ["failed after that"], "the next dead letter creates the queue again")
 
 
 @pytest.mark.scenario("GR-01")

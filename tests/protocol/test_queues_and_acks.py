@@ -3,7 +3,7 @@
 import pytest
 
 from brokerapp.model.destination import Destination
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 VERSIONS = ("1.0", "1.1", "1.2")
 
@@ -290,6 +290,6 @@ def test_what_is_consumed_leaves_nothing_in_the_store(connect, node, name):
     other.round_trip()
     client.round_trip()
     assert client.messages.empty()
-    until(lambda: node.stored_payloads() == before, "nothing is left")
+    wait_until(lambda: node.stored_payloads() == before, "nothing is left")
     assert node.numbers(Destination.queue(name)).ExpiredCount == 50
     assert node.depth(name) == 0

@@ -4,7 +4,7 @@ import pytest
 
 from brokerapp.engine.clients import quotas
 from brokerapp.model.destination import Destination
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_the_subscriptions_of_a_client_that_left_count_no_more(connect, node, br
         client.subscribe(f"/queue/{name}.{number}", id=str(number))
     assert node.look(lambda: broker.quotas.subscriptions) == before + 5
     client.break_off()
-    until(lambda: node.look(lambda: broker.quotas.subscriptions) == before, "they count no more")
+    wait_until(lambda: node.look(lambda: broker.quotas.subscriptions) == before, "they count no more")
 
 
 def test_open_transactions_of_all_clients_share_one_memory(connect, node, broker, name, monkeypatch):
@@ -66,7 +66,7 @@ def test_open_transactions_of_all_clients_share_one_memory(connect, node, broker
     third.frame("BEGIN", transaction="t")
     third.send(f"/queue/{name}", "x" * 6_000, transaction="t")
     third.break_off()
-    until(lambda: node.look(lambda: broker.quotas.transaction_bytes) == 0, "nothing is held any more")
+    wait_until(lambda: node.look(lambda: broker.quotas.transaction_bytes) == 0, "nothing is held any more")
     assert node.look(lambda: broker.quotas.transactions) == 0
 
 

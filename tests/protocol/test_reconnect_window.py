@@ -4,7 +4,8 @@ import pytest
 
 from brokerapp.config import default_config
 from tests.protocol.clients import RawClient, StompClient
-from tests.protocol.running_node import RunningNode, until
+from tests.protocol.running_node import RunningNode
+from tests.waiting import wait_until
 
 
 def returning(name, window="60000"):
@@ -21,13 +22,15 @@ def test_what_waits_in_its_temporary_queue_is_there_when_it_is_back(connect, nod
     client.send("/temp-queue/box", "kept", persistent="true")
     [log] = temporaries(node)
     client.break_off()
-    until(lambda: node.look(lambda: name not in [each.client_id for each in node.node.broker.clients.values()]), "gone")
+    wait_until(
+        lambda: node.look(lambda: name not in [each.client_id for each in node.node.broker.clients.values()]), "gone"
+    )
     again = connect(**returning(name))
     again.subscribe("/temp-queue/box")
     assert again.bodies() == ["kept"]
     assert temporaries(node) == [log]
     again.leave()
-    until(lambda: temporaries(node) == [], "it goes with DISCONNECT")
+    wait_until(lambda: temporaries(node) == [], "it goes with DISCONNECT")
 
 
 def test_it_takes_the_place_of_its_own_dead_connection(connect, node, name):
@@ -52,7 +55,7 @@ def test_after_the_time_it_asked_for_its_destinations_go(connect, node, name):
     for kind in ("queue", "topic"):
         client.subscribe(f"/temp-{kind}/box", id=kind)
     client.break_off()
-    until(lambda: temporaries(node) == [], "they are gone")
+    wait_until(lambda: temporaries(node) == [], "they are gone")
 
 
 @pytest.mark.parametrize(
@@ -83,6 +86,6 @@ def test_they_wait_over_a_restart_of_the_broker(store, name):
         again.subscribe("/temp-queue/box")
         assert again.bodies() == ["kept"]
         again.leave()
-        until(lambda: temporaries(second) == [], "gone")
+        wait_until(lambda: temporaries(second) == [], "gone")
     finally:
         second.stop()

@@ -16,7 +16,8 @@ from brokerapp.model.definitions import (
 )
 from brokerapp.model.destination import Destination
 from tests.protocol.clients import RawClient, StompClient
-from tests.protocol.running_node import RunningNode, until
+from tests.protocol.running_node import RunningNode
+from tests.waiting import wait_until
 
 queue = Destination.queue
 topic = Destination.topic
@@ -73,7 +74,7 @@ def test_what_is_rejected_comes_back_after_its_delay_with_its_count_and_dies_in_
         if delivery < 3:
             assert node.depth(name) == 0
             assert dead(node, name) == []
-            until(lambda: not client.messages.empty(), "it comes back")
+            wait_until(lambda: not client.messages.empty(), "it comes back")
             assert time.monotonic() - rejected >= 0.14
     [letter] = dead(node, name)
     assert letter.id == message.headers["message-id"]
@@ -118,7 +119,7 @@ def test_what_expired_gets_no_other_chance(connect, node, name):
     expires = int(time.time() * 1000) + 300
     client.send(f"/queue/{name}", "late", persistent="true", expires=str(expires))
     [message] = client.take()
-    until(lambda: time.time() * 1000 > expires, "it is late")
+    wait_until(lambda: time.time() * 1000 > expires, "it is late")
     client.nack(message)
     [letter] = dead(node, name)
     assert letter.headers["dlqDeliveryFailureCause"] == "expired"
@@ -202,7 +203,7 @@ def test_what_waits_for_a_temporary_queue_that_is_gone_is_given_up(connect, node
 
     assert waits()
     client.leave()
-    until(lambda: not waits(), "it is given up")
+    wait_until(lambda: not waits(), "it is given up")
     assert "is given up: temp-queue://" in caplog.text
 
 
@@ -212,7 +213,7 @@ def consumer_dies(node, name):
     client.subscribe(f"/queue/{name}", ack="client-individual")
     [message] = client.take()
     client.break_off()
-    until(lambda: node.numbers(queue(name)).InFlightCount == 0, "the broker noticed")
+    wait_until(lambda: node.numbers(queue(name)).InFlightCount == 0, "the broker noticed")
     return message.headers
 
 
@@ -253,7 +254,7 @@ def test_a_death_after_a_rejection_counts_on(connect, node, name):
     client.subscribe(f"/queue/{name}", ack="client-individual")
     client.nack(client.take()[0])
     client.unsubscribe()
-    until(lambda: node.depth(name) == 1, "it is back")
+    wait_until(lambda: node.depth(name) == 1, "it is back")
     assert consumer_dies(node, name)["JMSXDeliveryCount"] == "2"
     assert consumer_dies(node, name)["JMSXDeliveryCount"] == "3"
     assert [each.headers["dlqDeliveryCount"] for each in dead(node, name)] == ["3"]
@@ -278,10 +279,10 @@ def test_both_counts_outlive_the_node(store, name):
     rejects.close()
     running.stop()
     again = RunningNode(config(broker), store.url)
-    until(lambda: again.depth(rejected) == 1, "it came back")
+    wait_until(lambda: again.depth(rejected) == 1, "it came back")
     assert consumer_dies(again, rejected)["JMSXDeliveryCount"] == "2"
     assert consumer_dies(again, abandoned)["JMSXDeliveryCount"] == "3"
-    until(lambda: len(dead(again, abandoned)) == 1, "it is given up")
+    wait_until(lambda: len(dead(again, abandoned)) == 1, "it is given up")
     again.stop()
 
 

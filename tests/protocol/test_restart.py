@@ -6,7 +6,8 @@ from brokerapp.config.reader import parse_config
 from brokerapp.model.destination import Destination
 from brokerapp.store import STORE
 from tests.protocol.clients import StompClient
-from tests.protocol.running_node import RunningNode, until
+from tests.protocol.running_node import RunningNode
+from tests.waiting import wait_until
 
 SIZE, LIMIT = 3_000, 6_000
 XML = f"""\
@@ -34,7 +35,7 @@ def began(store):
     client.subscribe("/queue/failing", ack="client-individual")
     [message] = client.take()
     client.nack(message)
-    until(lambda: node.depth(FAILED.name) == 1, "it is a dead letter")
+    wait_until(lambda: node.depth(FAILED.name) == 1, "it is a dead letter")
     client.send("/queue/waiting", "x" * SIZE, persistent="true")
     known = node.look(lambda: node.node.broker.commits.used)
     client.send("/queue/waiting", "not kept", persistent="false")
@@ -55,18 +56,18 @@ def test_a_queue_of_dead_letters_is_listed_as_one_by_whatever_name_before_the_ne
     assert listed(alone) == {FAILED}, "while no node runs"
     assert node.numbers(FAILED).DLQ
     assert not node.numbers(WAITING).DLQ
-    until(lambda: listed(node.ask(lambda admin: admin.stats())) == {FAILED}, "operators see it, too")
+    wait_until(lambda: listed(node.ask(lambda admin: admin.stats())) == {FAILED}, "operators see it, too")
 
 
 def test_what_the_store_holds_counts_before_the_first_batch(began):
     known, _, node = began
-    until(lambda: node.look(lambda: node.node.broker.commits.temp) == 0, "what need not be kept is dropped")
+    wait_until(lambda: node.look(lambda: node.node.broker.commits.temp) == 0, "what need not be kept is dropped")
     assert known == node.look(lambda: node.node.broker.commits.used) > SIZE
 
 
 def test_what_is_not_persistent_does_not_outlive_its_node(began):
     _, _, node = began
-    until(lambda: node.depth(WAITING.name) == 1, "one is dropped")
+    wait_until(lambda: node.depth(WAITING.name) == 1, "one is dropped")
     assert node.bodies(WAITING.name) == ["x" * SIZE]
     assert node.numbers(WAITING).DroppedCount == 1
 
@@ -75,7 +76,7 @@ def test_a_message_that_finds_no_room_because_of_what_was_there_before_waits(beg
     _, _, node = began
     client = StompClient(node.port)
     client.connection.send("/queue/new", "x" * SIZE, headers={"persistent": "false"})
-    until(lambda: node.look(lambda: STORE in node.node.broker.flow_control.places), "it waits")
+    wait_until(lambda: node.look(lambda: STORE in node.node.broker.flow_control.places), "it waits")
     node.ask(lambda admin: admin.purge(WAITING))
-    until(lambda: node.depth("new") == 1, "there is room")
+    wait_until(lambda: node.depth("new") == 1, "there is room")
     client.leave()

@@ -10,7 +10,7 @@ from brokerapp.errors import RequestRefused
 from brokerapp.store import StoreLimits
 from brokerapp.store.redis import RedisStore
 from brokerapp.tracing.schema import DROP
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 MANAGEMENT = "/topic/ActiveMQ.Scheduler.Management"
 LATER = "600000"
@@ -64,7 +64,7 @@ def test_a_message_is_repeated_each_time_with_an_id_of_its_own(connect, node, na
         f"/queue/{name}", "again", AMQ_SCHEDULED_DELAY="50", AMQ_SCHEDULED_PERIOD="60", AMQ_SCHEDULED_REPEAT="9"
     )
     messages = client.take(10)
-    until(lambda: waiting(node, f"/queue/{name}") == [], "the row is over")
+    wait_until(lambda: waiting(node, f"/queue/{name}") == [], "the row is over")
     assert client.has_no_more()
     assert len({message.headers["message-id"] for message in messages}) == 10
     assert len({message.headers["scheduledJobId"] for message in messages}) == 1
@@ -120,7 +120,7 @@ def test_a_cron_begins_a_row_at_its_minutes(connect, node, name):
     soon(node, name)
     messages = client.take(3)
     assert len({message.headers["message-id"] for message in messages}) == 3
-    until(lambda: len(waiting(node, f"/queue/{name}")) == 1, "only the cron is left")
+    wait_until(lambda: len(waiting(node, f"/queue/{name}")) == 1, "only the cron is left")
     assert client.has_no_more()
 
 
@@ -223,7 +223,7 @@ def test_what_was_for_a_temporary_destination_that_is_gone_waits_no_more(connect
     owner.leave()
     if also:
         assert client.bodies(3) == ["later"] * 3
-    until(lambda: waiting(node, to) == [], "it is over")
+    wait_until(lambda: waiting(node, to) == [], "it is over")
     dropped = [(each[4], each[6]) for each in events if each[0] == DROP]
     assert dropped == ([] if also else [(to, "the temporary destination is gone")])
 

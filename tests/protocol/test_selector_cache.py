@@ -10,7 +10,8 @@ from brokerapp.model.definitions import VirtualTopic
 from brokerapp.model.destination import Destination
 from brokerapp.model.settings import SelectorCacheSettings
 from tests.protocol.clients import StompClient
-from tests.protocol.running_node import RunningNode, until
+from tests.protocol.running_node import RunningNode
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -48,7 +49,7 @@ def come_and_go(node, selector=None, others=0):
     client = StompClient(node.port)
     client.subscribe(f"/queue/{QUEUE}", **({"selector": selector} if selector else {}))
     client.leave()
-    until(lambda: node.numbers(Destination.queue(QUEUE)).ConsumerCount == others, "it is gone")
+    wait_until(lambda: node.numbers(Destination.queue(QUEUE)).ConsumerCount == others, "it is gone")
 
 
 def remembered(node):
@@ -124,7 +125,7 @@ def test_entries_nobody_uses_expire(start, monkeypatch):
     staying = StompClient(node.port)
     staying.subscribe(f"/queue/{QUEUE}", selector="colour = 'blue'")
     come_and_go(node, "colour = 'red'", others=1)
-    until(lambda: remembered(node) == ["colour = 'blue'"], "the other one is old")
+    wait_until(lambda: remembered(node) == ["colour = 'blue'"], "the other one is old")
     time.sleep(0.4)
     assert remembered(node) == ["colour = 'blue'"], "one in use does not age"
     staying.leave()

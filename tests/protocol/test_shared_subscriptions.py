@@ -4,7 +4,7 @@ import pytest
 
 from brokerapp.model.destination import DestinationKind
 from tests.protocol.clients import PATIENCE
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 SHARED = {"activemq.subscriptionName": "sub", "activemq.shared": "true"}
 NON_DURABLE = {"activemq.durable": "false"}
@@ -70,7 +70,7 @@ def test_a_non_durable_one_is_gone_with_its_last_consumer(shared, connect, node,
     producer.send(f"/topic/{name}.other", "new")
     assert other.bodies() == ["new"]
     leave(other)
-    until(lambda: not logs_of(node, name), "its logs are gone")
+    wait_until(lambda: not logs_of(node, name), "its logs are gone")
 
 
 def test_what_a_consumer_held_goes_to_the_others_flagged_as_redelivered(shared, connect, name):

@@ -15,7 +15,8 @@ from brokerapp.runtime.node import DRAIN_SECONDS
 from brokerapp.store.redis import RedisStore
 from brokerapp.store.stats_snapshots import StatisticsStore
 from tests.protocol.clients import RawClient
-from tests.protocol.running_node import PATIENCE, RunningNode, until
+from tests.protocol.running_node import RunningNode
+from tests.waiting import PATIENCE, wait_until
 
 SEND = b"SEND\ndestination:/queue/flood\npersistent:true\n\nx\0" * 500
 #: Bytes that a client may have on its way to the store: little, so that what was heard is soon stored on any machine.
@@ -57,7 +58,7 @@ def test_producers_that_do_not_pause_keep_no_queue_from_being_closed_and_who_is_
     for thread in threads:
         thread.start()
     node = running.node
-    until(
+    wait_until(
         lambda: running.look(lambda: any(each.is_over_quota for each in node.broker.clients.values())), "one is on hold"
     )
     started = time.monotonic()

@@ -5,7 +5,8 @@ import time
 import pytest
 
 from brokerapp.model.destination import Destination
-from tests.protocol.running_node import node_of, until
+from tests.protocol.running_node import node_of
+from tests.waiting import wait_until
 
 XML = """\
 <broker xmlns="http://activemq.apache.org/schema/core" brokerName="slow">
@@ -95,7 +96,7 @@ def test_persistent_messages_that_go_or_expire_while_they_wait_are_dead_letters_
     subscribers = [slow_subscriber(connect, topic) for _ in range(2)]
     publish(connect, topic, *[(str(number), {"persistent": "true"}) for number in range(8)])
     publish(connect, topic, "gone without a trace", ("late", {"persistent": "true", "expires": late}))
-    until(lambda: int(late) < time.time() * 1000, "it is late")
+    wait_until(lambda: int(late) < time.time() * 1000, "it is late")
     publish(connect, topic, "end")
     for each in subscribers:
         assert drained(each) == ["0", "6", "7", "gone without a trace"]
@@ -209,4 +210,4 @@ def test_operators_see_who_is_slow_and_what_it_missed(connect, node, name):
         [status] = node.ask(lambda admin: admin.nodes())
         return [(each["slow"], each["discarded"]) for each in status.connections if each["client_id"] == name]
 
-    until(lambda: seen() == [(True, 14)], "it is shown")
+    wait_until(lambda: seen() == [(True, 14)], "it is shown")

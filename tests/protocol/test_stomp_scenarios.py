@@ -11,7 +11,7 @@ import pytest
 
 from brokerapp.model.destination import Destination
 from tests.protocol.clients import RawClient, StompClient
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 VERSIONS = ("1.0", "1.1", "1.2")
 
@@ -198,7 +198,7 @@ def test_numbers_of_a_queue_after_acks_in_a_transaction(raw, node, name):
         settle(client, "1.2", "ACK", message, transaction="t")
     assert node.numbers(Destination.queue(name)).DequeueCount == 0
     told(client, "COMMIT", transaction="t")
-    until(lambda: node.numbers(Destination.queue(name)).DequeueCount == 2, "both acks count")
+    wait_until(lambda: node.numbers(Destination.queue(name)).DequeueCount == 2, "both acks count")
     numbers = node.numbers(Destination.queue(name))
     assert (numbers.DispatchCount, numbers.QueueSize, numbers.InFlightCount) == (2, 0, 0)
 
@@ -216,7 +216,7 @@ def test_acks_in_a_transaction_may_come_in_any_order(raw, node, name, version, a
     for message in messages[::2] + messages[1::2] if ack == "client-individual" else [messages[4], messages[9]]:
         settle(client, version, "ACK", message, transaction="t")
     told(client, "COMMIT", transaction="t")
-    until(lambda: node.depth(name) == 0, "all are acknowledged")
+    wait_until(lambda: node.depth(name) == 0, "all are acknowledged")
 
 
 @pytest.mark.scenario("S2-09")
@@ -235,7 +235,7 @@ def test_what_was_acked_in_an_aborted_transaction_may_be_nacked_afterwards(raw, 
     assert node.depth(name) == 10
     for message in messages:
         settle(client, "1.2", "NACK", message)
-    until(lambda: node.depth(name) == 0, "all have left for the dead-letter queue")
+    wait_until(lambda: node.depth(name) == 0, "all have left for the dead-letter queue")
 
 
 @pytest.mark.scenario("S2-10")
@@ -247,7 +247,7 @@ def test_acks_and_nacks_by_turns_empty_the_queue(raw, node, name, ack):
     subscribe(client, f"/queue/{name}", ack, **{"activemq.prefetchSize": "1"})
     for number in range(20):
         client.tell("NACK" if number % 2 else "ACK", ack_of("1.2", client.hear()))
-    until(lambda: node.depth(name) == 0, "the queue is empty")
+    wait_until(lambda: node.depth(name) == 0, "the queue is empty")
 
 
 # -- coming and going

@@ -13,7 +13,8 @@ from brokerapp.model.definitions import DeadLetterStrategy, PolicyEntry
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.subscription_identity import SubscriptionIdentity
 from tests.protocol.clients import PATIENCE
-from tests.protocol.running_node import RunningNode, until
+from tests.protocol.running_node import RunningNode
+from tests.waiting import wait_until
 
 queue, topic = Destination.queue, Destination.topic
 
@@ -49,12 +50,12 @@ def log_of(name):
 @pytest.mark.scenario("AD-16", "ST-23", "S1-14")
 def test_subscriptions_are_listed_with_their_numbers_online_and_offline(durable, connect, node, name):
     client = durable(name, ack="client", selector="n > 1")
-    until(lambda: [each.numbers.ConsumerCount for each in found(node, name)] == [1], "it is online")
-    until(lambda: node.numbers(topic(name)).ConsumerCount == 1, "its topic has a consumer")
+    wait_until(lambda: [each.numbers.ConsumerCount for each in found(node, name)] == [1], "it is online")
+    wait_until(lambda: node.numbers(topic(name)).ConsumerCount == 1, "its topic has a consumer")
     leave(client)
     for number in range(4):
         connect().send(f"/topic/{name}", "m", n=str(number))
-    until(lambda: [each.numbers.QueueSize for each in found(node, name)] == [2], "it keeps two")
+    wait_until(lambda: [each.numbers.QueueSize for each in found(node, name)] == [2], "it keeps two")
     [each] = found(node, name)
     assert each.subscription == SubscriptionIdentity(name, "sub", (topic(name),), "n > 1", groups=("anonymous",))
     assert (each.numbers.ConsumerCount, each.numbers.EnqueueCount) == (0, 2)
@@ -131,7 +132,7 @@ def brokerctl(node):
 def test_brokerctl_lists_creates_and_deletes_them(brokerctl, connect, name):
     assert brokerctl("subscribe", name, "sub", name, "--selector", "n > 1") == f"subscription://{name}:sub exists\n"
     connect().send(f"/topic/{name}", "m", n="2")
-    until(
+    wait_until(
         lambda: f"durable subscription 'sub' of client-id '{name}': offline, 1 message" in brokerctl("subscriptions"),
         "",
     )
@@ -176,7 +177,7 @@ def test_after_a_restart_it_goes_on_with_its_selector_and_what_it_kept(restartab
         producer.send(f"/topic/{name}", str(number), n=str(number), persistent="true")
     leave(producer)
     node = restartable()
-    until(lambda: [each.numbers.QueueSize for each in found(node, name)] == [2], "it keeps two")
+    wait_until(lambda: [each.numbers.QueueSize for each in found(node, name)] == [2], "it keeps two")
     assert [each.subscription.selector for each in found(node, name)] == ["n > 1"]
     producer = connect(port=node.port)
     for number in range(2):
@@ -228,7 +229,7 @@ def test_those_that_are_offline_for_too_long_are_removed_and_others_stay(restart
     node = restartable(offline_durable_subscriber_timeout=300, offline_durable_subscriber_task_schedule=100)
     online = durable(f"{name}.online", node.port)
     leave(durable(f"{name}.offline", node.port))
-    until(lambda: [each.subscription.client_id for each in found(node, name)] == [f"{name}.online"], "one is left")
+    wait_until(lambda: [each.subscription.client_id for each in found(node, name)] == [f"{name}.online"], "one is left")
     assert online.connection.is_connected()
 
 

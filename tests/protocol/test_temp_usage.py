@@ -8,7 +8,8 @@ import pytest
 from brokerapp.model.destination import Destination
 from brokerapp.stomp.frames import encode
 from tests.protocol.conftest import paused_store
-from tests.protocol.running_node import node_of, until
+from tests.protocol.running_node import node_of
+from tests.waiting import wait_until
 
 SIZE, ROOM = 1024, 10
 LIMIT = SIZE * ROOM
@@ -45,13 +46,13 @@ def numbers_in(answer):
 def test_who_sends_more_waits_wherever_to_and_persistent_messages_do_not(raw, connect, node, name):
     producer, other, consumer, count = raw(), raw(), connect(), ROOM + 5
     producer.write(b"".join(send(name, number) for number in range(count)))
-    until(lambda: waiting(node), "it waits")
+    wait_until(lambda: waiting(node), "it waits")
     assert 0 < node.depth(name) < ROOM
     other.write(send(f"{name}.durable", 0, persistent="true"))
     assert other.hear().headers["receipt-id"] == "0"
     held = waiting(node)
     other.write(send(f"{name}.other", 1))
-    until(lambda: waiting(node) > held, "it waits too")
+    wait_until(lambda: waiting(node) > held, "it waits too")
     assert node.depth(f"{name}.other") == 0
     consumer.subscribe(f"/queue/{name}")
     assert len(consumer.take(count)) == count
@@ -110,7 +111,7 @@ def test_a_message_that_finds_no_room_is_not_given_to_a_consumer_before_it_has_s
     consumer.subscribe(f"/queue/{name}", ack="client-individual")
     for number in range(count):  # one by one, so that each is a unit of its own, which could be given early
         producer.write(send(name, number))
-        until(lambda: waiting(node) or node.depth(name) > number, "it is stored or waits")  # noqa: B023
+        wait_until(lambda: waiting(node) or node.depth(name) > number, "it is stored or waits")  # noqa: B023
         if waiting(node):
             break
     assert waiting(node)

@@ -6,7 +6,8 @@ from brokerapp.config import default_config
 from brokerapp.model.definitions import DEFAULT_VIRTUAL_TOPIC, MirroredQueue
 from brokerapp.model.destination import Destination, DestinationKind
 from tests.protocol.clients import StompClient
-from tests.protocol.running_node import RunningNode, named, until
+from tests.protocol.running_node import RunningNode, named
+from tests.waiting import wait_until
 
 
 def asked(server, name, client, own="/temp-queue/answers"):
@@ -124,7 +125,7 @@ def test_it_is_gone_with_its_owner_and_all_it_holds(connect, node, name):
     native = str(Destination.parse(target))
     assert native in temporaries(node)
     client.break_off()
-    until(lambda: native not in temporaries(node), "the end of the temporary queue")
+    wait_until(lambda: native not in temporaries(node), "the end of the temporary queue")
     server.send(target, "late", wait=False)
     error = server.error()
     assert error.headers["message"] == f"the destination {native} does not exist: its connection was closed"
@@ -132,7 +133,7 @@ def test_it_is_gone_with_its_owner_and_all_it_holds(connect, node, name):
     assert "not waiting for one" in server.error().headers["message"]
     server.subscribe(target, id="again", wait=False)
     assert "does not exist" in server.error().headers["message"]
-    until(lambda: native not in node.ask(stored_logs), "its end in the store, which is told later")
+    wait_until(lambda: native not in node.ask(stored_logs), "its end in the store, which is told later")
 
 
 async def stored_logs(admin):
@@ -158,12 +159,12 @@ def test_a_transaction_whose_temporary_target_is_gone_happens_not_at_all(connect
     server.send(target, "answer", transaction="t")
     server.ack(job, transaction="t")
     client.leave()
-    until(lambda: not temporaries(node), "the end of the temporary queue")
+    wait_until(lambda: not temporaries(node), "the end of the temporary queue")
     server.frame("COMMIT", transaction="t")
     assert "does not exist" in server.error().headers["message"]
     assert node.depth(f"{name}.other") == 0
     server.ack(job)
-    until(lambda: node.depth(f"{name}.work") == 0, "the ack of the job")
+    wait_until(lambda: node.depth(f"{name}.work") == 0, "the ack of the job")
     assert server.errors.empty()
 
 
@@ -175,7 +176,7 @@ def test_the_owners_transactions_end_with_it(connect, node, name):
     client.frame("BEGIN", transaction="t")
     client.ack(message, transaction="t")
     client.break_off()
-    until(lambda: not temporaries(node), "the end of the temporary queue")
+    wait_until(lambda: not temporaries(node), "the end of the temporary queue")
 
 
 def test_a_reply_may_go_to_a_list_and_a_list_says_where_it_was_sent(connect, name):
@@ -215,7 +216,7 @@ def test_the_mirror_of_a_temporary_queue_goes_with_it(connect, node):
         watcher.unsubscribe()
         assert known()
         client.leave()
-        until(lambda: not known(), "the end of the mirror")
+        wait_until(lambda: not known(), "the end of the mirror")
         node.define(DEFAULT_VIRTUAL_TOPIC, MirroredQueue(temporary=False))
         watcher.subscribe("/topic/VirtualTopic.Mirror.>")
         another = connect()
@@ -239,8 +240,8 @@ def test_many_come_and_go_without_a_trace(connect, node):
         client.send(f"/temp-queue/{number}", "m", persistent="true")
         client.send(f"/temp-topic/{number}", "m")
         client.leave()
-    until(lambda: not temporaries(node), "the end of all temporary queues")
-    until(
+    wait_until(lambda: not temporaries(node), "the end of all temporary queues")
+    wait_until(
         lambda: node.look(lambda: len(node.node.broker.counters.destinations())) <= before + 1,
         "the end of their numbers",
     )
@@ -256,7 +257,7 @@ def test_none_survives_a_restart(store):
     first.stop()
     again = RunningNode(config, store.url)
     try:
-        until(lambda: list(again.ask(stored_logs)) == ["queue://plain"], "only the plain queue")
+        wait_until(lambda: list(again.ask(stored_logs)) == ["queue://plain"], "only the plain queue")
         assert again.depth("plain") == 1
         assert not temporaries(again)
         assert not [

@@ -14,7 +14,8 @@ from brokerapp.tracing.schema import ORDER
 from console.topology.node_facts import NodeSummary
 from tests.protocol.clients import StompClient
 from tests.protocol.networking import bridged, running, to, wait_for_demand
-from tests.protocol.running_node import RunningNode, until
+from tests.protocol.running_node import RunningNode
+from tests.waiting import wait_until
 
 BROKER = "recording-depths"
 
@@ -46,12 +47,12 @@ def test_events_that_the_store_has_no_room_for_are_counted_and_shown_to_operator
         return status.trace
 
     client.send("/queue/orders", "a")
-    until(lambda: (told := trace())["recorded"] and not told["pending"], "it is recorded")
+    wait_until(lambda: (told := trace())["recorded"] and not told["pending"], "it is recorded")
     assert trace()["dropped"] == 0
     with without_memory(store):
         client.subscribe("/topic/anything", id="1")  # needs no memory of the store
         client.send("/topic/anything", "b")
-        until(lambda: trace()["dropped"] > 0, "what happened meanwhile is given up")
+        wait_until(lambda: trace()["dropped"] > 0, "what happened meanwhile is given up")
     told = trace()
     assert told["dropped"] < told["recorded"]
     facts = dict(NodeSummary(node.ask(lambda admin: admin.nodes())[0]).details)
@@ -80,7 +81,7 @@ def test_a_policy_says_what_is_recorded_of_a_destination_and_may_change_while_th
     node = RunningNode(default_config(f"{BROKER}-chosen", 0), store.url)
     try:
         node.ask(lambda admin: _record(admin, PolicyEntry(Destination.queue("quiet.>"), record_one_in=0)))
-        until(lambda: node.look(lambda: node.node.broker.routing.table.samples_traces), "the new policy")
+        wait_until(lambda: node.look(lambda: node.node.broker.routing.table.samples_traces), "the new policy")
         client = StompClient(node.port, "1.2")
         client.send("/queue/quiet.one", "a")
         client.send("/queue/told", "b")
@@ -95,7 +96,7 @@ def test_a_policy_says_what_is_recorded_of_a_destination_and_may_change_while_th
 
 def test_what_a_bridge_passes_on_is_recorded_at_both_ends_under_one_id(store):
     with running(store) as there, running(store, to(there.port)) as here:
-        until(lambda: bridged(here), "the bridge")
+        wait_until(lambda: bridged(here), "the bridge")
         consumer, sender = StompClient(there.port, "1.2"), StompClient(here.port, "1.2")
         consumer.subscribe("/queue/far")
         wait_for_demand(here, "queue://far")
@@ -107,8 +108,8 @@ def test_what_a_bridge_passes_on_is_recorded_at_both_ends_under_one_id(store):
             return rows, [row["kind"] for row in rows]
 
         passed_on = ["enqueue", "forward", "dispatch", "bridge_forward", "ack"]
-        until(lambda: told(here)[1] == passed_on, "what happened here")
-        until(lambda: told(there)[1] == ["bridge_receive", "enqueue", "forward", "dispatch", "ack"], "and there")
+        wait_until(lambda: told(here)[1] == passed_on, "what happened here")
+        wait_until(lambda: told(there)[1] == ["bridge_receive", "enqueue", "forward", "dispatch", "ack"], "and there")
         assert len({row["msg_id"] for node in (here, there) for row in told(node)[0] if row["msg_id"]}) == 1
         assert len({row["consumer"] for row in told(here)[0] if row["kind"] in passed_on[2:]}) == 1
         for client in (consumer, sender):
@@ -126,7 +127,7 @@ def test_what_another_broker_does_not_take_is_recorded_with_what_becomes_of_it(s
         def told():
             return journey(store, node.name, "queue://far")
 
-        until(lambda: len(told()) >= 5, "what happened")
+        wait_until(lambda: len(told()) >= 5, "what happened")
         assert [row["kind"] for row in told()] == ["enqueue", "forward", "dispatch", "bridge_refuse", "dead_letter"]
         refused, dead = told()[3:]
         assert refused["consumer"] == dead["consumer"] != ""

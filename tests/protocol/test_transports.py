@@ -15,8 +15,9 @@ from brokerapp.model.transport_connector import KeyStore, TlsStores
 from brokerapp.stomp.frames import FrameParser, encode
 from tests.certificates import PASSWORD, Authority
 from tests.protocol.clients import PATIENCE, RawClient
-from tests.protocol.running_node import RunningNode, until
+from tests.protocol.running_node import RunningNode
 from tests.protocol.websocket_client import WebSocketClient
+from tests.waiting import wait_until
 
 _numbers = itertools.count(1)
 SCHEMES = ("stomp", "stomp+ssl", "ws", "wss")
@@ -254,11 +255,11 @@ def test_a_client_that_does_not_read_gets_no_more_than_it_can_hold_and_all_of_it
         sender.tell("SEND", headers, body)
         assert sender.hear().headers["receipt-id"] == str(number)
     blocked = lambda: [c for c in node.node.broker.clients.values() if c.is_socket_full]  # noqa: E731
-    until(lambda: node.look(blocked), "the client is held back")
+    wait_until(lambda: node.look(blocked), "the client is held back")
     assert node.depth(name) > 0
     for _ in range(count):
         assert slow.hear().body == body
-    until(lambda: node.depth(name) == 0, "all delivered")
+    wait_until(lambda: node.depth(name) == 0, "all delivered")
 
 
 def test_a_node_that_stops_says_good_bye_to_websockets(store, websocket):

@@ -11,7 +11,8 @@ import pytest
 
 from brokerapp.config import BrokerConfig, TransportConnector
 from tests.protocol.clients import PATIENCE
-from tests.protocol.running_node import RunningNode, until
+from tests.protocol.running_node import RunningNode
+from tests.waiting import wait_until
 
 GET = "GET / HTTP/1.1\r\nHost: x\r\n"
 UPGRADE = "Upgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -70,7 +71,7 @@ def test_garbage_in_a_handshake_ends_in_one_line(node, caplog, sent, ends):
     def lines():
         return [each.getMessage() for each in caplog.records if "handshake" in each.getMessage()]
 
-    until(lines, "a line about the handshake")
+    wait_until(lines, "a line about the handshake")
     told = [each for each in caplog.records if each.exc_info or each.levelno >= logging.ERROR]
     assert [each.getMessage() for each in told] == []
     [line] = lines()

@@ -16,7 +16,7 @@ import pytest
 
 from console.ops import processes, supervisor
 from console.ops.processes import PortUse, port_problems
-from tests.conftest import until
+from tests.waiting import wait_until
 
 PATIENCE = 30.0
 PROJECT = Path(__file__).resolve().parents[2]
@@ -101,7 +101,7 @@ class Run:
         return self.said_file.read_text()
 
     def until_said(self, text: str) -> None:
-        until(lambda: text in self.said or self.process.poll() is not None, text)
+        wait_until(lambda: text in self.said or self.process.poll() is not None, text)
         assert text in self.said, self.said
 
     def family(self) -> list[int]:
@@ -184,7 +184,7 @@ def test_the_terminal_does_not_tell_of_the_tabs_of_browsers(tmp_path):
 
 def test_what_others_cannot_do_without_is_waited_for_however_slowly_it_starts(started):
     run = started("slow", "needed")
-    until(lambda: run.said.count("first is still starting after") == 2, "it is said again and again")
+    wait_until(lambda: run.said.count("first is still starting after") == 2, "it is said again and again")
     assert "the processes after it are waiting" in run.said
     assert len(run.family()) == 1, "those that need it are not started"
     (run.folder / "go").touch()
@@ -195,7 +195,7 @@ def test_what_others_can_do_without_is_said_to_start_slowly_and_waited_for_no_lo
     run = started("slow")
     run.until_said("its child is")
     assert "the processes after it are being started" in run.said
-    until(lambda: run.said.count("first is still starting after") == 2, "it is said again and again")
+    wait_until(lambda: run.said.count("first is still starting after") == 2, "it is said again and again")
     assert "all are ready" not in run.said
     (run.folder / "go").touch()
     run.until_said("all are ready")
@@ -227,7 +227,7 @@ def test_a_killed_part_is_started_again(started):
     first = run.child(0)
     os.kill(first, signal.SIGKILL)
     run.until_said("first was killed by SIGKILL; restarting in 0.1 s")
-    until(lambda: run.said.count("first says hello") == 2, "it says hello again")
+    wait_until(lambda: run.said.count("first says hello") == 2, "it says hello again")
     assert first not in run.family()
 
 
@@ -236,7 +236,7 @@ def test_a_part_that_dies_takes_its_own_children_with_it(started):
     run.until_said("its child is")
     grandchild = int(re.search(r"its child is (\d+)", run.said).group(1))
     os.kill(run.child(1), signal.SIGKILL)
-    until(lambda: gone(grandchild), "the grandchild is gone")
+    wait_until(lambda: gone(grandchild), "the grandchild is gone")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])

@@ -24,7 +24,8 @@ from brokerapp.model.destination import Destination
 from brokerapp.model.subscription_identity import SubscriptionIdentity
 from brokerapp.stomp.frames import encode
 from tests.protocol.clients import StompClient
-from tests.protocol.running_node import RunningNode, until
+from tests.protocol.running_node import RunningNode
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -182,9 +183,9 @@ def test_what_is_foretold_of_100_000_messages_and_21_rules_is_what_a_broker_does
     archive = BrokerArchive(tmp_path, BROKER)
     stream = TraceStream(store_url, BROKER)
     archiver = Archiver(stream, archive, lambda _: None)
-    until(lambda: node.look(lambda: node.node.broker.tracer.pending) == 0, "all is recorded")
+    wait_until(lambda: node.look(lambda: node.node.broker.tracer.pending) == 0, "all is recorded")
     every_event = node.look(lambda: node.node.broker.tracer.recorded)
-    until(lambda: archiver.flush() and archive.commit.events >= every_event, "all is archived")
+    wait_until(lambda: archiver.flush() and archive.commit.events >= every_event, "all is archived")
     stream.close()
     window = TimeWindow(since_us, time.time_ns() // 1000)
     current = node.ask(lambda admin: admin.definitions())

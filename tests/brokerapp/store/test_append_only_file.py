@@ -14,7 +14,7 @@ import redis
 from brokerapp.errors import StoreUnavailable
 from brokerapp.store.server.append_only_file import MalformedFile, check_incomplete
 from brokerapp.store.server.embedded import EmbeddedStore, answer_to_ping
-from tests.conftest import until
+from tests.waiting import wait_until
 
 PROJECT = Path(__file__).resolve().parents[3]
 TRANSACTION = (
@@ -34,7 +34,7 @@ def written(tmp_path_factory):
             pipe.incr("written")
             pipe.execute()
         os.kill(store.pid, signal.SIGKILL)
-        until(lambda: not store.is_alive, "the server is dead")
+        wait_until(lambda: not store.is_alive, "the server is dead")
     [file] = folder.glob("appendonlydir/*.incr.aof")
     return file.read_bytes()
 
@@ -44,7 +44,7 @@ def folder(tmp_path, written):
     """A store with this file."""
     with EmbeddedStore(tmp_path) as store:
         os.kill(store.pid, signal.SIGKILL)
-        until(lambda: not store.is_alive, "the server is dead")
+        wait_until(lambda: not store.is_alive, "the server is dead")
     file_in(tmp_path).write_bytes(written)
     return tmp_path
 
@@ -127,7 +127,7 @@ def test_the_module_that_becomes_the_server_mends_and_refuses_alike(folder, writ
     file_in(folder).write_bytes(written + bytes(100))
     process = subprocess.Popen(command, cwd=PROJECT, stderr=subprocess.PIPE, text=True)
     try:
-        until(lambda: answer_to_ping(folder / "valkey.sock") == "+PONG", "the server answers")
+        wait_until(lambda: answer_to_ping(folder / "valkey.sock") == "+PONG", "the server answers")
     finally:
         process.terminate()
         said = process.communicate()[1]

@@ -20,7 +20,7 @@ from brokerapp.management.commands import runbroker
 from brokerapp.store.server import embedded
 from brokerapp.store.server.embedded import SOCKET_PATH_LIMIT, EmbeddedStore, answer_to_ping
 from brokerapp.system.process_lock import lock_directory
-from tests.conftest import until
+from tests.waiting import wait_until
 
 PATIENCE = 30.0
 PROJECT = Path(__file__).resolve().parents[3]
@@ -87,7 +87,7 @@ def test_a_killed_server_is_restarted_with_all_it_held(folder):
         client(store.url).set("order", "1")
         assert store.restart_if_dead() is False
         os.kill(store.pid, signal.SIGKILL)
-        until(lambda: not store.is_alive, "the server is dead")
+        wait_until(lambda: not store.is_alive, "the server is dead")
         assert store.restart_if_dead() is True
         assert client(store.url).get("order") == "1"
 
@@ -97,7 +97,7 @@ async def test_a_server_that_cannot_be_restarted_is_tried_ever_more_rarely_and_l
         for number in range(3):
             client(store.url).set("order", str(number))
         os.kill(store.pid, signal.SIGKILL)
-        until(lambda: not store.is_alive, "the server is dead")
+        wait_until(lambda: not store.is_alive, "the server is dead")
         [file] = folder.glob("appendonlydir/*.incr.aof")
         whole = file.read_bytes()
         file.write_bytes(whole.replace(b"$5\r\norder", b"$9\r\norder", 1))
@@ -131,7 +131,7 @@ def test_the_server_ends_when_its_owner_is_killed_and_the_next_owner_finds_every
 def test_not_even_a_stopped_server_outlives_its_owner(folder, owner):
     process, server = owner
     os.kill(server, signal.SIGSTOP)
-    until(lambda: psutil.Process(server).status() == psutil.STATUS_STOPPED, "the server is stopped")
+    wait_until(lambda: psutil.Process(server).status() == psutil.STATUS_STOPPED, "the server is stopped")
     # The kernel wakes a stopped process group that loses its last parent; so the server sees its SIGTERM.
     process.kill()
     process.wait()
@@ -200,7 +200,7 @@ def test_the_module_becomes_the_server_and_stops_cleanly_on_sigterm(folder):
     command = [sys.executable, "-m", "brokerapp.store.server.embedded", str(folder)]
     process = subprocess.Popen(command, cwd=PROJECT)
     try:
-        until(lambda: answer_to_ping(folder / "valkey.sock") == "+PONG", "the server answers")
+        wait_until(lambda: answer_to_ping(folder / "valkey.sock") == "+PONG", "the server answers")
         client(f"unix://{folder}/valkey.sock").set("order", "1")
         assert psutil.Process(process.pid).name() == "valkey-server"
         process.terminate()

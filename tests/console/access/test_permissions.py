@@ -126,10 +126,12 @@ def test_nobody_has_rights_who_is_closed_or_not_logged_in(db):
 
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.SUPPORT, Role.OPERATOR])
-def test_a_page_offers_what_the_role_may_do_and_names_the_right_that_is_missing(role, browser_of, console, seen):
+def test_a_page_offers_what_the_role_may_do_and_names_the_right_that_is_missing(
+    role, browser_of, console, wait_for_mirror
+):
     queue = {"name": f"offered.{role}"}
     console.send(f"/queue/offered.{role}", "x")
-    seen(f"offered.{role}", 1)
+    wait_for_mirror(f"offered.{role}", 1)
     text = browser_of(role).get(reverse("queue", kwargs=queue)).content.decode()
     for permission, page in (
         (Permission.REMOVE, "purge"),

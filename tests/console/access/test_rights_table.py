@@ -346,7 +346,7 @@ def test_a_role_without_the_right_is_told_which_one_it_lacks(role, browser_of):
 
 
 @pytest.mark.parametrize("role", list(Role))
-def test_a_role_with_the_right_is_let_through(role, browser_of, lonely_console, monkeypatch):
+def test_a_role_with_the_right_is_let_through(role, browser_of, console_without_store, monkeypatch):
     monkeypatch.setattr("console.metrics.views.overview.enqueue", lambda task: None)
     client = browser_of(role)
     client.raise_request_exception = False  # without a broker a page has nothing to show
@@ -390,7 +390,7 @@ def test_who_shows_nothing_gets_a_problem_and_no_login_page(db):
 
 
 @pytest.mark.parametrize("role", ["", *Role])
-def test_an_operation_is_for_the_roles_with_the_right(role, browser_of, lonely_console, monkeypatch):
+def test_an_operation_is_for_the_roles_with_the_right(role, browser_of, console_without_store, monkeypatch):
     monkeypatch.setattr(auth, "LIMIT", RateLimit(per_second=1000, burst=1000))
     client = browser_of(role)
     for id, method, path, body, permission in OPERATIONS:

@@ -34,10 +34,10 @@ from console.metrics.charts.chart_data import chart_of
 from console.routing.definitions.changes import DefinitionChange, collect_definitions, definitions_by_id
 from console.routing.drafts import draft_service
 from console.ui.preferences.models import Star
-from tests.conftest import until
 from tests.console.access.test_rights_table import OPERATIONS, PAGES
 from tests.console.broker.test_live_socket import socket
 from tests.console.conftest import make_user, waiting_tasks
+from tests.waiting import wait_until
 
 INSIDE, OUTSIDE = "scope.inside", "scope.outside"
 SCOPE = f"{INSIDE}.>"
@@ -113,7 +113,7 @@ def make_world(broker) -> dict[str, dict]:
     halves = {side: make_half(broker, side) for side in (INSIDE, OUTSIDE)}
     active_alerts.invalidate()
     for side in halves:
-        until(
+        wait_until(
             lambda side=side: (
                 (found := mirror().current().stats.get(Destination.queue(f"{side}.a")))
                 and found.QueueSize >= 2
@@ -121,10 +121,10 @@ def make_world(broker) -> dict[str, dict]:
             ),
             f"{side} in the picture",
         )
-    peers = until(lambda: _by_side(), "the connections")
+    peers = wait_until(lambda: _by_side(), "the connections")
     for side, half in halves.items():
         half["connection"] = peers[side]
-    until(lambda: len(mirror().current().subscriptions) == 2, "the subscriptions")
+    wait_until(lambda: len(mirror().current().subscriptions) == 2, "the subscriptions")
     return halves
 
 

@@ -76,10 +76,10 @@ def test_whose_rights_there_are_none_of_is_named(kind, name, scopes, reason, db)
 
 
 @pytest.fixture
-def two_queues(console, seen):
+def two_queues(console, wait_for_mirror):
     for name in ("orders.eu", "bills"):
         gateway().create(Destination.queue(name))
-        seen(f"queue://{name}", 0)
+        wait_for_mirror(f"queue://{name}", 0)
 
 
 def look(admin: Client, kind: str, name: str, scopes: str = ""):
@@ -125,7 +125,7 @@ def test_the_console_is_seen_as_its_user_sees_it_marked_on_every_page(admin, two
     assert reverse("users") not in admin.get(reverse("palette"), {"q": "users"}).content.decode()
 
 
-def test_nothing_is_changed_meanwhile_and_the_attempt_is_the_admins(admin, lonely_console):
+def test_nothing_is_changed_meanwhile_and_the_attempt_is_the_admins(admin, console_without_store):
     make_user("operator", name="olga")
     look(admin, "user", "olga")
     response = admin.post(reverse("purge", kwargs={"name": "q"}), {"name": "q"})
@@ -138,14 +138,14 @@ def test_nothing_is_changed_meanwhile_and_the_attempt_is_the_admins(admin, lonel
 
 
 @pytest.mark.parametrize("page", ["account", "tokens", "mfa_view_recovery_codes", "change-password"])
-def test_what_is_somebodys_own_is_not_shown(page, admin, lonely_console):
+def test_what_is_somebodys_own_is_not_shown(page, admin, console_without_store):
     make_user("viewer", name="vera")
     look(admin, "user", "vera")
     response = admin.get(reverse(page))
     assert (response.status_code, "Personal pages are not available" in response.content.decode()) == (403, True)
 
 
-def test_it_ends_when_one_stops_and_both_are_in_the_trail(admin, lonely_console):
+def test_it_ends_when_one_stops_and_both_are_in_the_trail(admin, console_without_store):
     look(admin, "role", "viewer", "orders.>")
     assert admin.get(reverse("audit")).status_code == 403
     admin.post(reverse("impersonate-end"))
@@ -154,7 +154,7 @@ def test_it_ends_when_one_stops_and_both_are_in_the_trail(admin, lonely_console)
     assert changes == [("admin", "stop seeing console as", "role viewer"), ("admin", "see console as", "role viewer")]
 
 
-def test_it_ends_by_itself_and_with_the_right(admin, lonely_console, monkeypatch):
+def test_it_ends_by_itself_and_with_the_right(admin, console_without_store, monkeypatch):
     look(admin, "role", "viewer")
     with monkeypatch.context() as later:
         now = time.time() + impersonation.MINUTES * 60 + 1
@@ -169,7 +169,7 @@ def test_it_ends_by_itself_and_with_the_right(admin, lonely_console, monkeypatch
 
 
 @pytest.fixture
-def a_look_that_ended(admin, lonely_console, monkeypatch):
+def a_look_that_ended(admin, console_without_store, monkeypatch):
     look(admin, "role", "viewer")
     now = time.time() + impersonation.MINUTES * 60 + 1
     monkeypatch.setattr("console.accounts.impersonation.time.time", lambda: now)
@@ -195,7 +195,7 @@ def test_an_expired_impersonation_is_announced_on_one_page_and_then_over(admin, 
 
 
 def test_a_form_rendered_while_impersonating_cannot_be_sent_after_its_end_was_announced(
-    admin, lonely_console, monkeypatch
+    admin, console_without_store, monkeypatch
 ):
     strict = Client(enforce_csrf_checks=True)
     strict.cookies = admin.cookies
@@ -212,7 +212,7 @@ def csrf_token(page) -> str:
     return page.content.decode().partition('name="csrfmiddlewaretoken" value="')[2].partition('"')[0]
 
 
-def test_a_form_that_was_shown_to_other_eyes_cannot_be_sent_after_them(admin, lonely_console):
+def test_a_form_that_was_shown_to_other_eyes_cannot_be_sent_after_them(admin, console_without_store):
     strict = Client(enforce_csrf_checks=True)
     strict.cookies = admin.cookies
 
@@ -225,14 +225,14 @@ def test_a_form_that_was_shown_to_other_eyes_cannot_be_sent_after_them(admin, lo
     assert (stale.status_code, "Page expired" in stale.content.decode()) == (403, True)
 
 
-def test_an_address_that_leads_nowhere_leads_whoever_looks_to_no_page_of_the_admins(admin, lonely_console):
+def test_an_address_that_leads_nowhere_leads_whoever_looks_to_no_page_of_the_admins(admin, console_without_store):
     look(admin, "role", "viewer")
     missing = admin.get("/admin/nothing/at/all")
     said = missing.content.decode()
     assert (missing.status_code, f'href="{reverse("users")}"' in said, "role viewer" in said) == (404, False, True)
 
 
-def test_who_looks_asks_programs_questions_on_their_own_account(admin, lonely_console, monkeypatch):
+def test_who_looks_asks_programs_questions_on_their_own_account(admin, console_without_store, monkeypatch):
     asked, me = [], User.objects.get(username="admin")
     monkeypatch.setattr(
         "console.api.common.auth.LIMIT", SimpleNamespace(acquire=lambda asker: asked.append(asker) or 0)
@@ -243,7 +243,7 @@ def test_who_looks_asks_programs_questions_on_their_own_account(admin, lonely_co
     assert asked == [f"user {me.pk}"]
 
 
-def test_what_is_the_admins_own_is_offered_and_shown_to_no_other_eyes(admin, lonely_console):
+def test_what_is_the_admins_own_is_offered_and_shown_to_no_other_eyes(admin, console_without_store):
     me = User.objects.get(username="admin")
     Star.objects.create(user=me, subject="queue://mine")
     new = admin.post(reverse("new-user"), {"username": "newcomer", "way": "link"})
@@ -259,7 +259,7 @@ def test_what_is_the_admins_own_is_offered_and_shown_to_no_other_eyes(admin, lon
     assert (seen.context["secret"], admin.get(new["Location"]).context["secret"] is None) == (None, False)
 
 
-def test_the_second_factor_of_who_looks_counts_and_not_that_of_whom_they_see(admin, lonely_console, settings):
+def test_the_second_factor_of_who_looks_counts_and_not_that_of_whom_they_see(admin, console_without_store, settings):
     make_user("support", name="sam")
     look(admin, "user", "sam")
     settings.IDENTITY = replace(settings.IDENTITY, second_factor=frozenset({"support"}))
@@ -268,14 +268,14 @@ def test_the_second_factor_of_who_looks_counts_and_not_that_of_whom_they_see(adm
     assert admin.get(reverse("queues"))["Location"] == reverse("mfa_activate_totp")
 
 
-def test_who_looks_logs_out_as_themselves(admin, lonely_console):
+def test_who_looks_logs_out_as_themselves(admin, console_without_store):
     look(admin, "role", "viewer")
     admin.post(reverse("logout"))
     entry = AuditEntry.objects.first()
     assert (entry.who, entry.action) == ("admin", "log out")
 
 
-def test_whoever_sees_nothing_cannot_be_looked_through(admin, lonely_console):
+def test_whoever_sees_nothing_cannot_be_looked_through(admin, console_without_store):
     make_user("", name="nil")
     assert "has no permission to view the console." in look(admin, "user", "nil").content.decode()
     assert AuditEntry.objects.first().outcome == "refused"

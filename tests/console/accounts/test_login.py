@@ -37,7 +37,7 @@ def test_five_wrong_passwords_lock_the_user_out_even_with_the_right_one(db):
     assert "Account temporarily locked" in response.content.decode()
 
 
-def test_the_theme_is_kept_for_the_user(admin, lonely_console):
+def test_the_theme_is_kept_for_the_user(admin, console_without_store):
     response = admin.post(reverse("theme"), {"theme": "dark", "back": "/queues/"})
     assert response["Location"] == "/queues/"
     assert UserSetting.objects.get().theme == "dark"

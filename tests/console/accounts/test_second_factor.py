@@ -132,7 +132,7 @@ def test_changes_of_the_second_factor_are_in_the_audit_trail(operator, django_ca
 
 
 @pytest.mark.parametrize(("roles", "sent"), [("operator", True), ("admin", False)])
-def test_a_role_that_needs_a_second_factor_gets_nowhere_without(roles, sent, operator, settings, lonely_console):
+def test_a_role_that_needs_a_second_factor_gets_nowhere_without(roles, sent, operator, settings, console_without_store):
     settings.IDENTITY = replace(settings.IDENTITY, second_factor=frozenset({roles}))
     client, _ = logged_in()
     response = client.get(reverse("queues"))

@@ -71,7 +71,7 @@ def act(admin: Client, user: User, action: str, **typed):
     return admin.post(reverse("change-user", kwargs={"user_id": user.pk, "action": action}), typed, follow=True)
 
 
-def test_a_closed_account_is_out_at_once_and_comes_back(admin, lonely_console):
+def test_a_closed_account_is_out_at_once_and_comes_back(admin, console_without_store):
     user, theirs = make_user("viewer"), Client()
     theirs.force_login(user)
     assert theirs.get(reverse("queues")).status_code == 200
@@ -86,7 +86,7 @@ def test_a_closed_account_is_out_at_once_and_comes_back(admin, lonely_console):
     ]
 
 
-def test_a_new_password_ends_sessions(admin, lonely_console):
+def test_a_new_password_ends_sessions(admin, console_without_store):
     user, theirs = make_user("viewer"), Client()
     theirs.force_login(user)
     assert 'id="secret"' in act(admin, user, "password", way="password").content.decode()

@@ -110,7 +110,7 @@ def test_a_window_that_somebody_looked_at_is_asked_about(admin, db):
         assert f'<option value="{chosen}" selected>' in admin.get(f"{url}?{query}").content.decode()
 
 
-def test_a_run_whose_task_cannot_be_sent_has_failed_and_says_why(admin, lonely_console):
+def test_a_run_whose_task_cannot_be_sent_has_failed_and_says_why(admin, console_without_store):
     admin.post(reverse("start-run"), {"kind": "traffic", "window": "1h"})
     run = AnalysisRun.objects.get()
     assert run.state == "failed"
@@ -162,7 +162,7 @@ def test_a_finished_run_shows_charts_and_tables(run, admin, console, settings):
     assert "'unsafe" not in response["Content-Security-Policy"]
 
 
-def test_a_result_file_outside_the_folder_of_results_is_not_read(run, settings, tmp_path, lonely_console):
+def test_a_result_file_outside_the_folder_of_results_is_not_read(run, settings, tmp_path, console_without_store):
     (tmp_path / "secret.json").write_text("{}")
     run.result = "../secret.json"
     assert run_service.result_of(run) is None

@@ -152,7 +152,7 @@ def test_the_links_of_a_narrowed_list_keep_what_narrows_it(many, admin):
 # -- two runs
 
 
-def test_two_runs_are_compared_row_by_row(settings, lonely_console, db, admin):
+def test_two_runs_are_compared_row_by_row(settings, console_without_store, db, admin):
     old = finished(settings, {"orders": 100, "bills": 7, "gone": 1})
     new = finished(settings, {"orders": 120, "bills": 7, "fresh": 5})
     page = admin.get(reverse("compare-runs"), {"run": [new.id, old.id]})
@@ -164,14 +164,16 @@ def test_two_runs_are_compared_row_by_row(settings, lonely_console, db, admin):
     assert "+20 (+20%)" in " ".join(page.content.decode().split())
 
 
-def test_a_run_is_compared_with_the_one_before_of_the_same_question(settings, lonely_console, db, admin):
+def test_a_run_is_compared_with_the_one_before_of_the_same_question(settings, console_without_store, db, admin):
     hourly = finished(settings, {"orders": 1}, request={"kind": "traffic", "window": "1h"})
     finished(settings, {"orders": 2}, request={"kind": "traffic", "window": "7d"})
     latest = finished(settings, {"orders": 3}, request={"kind": "traffic", "window": "1h"})
     assert admin.get(reverse("compare-runs"), {"run": latest.id}).context["old"][0] == hourly
 
 
-def test_only_a_run_that_another_one_came_before_offers_to_be_compared_with_it(settings, lonely_console, db, admin):
+def test_only_a_run_that_another_one_came_before_offers_to_be_compared_with_it(
+    settings, console_without_store, db, admin
+):
     first, second = finished(settings, {"orders": 1}), finished(settings, {"orders": 2})
     offered = [
         reverse("compare-runs") in admin.get(reverse("run", args=[run.id])).content.decode() for run in (first, second)
@@ -179,7 +181,7 @@ def test_only_a_run_that_another_one_came_before_offers_to_be_compared_with_it(s
     assert offered == [False, True]
 
 
-def test_what_cannot_be_compared_says_why(settings, lonely_console, db, admin):
+def test_what_cannot_be_compared_says_why(settings, console_without_store, db, admin):
     one, other = finished(settings, {"a": 1}), finished(settings, {"a": 1}, kind="latency", title="Delays")
     lost = made(state=State.FAILED)
     for chosen, words in (([one], "No previous run"), ([one, other], "different analyses"), ([one, lost], "no result")):
@@ -197,7 +199,7 @@ def test_a_table_by_time_is_not_compared():
 
 
 @pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume asynchronous")
-def test_a_table_is_downloaded_whole_as_csv_and_as_parquet(settings, lonely_console, db, admin):
+def test_a_table_is_downloaded_whole_as_csv_and_as_parquet(settings, console_without_store, db, admin):
     run = finished(settings, {f"q{number}": number for number in range(1500)} | {"=1+1": 1})
 
     def answer(format):
@@ -214,14 +216,14 @@ def test_a_table_is_downloaded_whole_as_csv_and_as_parquet(settings, lonely_cons
     assert admin.get(reverse("download-table", args=[run.id, "traffic", "exe"])).status_code == 404
 
 
-def test_a_result_that_stays_within_ones_scope_is_read_whole(settings, lonely_console, db, browser_of):
+def test_a_result_that_stays_within_ones_scope_is_read_whole(settings, console_without_store, db, browser_of):
     run, narrow = finished(settings, {"queue://orders.a": 41}), browser_of("analyst", "orders.>")
     AnalysisRun.objects.filter(id=run.id).update(kind="dead-letters", request={"destination": "queue://orders.*"})
     assert run.sentence in narrow.get(reverse("run", args=[run.id])).content.decode()
     assert narrow.get(reverse("download-table", args=[run.id, "traffic", "csv"])).status_code == 200
 
 
-def test_results_are_not_for_somebody_whose_scope_ends_before_them(settings, lonely_console, db, browser_of):
+def test_results_are_not_for_somebody_whose_scope_ends_before_them(settings, console_without_store, db, browser_of):
     run = finished(settings, {"orders": 1})
     narrow = browser_of("analyst", "orders.>")
     assert narrow.get(reverse("download-table", args=[run.id, "traffic", "csv"])).status_code == 403
@@ -231,7 +233,9 @@ def test_results_are_not_for_somebody_whose_scope_ends_before_them(settings, lon
 # -- what is kept
 
 
-def test_a_finished_run_is_asked_again_or_scheduled_with_its_parameters_filled_in(settings, lonely_console, db, admin):
+def test_a_finished_run_is_asked_again_or_scheduled_with_its_parameters_filled_in(
+    settings, console_without_store, db, admin
+):
     asked = {"kind": "traffic", "window": "7d", "since_us": 1, "routing": {"version": 3}}
     run = finished(settings, {"queue://orders": 3}, request=asked)
     page = unescape(_text(admin.get(reverse("run", args=[run.id]))))
@@ -246,7 +250,7 @@ def _text(answer) -> str:
     return answer.content.decode()
 
 
-def test_old_results_go_and_pinned_ones_stay(settings, lonely_console, db, admin):
+def test_old_results_go_and_pinned_ones_stay(settings, console_without_store, db, admin):
     old, kept, young = (finished(settings, {"a": 1}) for _ in range(3))
     admin.post(reverse("pin-run", args=[kept.id]))
     waiting = made()

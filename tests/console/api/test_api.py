@@ -16,8 +16,8 @@ from console.api.common import auth
 from console.audit.models import AuditEntry
 from console.broker.gateway import gateway
 from console.messages.jobs.models import Job
-from tests.conftest import until
 from tests.console.accounts.test_api_tokens import caller, token_of
+from tests.waiting import wait_until
 
 API = "/api/v1"
 Q = Destination.queue
@@ -43,12 +43,12 @@ def call(client, method, path, body=None, status=200):
     return response.json() if response.content else None
 
 
-def test_a_queue_from_its_creation_to_its_end(program, console, seen):
+def test_a_queue_from_its_creation_to_its_end(program, console, wait_for_mirror):
     made = call(program, "post", "/destinations", {"kind": "queue", "name": "api.life"}, 201)
     assert (made["name"], made["QueueSize"]) == ("api.life", 0)
     sent = call(program, "post", "/messages", {"destination": "/queue/api.life", "body": "a", "count": 3}, 201)
     assert (sent["count"], sent["queues"]) == (3, ["queue://api.life"])
-    seen("api.life", 3)
+    wait_for_mirror("api.life", 3)
     assert call(program, "get", "/destinations/queue/api.life")["QueueSize"] == 3
     assert call(program, "put", "/destinations/queue/api.life/paused", {"paused": True}) == {"paused": True}
     listed = call(program, "get", "/destinations?filter=paused&q=API.L&sort=-QueueSize&size=1")
@@ -80,10 +80,10 @@ def test_a_destination_is_found_before_its_node_has_published_its_numbers(progra
     call(program, "get", "/destinations/queue/api.never.made", status=404)
 
 
-def test_how_the_broker_is_and_was_is_told_as_far_as_one_sees_it(program, console, seen, db):
+def test_how_the_broker_is_and_was_is_told_as_far_as_one_sees_it(program, console, wait_for_mirror, db):
     for name, count in (("api.watched", 3), ("apart", 1)):
         console.send(f"/queue/{name}", *map(str, range(count)))
-        seen(name, count)
+        wait_for_mirror(name, count)
     whole = call(program, "get", "/overview")
     assert whole["sentence"].endswith("with messages and without active consumers.")
     found = {each["destination"]: each for each in whole["attention"]}
@@ -99,10 +99,10 @@ def test_how_the_broker_is_and_was_is_told_as_far_as_one_sees_it(program, consol
     assert call(program, "get", "/depths?at=never", status=409)["detail"].startswith("at: ")
 
 
-def test_messages_are_browsed_in_parts_by_selector_and_one_by_one(program, console, seen):
+def test_messages_are_browsed_in_parts_by_selector_and_one_by_one(program, console, wait_for_mirror):
     for price in ("1", "2", "3"):
         console.send("/queue/api.browse", f"body {price}", price=price)
-    seen("api.browse", 3)
+    wait_for_mirror("api.browse", 3)
     first = call(program, "get", "/queues/api.browse/messages?limit=2")
     assert [each["body"] for each in first["items"]] == ["body 1", "body 2"]
     rest = call(program, "get", f"/queues/api.browse/messages?after={first['next']}")
@@ -116,18 +116,18 @@ def test_messages_are_browsed_in_parts_by_selector_and_one_by_one(program, conso
     assert only["headers"]["price"] == "2"
 
 
-def test_a_body_is_withheld_from_who_may_not_read_it(console, seen, db):
+def test_a_body_is_withheld_from_who_may_not_read_it(console, wait_for_mirror, db):
     console.send("/queue/api.secret", "secret")
-    seen("api.secret", 1)
+    wait_for_mirror("api.secret", 1)
     [message] = call(caller(token_of("operator", "see", "browse")), "get", "/queues/api.secret/messages")["items"]
     assert (message["body"], message["size"]) == (None, 6)
     assert message["withheld"]
 
 
-def test_a_token_for_some_destinations_sees_no_others(console, seen, db):
+def test_a_token_for_some_destinations_sees_no_others(console, wait_for_mirror, db):
     for name in ("api.mine", "api.other"):
         console.send(f"/queue/{name}", "x")
-        seen(name, 1)
+        wait_for_mirror(name, 1)
     narrow = caller(token_of("operator", "see", "browse", "remove", scopes=("api.mine",)))
     assert [each["name"] for each in call(narrow, "get", "/destinations")["items"]] == ["api.mine"]
     call(narrow, "get", "/queues/api.other/messages", status=403)
@@ -156,9 +156,9 @@ def test_only_what_is_a_subscription_is_deleted_as_one(program, console):
     )
 
 
-def test_a_job_is_started_watched_and_cancelled(program, console, seen):
+def test_a_job_is_started_watched_and_cancelled(program, console, wait_for_mirror):
     console.send("/queue/api.from", "1", "2")
-    seen("api.from", 2)
+    wait_for_mirror("api.from", 2)
     wish = {"action": "move", "queue": "api.from", "target": "queue://api.to", "name": "tidy up"}
     job = call(program, "post", "/jobs", wish, 201)
     assert (job["state"], job["expected"], job["queue"]) == ("queued", 2, "queue://api.from")
@@ -168,9 +168,9 @@ def test_a_job_is_started_watched_and_cancelled(program, console, seen):
     assert Job.objects.get().name == "tidy up"
 
 
-def test_a_retry_by_who_may_only_ask_waits_for_approval(program, console, seen, db):
+def test_a_retry_by_who_may_only_ask_waits_for_approval(program, console, wait_for_mirror, db):
     console.send("/queue/api.dlq", "1")
-    seen("api.dlq", 1)
+    wait_for_mirror("api.dlq", 1)
     support = caller(token_of("support", "see", "browse", "resubmit"))
     wish = {"action": "retry", "queue": "api.dlq", "reason": "fixed"}
     assert call(support, "post", "/jobs", wish, 201)["state"] == "asked"
@@ -179,9 +179,9 @@ def test_a_retry_by_who_may_only_ask_waits_for_approval(program, console, seen, 
     assert call(program, "post", f"/jobs/{job['id']}/approve")["state"] == "queued"
 
 
-def test_an_edit_is_previewed_and_done_by_program_and_beyond_a_few_asked_for(program, console, seen, db):
+def test_an_edit_is_previewed_and_done_by_program_and_beyond_a_few_asked_for(program, console, wait_for_mirror, db):
     console.send("/queue/api.mend", *map(str, range(11)), region="eu")
-    seen("api.mend", 11)
+    wait_for_mirror("api.mend", 11)
     edit = {"set": {"amount": 5, "vip": True}, "remove": ["region"]}
     wish = {"action": "edit", "queue": "api.mend", "edit": edit, "reason": "mended"}
     looked = call(program, "post", "/jobs/preview", wish)
@@ -250,10 +250,10 @@ def test_durable_subscriptions_are_created_listed_and_deleted(program, console):
     assert call(program, "get", "/subscriptions?q=news")["total"] == 0
 
 
-def test_connections_nodes_scheduled_and_selectors_can_be_read(program, console, seen):
+def test_connections_nodes_scheduled_and_selectors_can_be_read(program, console, wait_for_mirror):
     console.send("/queue/api.read", "1")
-    seen("api.read", 1)
-    until(lambda: call(program, "get", "/connections")["total"], "the connection")
+    wait_for_mirror("api.read", 1)
+    wait_until(lambda: call(program, "get", "/connections")["total"], "the connection")
     [node] = call(program, "get", "/nodes")
     assert node["listeners"][0]["address"].startswith("stomp://")
     assert call(program, "get", "/scheduled")["items"] == []
@@ -319,7 +319,7 @@ def test_a_pattern_is_no_name_and_broken_json_is_no_body(program, console):
     assert (response.status_code, response["Content-Type"]) == (400, "application/problem+json")
 
 
-def test_without_a_store_the_answer_is_503(program, lonely_console):
+def test_without_a_store_the_answer_is_503(program, console_without_store):
     assert call(program, "get", "/nodes", status=503)["title"] == "Service Unavailable"
 
 
@@ -357,9 +357,9 @@ def test_nothing_is_kept_by_anybody_on_the_way(program, console):
     assert program.get(f"{API}/me")["Cache-Control"] == "no-store"
 
 
-def test_an_edited_message_takes_the_place_of_the_old_one(program, console, seen):
+def test_an_edited_message_takes_the_place_of_the_old_one(program, console, wait_for_mirror):
     console.send("/queue/api.edit", "old")
-    seen("api.edit", 1)
+    wait_for_mirror("api.edit", 1)
     [message] = call(program, "get", "/queues/api.edit/messages")["items"]
     wanted, address = (
         {"destination": "/queue/api.edit", "body": "new"},
@@ -421,9 +421,9 @@ def test_a_draft_is_begun_compared_asked_for_and_applied(program, console):
     call(program, "post", f"/routing/revert/{now['version']}")
 
 
-def test_dead_letters_come_in_groups_with_the_way_back_of_each(program, console, seen):
+def test_dead_letters_come_in_groups_with_the_way_back_of_each(program, console, wait_for_mirror):
     console.send("/queue/DLQ.api", "1", dlqDeliveryFailureCause="boom", **{"original-destination": "/queue/api.home"})
-    seen("DLQ.api", 1)
+    wait_for_mirror("DLQ.api", 1)
     found = call(program, "get", "/dead-letters?q=boom")
     [group] = found["items"]
     assert (group["count"], group["cause"], group["queue"]) == (1, "boom", "queue://DLQ.api")
@@ -434,9 +434,9 @@ def test_dead_letters_come_in_groups_with_the_way_back_of_each(program, console,
     assert moved["blasts"][0]["reaches"][0]["queue"] == "queue://api.home"
 
 
-def test_few_messages_are_dealt_with_at_once(program, console, seen):
+def test_few_messages_are_dealt_with_at_once(program, console, wait_for_mirror):
     console.send("/queue/api.few", "1")
-    seen("api.few", 1)
+    wait_for_mirror("api.few", 1)
     [message] = call(program, "get", "/queues/api.few/messages")["items"]
     job = call(program, "post", "/jobs", {"action": "remove", "queue": "api.few", "seqs": [message["seq"]]}, 201)
     assert (job["state"], job["done"]) == ("done", 1)
@@ -481,10 +481,10 @@ def test_a_program_tries_a_route_a_selector_and_ends_a_connection(program, brows
             each for each in call(program, "get", "/connections")["items"] if "/queue/tried" in each["subscriptions"]
         ]
 
-    [mine] = until(connections, "the connection that subscribed")
+    [mine] = wait_until(connections, "the connection that subscribed")
     call(browser_of("operator", "elsewhere.>", name="e"), "delete", f"/connections/{mine['id']}", status=404)
     call(program, "delete", f"/connections/{mine['id']}", status=204)
-    until(lambda: not other.is_connected(), "its end")
+    wait_until(lambda: not other.is_connected(), "its end")
 
 
 def test_a_program_helps_a_user_who_cannot_log_in(program, db):
@@ -497,24 +497,24 @@ def test_a_program_helps_a_user_who_cannot_log_in(program, db):
     assert "does not use two-factor" in refused["detail"]
 
 
-def test_a_message_is_found_and_what_became_of_it_is_told(program, console, seen):
+def test_a_message_is_found_and_what_became_of_it_is_told(program, console, wait_for_mirror):
     call(program, "post", "/destinations", {"kind": "queue", "name": "api.found"}, 201)
     sent = {"destination": "/queue/api.found", "body": "x", "properties": {"order": "a-4711"}}
     call(program, "post", "/messages", sent, 201)
-    until(lambda: call(program, "get", "/search?q=order:a-4711")["hits"], "the message")
+    wait_until(lambda: call(program, "get", "/search?q=order:a-4711")["hits"], "the message")
     [hit] = call(program, "get", "/search?q=order:a-4711")["hits"]
     assert (hit["place"], hit["why"], hit["state"]) == ("queue://api.found", "order", "waiting")
     assert call(program, "get", "/search?q=nobody-has-this")["hits"] == []
     assert "no trace is recorded" in call(program, "get", "/messages/ID:none:1/journey", status=404)["detail"]
 
 
-def test_a_finding_names_what_nobody_reads(program, console, seen):
+def test_a_finding_names_what_nobody_reads(program, console, wait_for_mirror):
     call(program, "post", "/destinations", {"kind": "queue", "name": "Consumer.Z.VirtualTopic.Unread"}, 201)
 
     def named() -> list[str]:
         return [each["destination"] for each in call(program, "get", "/routing/findings")]
 
-    until(lambda: "queue://Consumer.Z.VirtualTopic.Unread" in named(), "the finding")
+    wait_until(lambda: "queue://Consumer.Z.VirtualTopic.Unread" in named(), "the finding")
 
 
 def test_a_run_is_pinned_and_a_trial_shows_no_definitions(program, db):

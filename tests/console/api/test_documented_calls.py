@@ -19,9 +19,9 @@ def test_the_guide_shows_calls():
 
 
 @pytest.mark.django_db(transaction=True)
-def test_each_documented_call_does_what_it_says(live_server, console, seen):
+def test_each_documented_call_does_what_it_says(live_server, console, wait_for_mirror):
     console.send("/queue/orders", "1")
-    seen("orders", 1)
+    wait_for_mirror("orders", 1)
     token = token_of("admin", "see", "browse", "read", "send", "remove")
     answers = [answer_of(call, live_server.url, token) for call in CALLS]
     overview, history, listed, sent, browsed, purged = answers[:6]

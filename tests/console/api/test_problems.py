@@ -91,9 +91,9 @@ def test_a_permission_that_only_the_token_lacks_is_told_so(console, db):
     assert "roles operator and admin" in role
 
 
-def test_a_number_beyond_64_bits_is_refused_as_an_input(program, console, seen):  # noqa: F811
+def test_a_number_beyond_64_bits_is_refused_as_an_input(program, console, wait_for_mirror):  # noqa: F811
     console.send("/queue/api.big", "x")
-    seen("api.big", 1)
+    wait_for_mirror("api.big", 1)
     for path in (
         f"/queues/api.big/messages?after={BEYOND_64_BITS}",
         f"/queues/api.big/messages?newest=true&before={BEYOND_64_BITS}",

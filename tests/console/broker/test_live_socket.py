@@ -19,8 +19,8 @@ from console.analyses import run_service
 from console.analyses.models import AnalysisRun
 from console.broker.live.socket import LOGGED_OUT, MAX_TOPICS, SEEN_OTHERWISE
 from console.broker.mirror import mirror
-from tests.conftest import until
 from tests.console.conftest import make_user
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PATIENCE = 20  #: seconds; a deadline for a busy machine, not a pause
@@ -118,10 +118,10 @@ async def test_frames_hold_everything_first_and_then_only_what_changed(console, 
     await live.disconnect()
 
 
-async def test_a_list_sends_the_rows_the_page_shows(console, session_of, seen):
+async def test_a_list_sends_the_rows_the_page_shows(console, session_of, wait_for_mirror):
     await asyncio.to_thread(console.send, "/queue/shown", "1")
     await asyncio.to_thread(console.send, "/queue/hidden", "1")
-    await asyncio.to_thread(seen, "shown", 1)
+    await asyncio.to_thread(wait_for_mirror, "shown", 1)
     live = socket(await asyncio.to_thread(session_of, "viewer"))
     await live.connect()
     await live.send_json_to({"type": "subscribe", "topic": "list:queues?sort=name", "rows": ["shown", "gone"]})
@@ -153,7 +153,7 @@ async def test_the_frame_tells_how_old_its_numbers_are(console, session_of):
     await live.disconnect()
 
 
-async def test_a_broker_that_is_away_is_told_on_a_socket_that_works(lonely_console, session_of):
+async def test_a_broker_that_is_away_is_told_on_a_socket_that_works(console_without_store, session_of):
     live = socket(await asyncio.to_thread(session_of, "viewer"))
     accepted = await live.connect()
     assert accepted
@@ -248,18 +248,20 @@ def test_the_mirror_misses_nothing_of_what_happens_before_it_listens(console, mo
         await asyncio.Event().wait()  # and nothing happens any more
 
     monkeypatch.setattr(RedisStore, "signals", listening_late)
-    until(lambda: between in mirror().picture.stats, "the queue in the picture")
+    wait_until(lambda: between in mirror().picture.stats, "the queue in the picture")
 
 
-def test_the_mirror_notices_a_deleted_queue(console, seen, admin):
+def test_the_mirror_notices_a_deleted_queue(console, wait_for_mirror, admin):
     console.send("/queue/short.lived", "1")
-    seen("short.lived", 1)
+    wait_for_mirror("short.lived", 1)
     admin.post("/queues/short.lived/delete", {"name": "short.lived"})
     mirror().wait_until(lambda picture: Destination.queue("short.lived") not in picture.stats)
     assert Destination.queue("short.lived") not in mirror().picture.stats
 
 
-async def test_a_tab_that_takes_nothing_costs_one_frame_and_gets_the_latest(console, session_of, seen, monkeypatch):
+async def test_a_tab_that_takes_nothing_costs_one_frame_and_gets_the_latest(
+    console, session_of, wait_for_mirror, monkeypatch
+):
     monkeypatch.setattr("console.broker.live.socket.INTERVAL", 0.05)
     live = socket(await asyncio.to_thread(session_of, "viewer"))
     await live.connect()
@@ -277,7 +279,7 @@ async def test_a_tab_that_takes_nothing_costs_one_frame_and_gets_the_latest(cons
     monkeypatch.setattr(sockets.LiveConsumer, "send_json", stuck)
     for number in range(5):
         await asyncio.to_thread(console.send, "/queue/slow.tab", str(number))
-    await asyncio.to_thread(seen, "slow.tab", 5)
+    await asyncio.to_thread(wait_for_mirror, "slow.tab", 5)
     assert len(sent) <= 1  # nothing was made while the one before was on its way
     sending.set()
     cells = await frame_with(live, "queue:slow.tab", lambda cells: cells.get("QueueSize") == "5")
@@ -321,10 +323,10 @@ async def test_a_role_that_is_taken_away_ends_its_topics_at_once(console, sessio
     await live.disconnect()
 
 
-async def test_a_scope_hides_rows_and_refuses_a_queue_beyond_it(console, session_of, seen):
+async def test_a_scope_hides_rows_and_refuses_a_queue_beyond_it(console, session_of, wait_for_mirror):
     await asyncio.to_thread(console.send, "/queue/scoped.in", "1")
     await asyncio.to_thread(console.send, "/queue/scoped-out", "1")
-    await asyncio.to_thread(seen, "scoped-out", 1)
+    await asyncio.to_thread(wait_for_mirror, "scoped-out", 1)
     live = socket(await asyncio.to_thread(session_of, "viewer", "scoped.>"))
     await live.connect()
     await live.send_json_to({"type": "subscribe", "topic": "list:queues", "rows": ["scoped.in", "scoped-out"]})
@@ -339,7 +341,7 @@ async def test_a_scope_hides_rows_and_refuses_a_queue_beyond_it(console, session
 
 
 async def test_who_sees_the_console_as_somebody_else_gets_their_frames_until_the_look_ends(
-    console, session_of, seen, monkeypatch
+    console, session_of, wait_for_mirror, monkeypatch
 ):
     clocks = []
     zone_name_of = "console.broker.live.socket.zone_name_of"

@@ -32,10 +32,10 @@ from console.metrics import charts_history
 from console.metrics.charts_history import MAX_DESTINATIONS
 from console.metrics.sampling.sampler import MetricsSampler
 from tests.brokerapp.store.commit_helpers import message
-from tests.conftest import until
 from tests.console.conftest import make_user
 from tests.monitoring.conftest import basic, text
 from tests.served import PASSWORD, served
+from tests.waiting import wait_until
 
 QUEUES = 10_000
 #: What the figures are on a quiet machine of two cores, times what a busy one may need.
@@ -99,7 +99,7 @@ def crowded_store(store_url, request) -> None:
 @pytest.fixture
 def crowd(crowded_store, running_broker, console):
     """The console on a broker with ten thousand queues."""
-    until(lambda: len(mirror().picture.stats) > QUEUES, "all queues in the picture", seconds=30)
+    wait_until(lambda: len(mirror().picture.stats) > QUEUES, "all queues in the picture", seconds=30)
     return console
 
 
@@ -234,7 +234,7 @@ def test_the_web_process_does_not_grow_with_what_it_has_shown(
                 assert browser.get(web.url + path).status_code == 200
             return process.memory_info().rss
 
-        until(lambda: name_of(0) in browser.get(f"{web.url}/queues/?sort=Name").text, "the queues", seconds=30)
+        wait_until(lambda: name_of(0) in browser.get(f"{web.url}/queues/?sort=Name").text, "the queues", seconds=30)
         before = min(visit() for _ in range(2))
         assert max(visit() for _ in range(ROUNDS)) - before < GROWTH
 
@@ -280,7 +280,7 @@ def _restless() -> list[DestinationPoint]:
 def test_a_step_of_the_history_with_all_queues_moving_is_bounded(crowd):
     watch = MetricsSampler(gateway(), mirror())
     gateway().loop.call_soon_threadsafe(watch._task.cancel)
-    until(watch._task.done, "its own rounds to end")
+    wait_until(watch._task.done, "its own rounds to end")
     start = time.time() // 60 * 60 + 600
     gateway().run(watch.tick(start))
     picture, _ = moving(QUEUES)

@@ -32,7 +32,7 @@ from console.destinations.clients.clients import (
     visible_connections,
 )
 from console.destinations.clients.connection_list import connection_rows
-from tests.conftest import until
+from tests.waiting import wait_until
 
 
 def test_a_client_and_its_subscription_are_listed_and_its_page_says_more(browser_of, console):
@@ -40,7 +40,7 @@ def test_a_client_and_its_subscription_are_listed_and_its_page_says_more(browser
     client = console.client()
     client.subscribe("/queue/watched", "1", ack="client", headers={"activemq.prefetchSize": "7", "selector": "n > 5"})
     client.send("/queue/sent.to", "x")
-    peer = until(
+    peer = wait_until(
         lambda: next((each for each in current_connections() if each.consumers and each.details.producing_to), None),
         "the client",
     )
@@ -53,11 +53,11 @@ def test_a_client_and_its_subscription_are_listed_and_its_page_says_more(browser
         assert said in text
 
 
-def test_a_queue_says_who_consumes_and_who_sends(browser_of, console, seen):
+def test_a_queue_says_who_consumes_and_who_sends(browser_of, console, wait_for_mirror):
     console.client().subscribe("/queue/busy.here", "1", ack="client")
     console.client().send("/queue/busy.here", "x", persistent="true")
-    seen("busy.here", 1)
-    until(lambda: producers_of(current_connections(), Destination.queue("busy.here")), "the producer")
+    wait_for_mirror("busy.here", 1)
+    wait_until(lambda: producers_of(current_connections(), Destination.queue("busy.here")), "the producer")
     viewer = browser_of("viewer")
     for tab, head in (("consumers", "Prefetch"), ("producers", "Other destinations")):
         text = viewer.get(reverse("queue", args=["busy.here"]), {"tab": tab}).content.decode()
@@ -68,7 +68,7 @@ def test_a_queue_says_who_consumes_and_who_sends(browser_of, console, seen):
 def test_a_connection_is_closed_by_who_may_and_the_trail_says_whose(browser_of, console):
     client = console.client()
     client.send("/queue/closing", "x", receipt="1")
-    peer = until(
+    peer = wait_until(
         lambda: next((each for each in current_connections() if each.details.producing_to), None), "the client"
     )
     url = reverse("close-connection", args=[peer.stats.id])
@@ -76,7 +76,7 @@ def test_a_connection_is_closed_by_who_may_and_the_trail_says_whose(browser_of, 
     assert "is disconnected" in operator.get(url).content.decode()
     assert browser_of("support").post(url).status_code == 403
     assert operator.post(url).status_code == 302
-    until(lambda: not client.is_connected(), "the client to be cut off")
+    wait_until(lambda: not client.is_connected(), "the client to be cut off")
     entry = AuditEntry.objects.get(action="close connection")
     assert (entry.outcome, entry.before["user"]) == ("done", "ada")
     assert operator.get(url).status_code == 404
@@ -86,7 +86,7 @@ def test_a_scope_that_holds_only_a_part_of_what_a_client_uses_does_not_close_it(
     client = console.client()
     client.send("/queue/mine.one", "x")
     client.send("/queue/theirs.one", "x")
-    peer = until(
+    peer = wait_until(
         lambda: next((each for each in current_connections() if len(each.details.producing_to) == 2), None),
         "the client",
     )
@@ -104,11 +104,13 @@ def offline(console):
     client.connect("ada", "lovelace", wait=True, headers={"client-id": "shop"})
     client.subscribe("/topic/prices", "1", headers={"activemq.subscriptionName": "all prices", "receipt": "r"})
     log = Destination(DestinationKind.SUBSCRIPTION, "shop:all%20prices")
-    until(lambda: (known := mirror().picture.subscriptions.get(log)) and known.ConsumerCount, "it and its consumer")
+    wait_until(
+        lambda: (known := mirror().picture.subscriptions.get(log)) and known.ConsumerCount, "it and its consumer"
+    )
     client.disconnect()
-    until(lambda: mirror().picture.subscriptions[log].ConsumerCount == 0, "nobody to consume it")
+    wait_until(lambda: mirror().picture.subscriptions[log].ConsumerCount == 0, "nobody to consume it")
     console.send("/topic/prices", "1", "2")
-    until(lambda: mirror().picture.subscriptions[log].QueueSize == 2, "the messages")
+    wait_until(lambda: mirror().picture.subscriptions[log].QueueSize == 2, "the messages")
     return log
 
 
@@ -122,7 +124,7 @@ def test_a_queue_beside_topics_of_one_subscription_leads_to_the_page_of_a_queue(
     def page() -> str:
         return admin.get(reverse("subscribers"), {"q": "mixed"}).content.decode()
 
-    until(lambda: "mixed.t" in page(), "the subscription")
+    wait_until(lambda: "mixed.t" in page(), "the subscription")
     found = page()
     client.disconnect()
     assert 'href="/topics/mixed.t/"' in found
@@ -147,7 +149,7 @@ def test_a_durable_subscription_that_is_offline_is_listed_with_what_waits_and_de
 def test_subscribers_and_connections_have_stars_and_views_as_queues_have(browser_of, offline, console):
     viewer, other = browser_of("viewer"), browser_of("support")
     console.client()
-    client = until(current_connections, "the client")[0].subject
+    client = wait_until(current_connections, "the client")[0].subject
     for page, subject, name in (
         ("subscribers", str(offline), lambda row: row.log),
         ("connections", client, lambda row: row.subject),
@@ -170,7 +172,7 @@ def test_what_has_no_list_to_be_found_in_is_not_starred(browser_of, subject):
 
 def test_what_is_kept_is_browsed_by_who_may_browse_its_topics_and_read_as_there(browser_of, offline, console):
     console.send("/topic/prices", "secret body", region="eu")
-    until(lambda: mirror().picture.subscriptions[offline].QueueSize >= 3, "the third message")
+    wait_until(lambda: mirror().picture.subscriptions[offline].QueueSize >= 3, "the third message")
     url, operator = reverse("subscription-messages", args=[offline.name]), browser_of("operator")
     rows = operator.get(url).context["rows"]
     assert len(rows) >= 3
@@ -278,7 +280,7 @@ def test_a_star_on_a_client_holds_whatever_the_id_of_its_connection():
 
 
 def test_nobody_connected_leads_to_a_way_to_connect(browser_of, console, settings):
-    until(lambda: not current_connections(), "nobody is connected")
+    wait_until(lambda: not current_connections(), "nobody is connected")
     text = browser_of("viewer").get(reverse("connections")).content.decode()
     assert f'stomp.Connection12([("127.0.0.1", {settings.SLUICE.stomp_port})])' in text
     assert 'data-copy="snippet"' in text

@@ -11,17 +11,17 @@ from brokerapp.model.destination import Destination
 from console.audit.models import AuditEntry
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
-from tests.conftest import until
 from tests.console.accounts.test_api_tokens import caller, token_of
+from tests.waiting import wait_until
 
 
 @pytest.fixture
-def shop(console, seen):
+def shop(console, wait_for_mirror):
     """Three queues with one, two and three messages."""
     for count, name in enumerate(("shop.a", "shop.b", "shop.c"), start=1):
         if not gateway().run(exists(name)):
             console.send(f"/queue/{name}", *"x" * count)
-        seen(name, count)
+        wait_for_mirror(name, count)
     return console
 
 
@@ -68,7 +68,7 @@ def test_nothing_that_matches_is_told_from_nothing_at_all(admin, shop):
 
 def test_topics_have_a_list_of_their_own(admin, console):
     console.send("/topic/prices", "1")
-    until(lambda: "prices" in names_on(admin.get(reverse("topics"))), "the topic in the list")
+    wait_until(lambda: "prices" in names_on(admin.get(reverse("topics"))), "the topic in the list")
 
 
 def test_finding_a_full_name_goes_straight_there(admin, shop):
@@ -88,7 +88,7 @@ def test_a_queue_page_shows_its_consumers_and_what_feeds_it(admin, console):
     client = console.client()
     client.subscribe("/queue/Consumer.A.VirtualTopic.Fed", "1")
     url = reverse("queue", kwargs={"name": "Consumer.A.VirtualTopic.Fed"})
-    response = until(
+    response = wait_until(
         lambda: (got := admin.get(url, {"tab": "consumers"})).status_code == 200 and got.context["consumers"] and got,
         "a consumer",
     )
@@ -103,7 +103,7 @@ def test_every_tab_of_a_queue_and_of_a_topic_can_be_seen(browser_of, shop, tab):
     viewer = browser_of("viewer")
     shop.send("/topic/shop.news", "x")
     topic = reverse("topic", args=["shop.news"])
-    until(lambda: viewer.get(topic).status_code == 200, "the topic")
+    wait_until(lambda: viewer.get(topic).status_code == 200, "the topic")
     for url in (reverse("queue", args=["shop.a"]), topic):
         assert viewer.get(url, {"tab": tab}).status_code == 200
 
@@ -173,7 +173,7 @@ def test_what_is_gone_for_good_is_done_after_its_count_was_typed(browser_of, sho
     shop.send("/queue/bulk.a", "1", "2")
     shop.send("/queue/bulk.b", "1")
     operator = browser_of("operator")
-    until(lambda: names_on(operator.get(reverse("queues"), {"q": "bulk."})) == ["bulk.a", "bulk.b"], "both queues")
+    wait_until(lambda: names_on(operator.get(reverse("queues"), {"q": "bulk."})) == ["bulk.a", "bulk.b"], "both queues")
     asked = {"action": "delete", "name": ["bulk.a", "bulk.b"]}
     assert "Type the number of queues to confirm" in operator.post(reverse("queues-bulk"), asked).content.decode()
     assert (
@@ -211,9 +211,9 @@ def test_an_admin_creates_a_queue(admin, console):
 
 
 @pytest.mark.parametrize("name", ["a//", "a b", "ä", "a:b", "1"])
-def test_any_other_text_is_a_name_as_in_activemq(name, admin, console, seen):
+def test_any_other_text_is_a_name_as_in_activemq(name, admin, console, wait_for_mirror):
     assert admin.post(reverse("send"), {"destination": name, "body": "x", "persistent": "true"}).status_code == 200
-    seen(name, 1)
+    wait_for_mirror(name, 1)
     assert admin.get(reverse("messages", kwargs={"name": name})).context["page"].scanned == 1
     gateway().delete(Destination.queue(name))
 
@@ -232,9 +232,9 @@ def test_a_name_that_cannot_be_is_refused_with_the_reason(name, reason, admin, c
     assert reason in response.content.decode()
 
 
-def test_purging_needs_the_name_typed(admin, console, seen):
+def test_purging_needs_the_name_typed(admin, console, wait_for_mirror):
     console.send("/queue/to.purge", "1", "2")
-    seen("to.purge", 2)
+    wait_for_mirror("to.purge", 2)
     url = reverse("purge", kwargs={"name": "to.purge"})
     assert "Purge 2 messages" in admin.get(url).content.decode()
     assert admin.post(url, {"name": "to.purg"}).status_code == 400
@@ -244,9 +244,9 @@ def test_purging_needs_the_name_typed(admin, console, seen):
     assert (entry.action, entry.before, entry.after) == ("purge", {"QueueSize": 2}, {"removed": 2})
 
 
-def test_the_way_to_a_queue_leads_through_what_its_name_shares_with_others(admin, console, seen):
+def test_the_way_to_a_queue_leads_through_what_its_name_shares_with_others(admin, console, wait_for_mirror):
     console.send("/queue/shop.orders.eu", "1")
-    seen("shop.orders.eu", 1)
+    wait_for_mirror("shop.orders.eu", 1)
     steps = (">Queues</a>", '/queues/?q=shop.">shop</a>', '/queues/?q=shop.orders.">orders</a>')
     page = admin.get("/queues/shop.orders.eu/").content.decode()
     assert all(each in page for each in steps)
@@ -254,16 +254,16 @@ def test_the_way_to_a_queue_leads_through_what_its_name_shares_with_others(admin
     assert all(each in below for each in (*steps, '/queues/shop.orders.eu/">eu</a>'))
 
 
-def test_a_queue_is_deleted_after_its_name_was_typed(admin, console, seen):
+def test_a_queue_is_deleted_after_its_name_was_typed(admin, console, wait_for_mirror):
     console.send("/queue/to.delete", "1")
-    seen("to.delete", 1)
+    wait_for_mirror("to.delete", 1)
     admin.post(reverse("delete-queue", kwargs={"name": "to.delete"}), {"name": "to.delete"})
     assert "to.delete" not in names_on(admin.get(reverse("queues")))
 
 
 def test_a_queue_with_a_consumer_stays_and_the_refusal_is_recorded(admin, console):
     console.client().subscribe("/queue/busy", "1")
-    until(lambda: gateway().run(exists("busy")), "the queue")
+    wait_until(lambda: gateway().run(exists("busy")), "the queue")
     response = admin.post(reverse("delete-queue", kwargs={"name": "busy"}), {"name": "busy"})
     assert response.status_code == 409
     assert AuditEntry.objects.get().outcome == "refused"
@@ -323,7 +323,7 @@ def test_pages_and_operations_of_queues_called_like_pages_are_reached(admin, con
     mirror()
     for name in SHADOWED:
         gateway().create(Destination.queue(name))
-    until(lambda: {*map(Destination.queue, SHADOWED)} <= mirror().current().stats.keys(), "all in the picture")
+    wait_until(lambda: {*map(Destination.queue, SHADOWED)} <= mirror().current().stats.keys(), "all in the picture")
     for name in SHADOWED:
         queue, segment = Destination.queue(name), _segment(name)
         assert admin.get(reverse("messages", kwargs={"name": name})).context["destination"] == queue

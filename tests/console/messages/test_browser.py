@@ -16,14 +16,14 @@ from console.messages.message_view import MessageView
 
 
 @pytest.fixture
-def orders(console, seen):
+def orders(console, wait_for_mirror):
     """Sixty messages, every third from the US."""
     if not _depth("orders"):
         for number in range(60):
             console.send(
                 "/queue/orders", f'{{"number": {number}}}', region="eu" if number % 3 else "us", number=str(number)
             )
-    seen("orders", 60)
+    wait_for_mirror("orders", 60)
     return console
 
 
@@ -142,9 +142,9 @@ def test_a_queue_that_does_not_exist_is_not_found(admin, console):
     assert admin.get(reverse("messages", kwargs={"name": "never.was"})).status_code == 404
 
 
-def test_what_a_message_holds_is_shown_and_never_run(admin, console, seen):
+def test_what_a_message_holds_is_shown_and_never_run(admin, console, wait_for_mirror):
     console.send("/queue/hostile", "<script>alert(1)</script>", trick="<img src=x onerror=alert(2)>")
-    seen("hostile", 1)
+    wait_for_mirror("hostile", 1)
     text = admin.get(reverse("messages", kwargs={"name": "hostile"})).content.decode()
     assert "<img src=x" not in text
     seq = gateway().browse(Destination.queue("hostile"), 0, 1, None).messages[0].seq

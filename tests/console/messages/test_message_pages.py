@@ -25,8 +25,8 @@ from console.messages.jobs import job_service, worker
 from console.messages.jobs.job_service import JobSpec, start
 from console.messages.jobs.models import Job, SavedSelector, Template
 from console.messages.journey.journey import Journey, JourneyStep, OperatorAction
-from tests.conftest import until
 from tests.console.conftest import make_user
+from tests.waiting import wait_until
 
 queue = Destination.queue
 names = iter(range(1_000))
@@ -57,11 +57,11 @@ def dead(console, name) -> str:
     client = refuse_all(console, name)
     for number in range(3):
         console.send(f"/queue/{name}", f'{{"n": {number}}}', order=f"{name}-{number}", persistent="true")
-    until(lambda: len(failed(name)) == 3, "three dead letters")
+    wait_until(lambda: len(failed(name)) == 3, "three dead letters")
     client.unsubscribe(id="1")
-    until(lambda: mirror().current().stats.get(queue("ActiveMQ.DLQ")) is not None, "the queue in the picture")
-    until(lambda: mirror().current().stats[queue("ActiveMQ.DLQ")].DLQ, "that it holds dead letters")
-    until(lambda: (each := mirror().current().stats.get(queue(name))) and not each.ConsumerCount, "no consumer")
+    wait_until(lambda: mirror().current().stats.get(queue("ActiveMQ.DLQ")) is not None, "the queue in the picture")
+    wait_until(lambda: mirror().current().stats[queue("ActiveMQ.DLQ")].DLQ, "that it holds dead letters")
+    wait_until(lambda: (each := mirror().current().stats.get(queue(name))) and not each.ConsumerCount, "no consumer")
     return name
 
 
@@ -102,7 +102,7 @@ def test_what_is_asked_for_is_said_of_one_message_as_of_one(browser_of, dead):
 def test_only_dead_letters_are_offered_to_be_resubmitted(browser_of, console, dead):
     console.send(f"/queue/{dead}", "alive", persistent="true")
     support = browser_of("support")
-    until(lambda: bodies(dead), "a message in the queue")
+    wait_until(lambda: bodies(dead), "a message in the queue")
     offer = 'value="retry" data-bulk'
     assert offer in text(support.get(reverse("messages", args=["ActiveMQ.DLQ"])))
     assert offer not in text(support.get(reverse("messages", args=[dead])))
@@ -144,7 +144,7 @@ def test_who_comes_too_late_is_told_who_took_the_message(browser_of, dead):
 
 def test_nothing_is_sent_again_to_where_it_would_be_held(browser_of, dead):
     gateway().pause(queue(dead), True)
-    until(lambda: mirror().current().stats[queue(dead)].Paused, "the pause in the picture")
+    wait_until(lambda: mirror().current().stats[queue(dead)].Paused, "the pause in the picture")
     try:
         chosen = {"seq": failed(dead)[0].seq, "reason": "fixed"}
         refused = browser_of("operator").post(act("ActiveMQ.DLQ"), {"action": "retry", **chosen})
@@ -160,10 +160,10 @@ def test_a_job_says_how_many_of_what_it_sent_again_failed_again(browser_of, cons
     operator, chosen = browser_of("operator"), [each.seq for each in failed(dead)][:2]
     done = operator.post(act("ActiveMQ.DLQ"), {"action": "retry", "seq": chosen, "reason": "fixed"})
     address, live = done["Location"], LiveChannel.parse(f"job:{Job.objects.get().id}", ())
-    until(lambda: len(bodies(dead)) == 2, "they are in their queue again")
+    wait_until(lambda: len(bodies(dead)) == 2, "they are in their queue again")
     assert 'data-flag="false" role="status"' in text(operator.get(address))
     refuse_all(console, dead)
-    until(lambda: len(failed(dead)) == 3, "they failed again")
+    wait_until(lambda: len(failed(dead)) == 3, "they failed again")
     assert "2 failed again" in text(operator.get(address))
     cells = FROM_DATABASE["job"](User.objects.get(username="operator"), live)
     assert (cells["back"], cells["has_back"]) == ("2 failed again", True)
@@ -180,7 +180,7 @@ def test_the_bell_warns_of_a_job_whose_messages_failed_again_also_when_they_are_
     user = User.objects.get(username="operator")
     assert 'data-state="good"' in notifications.cells(user)["bell_html"]
     refuse_all(console, dead)
-    until(lambda: len(failed(dead)) == 3, "they failed again")
+    wait_until(lambda: len(failed(dead)) == 3, "they failed again")
     monkeypatch.setattr("console.messages.jobs.failed_again.MIN_INTERVAL", 0)
     monkeypatch.setattr("console.messages.jobs.failed_again.INTERVAL_FACTOR", 0)
     for _ in range(2):
@@ -199,7 +199,7 @@ def test_a_job_is_done_with_the_messages_that_its_button_counted(browser_of, con
     count = page.context["chosen"].count
     console.send(f"/queue/{dead}", "later", order=f"{dead}-9")
     refuse_all(console, dead)
-    until(lambda: len(failed(dead)) == count + 1, "one more failed meanwhile")
+    wait_until(lambda: len(failed(dead)) == count + 1, "one more failed meanwhile")
     fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', text(page)))
     operator.post(act("ActiveMQ.DLQ"), fields | {"selector": selector, "reason": "fixed"})
     job = Job.objects.get()
@@ -413,7 +413,7 @@ def test_groups_of_dead_letters_come_in_pages(admin, console, dead, monkeypatch)
     def page(number: int):
         return admin.get(reverse("dead-letters"), {"page": number, "sort": "count"}).context["page"]
 
-    until(lambda: page(1).paginator.count > 1, "two groups")
+    wait_until(lambda: page(1).paginator.count > 1, "two groups")
     assert page(1)[0] != page(2)[0]
     assert "sort=count&amp;page=2" in text(admin.get(reverse("dead-letters"), {"sort": "count"}))
 
@@ -438,7 +438,7 @@ def test_a_message_tells_its_journey_and_who_sent_it_again(browser_of, dead, mon
         journey = support.get(address).context["journey"]
         return journey if [step.kind for step in journey.steps].count("forward") == 3 else None
 
-    journey = until(told, "the journey")
+    journey = wait_until(told, "the journey")
     words = [step.label for step in journey.steps]
     assert words[0] == "Sent to"
     assert words.index("Dispatched to consumer of") < words.index("Failed in") < words.index("Resubmitted")
@@ -446,7 +446,7 @@ def test_a_message_tells_its_journey_and_who_sent_it_again(browser_of, dead, mon
     assert {copy.destination.name: copy.state for copy in journey.copies} == {dead: "waiting", "ActiveMQ.DLQ": "taken"}
     assert "billing is back" in text(support.get(address))
     fate = reverse("resubmit-outcome", kwargs={"id": message.id}) + "?since=0"
-    until(lambda: "Stored in" in text(support.get(fate)), "its fate")  # a look on a busy machine may end early
+    wait_until(lambda: "Stored in" in text(support.get(fate)), "its fate")  # a look on a busy machine may end early
 
 
 def test_the_page_of_a_message_that_was_just_edited_mends_itself_when_the_trace_has_come(admin, dead, monkeypatch):
@@ -620,11 +620,11 @@ def test_what_is_scheduled_is_listed_and_can_be_taken_back(admin, console, name)
 # -- browsing
 
 
-def test_the_newest_page_and_the_one_before_are_found_without_counting(admin, console, name, seen):
+def test_the_newest_page_and_the_one_before_are_found_without_counting(admin, console, name, wait_for_mirror):
     console.send(f"/queue/{name}", "first")
     gateway().send({"destination": name, "body": ""}, 118, "")
     console.send(f"/queue/{name}", "last")
-    seen(name, 120)
+    wait_for_mirror(name, 120)
     address = reverse("messages", kwargs={"name": name})
     newest = admin.get(address + "?end=1").context
     assert (len(newest["rows"]), newest["rows"][0].message.body) == (50, b"last")
@@ -645,10 +645,12 @@ def test_the_newest_page_and_the_one_before_are_found_without_counting(admin, co
     assert text(followed).count("<tr") == 1
 
 
-def test_the_newest_that_match_are_found_from_the_end_and_the_ones_before_page_by_page(admin, console, name, seen):
+def test_the_newest_that_match_are_found_from_the_end_and_the_ones_before_page_by_page(
+    admin, console, name, wait_for_mirror
+):
     for number in range(130):
         console.send(f"/queue/{name}", str(number), kind="odd" if number % 2 else "even")
-    seen(name, 130)
+    wait_for_mirror(name, 130)
     address, odd = reverse("messages", kwargs={"name": name}), list(range(1, 130, 2))
 
     def shown(answer) -> list[int]:
@@ -668,9 +670,11 @@ def test_the_newest_that_match_are_found_from_the_end_and_the_ones_before_page_b
 
 @pytest.mark.parametrize("selector", ["", "JMSPriority >= 0"], ids=["all", "those that match"])
 @pytest.mark.parametrize("order", ["oldest", "newest"])
-def test_either_order_pages_through_all_and_back_and_keeps_its_order(admin, console, name, seen, order, selector):
+def test_either_order_pages_through_all_and_back_and_keeps_its_order(
+    admin, console, name, wait_for_mirror, order, selector
+):
     gateway().send({"destination": name, "body": ""}, 120, "")
-    seen(name, 120)
+    wait_for_mirror(name, 120)
     address = reverse("messages", kwargs={"name": name})
 
     def shown(query: str) -> tuple[list[int], dict]:
@@ -692,9 +696,9 @@ def test_either_order_pages_through_all_and_back_and_keeps_its_order(admin, cons
     assert shown("?" + reached["Location"].partition("?")[2])[0] == third
 
 
-def test_a_page_says_its_order_and_offers_the_other_one(admin, console, name, seen):
+def test_a_page_says_its_order_and_offers_the_other_one(admin, console, name, wait_for_mirror):
     gateway().send({"destination": name, "body": ""}, 3, "")
-    seen(name, 3)
+    wait_for_mirror(name, 3)
     address = reverse("messages", kwargs={"name": name})
     for query, order in (("", "Oldest first"), ("?end=1", "Newest first"), ("?selector=TRUE&end=1", "Newest first")):
         page = text(admin.get(address + query))
@@ -702,10 +706,12 @@ def test_a_page_says_its_order_and_offers_the_other_one(admin, console, name, se
         assert page.count("Oldest first</a>") == page.count("Newest first</a>") == 1
 
 
-def test_following_with_a_selector_begins_with_the_newest_and_stopping_stays_there(admin, console, name, seen):
+def test_following_with_a_selector_begins_with_the_newest_and_stopping_stays_there(
+    admin, console, name, wait_for_mirror
+):
     for number in range(60):
         console.send(f"/queue/{name}", str(number), kind="odd" if number % 2 else "even")
-    seen(name, 60)
+    wait_for_mirror(name, 60)
     address, chosen = reverse("messages", kwargs={"name": name}), {"selector": "kind = 'odd'"}
     followed = admin.get(address + admin.get(address, chosen).context["follow"])
     assert [int(row.message.body) for row in followed.context["rows"]] == list(range(59, 0, -2))
@@ -798,13 +804,13 @@ def test_a_body_is_downloaded_whole(admin, console, name):
     assert "of 300,000 bytes" in text(panel)
 
 
-def test_a_queue_shows_its_message_groups_and_forgets_them(admin, console, name, seen):
+def test_a_queue_shows_its_message_groups_and_forgets_them(admin, console, name, wait_for_mirror):
     client = console.client()
     client.subscribe(f"/queue/{name}", id="1", ack="client-individual")
     console.send(f"/queue/{name}", "x", JMSXGroupID="g-1")
     address = reverse("queue", kwargs={"name": name}) + "?tab=issues"
-    seen(name, 1)
-    assert until(lambda: admin.get(address).context["groups"], "the group")[0][0] == "g-1"
+    wait_for_mirror(name, 1)
+    assert wait_until(lambda: admin.get(address).context["groups"], "the group")[0][0] == "g-1"
     assert "RedeliveredCount" in text(admin.get(address))
     admin.post(reverse("reset-groups", kwargs={"name": name}), {"group": "g-1"})
     assert admin.get(address).context["groups"] == []

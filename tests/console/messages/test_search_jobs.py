@@ -21,14 +21,14 @@ _numbers = itertools.count()
 
 
 @pytest.fixture
-def filled(console, seen, monkeypatch):
+def filled(console, wait_for_mirror, monkeypatch):
     """Three queues, each with one message of the same order, which this is; pages are smaller than the queues."""
     monkeypatch.setattr(worker, "PAGE", 4)
     wanted = f"4711-{next(_numbers)}"
     for name, count in (("search.small", 3), ("search.large", 10), ("other.secret", 5)):
         for number in range(count):
             console.send(f"/queue/{name}", str(number), order=wanted if number == 1 else f"{name}-{number}")
-        seen(name, count)
+        wait_for_mirror(name, count)
     yield f"order:{wanted}"
     for name in ("search.small", "search.large", "other.secret"):
         gateway().run(gateway().admin.purge(Destination.queue(name)))

@@ -20,7 +20,7 @@ from console.metrics.charts import chart_data
 from console.metrics.charts.chart_events import starts_of_nodes
 from console.metrics.charts_history import ChartWindow, broker_marks, destination_marks, spark
 from console.metrics.sampling.sampler import LEASE, MetricsSampler
-from tests.conftest import until
+from tests.waiting import wait_until
 
 NOW = 1_700_000_000
 
@@ -157,10 +157,10 @@ def watches(console):
     def candidate(judge=None) -> MetricsSampler:
         door = Gateway(gateway().admin.redis_url, gateway().admin.broker)
         source = BrokerMirror(door)
-        until(lambda: source.picture.nodes, "the picture of another process")
+        wait_until(lambda: source.picture.nodes, "the picture of another process")
         watch = MetricsSampler(door, source, judge)
         door.loop.call_soon_threadsafe(watch._task.cancel)  # its rounds are made by the test
-        until(watch._task.done, "its own rounds to end")
+        wait_until(watch._task.done, "its own rounds to end")
         made.append((watch, source, door))
         return watch
 
@@ -183,21 +183,21 @@ def holds(watch: MetricsSampler, name: str, depth: int) -> None:
         stats = watch._mirror.picture.stats.get(queue)
         return stats is not None and stats.QueueSize == depth
 
-    until(shows, f"{name} with {depth} messages")
+    wait_until(shows, f"{name} with {depth} messages")
 
 
 def round_of(watch: MetricsSampler, now: float) -> None:
     watch._door.run(watch.tick(now))
 
 
-def test_one_of_two_processes_keeps_the_history_and_the_other_takes_over(watches, console, seen):
+def test_one_of_two_processes_keeps_the_history_and_the_other_takes_over(watches, console, wait_for_mirror):
     first, start = watches(), time.time() // 60 * 60 + 600
 
     def is_on_duty() -> bool:  # at once, or when the lease of an earlier process has ended
         round_of(first, start)
         return first.on_duty
 
-    until(is_on_duty, "the first one on duty")
+    wait_until(is_on_duty, "the first one on duty")
     second = watches()
     round_of(first, start)
     round_of(second, start)
@@ -213,7 +213,7 @@ def test_one_of_two_processes_keeps_the_history_and_the_other_takes_over(watches
         round_of(second, start + 20)
         return second.on_duty
 
-    until(takes_over, "the other one on duty")
+    wait_until(takes_over, "the other one on duty")
     assert first.holder != second.holder
 
 
@@ -265,13 +265,13 @@ def test_a_lease_is_had_by_one_and_given_back(console):
     assert not gateway().run(admin.lease("test", "two", 60_000))
     assert gateway().run(admin.lease("test", "one", 60_000))
     gateway().run(admin.rings.release_lease("test", "one"))
-    until(lambda: gateway().run(admin.lease("test", "two", 1000)), "the lease")
+    wait_until(lambda: gateway().run(admin.lease("test", "two", 1000)), "the lease")
     assert LEASE != "test"
 
 
-def test_a_chart_is_asked_for_again_with_its_flags_of_what_one_may_see(browser_of, console, seen, watches):
+def test_a_chart_is_asked_for_again_with_its_flags_of_what_one_may_see(browser_of, console, wait_for_mirror, watches):
     console.send("/queue/charted", "x")
-    seen("charted", 1)
+    wait_for_mirror("charted", 1)
     round_of(watches(), time.time())
     operator = browser_of("operator")
     operator.post(reverse("purge", args=["charted"]), {"name": "charted"})
@@ -311,9 +311,9 @@ def test_a_queue_that_is_gone_has_a_page_with_its_last_history(browser_of, conso
     assert browser_of("viewer", "elsewhere.>", name="g").get(reverse("queue", kwargs={"name": name})).status_code == 403
 
 
-def test_who_may_read_the_trail_sees_who_deleted_it(admin, console, seen):
+def test_who_may_read_the_trail_sees_who_deleted_it(admin, console, wait_for_mirror):
     console.send("/queue/made.and.gone", "1")
-    seen("made.and.gone", 1)
+    wait_for_mirror("made.and.gone", 1)
     admin.post(reverse("delete-queue", kwargs={"name": "made.and.gone"}), {"name": "made.and.gone"})
     page = admin.get(reverse("queue", kwargs={"name": "made.and.gone"}))
     assert page.status_code == 410

@@ -17,9 +17,9 @@ def test_an_empty_broker_offers_the_demo_and_a_snippet_to_start_from(admin, cons
     assert 'send("/queue/hello"' in text
 
 
-def test_messages_nobody_consumes_need_attention(browser_of, console, seen):
+def test_messages_nobody_consumes_need_attention(browser_of, console, wait_for_mirror):
     console.send("/queue/left.alone", "1", "2", "3")
-    seen("left.alone", 3)
+    wait_for_mirror("left.alone", 3)
     text = browser_of("viewer").get(reverse("overview")).content.decode()
     assert "3 messages without consumers" in text
     assert reverse("queue", kwargs={"name": "left.alone"}) in text
@@ -33,13 +33,13 @@ def test_the_demo_is_handed_to_a_worker_and_recorded(admin, console):
     assert ("console.demo", []) in waiting_tasks("default")
 
 
-def test_a_broker_that_does_not_answer_is_said_so_on_a_page(admin, lonely_console):
+def test_a_broker_that_does_not_answer_is_said_so_on_a_page(admin, console_without_store):
     response = admin.get(reverse("overview"))
     assert response.status_code == 200
     assert "The broker is not responding" in response.content.decode()
 
 
-def test_what_needs_the_broker_shows_a_page_with_a_reference_when_it_is_away(admin, lonely_console):
+def test_what_needs_the_broker_shows_a_page_with_a_reference_when_it_is_away(admin, console_without_store):
     response = admin.get(reverse("routing"))
     assert response.status_code == 503
     text = response.content.decode()
@@ -60,9 +60,9 @@ def test_memory_and_store_have_gauges_of_the_fullest_node():
     assert gauges_of([NodeStatus("a", "b", 0, 0)]) == []
 
 
-def test_a_window_without_traffic_says_so_and_offers_a_test_message(browser_of, console, seen):
+def test_a_window_without_traffic_says_so_and_offers_a_test_message(browser_of, console, wait_for_mirror):
     console.send("/queue/left.alone", "1", "2", "3", "4")
-    seen("left.alone", gateway().depth(Destination.queue("left.alone")))
+    wait_for_mirror("left.alone", gateway().depth(Destination.queue("left.alone")))
     an_hour_of_1970 = {"from": 3600, "to": 7200}
     operator, viewer = browser_of("operator"), browser_of("viewer")
     page = operator.get(reverse("queue", kwargs={"name": "left.alone"}), an_hour_of_1970)

@@ -10,8 +10,8 @@ from console.broker.live.run_notices import notices
 from console.ops import broker_host
 from console.ops.broker_host import Authenticator, lifespan
 from tests.certificates import PASSWORD, Authority
-from tests.conftest import until
 from tests.console.conftest import make_user, point_at
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -105,7 +105,7 @@ async def test_a_process_that_tabs_were_open_on_ends_quietly(monkeypatch, store_
 
     def open_tab():
         loop, layers = notices()._door.loop, get_channel_layer()._layers
-        until(lambda: loop in layers and layers[loop].groups, "it listens")
+        wait_until(lambda: loop in layers and layers[loop].groups, "it listens")
 
     answers = await run_lifespan(["lifespan.startup", "lifespan.shutdown"], open_tab)
     assert answers == ["lifespan.startup.complete", "lifespan.shutdown.complete"]

@@ -50,14 +50,14 @@ def test_an_order_that_somebody_else_sent_is_invoiced_with_what_it_has():
     }
 
 
-def test_the_business_leaves_a_backlog_and_dead_letters(console, seen):
+def test_the_business_leaves_a_backlog_and_dead_letters(console, wait_for_mirror):
     outcome = demo.run("127.0.0.1", console.port, "ada", "lovelace", SECONDS)
     assert outcome.orders > SECONDS * demo.QUIET_RATE
     assert outcome.done["Billing"] + outcome.refused == outcome.done["Shipping"] == outcome.orders
     assert outcome.refused > 0
     assert outcome.done["Audit"] < outcome.orders
-    seen("/queue/ActiveMQ.DLQ", outcome.refused)
-    seen("/queue/Consumer.Audit.VirtualTopic.Orders", outcome.orders - outcome.done["Audit"])
+    wait_for_mirror("/queue/ActiveMQ.DLQ", outcome.refused)
+    wait_for_mirror("/queue/Consumer.Audit.VirtualTopic.Orders", outcome.orders - outcome.done["Audit"])
 
 
 def test_a_wrong_password_is_named(broker):

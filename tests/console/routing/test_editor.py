@@ -58,14 +58,14 @@ def test_the_cards_lead_to_the_four_kinds(browser_of, db):
         assert reverse("new-definition", kwargs={"kind": kind}) in text
 
 
-def test_what_is_applied_works_at_once_and_is_recorded(admin, defined, seen):
+def test_what_is_applied_works_at_once_and_is_recorded(admin, defined, wait_for_mirror):
     response = define(admin, "split", comment="by region")
     assert response["Location"].startswith(reverse("routing") + "?fresh=compositeQueue%3Asplit")
     defined.follows(gateway().definitions().version)
     defined.send("/queue/split", "a", region="eu")
     defined.send("/queue/split", "b", region="us")
-    seen("queue://split.eu", 1)
-    seen("queue://split.rest", 2)
+    wait_for_mirror("queue://split.eu", 1)
+    wait_for_mirror("queue://split.rest", 2)
     entry = AuditEntry.objects.get(action="apply routing")
     assert (entry.object, entry.outcome) == ("compositeQueue:split", "done")
     [after] = entry.after
@@ -151,9 +151,9 @@ def test_a_definition_that_is_gone_is_not_found(admin, defined):
     assert admin.get(reverse("new-definition", kwargs={"kind": "nonsense"})).status_code == 404
 
 
-def test_the_check_beside_the_form_shows_xml_difference_and_what_matches(admin, defined, seen):
+def test_the_check_beside_the_form_shows_xml_difference_and_what_matches(admin, defined, wait_for_mirror):
     defined.send("/queue/Consumer.A.VirtualTopic.Seen", "x")
-    seen("queue://Consumer.A.VirtualTopic.Seen", 1)
+    wait_for_mirror("queue://Consumer.A.VirtualTopic.Seen", 1)
     url = reverse("check-definition", kwargs={"kind": "virtualTopic"})
     text = admin.post(url, {"name": "VirtualTopic.Seen", "prefix": "Consumer.*."}, headers={"HX-Request": "true"})
     assert "1 consumer queue matches" in text.content.decode()
@@ -248,9 +248,9 @@ def test_the_page_shows_list_and_picture(browser_of, admin, defined):
     assert reverse("edit-definition") not in text + table
 
 
-def test_the_map_shows_only_what_one_may_see(browser_of, admin, defined, seen):
+def test_the_map_shows_only_what_one_may_see(browser_of, admin, defined, wait_for_mirror):
     defined.send("/queue/Consumer.A.VirtualTopic.Secret", "x")
-    seen("queue://Consumer.A.VirtualTopic.Secret", 1)
+    wait_for_mirror("queue://Consumer.A.VirtualTopic.Secret", 1)
     assert "VirtualTopic.Secret" in browser_of("viewer").get(reverse("routing")).content.decode()
     scoped = browser_of("viewer", "mine.>", name="scoped")
     assert "VirtualTopic.Secret" not in scoped.get(reverse("routing")).content.decode()

@@ -14,7 +14,8 @@ from console.broker.live.channels import LiveChannel, overview_cells, topology_c
 from console.broker.mirror import mirror
 from tests.console.conftest import close_console, point_at
 from tests.ports import free_port
-from tests.protocol.running_node import RunningNode, until
+from tests.protocol.running_node import RunningNode
+from tests.waiting import wait_until
 
 WEST, NORTH, EAST = "west", "north", "east"
 
@@ -66,25 +67,25 @@ def test_who_is_there_is_told_live_and_what_fails_without_the_master_in_words(cl
     def page() -> str:
         return admin.get(reverse("topology")).content.decode()
 
-    until(lambda: live("mwest#level") == live("meast#level") == "good", "both are there")
+    wait_until(lambda: live("mwest#level") == live("meast#level") == "good", "both are there")
     assert "this broker</span>" in page()
     assert "is unreachable" not in page()
     assert admin.post(reverse("new-queue"), {"name": "made"}).status_code == 302
 
     cluster.stop(EAST)
-    until(lambda: live("meast#says") == "down", "one is gone, and the picture says so")
-    until(lambda: overview()["sentence"] == "Cluster broker east unreachable.", "the overview says so")
+    wait_until(lambda: live("meast#says") == "down", "one is gone, and the picture says so")
+    wait_until(lambda: overview()["sentence"] == "Cluster broker east unreachable.", "the overview says so")
     assert "stored there are unavailable until" in overview()["attention_html"]
     assert "Unavailable operations" not in page()
 
     cluster.stop(WEST)
-    until(lambda: "Unavailable operations" in page(), "the page says what fails")
+    wait_until(lambda: "Unavailable operations" in page(), "the page says what fails")
     assert "Master broker west is unreachable since" in page()
-    until(lambda: overview()["state"] == "act", "the overview says so")
+    wait_until(lambda: overview()["state"] == "act", "the overview says so")
     refused = admin.post(reverse("new-queue"), {"name": "not.made"})
     assert "master west cannot be reached" in refused.content.decode()
 
     cluster.start(WEST)
-    until(lambda: live("mwest#level") == "good", "it is back")
-    until(lambda: "Unavailable operations" not in page(), "all can be done again")
+    wait_until(lambda: live("mwest#level") == "good", "it is back")
+    wait_until(lambda: "Unavailable operations" not in page(), "all can be done again")
     assert admin.post(reverse("new-queue"), {"name": "not.made"}).status_code == 302

@@ -30,9 +30,9 @@ from console.metrics import health
 from console.topology.bridge_reasons import BridgeQuestion, bridge_reasons
 from console.topology.diagram import build_diagram
 from console.topology.forms import PROPERTY_HELP, ConnectorForm
-from tests.conftest import until
 from tests.console.conftest import make_user
 from tests.protocol.running_node import RunningNode
+from tests.waiting import wait_until
 
 QUEUE = Destination.queue("orders.eu")
 UP = BridgeConnectionStats(["tcp://b:61613"], BridgeConnectionState.CONNECTED, "b", "tcp://b:61613")
@@ -187,7 +187,7 @@ def test_a_connector_is_made_watched_explained_changed_stopped_and_removed(conso
     assert made["Location"] == reverse("connector", args=["to-other"])
     assert AuditEntry.objects.get(action="create connector", outcome="done").after["excluded"] == ["queue://private.>"]
 
-    until(lambda: "topology-other" in text(admin.get(reverse("topology"))), "the bridge on the page")
+    wait_until(lambda: "topology-other" in text(admin.get(reverse("topology"))), "the bridge on the page")
     page = text(admin.get(reverse("connector", args=["to-other"])))
     assert "No consumers on" in page
     why = text(admin.get(reverse("connector", args=["to-other"]) + "?destination=private.x"))
@@ -203,7 +203,7 @@ def test_a_connector_is_made_watched_explained_changed_stopped_and_removed(conso
     assert (found.running, found.definition["options"]) == (False, {"messageTTL": "2"})
     assert admin.post(reverse("remove-connector", args=["to-other"]), {"typed": "x"}).status_code == 400
     admin.post(reverse("remove-connector", args=["to-other"]), {"typed": "to-other"})
-    until(lambda: "Standalone broker" in text(admin.get(reverse("topology"))), "no connector")
+    wait_until(lambda: "Standalone broker" in text(admin.get(reverse("topology"))), "no connector")
     assert list(AuditEntry.objects.filter(object="to-other", outcome="done").values_list("action", flat=True)) == [
         "remove connector", "change connector", "stop connector", "create connector",
     ]  # fmt: skip
@@ -240,7 +240,7 @@ def test_who_sees_some_destinations_is_told_of_no_sums_and_no_names_of_others(co
     uri = f"tcp://127.0.0.1:{other.port}"
     lists = {"excluded": "queue://secret.>\nqueue://mine.x", "dynamically_included": "queue://secret.a"}
     admin.post(reverse("new-connector"), {"name": "scoped", "uri": uri, **lists})
-    until(
+    wait_until(
         lambda: any(node.network.get("connectors") for node in mirror().current().nodes), "the connector in the picture"
     )
     client.force_login(make_user("operator", "mine.>", name="scoped"))

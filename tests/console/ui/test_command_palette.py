@@ -5,7 +5,7 @@ from django.urls import resolve
 
 from console.ui.navigation.command_palette import COMMANDS, SHOWN, PaletteCommand, allowed_commands, search_commands
 from console.ui.preferences.models import UserSetting
-from tests.conftest import until
+from tests.waiting import wait_until
 
 
 def test_every_command_leads_to_a_page():
@@ -41,7 +41,9 @@ def test_nobody_is_offered_what_they_have_no_right_to():
 def test_the_palette_finds_pages_and_destinations(console, browser_of):
     console.send("/queue/palette.orders", "one")
     viewer = browser_of("viewer")
-    until(lambda: "palette.orders" in viewer.get("/palette?q=orders+pal").content.decode(), "the queue in the palette")
+    wait_until(
+        lambda: "palette.orders" in viewer.get("/palette?q=orders+pal").content.decode(), "the queue in the palette"
+    )
     said = viewer.get("/palette?q=queue").content.decode()
     assert "Queues" in said
     assert "New queue" not in said
@@ -58,7 +60,7 @@ def test_somebody_with_a_scope_finds_no_destination_outside_of_it(console, brows
     Assignment.objects.create(
         user=django_user_model.objects.get(username="nobody"), role="viewer", scopes=["queue://palette.inside"]
     )
-    until(lambda: "palette.outside" in admin.get("/palette?q=palette.").content.decode(), "both queues")
+    wait_until(lambda: "palette.outside" in admin.get("/palette?q=palette.").content.decode(), "both queues")
     said = viewer.get("/palette?q=palette.").content.decode()
     assert "palette.inside" in said
     assert "palette.outside" not in said

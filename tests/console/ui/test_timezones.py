@@ -55,7 +55,7 @@ def test_what_is_no_zone_is_refused(name):
         timezones.get_zone(name)
 
 
-def test_a_user_reads_times_by_the_clock_they_chose_and_programs_in_utc(lonely_console, browser_of):
+def test_a_user_reads_times_by_the_clock_they_chose_and_programs_in_utc(console_without_store, browser_of):
     admin = browser_of("admin")
     entry = AuditEntry.objects.create(who="ada", action="purge", object="queue://q", outcome="done")
     AuditEntry.objects.filter(pk=entry.pk).update(time=MOMENT)

@@ -18,7 +18,7 @@ from brokerapp.nodes.ownership.coordinator import OwnershipCoordinator
 from brokerapp.stomp import frames
 from brokerapp.store import StoredLogEntry
 from tests.protocol.clients import RawClient
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 ME, OTHER, THIRD = NodeMember("a", "1"), NodeMember("b", "2"), NodeMember("c", "3")
 
@@ -291,7 +291,7 @@ def test_what_is_sent_and_consumed_away_from_the_home_is_neither_read_back_nor_c
     assert not away.reads
     assert all(isinstance(each, int) for each in away.remote_deliveries)
     assert len(away.remote_deliveries) == 5
-    until(lambda: broker.depth(away.queue) == 0, "all is acknowledged")
+    wait_until(lambda: broker.depth(away.queue) == 0, "all is acknowledged")
 
 
 def test_what_was_forgotten_meanwhile_is_read_by_the_node_of_its_consumer_in_order(broker, away, monkeypatch):
@@ -304,7 +304,7 @@ def test_what_was_forgotten_meanwhile_is_read_by_the_node_of_its_consumer_in_ord
     assert [each.body for each in messages] == list(map(str, range(30)))
     assert not any("redelivered" in each.headers for each in messages)
     assert any(isinstance(each, int) for each in away.remote_deliveries)
-    until(lambda: broker.depth(away.queue) == 0, "all is acknowledged")
+    wait_until(lambda: broker.depth(away.queue) == 0, "all is acknowledged")
 
 
 def test_what_is_damaged_when_the_node_of_its_consumer_reads_it_is_a_dead_letter(broker, away, monkeypatch):
@@ -326,7 +326,7 @@ def test_what_is_damaged_when_the_node_of_its_consumer_reads_it_is_a_dead_letter
     messages = away.taker.take(2)
     assert [(each.body, each.headers.get("redelivered")) for each in messages] == [("first", None), ("last", None)]
     assert any(isinstance(each, int) for each in away.remote_deliveries)
-    until(lambda: broker.depth(away.queue) == 0, "it is no longer in its queue")
+    wait_until(lambda: broker.depth(away.queue) == 0, "it is no longer in its queue")
     letters = broker.admin(lambda admin: admin.browse(Destination.queue("ActiveMQ.DLQ"), limit=1000)).messages
     [letter] = [each for each in letters if each.original_destination == f"/queue/{away.queue}"]
     assert (letter.body, letter.headers[CAUSE]) == (b"spoil thus", DAMAGED)

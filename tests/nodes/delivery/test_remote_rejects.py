@@ -9,7 +9,7 @@ from brokerapp.model.commands import NackCommand
 from brokerapp.model.definitions import RedeliveryPolicy, RedeliverySettings
 from brokerapp.model.destination import Destination
 from tests.nodes.links.test_lost_links import without_links
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 DLQ = "ActiveMQ.DLQ"
 
@@ -49,7 +49,7 @@ def test_without_a_link_to_the_home_it_is_a_dead_letter_when_its_receipt_comes_a
     [message] = taker.take()
     assert (message.body, message.headers.get("redelivered")) == ("good", None)
     taker.ack(message)
-    until(lambda: broker["a"].depth(queue) == 0, "the home knows")
+    wait_until(lambda: broker["a"].depth(queue) == 0, "the home knows")
 
 
 def test_the_home_tells_operators_of_it_once(broker, queue, taker):
@@ -65,7 +65,7 @@ def test_the_home_tells_operators_of_it_once(broker, queue, taker):
             if each.destination.name == queue
         ]
 
-    until(lambda: numbers() == [(0, 3, 3, 2, 0)], "the numbers of all nodes together")
+    wait_until(lambda: numbers() == [(0, 3, 3, 2, 0)], "the numbers of all nodes together")
 
 
 @pytest.mark.parametrize("first", ["it is rejected", "the log is taken"])
@@ -94,7 +94,7 @@ def test_what_is_rejected_as_its_log_comes_home_is_a_dead_letter_once(broker, cl
             step()
 
     broker["b"].look(between_two_homes)
-    until(lambda: not broker["b"].look(lambda: log.is_remote), "it is taken")
+    wait_until(lambda: not broker["b"].look(lambda: log.is_remote), "it is taken")
     taker.send(f"/queue/{queue}", "good", persistent="true")
     assert [(each.body, each.headers.get("redelivered")) for each in taker.take()] == [("good", None)]
     assert dead(broker, queue) == ["bad"]

@@ -10,7 +10,7 @@ from brokerapp.model.destination import Destination
 from brokerapp.nodes.delivery import append_notices
 from brokerapp.nodes.links.protocol import PeerMessageType
 from tests.nodes.conftest import OneNode
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 
 def without_links(node: OneNode, wanted: bool) -> None:
@@ -59,7 +59,7 @@ def test_what_is_sent_and_consumed_away_from_its_home_comes_once_or_flagged_when
         seen.add(message.body)
         taker.ack(message, wait=False)
     assert fresh == sorted(set(fresh))
-    until(lambda: broker.depth(queue) == 0, "all is acknowledged")
+    wait_until(lambda: broker.depth(queue) == 0, "all is acknowledged")
 
 
 def test_what_comes_and_goes_at_a_node_is_counted_though_its_link_is_lost_meanwhile(broker, client, name):
@@ -79,7 +79,7 @@ def test_what_comes_and_goes_at_a_node_is_counted_though_its_link_is_lost_meanwh
         numbers = home.placement.stats_aggregation.with_remote_parts(home.counters.of(Destination.queue(queue)))
         return numbers.EnqueueCount, numbers.EnqueueBytes, numbers.MaxMessageSize, numbers.DequeueCount
 
-    until(lambda: broker["a"].look(counted) == (2, 15, 9, 2), "all is counted")
+    wait_until(lambda: broker["a"].look(counted) == (2, 15, 9, 2), "all is counted")
 
 
 def test_a_consumer_of_which_a_node_tells_before_it_knows_of_an_epoch_waits_for_no_answer(broker, name):
@@ -137,15 +137,17 @@ def test_a_shared_subscription_that_lives_with_its_consumers_outlives_a_lost_lin
     logs = [each for each in home.queues if name in each.name and not each.is_remote]
     assert logs
     without_links(broker["b"], True)
-    until(lambda: not broker["a"].node.broker.placement.inbound_consumers.count, "the link is lost")
+    wait_until(lambda: not broker["a"].node.broker.placement.inbound_consumers.count, "the link is lost")
     for each in others:
         each.leave()
-    until(lambda: not broker["a"].look(lambda: any(each.consumers for each in logs)), "nobody that is reached consumes")
+    wait_until(
+        lambda: not broker["a"].look(lambda: any(each.consumers for each in logs)), "nobody that is reached consumes"
+    )
     without_links(broker["b"], False)
     consumer.send(f"/topic/{name}", "x")
     assert sorted(each.headers["subscription"] for each in consumer.take(8)) == sorted(subscribed)
     consumer.leave()
-    until(
+    wait_until(
         lambda: not any(name in each for each in broker.ask(lambda store: store.logs.all_attributes())),
         "they go with it",
     )
@@ -160,7 +162,7 @@ def test_a_group_stays_with_who_holds_some_of_it_behind_a_lost_link_until_that_l
     other.subscribe(f"/queue/{queue}", ack="client-individual")
     without_links(broker["b"], True)
     log = broker["a"].node.broker.queues[f"queue://{queue}"]
-    until(lambda: broker["a"].look(lambda: len(log.consumers)) == 1, "the guest is gone")
+    wait_until(lambda: broker["a"].look(lambda: len(log.consumers)) == 1, "the guest is gone")
     sender.send(f"/queue/{queue}", "second", persistent="true", JMSXGroupID="g")
     sender.send(f"/queue/{queue}", "of another", persistent="true", JMSXGroupID="h")
     assert other.bodies() == ["of another"]
@@ -181,7 +183,7 @@ def test_an_exclusive_queue_waits_for_who_holds_some_of_it_behind_a_lost_link(br
     [first] = holder.take()
     without_links(broker["b"], True)
     log = broker["a"].node.broker.queues[f"queue://{queue}"]
-    until(lambda: broker["a"].look(lambda: len(log.consumers)) == 1, "the guest is gone")
+    wait_until(lambda: broker["a"].look(lambda: len(log.consumers)) == 1, "the guest is gone")
     sender.send(f"/queue/{queue}", "second", persistent="true")
     assert stands_by.has_no_more()
     if ends:
@@ -205,7 +207,7 @@ def test_what_a_consumer_held_that_ended_behind_a_lost_link_comes_before_what_wa
     other.subscribe(f"/queue/{queue}", **how)
     without_links(broker["b"], True)
     log = broker["a"].node.broker.queues[f"queue://{queue}"]
-    until(lambda: broker["a"].look(lambda: len(log.consumers)) == 1, "the guest is gone")
+    wait_until(lambda: broker["a"].look(lambda: len(log.consumers)) == 1, "the guest is gone")
     sender.send(f"/queue/{queue}", "second", persistent="true", JMSXGroupID="g")
     assert other.has_no_more()
     holder.break_off()
@@ -222,9 +224,9 @@ def test_a_durable_subscription_is_in_use_while_its_consumer_is_behind_a_lost_li
     subscribed = next(each for each in names if homes.is_local(f"subscription://{name}:{each}"))
     consumer.subscribe(f"/topic/{name}", **{"activemq.subscriptionName": subscribed})
     durable = durables.find(name, subscribed)
-    until(lambda: broker["a"].look(lambda: durable.log.consumers), "its home knows of its consumer")
+    wait_until(lambda: broker["a"].look(lambda: durable.log.consumers), "its home knows of its consumer")
     without_links(broker["b"], True)
-    until(lambda: not broker["a"].look(lambda: durable.log.consumers), "the link is lost")
+    wait_until(lambda: not broker["a"].look(lambda: durable.log.consumers), "the link is lost")
     said = []
 
     def ask_for_it():
@@ -263,7 +265,7 @@ def test_a_node_that_was_linked_before_it_was_a_member_is_told_all_that_it_would
     homes = broker["a"].node.broker.placement
     [other] = homes.other_sessions
     broker["a"].look(lambda: setattr(homes._remote_advisories, "_listening", True))
-    until(lambda: broker["a"].look(lambda: not homes.propagation._pending), "nothing is open that was said before")
+    wait_until(lambda: broker["a"].look(lambda: not homes.propagation._pending), "nothing is open that was said before")
 
     def words(work) -> set[PeerMessageType]:
         said = set()

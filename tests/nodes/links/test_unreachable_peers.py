@@ -14,7 +14,7 @@ from brokerapp.nodes.membership.restart_backoff import (
     STORE_UNAVAILABLE_PAUSE,
     RestartBackoff,
 )
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 FIRST, LAST = NodeMember("first", "1"), NodeMember("last", "9")
 
@@ -131,12 +131,12 @@ def test_of_two_nodes_whose_link_is_lost_for_good_the_weaker_one_ends_and_says_w
     nodes[weaker.session].do(sever)
     # a queue that is new has to be known to all nodes: its first receipt comes when one of the two has gone
     client(stronger.config.node).send(f"/queue/{name}.new", "waits", persistent="true")
-    until(weaker.failed.done, "one has failed", 60)
+    wait_until(weaker.failed.done, "one has failed", 60)
     error = weaker.failed.exception()
     assert isinstance(error, NodeIsolated)
     assert f"node {stronger.config.node} at 127.0.0.1:" in str(error)
     assert not stronger.failed.done()
     assert f"node {stronger.config.node} at 127.0.0.1:" in caplog.text
-    until(lambda: f"node {weaker.config.node} at 127.0.0.1:" in caplog.text, "the other one said so too", 30)
+    wait_until(lambda: f"node {weaker.config.node} at 127.0.0.1:" in caplog.text, "the other one said so too", 30)
     broker.crash(weaker.config.node)
     client(stronger.config.node).send(f"/queue/{name}", "goes on", persistent="true")

@@ -10,7 +10,7 @@ import pytest
 from brokerapp.store.server.embedded import EmbeddedStore
 from tests.interop.proxy import Proxy
 from tests.nodes.conftest import TIMEOUT_MS, OneNode, SeveralNodes
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 TIMEOUT = TIMEOUT_MS / 1000
 
@@ -23,7 +23,7 @@ def stand_still(store):
 
 def die(store):
     os.kill(store.pid, signal.SIGKILL)
-    until(store.restart_if_dead, "the store is started again")
+    wait_until(store.restart_if_dead, "the store is started again")
 
 
 @pytest.mark.scenario("K12")
@@ -69,14 +69,14 @@ def test_who_reaches_the_store_again_first_takes_nobody_for_dead_that_the_networ
         first, sessions = broker["a"].node.membership, [each.node.session for each in broker.nodes.values()]
         for way in ways.values():
             way.swallow()
-        until(
+        wait_until(
             lambda: not broker.ask(lambda store: store.nodes.live_names()), "the store has heard of none for a timeout"
         )
         ways["a"].let_through()
-        until(lambda: broker["a"].look(lambda: first.is_confirmed), "a beats again, over another connection")
+        wait_until(lambda: broker["a"].look(lambda: first.is_confirmed), "a beats again, over another connection")
         time.sleep(TIMEOUT)
         ways["b"].let_through()
-        until(lambda: broker["a"].look(lambda: first._can_expel), "a takes for dead who has not beaten since")
+        wait_until(lambda: broker["a"].look(lambda: first._can_expel), "a takes for dead who has not beaten since")
         time.sleep(2 * first.period)
         members = broker.ask(lambda store: store.nodes.members())[1]
         assert sorted(each["session"] for each in members.values()) == sorted(sessions)

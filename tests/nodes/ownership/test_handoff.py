@@ -12,7 +12,7 @@ from brokerapp.nodes.links.members import NodeMembers
 from brokerapp.runtime.node import DRAIN_SECONDS
 from tests.nodes.conftest import TIMEOUT_MS, several_nodes
 from tests.nodes.links.test_lost_links import without_links
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_when_a_home_leaves_consumers_go_on_and_keep_what_they_hold(broker, clie
     queue = broker.queue_at("b", name)
     keeper, held = hold(broker, client, queue)
     broker.stop("b")
-    until(lambda: broker.members() == {"a"}, "b left")
+    wait_until(lambda: broker.members() == {"a"}, "b left")
     for each in held:
         keeper.ack(each)
     assert flagged(keeper.take(3)) == [("3", False), ("4", False), ("5", False)]
@@ -65,7 +65,7 @@ def test_a_durable_subscription_is_active_or_offline_wherever_it_is_at_home(brok
     [other] = {"a", "b"} - {home}
     assert broker.admin(lambda admin: admin.peers.offline())[log] > left
     broker.stop(home)
-    until(lambda: is_home(other), "it is at home at the other node")
+    wait_until(lambda: is_home(other), "it is at home at the other node")
     assert broker.admin(lambda admin: admin.peers.offline())[log] > left
 
 
@@ -82,7 +82,7 @@ def test_when_a_home_leaves_groups_and_an_exclusive_queue_stay_with_who_holds_so
             sender.send(f"/queue/{exclusive}", str(number), persistent="true")
 
     def taken(count):
-        until(lambda: sum(taker.messages.qsize() for taker in takers) == count, "all are given out")
+        wait_until(lambda: sum(taker.messages.qsize() for taker in takers) == count, "all are given out")
         found = [(place, each) for place, taker in enumerate(takers) for each in taker.take(taker.messages.qsize())]
         groups = {(each.headers["JMSXGroupID"], place) for place, each in found if each.headers["subscription"] == "g"}
         return groups, {place for place, each in found if each.headers["subscription"] == "x"}
@@ -91,7 +91,7 @@ def test_when_a_home_leaves_groups_and_an_exclusive_queue_stay_with_who_holds_so
     owners, [only] = taken(8)
     assert len(owners) == 4
     broker.stop("b")
-    until(lambda: broker.members() == {"a"}, "b left")
+    wait_until(lambda: broker.members() == {"a"}, "b left")
     send(range(4, 8))
     assert taken(8) == (owners, {only})
 
@@ -108,7 +108,7 @@ def test_when_a_home_is_killed_consumers_go_on_and_keep_what_they_hold(broker, c
     assert keeper.has_no_more()
     for each in messages:
         keeper.ack(each)
-    until(lambda: broker["a"].depth(queue) == 0, "the new home has counted anew")
+    wait_until(lambda: broker["a"].depth(queue) == 0, "the new home has counted anew")
 
 
 @pytest.mark.scenario("K07", "D10")
@@ -129,7 +129,7 @@ def test_what_consumers_of_a_killed_node_held_comes_back_flagged_and_nothing_els
     late.subscribe(f"/queue/{name}.later")
     assert late.bodies() == ["due"]
     log = broker["b"].node.broker.queues[f"queue://{queue}"]
-    until(lambda: not broker["b"].look(lambda: log.in_flight), "nobody holds any of it")
+    wait_until(lambda: not broker["b"].look(lambda: log.in_flight), "nobody holds any of it")
     other = client("b")
     other.subscribe(f"/queue/{queue}", ack="client-individual")
     messages = other.take(6)
@@ -137,7 +137,7 @@ def test_what_consumers_of_a_killed_node_held_comes_back_flagged_and_nothing_els
     for each in messages:
         other.ack(each)
     assert broker.depth(queue) == 0
-    until(lambda: broker["b"].depth(queue) == 0, "the home has counted anew")
+    wait_until(lambda: broker["b"].depth(queue) == 0, "the home has counted anew")
     assert flagged(stands_by.take(6)) == [(str(number), number < 3) for number in range(6)]
 
 
@@ -183,7 +183,7 @@ def test_a_node_that_stood_still_for_a_moment_goes_on_with_what_its_consumers_ho
     assert flagged(other.take(3)) == [("3", False), ("4", False), ("5", False)]
     for each in held:
         keeper.ack(each)
-    until(lambda: broker.depth(queue) == 0, "the acknowledgements")
+    wait_until(lambda: broker.depth(queue) == 0, "the acknowledgements")
     assert broker.members() == {"a", "b"}
 
 
@@ -218,12 +218,12 @@ def test_when_the_node_that_takes_over_is_killed_too_the_third_one_has_all_of_it
     queue = broker.queue_at("a", name)
     hold(broker, client, queue)
     broker.crash("a")
-    until(lambda: broker.members() == {"b", "c"}, "a is expelled")
+    wait_until(lambda: broker.members() == {"b", "c"}, "a is expelled")
 
     def owners():
         return [node for node in "bc" if not broker[node].look(lambda node=node: is_away(broker[node], queue))]
 
-    until(lambda: len(owners()) == 1, "one of them owns the queue")
+    wait_until(lambda: len(owners()) == 1, "one of them owns the queue")
     [taker] = owners()
     broker.crash(taker)  # it has just begun: what it has read and promised is gone with it
     [last] = {"b", "c"} - {taker}
@@ -235,7 +235,7 @@ def test_when_the_node_that_takes_over_is_killed_too_the_third_one_has_all_of_it
     assert consumer.has_no_more()
     for each in messages:
         consumer.ack(each)
-    until(lambda: broker.depth(queue) == 0, "all are acknowledged")
+    wait_until(lambda: broker.depth(queue) == 0, "all are acknowledged")
 
 
 def is_away(node, queue):
@@ -287,13 +287,13 @@ def test_a_queue_that_a_client_made_at_a_killed_node_is_listed_with_its_messages
     queue = broker.queue_at("b", name)
     client("b").send(f"/queue/{queue}", "kept", persistent="true")
     broker.crash("b")
-    until(lambda: broker.members() == {"a"}, "b is expelled")
+    wait_until(lambda: broker.members() == {"a"}, "b is expelled")
 
     def listed():
         found = broker.admin(lambda admin: admin.stats())[1]
         return {each.destination.name: each.QueueSize for each in found}.get(queue)
 
-    until(lambda: listed() == 1, "it is listed with its message")
+    wait_until(lambda: listed() == 1, "it is listed with its message")
 
 
 def test_a_node_that_stood_still_alone_gives_out_nothing_that_another_may_have_taken_over(broker, client, name):
@@ -337,7 +337,7 @@ def test_what_was_dropped_on_its_way_to_a_consumer_as_its_queue_moved_comes_flag
     taker = client("b")
     for queue in queues:
         taker.subscribe(f"/queue/{queue}", id=queue, ack="client-individual", prefetch=1)
-    until(
+    wait_until(
         lambda: broker["a"].node.broker.placement.inbound_consumers.count == len(queues),
         "their owner knows the consumers",
     )
@@ -348,7 +348,9 @@ def test_what_was_dropped_on_its_way_to_a_consumer_as_its_queue_moved_comes_flag
         for number in range(2):
             taker.send(f"/queue/{queue}", f"{queue} {number}", persistent="true")
     guests = broker["a"].node.broker.placement.inbound_consumers
-    until(lambda: all(list(guests.unacked_entries(f"queue://{each}")) for each in queues), "one of each is on its way")
+    wait_until(
+        lambda: all(list(guests.unacked_entries(f"queue://{each}")) for each in queues), "one of each is on its way"
+    )
     broker.start("c")
     del abroad.on_delivery
     moved = [each for each in queues if not broker["c"].look(lambda each=each: is_away(broker["c"], each))]
@@ -379,7 +381,7 @@ def test_what_comes_back_to_a_home_that_has_not_taken_the_log_yet_is_flagged(bro
     broker["a"].look(between_two_homes)
     assert broker["a"].look(lambda: len(entered.unacked) + len(homes.inbound_consumers.unacked_seqs(log.name))) == 1
     consumer.break_off()
-    until(
+    wait_until(
         lambda: (
             not broker["a"].look(lambda: len(entered.unacked) + len(homes.inbound_consumers.unacked_seqs(log.name)))
         ),
@@ -426,11 +428,11 @@ def test_what_clients_do_while_their_log_leaves_for_a_node_that_joins_holds_ther
     log = broker["a"].node.broker.queues[f"queue://{queue}"]
     with _slow_to_store(broker["a"], 0.3), ThreadPoolExecutor() as pool:
         joining = pool.submit(broker.start, "b")
-        until(lambda: log.suspend_reasons, "its home is about to be b")
+        wait_until(lambda: log.suspend_reasons, "its home is about to be b")
         keeper.ack(held, wait=False)
-        until(lambda: broker["a"].look(lambda: log.in_flight) < 2, "it is acknowledged")
+        wait_until(lambda: broker["a"].look(lambda: log.in_flight) < 2, "it is acknowledged")
         keeper.break_off()
-        until(lambda: broker["a"].look(lambda: not log.consumers), "its consumer is gone")
+        wait_until(lambda: broker["a"].look(lambda: not log.consumers), "its consumer is gone")
         assert log.suspend_reasons, "all that was before its home changed"
         joining.result()
         taker = client("b")
@@ -447,10 +449,10 @@ def test_a_queue_that_comes_to_be_while_another_node_joins_is_given_out_by_its_h
     queues = broker["a"].node.broker.queues
     with _slow_to_store(broker["a"], 0.3), ThreadPoolExecutor() as pool:
         joining = pool.submit(broker.start, "b")
-        until(lambda: queues[f"queue://{known}"].suspend_reasons, "its home is about to be b")
+        wait_until(lambda: queues[f"queue://{known}"].suspend_reasons, "its home is about to be b")
         keeper.subscribe(f"/queue/{new}", id="new", wait=False, ack="client-individual")
         keeper.send(f"/queue/{new}", "early", wait=False, persistent="true")
-        until(lambda: queues.get(f"queue://{new}") is not None, "it is there")
+        wait_until(lambda: queues.get(f"queue://{new}") is not None, "it is there")
         assert queues[f"queue://{known}"].suspend_reasons, "before its home changed"
         joining.result()
     assert broker["a"].look(lambda: queues[f"queue://{new}"].is_remote)
@@ -466,14 +468,14 @@ def test_what_waits_for_a_client_as_its_log_comes_home_is_given_out_when_that_cl
     sure, homes.can_dispatch = homes.can_dispatch, lambda: False
     client("b").send(f"/queue/{queue}", "waits", persistent="true")
     account = homes.outbound_consumers._accounts[f"queue://{queue}"]
-    until(lambda: broker["b"].look(lambda: len(account.unacked)), "it came, and its client cannot have it yet")
+    wait_until(lambda: broker["b"].look(lambda: len(account.unacked)), "it came, and its client cannot have it yet")
     broker.stop("a")
-    until(
+    wait_until(
         lambda: not broker["b"].look(lambda: broker["b"].node.broker.queues[f"queue://{queue}"].is_remote), "it is home"
     )
     consumer.break_off()
     log = broker["b"].node.broker.queues[f"queue://{queue}"]
-    until(lambda: not broker["b"].look(lambda: log.consumers), "its consumer is gone")
+    wait_until(lambda: not broker["b"].look(lambda: log.consumers), "its consumer is gone")
     homes.can_dispatch = sure
     taker = client("b")
     taker.subscribe(f"/queue/{queue}")
@@ -516,10 +518,10 @@ def test_what_is_given_back_while_a_home_to_come_does_not_hear_of_it_is_flagged(
 
     broker["a"].look(between_two_homes)
     without_links(broker["b"], True)
-    until(lambda: not broker["a"].look(lambda: homes.is_linked(homes.other_sessions[0])), "the link is lost")
+    wait_until(lambda: not broker["a"].look(lambda: homes.is_linked(homes.other_sessions[0])), "the link is lost")
     consumer.break_off()
     abroad = broker["b"].node.broker.placement.outbound_consumers
-    until(lambda: not broker["b"].look(lambda: abroad._accounts[log.name].unacked), "it is given back")
+    wait_until(lambda: not broker["b"].look(lambda: abroad._accounts[log.name].unacked), "it is given back")
     without_links(broker["b"], False)
     taker = client("a")
     taker.subscribe(f"/queue/{queue}")

@@ -6,7 +6,7 @@ from brokerapp.model.destination import Destination
 from brokerapp.model.subscription_identity import SubscriptionIdentity
 from brokerapp.nodes.links.protocol import PeerMessageType
 from tests.nodes.ownership.test_handoff import _slow_to_store
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 
 def _logs(broker):
@@ -29,14 +29,14 @@ def test_a_durable_subscription_that_is_removed_as_another_node_stores_into_it_i
     subscriber.unsubscribe()
     with _slow_to_store(broker["a"], 0.5):
         sender.send(f"/topic/{name}", "lost", wait=False, persistent="true")
-        until(
+        wait_until(
             lambda: broker["a"].look(lambda: broker["a"].node.broker.commits.has_pending_for(log)), "a stores into it"
         )
         subscriber.frame("UNSUBSCRIBE", id="s", **durable)
         sender.round_trip()
     for node in "ab":
-        until(lambda node=node: _queues(broker, node).get(log) is None, f"{node} knows it no more")
-    until(lambda: log not in _logs(broker), "it is removed from the store")
+        wait_until(lambda node=node: _queues(broker, node).get(log) is None, f"{node} knows it no more")
+    wait_until(lambda: log not in _logs(broker), "it is removed from the store")
     subscriber.subscribe(f"/topic/{name}", **durable)
     sender.send(f"/topic/{name}", "kept", persistent="true")
     assert subscriber.bodies() == ["kept"]
@@ -57,11 +57,11 @@ def test_a_durable_subscription_that_is_there_again_stays_though_another_node_st
     subscriber.unsubscribe()
     with _slow_to_store(broker["a"], 1.5):
         sender.send(f"/topic/{name}", "early", wait=False, persistent="true")
-        until(
+        wait_until(
             lambda: broker["a"].look(lambda: broker["a"].node.broker.commits.has_pending_for(log)), "a stores into it"
         )
         subscriber.frame("UNSUBSCRIBE", id="s", **durable)
-        until(lambda: log not in _logs(broker) and not home.durables._discarded, "it is removed")
+        wait_until(lambda: log not in _logs(broker) and not home.durables._discarded, "it is removed")
         subscriber.subscribe(f"/topic/{name}", **durable)
         assert broker["a"].node.broker.commits.busy
     sender.send(f"/topic/{name}", "kept", persistent="true")
@@ -80,10 +80,10 @@ def test_what_arrives_for_a_temporary_queue_that_is_gone_costs_no_link(broker, c
     [log] = [each.name for each in _queues(broker, "a") if each.destination.is_temporary]
     assert message
     owner.leave()
-    until(lambda: _queues(broker, "a").get(log) is None, "it is gone")
+    wait_until(lambda: _queues(broker, "a").get(log) is None, "it is gone")
     homes = broker["a"].node.broker.placement
     broker["a"].look(lambda: homes.remote_appends.on_appended(homes.other_sessions[0], log, 1, 1, 1, 1))
-    until(lambda: log not in _logs(broker), "nothing is left of it")
+    wait_until(lambda: log not in _logs(broker), "nothing is left of it")
 
 
 def test_what_arrives_for_a_subscription_of_which_its_home_has_not_heard_yet_is_kept(broker, client, name, monkeypatch):
@@ -100,7 +100,7 @@ def test_what_arrives_for_a_subscription_of_which_its_home_has_not_heard_yet_is_
     monkeypatch.setitem(home.placement._inbox._handlers, PeerMessageType.LOGS, hear_late)
     log = broker["b"].look(lambda: other.durables.create(wanted)).log.name
     client("b").send(f"/topic/{name}", "kept", persistent="true")
-    until(lambda: home.queues.get(log) is not None, "the home looks it up")
+    wait_until(lambda: home.queues.get(log) is not None, "the home looks it up")
     monkeypatch.undo()
     broker["a"].look(lambda: [home.placement._on_logs(*each) for each in late])
     subscriber = client("a", **{"client-id": name})

@@ -16,7 +16,7 @@ from brokerapp.nodes.ownership.coordinator import OwnershipCoordinator
 from brokerapp.nodes.ownership.subscription_takeover import SubscriptionTakeover
 from brokerapp.system import clock
 from tests.nodes.conftest import several_nodes
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 LOG = "subscription://client:news"
 
@@ -216,7 +216,7 @@ def test_who_fails_over_to_a_durable_subscription_of_a_node_that_died_is_served_
             each.start()
         for each in at_once:
             each.join()
-        until(lambda: broker.members() == {"b", "c"}, "a is taken for dead", 60)
+        wait_until(lambda: broker.members() == {"b", "c"}, "a is taken for dead", 60)
         for at, durable in durables.items():
             newcomers[at].send(f"/topic/{durable}", at, persistent="true")
             assert newcomers[at].bodies() == [at]

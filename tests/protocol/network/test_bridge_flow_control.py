@@ -12,7 +12,8 @@ from brokerapp.model.destination import Destination
 from brokerapp.stomp.frames import encode
 from tests.protocol.clients import RawClient
 from tests.protocol.networking import bridged, running, to, wait_for_demand
-from tests.protocol.running_node import RunningNode, until
+from tests.protocol.running_node import RunningNode
+from tests.waiting import wait_until
 
 ROOM = 10  # messages that have some, about
 BODY = b"x" * 1024
@@ -53,7 +54,7 @@ def test_a_bridge_waits_whatever_policies_say_and_with_more_than_clients_may(raw
     monkeypatch.setattr(producer_flow, "MAX_WAITING", ROOM)
     queue, consumer, count = f"small.{name}", raw(), 5 * ROOM
     hand_over(bridge, queue, count)
-    until(lambda: waiting_at(node) > 3 * LIMIT, "what has no room waits")
+    wait_until(lambda: waiting_at(node) > 3 * LIMIT, "what has no room waits")
     consumer.tell("SUBSCRIBE", {"destination": f"/queue/{queue}", "id": "1", "ack": "auto"})
     assert [consumer.hear().headers["number"] for _ in range(count)] == list(map(str, range(count)))
     assert [bridge.hear().headers.get("receipt-id") for _ in range(count)] == list(map(str, range(count)))
@@ -61,9 +62,9 @@ def test_a_bridge_waits_whatever_policies_say_and_with_more_than_clients_may(raw
 
 def test_what_a_bridge_waited_with_is_forgotten_when_it_goes_as_it_comes_again(node, name, bridge):
     hand_over(bridge, f"small.{name}", 5 * ROOM)
-    until(lambda: waiting_at(node) > 3 * LIMIT, "what has no room waits")
+    wait_until(lambda: waiting_at(node) > 3 * LIMIT, "what has no room waits")
     bridge.close()
-    until(lambda: waiting_at(node) == 0, "nothing waits")
+    wait_until(lambda: waiting_at(node) == 0, "nothing waits")
     assert node.depth(f"small.{name}") <= ROOM
 
 
@@ -74,7 +75,7 @@ def test_what_has_no_room_at_the_other_broker_keeps_nothing_else_of_the_bridge_w
 ):
     slow, fast, count = f"small.{name}", f"fast.{name}", 5 * ROOM
     with running(store, to(node.port, alwaysSyncSend=sync)) as source:
-        until(lambda: bridged(source), "the bridge")
+        wait_until(lambda: bridged(source), "the bridge")
         consumers = {each: connect(port=node.port) for each in (slow, fast)}
         consumers[slow].subscribe(f"/queue/{slow}", ack="client-individual", prefetch=1)
         consumers[fast].subscribe(f"/queue/{fast}")
@@ -84,13 +85,13 @@ def test_what_has_no_room_at_the_other_broker_keeps_nothing_else_of_the_bridge_w
             for queue in (slow, fast):
                 sender.send(f"/queue/{queue}", str(number).ljust(len(BODY)), wait=False, persistent="true")
         assert [int(each) for each in consumers[fast].bodies(count)] == list(range(count))
-        until(lambda: waiting_at(node) > 0, "what has no room waits")
+        wait_until(lambda: waiting_at(node) > 0, "what has no room waits")
         assert source.depth(slow) > 0
         for number in range(count):
             [message] = consumers[slow].take()
             assert int(message.body) == number
             consumers[slow].ack(message, wait=False)
-        until(lambda: source.depth(slow) == 0, "all has crossed")
+        wait_until(lambda: source.depth(slow) == 0, "all has crossed")
         [way] = source.ask(lambda admin: admin.networks.stats()).connectors[0].ways
         assert way.connections == 1
 

@@ -20,7 +20,8 @@ from tests.protocol.networking import (
     to,
     wait_for_demand,
 )
-from tests.protocol.running_node import RunningNode, until
+from tests.protocol.running_node import RunningNode
+from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -49,8 +50,8 @@ def test_a_broker_tells_what_its_bridges_did_and_for_whom(pair, connect, name):
     sender = connect(port=a.port)
     for _ in range(3):
         sender.send(f"/queue/{name}", "12345", persistent="true")
-    until(lambda: consumer.messages.qsize() + other.messages.qsize() == 3, "the messages")
-    until(lambda: connector_of(a).ways[0].bridges[0].under_way == 0, "the receipts")
+    wait_until(lambda: consumer.messages.qsize() + other.messages.qsize() == 3, "the messages")
+    wait_until(lambda: connector_of(a).ways[0].bridges[0].under_way == 0, "the receipts")
     [way] = connector_of(a).ways
     assert (way.state, way.remote, way.address) == (
         BridgeConnectionState.CONNECTED,
@@ -78,7 +79,7 @@ def test_what_was_here_already_is_counted_for_the_bridge_that_brings_it_again(pa
 
 def test_messages_that_came_too_far_are_counted_where_they_do_not_cross(store, connect, name):
     with running(store) as c, running(store, to(c.port)) as b, running(store, to(b.port)) as a:
-        until(lambda: bridged(a) and bridged(b), "the bridges")
+        wait_until(lambda: bridged(a) and bridged(b), "the bridges")
         middle, end = connect(port=b.port), connect(port=c.port)
         for client in (middle, end):
             client.subscribe(f"/topic/{name}")
@@ -105,7 +106,7 @@ def test_a_connector_is_made_changed_stopped_and_removed_while_the_broker_runs(s
     with running(store) as b, running(store) as a:
         definition = {"name": "new", "uri": f"static:(tcp://127.0.0.1:{b.port}){QUICK}", "excluded": ["queue://no.>"]}
         a.ask(lambda admin: admin.networks.put(definition))
-        until(lambda: bridged(a), "the bridge")
+        wait_until(lambda: bridged(a), "the bridge")
         consumer, sender = connect(port=b.port), connect(port=a.port)
         consumer.subscribe(f"/queue/no.{name}")
         changed = {**definition, "excluded": [], "options": {"userName": "u", "password": "secret"}}
@@ -180,7 +181,7 @@ def test_why_there_is_no_bridge_and_when_it_is_tried_again_is_told(store):
                 and way.next_attempt_ms > way.last_error_ms > 0
             )
 
-        until(failed, "a second failure")
+        wait_until(failed, "a second failure")
         assert "refused" in connector_of(a).ways[0].last_error.lower()
 
 
@@ -204,9 +205,9 @@ def test_who_may_not_be_a_bridge_is_refused_and_who_may_is_let_in(store, guarded
         return to(guarded.port, userName=user, password=password)
 
     with running(store, connector("bob", "b")) as a:
-        until(lambda: "may not be a bridge" in connector_of(a).ways[0].last_error, "the refusal")
+        wait_until(lambda: "may not be a bridge" in connector_of(a).ways[0].last_error, "the refusal")
     with running(store, connector("ann", "a")) as a:
-        until(lambda: bridged(a), "the bridge")
+        wait_until(lambda: bridged(a), "the bridge")
         consumer = connect(port=guarded.port, login="bob", passcode="b")
         consumer.subscribe(f"/queue/{name}")
         connect(port=a.port).send(f"/queue/{name}", "crosses", persistent="true")
@@ -233,7 +234,7 @@ def test_what_the_other_broker_refuses_stays_and_is_tried_again_while_all_else_c
         running(store, authentication=login, authorization=grants) as b,
         running(store, to(b.port, **account)) as a,
     ):
-        until(lambda: bridged(a), "the bridge")
+        wait_until(lambda: bridged(a), "the bridge")
         told = connect(port=a.port)
         told.subscribe("/topic/ActiveMQ.Advisory.NetworkBridge.ForwardFailure")
         consumer = connect(port=b.port, login="ann", passcode="a")
@@ -244,9 +245,9 @@ def test_what_the_other_broker_refuses_stays_and_is_tried_again_while_all_else_c
             for queue in (closed, open_):
                 sender.send(f"/queue/{queue}", str(number), persistent="true")
         assert consumer.bodies(3) == ["0", "1", "2"]
-        until(lambda: a.depth(open_) == 0, "the acknowledgements")
+        wait_until(lambda: a.depth(open_) == 0, "the acknowledgements")
         assert a.bodies(closed) == ["0", "1", "2"]
-        until(lambda: closed in connector_of(a).ways[0].last_error, "what is refused alone, too")
+        wait_until(lambda: closed in connector_of(a).ways[0].last_error, "what is refused alone, too")
         [way] = connector_of(a).ways
         assert (way.state, way.connections) == (BridgeConnectionState.CONNECTED, 1)
         assert "write" in way.last_error
@@ -258,7 +259,7 @@ def test_what_the_other_broker_refuses_stays_and_is_tried_again_while_all_else_c
         [demand] = a.ask(lambda admin: admin.networks.demand("bridge")).values()
         assert {each.destination for each in demand if each.aside} == {f"queue://{closed}"}
         before = len(tries)
-        until(lambda: len(tries) > before, "another try")
+        wait_until(lambda: len(tries) > before, "another try")
         assert connector_of(a).ways[0].bridges[0].refused == 3, "each counts once"
         assert consumer.has_no_more()
 
@@ -270,13 +271,13 @@ def test_a_message_longer_than_the_other_broker_takes_is_a_dead_letter_while_all
     """That broker ends the connection at it, as often as it comes."""
     listening = TransportConnector("stomp", "stomp", "127.0.0.1", 0, ((option, "5000"),))
     with running(store, connectors=(listening,)) as b, running(store, to(b.port)) as a:
-        until(lambda: bridged(a), "the bridge")
+        wait_until(lambda: bridged(a), "the bridge")
         consumer, sender = connect(port=b.port), connect(port=a.port)
         consumer.subscribe(f"/queue/{name}")
         for body in ("before", "x" * 5_000 + "x", "after"):
             sender.send(f"/queue/{name}", body, persistent="true")
         assert consumer.bodies(2) == ["before", "after"]
-        until(lambda: a.depth("ActiveMQ.DLQ") == 1, "the dead letter")
+        wait_until(lambda: a.depth("ActiveMQ.DLQ") == 1, "the dead letter")
         [way] = connector_of(a).ways
         assert (way.connections, way.bridges[0].refused) == (1, 1)
         assert f"of /queue/{name}, which is dead-lettered here: its " in way.last_error
@@ -288,25 +289,25 @@ def test_what_is_too_long_dies_at_once_saying_why_and_is_not_lost_where_dead_let
     for_ever = Definitions(redelivery=RedeliverySettings((RedeliveryPolicy(Destination.parse("queue://>"), -1),)))
     short = TransportConnector("stomp", "stomp", "127.0.0.1", 0, (("wireFormat.maxDataLength", "5000"),))
     with running(store, connectors=(short,)) as b, running(store, to(b.port), definitions=for_ever) as a:
-        until(lambda: bridged(a), "the bridge")
+        wait_until(lambda: bridged(a), "the bridge")
         consumer, sender, long = connect(port=b.port), connect(port=a.port), "x" * 5_001
         for id, queue in enumerate((name, "ActiveMQ.DLQ")):
             consumer.subscribe(f"/queue/{queue}", id=str(id))
         wait_for_demand(a, f"queue://{name}", "queue://ActiveMQ.DLQ")
         sender.send("/queue/ActiveMQ.DLQ", long, persistent="true")
-        until(lambda: "ActiveMQ.DLQ stays there" in connector_of(a).ways[0].last_error, "what became of it")
+        wait_until(lambda: "ActiveMQ.DLQ stays there" in connector_of(a).ways[0].last_error, "what became of it")
         sender.send(f"/queue/{name}", long, persistent="true")
 
         def aside() -> list[str]:
             [demand] = a.ask(lambda admin: admin.networks.demand("bridge")).values()
             return [each.aside for each in demand if each.aside and each.destination == "queue://ActiveMQ.DLQ"]
 
-        until(aside, "the dead letter to be given to the bridge")
+        wait_until(aside, "the dead letter to be given to the bridge")
         sender.send("/queue/ActiveMQ.DLQ", "a short one", persistent="true")
         assert consumer.bodies() == ["a short one"], "it keeps nothing else"
         why = "its body has 5,001 bytes, more than 5,000 (maxDataLength)"
         assert why in aside()[0]
-        until(lambda: a.depth("ActiveMQ.DLQ") == 2, "both")
+        wait_until(lambda: a.depth("ActiveMQ.DLQ") == 2, "both")
         reader = connect(port=a.port)
         reader.subscribe("/queue/ActiveMQ.DLQ", browser="true")
         _, dead = reader.take(2)
@@ -317,7 +318,7 @@ def test_what_is_too_long_dies_at_once_saying_why_and_is_not_lost_where_dead_let
 
 def test_why_a_message_does_not_cross_is_told(store, connect, name):
     with running(store) as b, running(store, to(b.port)) as a:
-        until(lambda: bridged(a), "the bridge")
+        wait_until(lambda: bridged(a), "the bridge")
 
         def why(seq: int | None = None) -> str:
             [told] = a.ask(lambda admin: admin.networks.why(Destination.queue(name), seq))
@@ -332,7 +333,7 @@ def test_why_a_message_does_not_cross_is_told(store, connect, name):
         consumer = connect(port=b.port)
         consumer.subscribe(f"/queue/{name}")
         assert consumer.bodies() == ["stays"]
-        until(lambda: len(a.browse(name)) == 1, "the acknowledgement")
+        wait_until(lambda: len(a.browse(name)) == 1, "the acknowledgement")
         assert why() == ""
         [came] = a.browse(name)
         assert "messageTTL" in why(came.seq)

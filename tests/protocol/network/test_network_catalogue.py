@@ -22,7 +22,8 @@ from tests.protocol.networking import (
     wait_for_demand,
     wait_for_no_demand,
 )
-from tests.protocol.running_node import RunningNode, until
+from tests.protocol.running_node import RunningNode
+from tests.waiting import wait_until
 
 Chain = tuple[RunningNode, RunningNode, RunningNode]
 
@@ -32,7 +33,7 @@ def chain(store) -> Iterator[Chain]:
     """A, B and C; bridges in both directions between A and B, and B and C, may be crossed by all there is."""
     both = {"duplex": "true", "networkTTL": "3"}
     with running(store) as c, running(store, to(c.port, **both)) as b, running(store, to(b.port, **both)) as a:
-        until(lambda: bridged(a) and bridged(b), "the bridges")
+        wait_until(lambda: bridged(a) and bridged(b), "the bridges")
         yield a, b, c
 
 
@@ -73,7 +74,7 @@ def test_a_request_is_answered_over_three_brokers_and_nothing_of_its_answers_is_
     assert crosses(a)
     assert crosses(b)
     client.leave()
-    until(lambda: not crosses(a) and not crosses(b), "the end of the demand for answers")
+    wait_until(lambda: not crosses(a) and not crosses(b), "the end of the demand for answers")
     service.send(request.headers["reply-to"], "too late", wait=False)  # to nobody; the bridges live
     again = connect(port=a.port)
     again.send(f"/queue/{name}", "again", persistent="true")
@@ -104,7 +105,7 @@ def pair(store) -> Iterator[tuple[RunningNode, RunningNode]]:
     with running(store) as b:
         connector = replace(to(b.port, duplex="true"), statically_included=(watched,))
         with running(store, connector) as a:
-            until(lambda: bridged(a), "the bridge")
+            wait_until(lambda: bridged(a), "the bridge")
             yield a, b
 
 
@@ -119,8 +120,8 @@ def test_nothing_is_left_in_memory_of_what_crossed(pair, connect, name, kind):
     for number in range(100):
         sender.send(destination, "x" * 1000, persistent="true", wait=number == 99)
     consumer.take(100)
-    until(lambda: sum(held(node, Destination.parse(destination)) for node in pair) == 0, "nothing is held")
-    until(lambda: not under_way(a), "the receipts")
+    wait_until(lambda: sum(held(node, Destination.parse(destination)) for node in pair) == 0, "nothing is held")
+    wait_until(lambda: not under_way(a), "the receipts")
 
 
 @pytest.mark.scenario("NB-39")
@@ -161,7 +162,7 @@ def test_an_answer_that_meets_a_temporary_queue_which_is_gone_ends_no_bridge(pai
     refused = back.counters.refused
     asking.leave()
     answering.send(request.headers["reply-to"], "too late", persistent="true")
-    until(lambda: back.counters.refused == refused + 1, "the refusal")
+    wait_until(lambda: back.counters.refused == refused + 1, "the refusal")
     dead = connect(port=b.port)
     dead.subscribe("/queue/ActiveMQ.DLQ")
     assert dead.bodies() == ["too late"]
@@ -169,7 +170,7 @@ def test_an_answer_that_meets_a_temporary_queue_which_is_gone_ends_no_bridge(pai
     assert answering.bodies() == ["goes on"]
     a.ask(lambda admin: admin.networks.stop("bridge"))
     a.ask(lambda admin: admin.networks.start("bridge"))
-    until(lambda: bridged(a), "a bridge that hears")
+    wait_until(lambda: bridged(a), "a bridge that hears")
 
 
 @pytest.mark.scenario("NB-48")
@@ -202,12 +203,14 @@ def test_operators_see_both_ends_of_a_duplex_bridge_again_after_either_broker_st
                 is_up and bridges == [(a.name, b.name), (b.name, a.name)] and [x.broker for x in incoming] == [a.name]
             )
 
-        until(seen, "both ends")
+        wait_until(seen, "both ends")
         a.restart()
-        until(seen, "both ends after A started anew")
+        wait_until(seen, "both ends after A started anew")
         b.look(lambda: [client.sink.abort() for client in list(b.node.broker.clients.values())])
-        until(lambda: a.ask(lambda admin: admin.networks.stats()).connectors[0].ways[0].connections == 2, "a new link")
-        until(seen, "both ends after B lost it")
+        wait_until(
+            lambda: a.ask(lambda admin: admin.networks.stats()).connectors[0].ways[0].connections == 2, "a new link"
+        )
+        wait_until(seen, "both ends after B lost it")
 
 
 @pytest.mark.scenario("NB-52")
@@ -233,7 +236,7 @@ def test_a_bridge_for_the_time_drains_a_queue_to_another_broker_in_its_order(sto
             sender.send(f"/queue/{name}", each, wait=each == sent[-1], persistent="true")
         drain = {**to(b.port, staticBridge="true").to_json(), "statically_included": [f"queue://{name}"]}
         a.ask(lambda admin: admin.networks.put(drain))
-        until(lambda: (a.depth(name), b.depth(name)) == (0, len(sent)), "all there, none here")
+        wait_until(lambda: (a.depth(name), b.depth(name)) == (0, len(sent)), "all there, none here")
         a.ask(lambda admin: admin.networks.remove("bridge"))
         assert b.bodies(name) == sent
 
@@ -273,13 +276,13 @@ def test_a_selector_aware_virtual_topic_copies_for_consumers_of_another_broker_w
 
         publish()  # what nobody takes comes first
         assert red.bodies(3) == ["red 1", "red 3", "red 5"]
-        until(lambda: (a.depth(queue), b.depth(queue)) == (0, 0), "nothing is left of the others")
+        wait_until(lambda: (a.depth(queue), b.depth(queue)) == (0, 0), "nothing is left of the others")
         every = connect(port=b.port)
         every.subscribe(f"/queue/{queue}")
         wait_for_demand(a, f"queue://{queue}", f"queue://{queue}")
         publish()
-        until(lambda: red.messages.qsize() + every.messages.qsize() == 6, "all six")
-        until(lambda: (a.depth(queue), b.depth(queue)) == (0, 0), "nothing is left")
+        wait_until(lambda: red.messages.qsize() + every.messages.qsize() == 6, "all six")
+        wait_until(lambda: (a.depth(queue), b.depth(queue)) == (0, 0), "nothing is left")
         assert all(each.body.startswith("red") for each in red.take(red.messages.qsize()))
 
 
@@ -313,7 +316,7 @@ def test_what_a_consumer_behind_a_bridge_selected_builds_up_while_it_is_away_and
 def test_messages_follow_a_consumer_that_moves_from_broker_to_broker(store, connect, name):
     far = {"networkTTL": "3"}
     with running(store) as c, running(store) as b, running(store, to(b.port, c.port, **far)) as a:
-        until(lambda: len(bridges_of(a)) == 2, "the bridges")
+        wait_until(lambda: len(bridges_of(a)) == 2, "the bridges")
         sender, came = connect(port=a.port), []
         for number, node in enumerate((b, c, a)):
             consumer = connect(port=node.port)
@@ -343,7 +346,7 @@ def test_no_subscription_is_left_of_clients_that_came_and_went_in_any_order(pair
         wait_for_demand(a, f"queue://{name}", f"topic://{name}")
         for each in order:
             clients[each].leave()
-        until(lambda: not left(), "the end of all demand")
+        wait_until(lambda: not left(), "the end of all demand")
     assert a.look(lambda: sum(len(each.consumers._ending) for each in a.node.network.connections[0].bridges)) == 0
 
 
@@ -375,5 +378,5 @@ def test_in_a_mesh_each_queue_of_a_virtual_topic_gets_one_copy(store, connect, n
         connect(port=a.port).send(f"/topic/{topic}", "first", persistent="true")
         for each in consumers:
             assert each.bodies() == ["first"]
-        until(lambda: not any(map(under_way, (a, b, c))), "the receipts")
+        wait_until(lambda: not any(map(under_way, (a, b, c))), "the receipts")
         assert all(each.has_no_more() for each in consumers)

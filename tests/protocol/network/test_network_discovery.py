@@ -10,7 +10,8 @@ import pytest
 from brokerapp.config import TransportConnector, default_config
 from brokerapp.network.options.definition import NetworkConnector
 from tests.protocol.networking import bridges_of
-from tests.protocol.running_node import RunningNode, until
+from tests.protocol.running_node import RunningNode
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="interfaces are chosen as Linux has it")
 
@@ -34,14 +35,14 @@ def test_brokers_of_a_group_find_each_other_as_they_come_and_go(store, connect, 
     try:
         for node in nodes:
             others = {each for each in names if each != node.name}
-            until(lambda node=node, others=others: leads_to(node) == others, f"the bridges of {node.name}")
+            wait_until(lambda node=node, others=others: leads_to(node) == others, f"the bridges of {node.name}")
         consumer = connect(port=b.port)
         consumer.subscribe(f"/queue/{name}")
         connect(port=a.port).send(f"/queue/{name}", "found", persistent="true")
         assert consumer.bodies() == ["found"]
         c.stop()
         nodes.remove(c)
-        until(lambda: leads_to(a) == {b.name} and len(a.node.network.connections) == 1, "the end of the way to c")
+        wait_until(lambda: leads_to(a) == {b.name} and len(a.node.network.connections) == 1, "the end of the way to c")
     finally:
         for node in nodes:
             node.stop()

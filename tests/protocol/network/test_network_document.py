@@ -20,7 +20,8 @@ from tests.protocol.networking import (
     to,
     wait_for_demand,
 )
-from tests.protocol.running_node import RunningNode, until
+from tests.protocol.running_node import RunningNode
+from tests.waiting import wait_until
 
 QUEUE, TOPIC = Destination.queue, Destination.topic
 
@@ -37,7 +38,7 @@ def b(store) -> Iterator[RunningNode]:
 
 def test_messages_go_one_way_only_unless_a_connector_is_duplex(store, b, connect, name):
     with running(store, to(b.port)) as a:
-        until(lambda: bridged(a), "the bridge")
+        wait_until(lambda: bridged(a), "the bridge")
         connect(port=a.port).subscribe(f"/queue/{name}.back")
         consumer = connect(port=b.port)
         consumer.subscribe(f"/queue/{name}")
@@ -61,7 +62,7 @@ def test_of_a_list_of_uris_each_has_a_bridge(store, b, connect, name):
 def test_a_destination_filter_says_which_advisories_are_heard(store, b, connect, name):
     wanted = f"Queue.{name}.q,ActiveMQ.Advisory.Consumer.Topic.{name}.t"
     with running(store, to(b.port, destinationFilter=wanted)) as a:
-        until(lambda: bridged(a), "the bridge")
+        wait_until(lambda: bridged(a), "the bridge")
         consumer = connect(port=b.port)
         heard, unheard = (f"/queue/{name}.q", f"/topic/{name}.t"), (f"/queue/{name}.t", f"/topic/{name}.q")
         for each in (*unheard, *heard):
@@ -74,7 +75,7 @@ def test_two_connectors_may_have_the_queues_and_the_topics_of_one_broker(store, 
     queues = replace(to(b.port, name="queues_only", conduitSubscriptions="false"), excluded=(TOPIC(">"),))
     topics = replace(to(b.port, name="topics_only"), excluded=(QUEUE(">"),))
     with running(store, queues, topics) as a:
-        until(lambda: len(bridges_of(a)) == 2, "the bridges")
+        wait_until(lambda: len(bridges_of(a)) == 2, "the bridges")
         clients = [connect(port=b.port) for _ in range(2)]
         for client in clients:
             for each in (f"/queue/{name}", f"/topic/{name}"):
@@ -95,7 +96,7 @@ def test_without_conduit_each_of_two_subscribers_of_a_topic_there_gets_a_message
     store, b, connect, name, conduit, copies, headers
 ):
     with running(store, to(b.port, conduitSubscriptions=conduit)) as a:
-        until(lambda: bridged(a), "the bridge")
+        wait_until(lambda: bridged(a), "the bridge")
         clients = [connect(port=b.port) for _ in range(2)]
         for client in clients:
             client.subscribe(f"/topic/{name}")
@@ -111,7 +112,7 @@ def test_without_conduit_each_of_two_subscribers_of_a_topic_there_gets_a_message
 def test_a_consumer_behind_a_composite_is_demand_for_it_only_where_the_connector_asks(store, b, connect, listens):
     connector = replace(to(b.port, useVirtualDestSubs=str(listens).lower()), dynamically_included=(TOPIC("composite"),))
     with running(store, connector) as a:
-        until(lambda: bridged(a), "the bridge")
+        wait_until(lambda: bridged(a), "the bridge")
         consumer, sender = connect(port=b.port), connect(port=a.port)
         consumer.subscribe("/queue/composite.forward")
         if listens:
@@ -131,7 +132,7 @@ def test_a_consumer_behind_a_composite_is_demand_for_it_only_where_the_connector
 def test_a_virtual_topic_and_its_queues_are_not_both_to_be_bridged(store, b, connect, name, excluded, copies, warned):
     connector = replace(to(b.port, useVirtualDestSubs="true"), excluded=excluded)
     with running(store, connector) as a:
-        until(lambda: bridged(a), "the bridge")
+        wait_until(lambda: bridged(a), "the bridge")
         consumer = connect(port=b.port)
         queue, topic = f"Consumer.X.VirtualTopic.{name}", f"VirtualTopic.{name}"
         consumer.subscribe(f"/queue/{queue}")
@@ -161,6 +162,6 @@ def test_what_needs_no_demand_is_passed_on_before_anybody_consumes_there(store, 
         "static", f"static:(tcp://127.0.0.1:{b.port}){QUICK}", statically_included=(QUEUE(f"{name}.>"),)
     )
     with running(store, connector) as a:
-        until(lambda: bridged(a), "the bridge")
+        wait_until(lambda: bridged(a), "the bridge")
         connect(port=a.port).send(f"/queue/{name}.x", "m", persistent="true")
-        until(lambda: b.bodies(f"{name}.x") == ["m"], "what a wildcard includes statically")
+        wait_until(lambda: b.bodies(f"{name}.x") == ["m"], "what a wildcard includes statically")

@@ -11,7 +11,8 @@ import pytest
 from brokerapp.model.destination import Destination
 from tests.protocol.clients import StompClient
 from tests.protocol.networking import bridged, running, start, to, wait_for_demand
-from tests.protocol.running_node import RunningNode, until
+from tests.protocol.running_node import RunningNode
+from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -60,17 +61,17 @@ def switch(node: RunningNode, on: bool) -> None:
 def test_what_was_deleted_while_the_link_was_down_is_not_kept_for_any_more(store, b, connect, name, dynamic_only):
     gone, stays = f"{name}.gone", f"{name}.stays"
     with running(store, to(b.port, dynamicOnly=dynamic_only)) as a:
-        until(lambda: bridged(a), "the bridge")
+        wait_until(lambda: bridged(a), "the bridge")
         for topic in (gone, stays):
             durable(connect, b, topic).leave()
-        until(lambda: kept(a, name) == {gone, stays}, "both")
+        wait_until(lambda: kept(a, name) == {gone, stays}, "both")
         switch(a, False)
         sender = connect(port=a.port)
         for topic in (gone, stays):
             sender.send(f"/topic/{topic}", "while it was down", persistent="true")
         forget(connect, b, gone)
         switch(a, True)
-        until(lambda: kept(a, name) == {stays}, "the end of what nobody is to get")
+        wait_until(lambda: kept(a, name) == {stays}, "the end of what nobody is to get")
         assert durable(connect, b, stays).bodies() == ["while it was down"]
         assert kept(a, name) == {stays}
 
@@ -78,30 +79,32 @@ def test_what_was_deleted_while_the_link_was_down_is_not_kept_for_any_more(store
 def test_what_a_connector_excludes_from_now_on_is_not_kept_any_more(store, b, connect, name):
     connector = to(b.port)
     with running(store, connector) as a:
-        until(lambda: bridged(a), "the bridge")
+        wait_until(lambda: bridged(a), "the bridge")
         for topic in (f"{name}.no", f"{name}.yes"):
             durable(connect, b, topic).leave()
-        until(lambda: kept(a, name) == {f"{name}.no", f"{name}.yes"}, "both")
+        wait_until(lambda: kept(a, name) == {f"{name}.no", f"{name}.yes"}, "both")
         excluding = replace(connector, excluded=(Destination.topic(f"{name}.no"),))
         a.ask(lambda admin: admin.networks.put(excluding.to_json()))
-        until(lambda: kept(a, name) == {f"{name}.yes"}, "the end of the excluded one")
+        wait_until(lambda: kept(a, name) == {f"{name}.yes"}, "the end of the excluded one")
 
 
 @pytest.mark.parametrize("connected", [True, False])
 def test_with_a_connector_goes_what_was_kept_for_it(store, b, connect, name, connected):
     connectors = (to(b.port, duplex="true"), to(b.port, name="bridge_of_another"))
     with running(store, *connectors) as a:
-        until(lambda: all(a.look(lambda: [way.bridges for way in a.node.network.connections])), "the bridges")
+        wait_until(lambda: all(a.look(lambda: [way.bridges for way in a.node.network.connections])), "the bridges")
         for node in (a, b):
             durable(connect, node, f"{name}.{node.name}").leave()
-        until(lambda: len(keeping(a, name)) == 2 and kept(b, name) == {f"{name}.{a.name}"}, "what is kept at both")
+        wait_until(lambda: len(keeping(a, name)) == 2 and kept(b, name) == {f"{name}.{a.name}"}, "what is kept at both")
         if not connected:
             switch(a, False)
         a.ask(lambda admin: admin.networks.remove("bridge"))
-        until(lambda: list(keeping(a, name)) == [f"bridge_of_another_{b.name}_inbound_{a.name}"], "only the other one")
-        until(lambda: bool(kept(b, name)) is not connected, "what the other broker kept")
+        wait_until(
+            lambda: list(keeping(a, name)) == [f"bridge_of_another_{b.name}_inbound_{a.name}"], "only the other one"
+        )
+        wait_until(lambda: bool(kept(b, name)) is not connected, "what the other broker kept")
         a.ask(lambda admin: admin.networks.remove("bridge_of_another"))
-        until(lambda: not kept(a, name), "the other one")
+        wait_until(lambda: not kept(a, name), "the other one")
         for node in (a, b):
             forget(connect, node, f"{name}.{node.name}")
 
@@ -109,13 +112,15 @@ def test_with_a_connector_goes_what_was_kept_for_it(store, b, connect, name, con
 def test_with_a_connector_that_a_file_has_no_more_goes_what_was_kept_for_it(store, b, connect, name):
     stays, goes = to(b.port, name="bridge_of_another"), to(b.port)
     with running(store, stays, goes) as a:
-        until(lambda: all(a.look(lambda: [way.bridges for way in a.node.network.connections])), "the bridges")
+        wait_until(lambda: all(a.look(lambda: [way.bridges for way in a.node.network.connections])), "the bridges")
         durable(connect, b, name).leave()
-        until(lambda: len(keeping(a, name)) == 2, "what is kept for both")
+        wait_until(lambda: len(keeping(a, name)) == 2, "what is kept for both")
         a.restart(network_connectors=(stays,))
-        until(lambda: list(keeping(a, name)) == [f"bridge_of_another_{b.name}_inbound_{a.name}"], "only the other one")
+        wait_until(
+            lambda: list(keeping(a, name)) == [f"bridge_of_another_{b.name}_inbound_{a.name}"], "only the other one"
+        )
         a.restart(network_connectors=())
-        until(lambda: not kept(a, name), "neither")
+        wait_until(lambda: not kept(a, name), "neither")
         forget(connect, b, name)
 
 
@@ -133,7 +138,7 @@ def kept_at(node: RunningNode, topic: str) -> list[int]:
 def test_what_came_from_a_broker_is_not_kept_for_the_bridge_to_it(store, connect, name):
     with running(store) as b, running(store, to(b.port)) as a:
         b.ask(lambda admin: admin.networks.put(to(a.port, name="back").to_json()))
-        until(lambda: bridged(a) and bridged(b), "the bridges")
+        wait_until(lambda: bridged(a) and bridged(b), "the bridges")
         subscribers = [durable(connect, node, name) for node in (a, b)]
         wait_for_demand(a, f"topic://{name}")
         wait_for_demand(b, f"topic://{name}")
@@ -154,9 +159,9 @@ def test_a_subscription_that_is_in_use_for_now_is_tried_again(store, b, connect,
     for each in ("REFUSED_SECONDS", "SUSPENDED_SECONDS"):  # the first try may come before the ghost is gone
         monkeypatch.setattr(f"brokerapp.network.bridge.source_consumers.{each}", 0.1)
     with running(store, to(b.port)) as a:
-        until(lambda: bridged(a), "the bridge")
+        wait_until(lambda: bridged(a), "the bridge")
         subscriber = durable(connect, b, name)
-        until(lambda: kept(a, name) == {name}, "it")
+        wait_until(lambda: kept(a, name) == {name}, "it")
         switch(a, False)
         [log] = a.look(lambda: [each.log for each in a.node.broker.durables.of_topic(Destination.topic(name))])
         ghost = SimpleNamespace(client=SimpleNamespace(member=""), owner_session="")
@@ -167,7 +172,7 @@ def test_a_subscription_that_is_in_use_for_now_is_tried_again(store, b, connect,
             [way] = a.ask(lambda admin: admin.networks.stats()).connectors[0].ways
             return way.last_error
 
-        until(lambda: "has a consumer already" in said(), "the refusal")
+        wait_until(lambda: "has a consumer already" in said(), "the refusal")
         a.look(lambda: log.consumers.remove(ghost))
         connect(port=a.port).send(f"/topic/{name}", "after all", persistent="true")
         assert subscriber.bodies() == ["after all"]
@@ -177,7 +182,7 @@ def test_a_subscription_that_is_in_use_for_now_is_tried_again(store, b, connect,
 def test_forced_to_be_durable_nothing_is_lost_for_a_plain_subscriber_while_the_link_is_down(store, b, connect, name):
     forced = Destination.parse(f"topic://{name}.>?forceDurable=true")
     with running(store, replace(to(b.port), dynamically_included=(forced,))) as a:
-        until(lambda: bridged(a), "the bridge")
+        wait_until(lambda: bridged(a), "the bridge")
         consumer, sender = connect(port=b.port), connect(port=a.port)
         consumer.subscribe(f"/topic/{name}.x")
         wait_for_demand(a, f"topic://{name}.x")
@@ -187,7 +192,7 @@ def test_forced_to_be_durable_nothing_is_lost_for_a_plain_subscriber_while_the_l
         switch(a, True)
         assert consumer.bodies() == ["while it was down"]
         consumer.leave()
-        until(lambda: not kept(a, name), "the end of it with the last subscriber")
+        wait_until(lambda: not kept(a, name), "the end of it with the last subscriber")
 
 
 def test_a_subscriber_that_comes_back_after_the_link_gets_what_was_kept_for_it_by_force(
@@ -195,7 +200,7 @@ def test_a_subscriber_that_comes_back_after_the_link_gets_what_was_kept_for_it_b
 ):
     forced = Destination.parse(f"topic://{name}?forceDurable=true")
     with running(store, replace(to(b.port), dynamically_included=(forced,))) as a:
-        until(lambda: bridged(a), "the bridge")
+        wait_until(lambda: bridged(a), "the bridge")
         consumer = connect(port=b.port)
         consumer.subscribe(f"/topic/{name}")
         wait_for_demand(a, f"topic://{name}")
@@ -203,7 +208,7 @@ def test_a_subscriber_that_comes_back_after_the_link_gets_what_was_kept_for_it_b
         consumer.leave()
         connect(port=a.port).send(f"/topic/{name}", "kept", persistent="true")
         switch(a, True)
-        until(lambda: bridged(a), "the bridge")
+        wait_until(lambda: bridged(a), "the bridge")
         back = connect(port=b.port)
         back.subscribe(f"/topic/{name}")
         assert back.bodies() == ["kept"]
@@ -211,4 +216,4 @@ def test_a_subscriber_that_comes_back_after_the_link_gets_what_was_kept_for_it_b
         back.leave()
         monkeypatch.setattr("brokerapp.network.bridge.advisory_listener.FORCED_DURABLE_GRACE_SECONDS", 0.05)
         switch(a, True)
-        until(lambda: not kept(a, name), "the end of its time to come back")
+        wait_until(lambda: not kept(a, name), "the end of its time to come back")

@@ -12,7 +12,8 @@ from brokerapp.model.definitions import Definitions, VirtualTopic
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.network.options.definition import NetworkConnector
 from tests.protocol.networking import QUICK, bridged, running, start, to, wait_for_demand
-from tests.protocol.running_node import RunningNode, until
+from tests.protocol.running_node import RunningNode
+from tests.waiting import wait_until
 
 QUEUE, TOPIC = Destination.queue, Destination.topic
 
@@ -44,7 +45,7 @@ def test_without_conduit_subscriptions_three_consumers_get_ten_of_thirty_message
         sender = connect(port=a.port)
         for number in range(30):
             sender.send(queue, str(number), persistent="true")
-        until(lambda: sum(each.messages.qsize() for each in clients) == 30, "30 messages")
+        wait_until(lambda: sum(each.messages.qsize() for each in clients) == 30, "30 messages")
         assert [each.messages.qsize() for each in clients] == [10, 10, 10]
 
 
@@ -65,7 +66,7 @@ def test_what_is_included_excluded_and_included_statically(store, b, connect):
     crossing = ("/queue/include.test.foo", "/topic/include.test.bar", "/topic/always.include.topic")
     staying = ("/queue/exclude.test.foo", "/topic/exclude.test.bar", "/queue/other", "/topic/other")
     with running(store, written(example, b.port)) as a:
-        until(lambda: bridged(a), "the bridge")
+        wait_until(lambda: bridged(a), "the bridge")
         consumer = connect(port=b.port)
         for number, each in enumerate((*crossing, *staying)):
             consumer.subscribe(each, id=str(number))
@@ -74,7 +75,7 @@ def test_what_is_included_excluded_and_included_statically(store, b, connect):
         for each in (*staying, *crossing, "/queue/always.include.queue"):
             sender.send(each, each, persistent="true")
         assert sorted(consumer.bodies(3)) == sorted(crossing)
-        until(lambda: b.bodies("always.include.queue") == ["/queue/always.include.queue"], "what always crosses")
+        wait_until(lambda: b.bodies("always.include.queue") == ["/queue/always.include.queue"], "what always crosses")
         assert consumer.has_no_more()
         assert (a.bodies("exclude.test.foo"), a.bodies("other")) == (["/queue/exclude.test.foo"], ["/queue/other"])
 
@@ -86,7 +87,7 @@ def test_what_wildcards_include_crosses_and_nothing_else_does(store, b, connect,
     patterns = {included: (Destination(DestinationKind(kind), f"global.{name}.>"),)}
     options = {"staticBridge": "true"} if included == "statically_included" else {}
     with running(store, replace(to(b.port, **options), **patterns)) as a:
-        until(lambda: bridged(a), "the bridge")
+        wait_until(lambda: bridged(a), "the bridge")
         plain, wide = connect(port=b.port), connect(port=b.port)
         for each in ("global", "local"):
             plain.subscribe(f"/{kind}/{each}.{name}.x", id=each)
@@ -111,7 +112,7 @@ def test_of_what_the_consumer_of_a_wider_pattern_wants_that_part_crosses_which_i
         Destination(DestinationKind(kind), f"*.both.{name}"),
     )
     with running(store, replace(to(b.port), dynamically_included=included)) as a:
-        until(lambda: bridged(a), "the bridge")
+        wait_until(lambda: bridged(a), "the bridge")
         wide = connect(port=b.port)
         wide.subscribe(f"/{kind}/{name}.>", id="wide")
         wide.subscribe(f"/{kind}/all.*.{name}", id="crossed")
@@ -127,7 +128,7 @@ def test_of_what_the_consumer_of_a_wider_pattern_wants_that_part_crosses_which_i
 def test_what_is_excluded_stays_also_when_a_pattern_that_is_consumed_there_takes_it_in(store, b, connect, name, kind):
     kept = Destination(DestinationKind.QUEUE if kind == "queue" else DestinationKind.TOPIC, f"{name}.kept.>")
     with running(store, replace(to(b.port), excluded=(kept,))) as a:
-        until(lambda: bridged(a), "the bridge")
+        wait_until(lambda: bridged(a), "the bridge")
         consumer = connect(port=b.port, **{"client-id": name})
         named = {"activemq.subscriptionName": "all"} if kind == "durable" else {}
         consumer.subscribe(f"{kept.stomp.removesuffix('kept.>')}>", **named)
@@ -149,13 +150,13 @@ def test_a_pure_static_network_heeds_no_consumer_and_passes_on_what_is_listed_wi
       <staticallyIncludedDestinations><queue physicalName="always.{name}"/></staticallyIncludedDestinations>
     </networkConnector>"""
     with running(store, written(example, b.port)) as a:
-        until(lambda: bridged(a), "the bridge")
+        wait_until(lambda: bridged(a), "the bridge")
         consumer = connect(port=b.port)
         consumer.subscribe(f"/queue/{name}")
         sender = connect(port=a.port)
         for queue in (name, f"always.{name}"):
             sender.send(f"/queue/{queue}", queue, persistent="true")
-        until(lambda: b.bodies(f"always.{name}") == [f"always.{name}"], "what always crosses")
+        wait_until(lambda: b.bodies(f"always.{name}") == [f"always.{name}"], "what always crosses")
         assert a.bodies(name) == [name]
         assert consumer.has_no_more()
 
@@ -166,7 +167,7 @@ def test_without_advisories_only_what_is_included_statically_crosses(store, conn
         running(store, advisory_support=False) as b,
         running(store, replace(to(b.port), statically_included=(listed,))) as a,
     ):
-        until(lambda: bridged(a), "the bridge")
+        wait_until(lambda: bridged(a), "the bridge")
         consumer = connect(port=b.port)
         consumer.subscribe(f"/queue/{name}", id="1")
         consumer.subscribe(listed.stomp, id="2")
@@ -185,7 +186,7 @@ def test_two_duplex_connectors_with_names_of_their_own_lead_to_one_broker(store,
         for number, topic in enumerate(topics, 1)
     ]
     with running(store, *connectors) as a:
-        until(
+        wait_until(
             lambda: a.look(lambda: [len(way.bridges) for way in a.node.network.connections]) == [2, 2], "four bridges"
         )
         for here, there in ((a, b), (b, a)):
@@ -230,7 +231,9 @@ def test_under_conduit_subscriptions_selectors_are_read_where_messages_come(stor
         sender = connect(port=a.port)
         for number in range(10):
             sender.send(f"/queue/{name}", str(number), persistent="true", colour="red")
-        until(lambda: (a.depth(name), b.depth(name)) == (0, 0), "all across, and what came to the red one consumed")
+        wait_until(
+            lambda: (a.depth(name), b.depth(name)) == (0, 0), "all across, and what came to the red one consumed"
+        )
         came = consumers["red"].bodies(consumers["red"].messages.qsize())
         assert 0 < len(came) < 10
         assert sorted([*came, *c.bodies(name)]) == list("0123456789")  # the rest stays where nobody wants it
@@ -251,7 +254,7 @@ def test_a_virtual_topic_that_is_local_makes_no_copies_of_what_bridges_bring(sto
         for each in (consumer, subscriber):
             assert sorted(each.bodies(2)) == sorted(f"from {node.name}" for node in (a, b))
             assert each.has_no_more()
-        until(lambda: (a.depth(queue), b.depth(queue)) == (0, 0), "nothing left")
+        wait_until(lambda: (a.depth(queue), b.depth(queue)) == (0, 0), "nothing left")
 
 
 def test_the_messages_of_a_group_cross_one_bridge_to_one_consumer_however_small_the_prefetch(store, b, connect, name):

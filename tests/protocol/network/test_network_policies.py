@@ -11,7 +11,8 @@ from brokerapp.model.definitions import Definitions, PolicyEntry
 from brokerapp.model.destination import Destination
 from brokerapp.model.policy_strategies import NetworkBridgeFilter
 from tests.protocol.networking import bridged, start, to, wait_for_demand, wait_for_no_demand
-from tests.protocol.running_node import RunningNode, until
+from tests.protocol.running_node import RunningNode
+from tests.waiting import wait_until
 
 #: Milliseconds in which as many cross as may: long enough to see that the next ones wait.
 SPAN_MS = 400
@@ -42,7 +43,7 @@ def pair(store) -> Iterator[tuple[RunningNode, RunningNode]]:
     """A and B; A has a duplex bridge to B."""
     b = start(store, definitions=POLICIES)
     a = start(store, to(b.port, duplex="true"), definitions=POLICIES)
-    until(lambda: bridged(a), "the bridge")
+    wait_until(lambda: bridged(a), "the bridge")
     yield a, b
     a.stop()
     b.stop()
@@ -59,7 +60,7 @@ def stuck_at(b: RunningNode, queue: str, connect, a: RunningNode, sent_to: str =
     consumer.take(5)
     consumer.leave()
     wait_for_no_demand(a, f"queue://{queue}")
-    until(lambda: a.depth(queue) == 0 and b.depth(queue) == 5, "the messages at B alone")
+    wait_until(lambda: a.depth(queue) == 0 and b.depth(queue) == 5, "the messages at B alone")
 
 
 @pytest.mark.scenario("NB-22", "NB-23")
@@ -75,7 +76,7 @@ def test_what_is_stuck_where_nobody_consumes_any_more_goes_back_to_a_consumer_wh
     consumer = connect(port=a.port)
     consumer.subscribe(f"/queue/{queue}")
     assert sorted(consumer.bodies(5)) == list("01234")
-    until(lambda: b.depth(queue) == 0, "the acknowledgements")
+    wait_until(lambda: b.depth(queue) == 0, "the acknowledgements")
     assert consumer.has_no_more()
 
 
@@ -89,7 +90,7 @@ def test_messages_follow_consumers_to_and_fro_as_often_as_these_fail_over(pair, 
         consumer = connect(port=at.port)
         consumer.subscribe(f"/queue/{queue}", ack="client-individual")
         assert sorted(each.body for each in consumer.take(5)) == list("01234")
-        until(lambda left=came_from: left.depth(queue) == 0, "the acknowledgements")
+        wait_until(lambda left=came_from: left.depth(queue) == 0, "the acknowledgements")
         consumer.leave()
         wait_for_no_demand(came_from, f"queue://{queue}")
     assert [each.depth(queue) for each in (a, b)] == [5, 0]

@@ -19,7 +19,8 @@ from tests.protocol.networking import (
     wait_for_demand,
     wait_for_no_demand,
 )
-from tests.protocol.running_node import RunningNode, until
+from tests.protocol.running_node import RunningNode
+from tests.waiting import wait_until
 
 
 class BrokerNetwork:
@@ -40,7 +41,7 @@ class BrokerNetwork:
                 self.nodes[source].ask(lambda admin, each=connector: admin.networks.put(each.to_json()))
         for source, targets in wanted.items():
             count = len(targets)
-            until(lambda s=source, n=count: len(bridges_of(self.nodes[s])) == n, f"the bridges of {source}")
+            wait_until(lambda s=source, n=count: len(bridges_of(self.nodes[s])) == n, f"the bridges of {source}")
 
     def __getitem__(self, letter: str) -> RunningNode:
         return self.nodes[letter]
@@ -48,7 +49,7 @@ class BrokerNetwork:
     def settled(self, destination: str, **demand: int) -> None:
         """Until the bridges of each broker consume the destination so many times."""
         for letter, count in demand.items():
-            until(
+            wait_until(
                 lambda node=self.nodes[letter], n=count: destinations_of(node).count(destination) == n,
                 f"{count} times {destination} wanted of {letter}, not {destinations_of(self.nodes[letter])}",
             )
@@ -94,7 +95,7 @@ def test_two_hops_need_both_ttls(net, connect, name, ttls, arrives):
     send(chain, connect, f"/queue/{name}", "B", 1)
     assert clients["C"].bodies() == ["B0"]
     if "consumerTTL" in ttls:
-        until(lambda: chain["B"].depth(name) == 2, "what came from A, and stays at B")
+        wait_until(lambda: chain["B"].depth(name) == 2, "what came from A, and stays at B")
     assert clients["C"].has_no_more()
 
 
@@ -120,7 +121,7 @@ def test_in_a_full_mesh_each_message_of_a_queue_comes_once_and_each_of_a_topic_o
     for letter in "ABC":
         send(mesh, connect, f"/queue/{name}", letter, 9)
         send(mesh, connect, f"/topic/{name}", letter, 3)
-    until(lambda: sum(each.messages.qsize() for each in at_queue.values()) == 27, "27 messages")
+    wait_until(lambda: sum(each.messages.qsize() for each in at_queue.values()) == 27, "27 messages")
     bodies = [frame.body for each in at_queue.values() for frame in each.take(each.messages.qsize())]
     assert len(set(bodies)) == 27
     for client in at_topic.values():
@@ -195,7 +196,7 @@ def test_bridges_that_lead_to_one_consumer_by_two_ways_are_one_if_duplicates_are
     [consumer] = consumers(ring, connect, f"/queue/{name}", "A").values()
     ring.settled(f"queue://{name}", B=2, C=2)
     for letter in "BC":
-        until(lambda node=ring[letter]: served(node, name, "queue") == serving, f"{serving} bridges of {letter}")
+        wait_until(lambda node=ring[letter]: served(node, name, "queue") == serving, f"{serving} bridges of {letter}")
     send(ring, connect, f"/queue/{name}", "B", 5)
     assert sorted(consumer.bodies(5)) == [f"B{number}" for number in range(5)]
 
@@ -207,16 +208,18 @@ def test_who_serves_does_not_depend_on_who_hears_of_a_consumer_first(net, connec
     consumers(ring, connect, f"/queue/{name}", "A")
     ring.settled(f"queue://{name}", B=2, C=2)
     for letter in "BC":
-        until(lambda node=ring[letter]: ways_that_serve(node, name) == [ring["A"].name], f"{letter} to serve at once")
+        wait_until(
+            lambda node=ring[letter]: ways_that_serve(node, name) == [ring["A"].name], f"{letter} to serve at once"
+        )
 
 
 def test_when_the_way_that_serves_breaks_the_other_takes_over(net, connect, name):
     ring = net(RING, networkTTL="3", suppressDuplicateQueueSubscriptions="true")
     [consumer] = consumers(ring, connect, f"/queue/{name}", "A").values()
     ring.settled(f"queue://{name}", B=2, C=2)
-    until(lambda: served(ring["B"], name, "queue") == 1, "one way to serve")
+    wait_until(lambda: served(ring["B"], name, "queue") == 1, "one way to serve")
     ring["B"].ask(lambda admin: admin.networks.stop("BA"))
-    until(lambda: served(ring["B"], name, "queue") == 1, "the other way")
+    wait_until(lambda: served(ring["B"], name, "queue") == 1, "the other way")
     send(ring, connect, f"/queue/{name}", "B", 3)
     assert sorted(consumer.bodies(3)) == ["B0", "B1", "B2"]
 
@@ -225,7 +228,7 @@ def test_a_bridge_that_comes_later_is_told_of_no_way_that_rests(store, net, conn
     ring = net(RING, networkTTL="3", suppressDuplicateQueueSubscriptions="true")
     [consumer] = consumers(ring, connect, f"/queue/{name}", "A").values()
     ring.settled(f"queue://{name}", B=2, C=2)
-    until(lambda: served(ring["B"], name, "queue") == 1, "one way to serve")
+    wait_until(lambda: served(ring["B"], name, "queue") == 1, "one way to serve")
     with running(store, to(ring["B"].port, networkTTL="5")) as late:
         wait_for_demand(late, f"queue://{name}")
         assert destinations_of(late) == [f"queue://{name}"]
@@ -241,7 +244,7 @@ def test_a_way_that_rests_is_taken_again_when_one_more_consumer_is_behind_it(net
     web.settled(f"topic://{name}", A=2, B=1, C=1)
     far.subscribe(topic)
     web.settled(f"topic://{name}", C=2)
-    until(lambda: served(web["A"], name, "topic") == 2, "both ways to serve")
+    wait_until(lambda: served(web["A"], name, "topic") == 2, "both ways to serve")
     send(web, connect, topic, "A", 2)
     for client in (near, far):
         assert client.bodies(2) == ["A0", "A1"]
@@ -277,7 +280,7 @@ def test_every_broker_on_the_way_keeps_a_topic_for_a_durable_subscriber_until_th
             for letter, node in five.nodes.items()
         }
 
-    until(lambda: kept() == {"A": 1, "B": 1, "C": 1, "D": 1, "E": 0}, "one at each of the others")
+    wait_until(lambda: kept() == {"A": 1, "B": 1, "C": 1, "D": 1, "E": 0}, "one at each of the others")
     subscriber.leave()
     for letter in "ABCDE":
         send(five, connect, f"/topic/{name}", letter, 1)
@@ -287,7 +290,7 @@ def test_every_broker_on_the_way_keeps_a_topic_for_a_durable_subscriber_until_th
     assert back.has_no_more()
     back.unsubscribe()
     back.unsubscribe(id="-", **{"activemq.subscriptionName": name})
-    until(lambda: not any(kept().values()), "none")
+    wait_until(lambda: not any(kept().values()), "none")
 
 
 @pytest.mark.scenario("NB-51")
@@ -298,18 +301,18 @@ def test_of_many_brokers_each_that_comes_or_goes_is_counted(store, connect, name
         def seen() -> list[str]:
             return sorted(each.broker for each in hub.ask(lambda admin: admin.networks.stats()).incoming)
 
-        until(lambda: seen() == sorted(each.name for each in others), "all of them")
+        wait_until(lambda: seen() == sorted(each.name for each in others), "all of them")
         subscribers = [connect(port=each.port) for each in (others[0], others[-1])]
         for each in subscribers:
             each.subscribe(f"/topic/{name}")
         for each in others[:3]:
             each.ask(lambda admin: admin.networks.stop("bridge"))
-        until(lambda: seen() == sorted(each.name for each in others[3:]), "those that stay")
+        wait_until(lambda: seen() == sorted(each.name for each in others[3:]), "those that stay")
         connect(port=hub.port).send(f"/topic/{name}", "to who is there")
         assert subscribers[1].bodies() == ["to who is there"]
         for each in others[:3]:
             each.ask(lambda admin: admin.networks.start("bridge"))
-        until(lambda: seen() == sorted(each.name for each in others), "all of them again")
+        wait_until(lambda: seen() == sorted(each.name for each in others), "all of them again")
         assert subscribers[0].has_no_more()
 
 
@@ -324,5 +327,5 @@ def test_a_broker_that_leads_to_itself_makes_no_bridge(store):
                 "this broker itself" in node.ask(lambda admin: admin.networks.stats()).connectors[0].ways[0].last_error
             )
 
-        until(is_refused, "the refusal")
+        wait_until(is_refused, "the refusal")
         assert not bridged(node)

@@ -12,7 +12,8 @@ from brokerapp.model.transport_connector import KeyStore, TlsStores
 from brokerapp.network.options.definition import NetworkConnector
 from tests.certificates import PASSWORD, Authority
 from tests.protocol.networking import QUICK, bridged, running, start, wait_for_demand
-from tests.protocol.running_node import RunningNode, until
+from tests.protocol.running_node import RunningNode
+from tests.waiting import wait_until
 
 SCHEMES = ("stomp", "stomp+ssl", "ws", "wss")
 #: As a connector's uri calls it -> as the other broker's transport connector does.
@@ -42,7 +43,7 @@ def at(b: RunningNode, scheme: str) -> str:
 def test_messages_cross_in_both_directions_however_bytes_travel(store, b, authority, connect, name, scheme):
     connector = NetworkConnector("bridge", f"static:({at(b, scheme)}){QUICK}", options=(("duplex", "true"),))
     with running(store, connector, tls=TlsStores(trust_store=KeyStore(str(authority.pem)))) as a:
-        until(lambda: bridged(a), "the bridge")
+        wait_until(lambda: bridged(a), "the bridge")
         large = "é" * 300_000
         for here, there in ((a, b), (b, a)):
             consumer = connect(port=there.port)
@@ -57,7 +58,9 @@ def test_messages_cross_in_both_directions_however_bytes_travel(store, b, author
 @pytest.mark.parametrize("scheme", ["ssl", "wss"])
 def test_a_broker_whose_certificate_is_not_believed_gets_no_bridge(store, b, scheme):
     with running(store, NetworkConnector("bridge", f"static:({at(b, scheme)}){QUICK}")) as a:
-        until(lambda: "certificate" in a.look(lambda: a.node.network.connections[0].last_error.lower()), "the refusal")
+        wait_until(
+            lambda: "certificate" in a.look(lambda: a.node.network.connections[0].last_error.lower()), "the refusal"
+        )
         assert not bridged(a)
 
 
@@ -68,16 +71,18 @@ def test_a_bridge_is_had_when_the_handshakes_that_failed_succeed_at_last(store, 
     trusted.write_bytes(Authority(tmp_path / "other", "another").pem.read_bytes())
     connector = NetworkConnector("bridge", f"static:({at(b, 'ssl')}){QUICK}")
     with running(store, connector, tls=TlsStores(trust_store=KeyStore(str(trusted)))) as a:
-        until(lambda: a.look(lambda: a.node.network.connections[0].attempts) > 1, "handshakes that fail")
+        wait_until(lambda: a.look(lambda: a.node.network.connections[0].attempts) > 1, "handshakes that fail")
         assert not bridged(a)
         trusted.write_bytes(authority.pem.read_bytes())  # as an operator mends it
-        until(lambda: bridged(a), "the bridge")
+        wait_until(lambda: bridged(a), "the bridge")
 
 
 def test_a_trust_store_that_cannot_be_read_is_named(store, b):
     connector = NetworkConnector("bridge", f"static:({at(b, 'ssl')}){QUICK}")
     with running(store, connector, tls=TlsStores(trust_store=KeyStore("/nowhere/trust.pem"))) as a:
-        until(lambda: "/nowhere/trust.pem" in a.look(lambda: a.node.network.connections[0].last_error), "the reason")
+        wait_until(
+            lambda: "/nowhere/trust.pem" in a.look(lambda: a.node.network.connections[0].last_error), "the reason"
+        )
 
 
 def test_where_no_websocket_is_spoken_the_reason_is_told(store, b, monkeypatch):
@@ -85,5 +90,5 @@ def test_where_no_websocket_is_spoken_the_reason_is_told(store, b, monkeypatch):
     [plain] = [each for each in b.node.addresses if each.startswith("stomp://")]
     wrong = replace(NetworkConnector("bridge", ""), uri=f"static:(ws://{plain.removeprefix('stomp://')}){QUICK}")
     with running(store, wrong) as a:
-        until(lambda: a.look(lambda: a.node.network.connections[0].last_error), "a reason")
+        wait_until(lambda: a.look(lambda: a.node.network.connections[0].last_error), "a reason")
         assert not bridged(a)

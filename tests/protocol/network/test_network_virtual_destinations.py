@@ -10,7 +10,8 @@ import pytest
 from brokerapp.model.definitions import CompositeDestination, ForwardTarget, VirtualTopic
 from brokerapp.model.destination import Destination
 from tests.protocol.networking import bridged, destinations_of, running, to, wait_for_demand, wait_for_no_demand
-from tests.protocol.running_node import RunningNode, until
+from tests.protocol.running_node import RunningNode
+from tests.waiting import wait_until
 
 QUEUE, TOPIC = Destination.queue, Destination.topic
 FLAGS = {"use_virtual_dest_subs": True, "use_virtual_dest_subs_on_creation": True}
@@ -29,7 +30,7 @@ def b(store) -> Iterator[RunningNode]:
 def a(store, b) -> Iterator[RunningNode]:
     """From here messages cross to B."""
     with running(store, replace(to(b.port, **ASKING), dynamically_included=INCLUDED)) as node:
-        until(lambda: bridged(node), "the bridge")
+        wait_until(lambda: bridged(node), "the bridge")
         yield node
 
 
@@ -63,7 +64,7 @@ def test_each_queue_of_a_virtual_topic_is_demand_for_its_topic_and_for_no_other(
     for each in "321":
         publish(connect, a, f"{name}.{each}")
     for each, queue in queues.items():
-        until(lambda queue=queue, each=each: b.bodies(queue) == [f"{name}.{each}"], f"one in {queue}")
+        wait_until(lambda queue=queue, each=each: b.bodies(queue) == [f"{name}.{each}"], f"one in {queue}")
     assert f"topic://news.{name}.3" not in destinations_of(a)
 
 
@@ -78,7 +79,7 @@ def test_a_composite_that_is_not_included_adds_nothing_and_one_of_queues_counts_
     sender = connect(port=a.port)
     for destination in (f"/topic/other.{name}", f"/topic/news.{name}", f"/queue/news.{name}"):
         sender.send(destination, destination, persistent="true")
-    until(lambda: sorted(b.bodies(name)) == [f"/queue/news.{name}", f"/topic/news.{name}"], "one of each")
+    wait_until(lambda: sorted(b.bodies(name)) == [f"/queue/news.{name}", f"/topic/news.{name}"], "one of each")
 
 
 @pytest.mark.scenario("VD-06", "VD-11")
@@ -90,7 +91,7 @@ def test_no_queue_is_demand_for_what_is_excluded_nor_where_only_consumers_count(
         running(store, **flags) as b,
         running(store, replace(to(b.port, **ASKING), dynamically_included=INCLUDED, excluded=excluded)) as a,
     ):
-        until(lambda: bridged(a), "the bridge")
+        wait_until(lambda: bridged(a), "the bridge")
         b.define(forwarding(name, name), forwarding(f"{name}.seen", f"{name}.seen"))
         make(b, name)
         connect(port=b.port).subscribe(f"/queue/{name}.seen")
@@ -105,10 +106,10 @@ def test_as_long_as_one_queue_is_left_behind_a_composite_messages_cross_for_it(a
     make(b, one, other)
     wait_for_demand(a, f"topic://news.{name}")
     publish(connect, a, name)
-    until(lambda: (b.depth(one), b.depth(other)) == (1, 1), "a copy in each")
+    wait_until(lambda: (b.depth(one), b.depth(other)) == (1, 1), "a copy in each")
     b.define(forwarding(name, other))
     publish(connect, a, name)
-    until(lambda: (b.depth(one), b.depth(other)) == (1, 2), "one in that which is left")
+    wait_until(lambda: (b.depth(one), b.depth(other)) == (1, 2), "one in that which is left")
     b.ask(lambda admin: admin.delete(QUEUE(one)))
     wait_for_demand(a, f"topic://news.{name}")
     b.ask(lambda admin: admin.delete(QUEUE(other)))
@@ -125,7 +126,7 @@ def test_of_two_composites_to_one_queue_the_one_that_stays_keeps_its_demand(a, b
     wait_for_no_demand(a, f"topic://news.{goes}")
     for each in (goes, stays):
         publish(connect, a, each)
-    until(lambda: b.bodies(name) == [stays], "what was sent to the one that stays")
+    wait_until(lambda: b.bodies(name) == [stays], "what was sent to the one that stays")
 
 
 @pytest.mark.scenario("VD-09")
@@ -134,7 +135,7 @@ def test_a_composite_that_is_defined_when_its_queue_is_there_already_is_demand_a
     b.define(forwarding(name, name))
     wait_for_demand(a, f"topic://news.{name}")
     publish(connect, a, name)
-    until(lambda: b.depth(name) == 1, "the message")
+    wait_until(lambda: b.depth(name) == 1, "the message")
 
 
 @pytest.mark.scenario("VD-03")
@@ -142,14 +143,14 @@ def test_demand_by_force_durable_keeps_what_is_sent_while_the_link_is_down(store
     forced = Destination.parse(f"topic://news.{name}?forceDurable=true")
     with running(store, replace(to(b.port, **ASKING), dynamically_included=(forced,))) as a:
         b.define(forwarding(name, name))
-        until(lambda: bridged(a), "the bridge")
+        wait_until(lambda: bridged(a), "the bridge")
         make(b, name)
         wait_for_demand(a, f"topic://news.{name}")
         a.ask(lambda admin: admin.networks.stop("bridge"))
         publish(connect, a, name)
         assert b.depth(name) == 0
         a.ask(lambda admin: admin.networks.start("bridge"))
-        until(lambda: b.depth(name) == 1, "what was kept")
+        wait_until(lambda: b.depth(name) == 1, "what was kept")
 
 
 @pytest.mark.scenario("VD-04")

@@ -25,7 +25,8 @@ from tests.protocol.networking import (
     wait_for_demand,
     wait_for_no_demand,
 )
-from tests.protocol.running_node import RunningNode, until
+from tests.protocol.running_node import RunningNode
+from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -36,30 +37,30 @@ def pair(store) -> Iterator[tuple[RunningNode, RunningNode]]:
 
 
 @pytest.fixture
-def at(pair, connect) -> Callable[..., StompClient]:
+def client_at(pair, connect) -> Callable[..., StompClient]:
     """Makes clients of A (0) or B (1)."""
     return lambda which: connect(port=pair[which].port)
 
 
 @pytest.mark.scenario("NB-33")
-def test_a_queue_is_shared_evenly_between_a_consumer_here_and_those_there(pair, at, name):
-    queue, here, there, other = f"/queue/{name}", at(0), at(1), at(1)
+def test_a_queue_is_shared_evenly_between_a_consumer_here_and_those_there(pair, client_at, name):
+    queue, here, there, other = f"/queue/{name}", client_at(0), client_at(1), client_at(1)
     for client in (here, there, other):
         client.subscribe(queue)
     wait_for_demand(pair[0], f"queue://{name}")
-    sender = at(0)
+    sender = client_at(0)
     for number in range(30):
         sender.send(queue, str(number), persistent="true")
     clients = here, there, other
-    until(lambda: sum(each.messages.qsize() for each in clients) == 30, "30 messages")
+    wait_until(lambda: sum(each.messages.qsize() for each in clients) == 30, "30 messages")
     assert here.messages.qsize() == 15
     assert abs(there.messages.qsize() - other.messages.qsize()) == 1
 
 
 @pytest.mark.scenario("NB-02")
 @pytest.mark.parametrize("way", [(0, 1), (1, 0)])
-def test_a_message_keeps_its_id_headers_and_body_on_its_way(pair, at, name, way):
-    queue, sender, consumer = f"/queue/{name}", at(way[0]), at(way[1])
+def test_a_message_keeps_its_id_headers_and_body_on_its_way(pair, client_at, name, way):
+    queue, sender, consumer = f"/queue/{name}", client_at(way[0]), client_at(way[1])
     consumer.subscribe(queue)
     wait_for_demand(pair[0], f"queue://{name}")
     sender.send(queue, "héllo", persistent="true", priority="7", colour="a:b")
@@ -71,28 +72,28 @@ def test_a_message_keeps_its_id_headers_and_body_on_its_way(pair, at, name, way)
 
 
 @pytest.mark.scenario("NB-13")
-def test_subscribers_of_a_topic_get_a_message_once_each_at_both_ends(pair, at, name):
-    topic, clients = f"/topic/{name}", [at(0), at(1), at(1)]
+def test_subscribers_of_a_topic_get_a_message_once_each_at_both_ends(pair, client_at, name):
+    topic, clients = f"/topic/{name}", [client_at(0), client_at(1), client_at(1)]
     for client in clients:
         client.subscribe(topic)
     wait_for_demand(pair[0], f"topic://{name}")
-    at(0).send(topic, "news")
+    client_at(0).send(topic, "news")
     for client in clients:
         assert [each.body for each in client.take(1)] == ["news"]
         assert client.messages.empty()
 
 
 @pytest.mark.scenario("NB-01", "NB-34")
-def test_what_waits_when_nobody_consumes_there_stays(pair, at, name):
+def test_what_waits_when_nobody_consumes_there_stays(pair, client_at, name):
     queue = f"/queue/{name}"
-    at(0).send(queue, "waits", persistent="true")
-    consumer = at(1)
+    client_at(0).send(queue, "waits", persistent="true")
+    consumer = client_at(1)
     consumer.subscribe(queue)
     assert consumer.bodies() == ["waits"]
     consumer.unsubscribe()
     wait_for_no_demand(pair[0], f"queue://{name}")
-    at(0).send(queue, "stays", persistent="true")
-    until(lambda: pair[0].bodies(name) == ["stays"], "the ack of the one, and the other")
+    client_at(0).send(queue, "stays", persistent="true")
+    wait_until(lambda: pair[0].bodies(name) == ["stays"], "the ack of the one, and the other")
 
 
 @pytest.mark.scenario("NB-64")
@@ -100,10 +101,10 @@ def test_a_bridge_is_built_anew_when_the_other_broker_comes_back(store, connect,
     b = start(store)
     a = start(store, to(b.port))
     try:
-        until(lambda: bridged(a), "the bridge")
+        wait_until(lambda: bridged(a), "the bridge")
         a.look(lambda: a.node.network.connections[0].bridges[0]._target.close())
-        until(lambda: not bridged(a), "the end of the bridge")
-        until(lambda: bridged(a), "a new bridge")
+        wait_until(lambda: not bridged(a), "the end of the bridge")
+        wait_until(lambda: bridged(a), "a new bridge")
         consumer = connect(port=b.port)
         consumer.subscribe(f"/queue/{name}")
         connect(port=a.port).send(f"/queue/{name}", "after", persistent="true")
@@ -118,7 +119,7 @@ def test_with_a_ttl_of_one_a_message_crosses_one_bridge_only(store, connect, nam
     b = start(store, to(c.port))
     a = start(store, to(b.port))
     try:
-        until(lambda: bridged(a) and bridged(b), "the bridges")
+        wait_until(lambda: bridged(a) and bridged(b), "the bridges")
         middle, end = connect(port=b.port), connect(port=c.port)
         for client in (middle, end):
             client.subscribe(f"/topic/{name}")
@@ -155,20 +156,20 @@ def test_compressed_on_its_way_a_body_arrives_as_it_was(store, connect, name):
 
 @pytest.mark.scenario("T10", "NB-11")
 @pytest.mark.parametrize("way", [(0, 1), (1, 0)])
-def test_who_gets_a_request_of_another_broker_answers_it(pair, at, name, way):
-    asking, answering = at(way[0]), at(way[1])
+def test_who_gets_a_request_of_another_broker_answers_it(pair, client_at, name, way):
+    asking, answering = client_at(way[0]), client_at(way[1])
     answering.subscribe(f"/queue/{name}")
     wait_for_demand(pair[0], f"queue://{name}")
     before = len(destinations_of(pair[0]))
     asking.subscribe("/temp-queue/answers")
-    until(lambda: len(destinations_of(pair[0])) > before, "demand for the answers")
+    wait_until(lambda: len(destinations_of(pair[0])) > before, "demand for the answers")
     asking.send(f"/queue/{name}", "?", **{"reply-to": "/temp-queue/answers"})
     [request] = answering.take()
     assert request.headers["reply-to"].startswith("/remote-temp-queue/")
     answering.send(request.headers["reply-to"], "!")
     assert asking.bodies() == ["!"]
     asking.unsubscribe()
-    until(lambda: len(destinations_of(pair[0])) == before, "the end of that demand")
+    wait_until(lambda: len(destinations_of(pair[0])) == before, "the end of that demand")
     answering.send(request.headers["reply-to"], "too late", wait=False)
     assert "does not exist" in answering.error().headers["message"]
 
@@ -183,7 +184,7 @@ def to_virtual(store) -> Iterator[tuple[RunningNode, RunningNode]]:
     b = start(store, definitions=definitions, **flags)
     included = (topic("news"), topic("VirtualTopic.>"))
     a = start(store, replace(to(b.port, useVirtualDestSubs="true"), dynamically_included=included))
-    until(lambda: bridged(a), "the bridge")
+    wait_until(lambda: bridged(a), "the bridge")
     yield a, b
     a.stop()
     b.stop()
@@ -218,7 +219,7 @@ def test_a_queue_or_topic_to_which_a_composite_forwards_wants_what_is_sent_to_th
 
 
 @pytest.mark.scenario("NB-38")
-def test_what_a_bridge_hands_over_twice_is_kept_once_unless_it_went_back_and_forth(pair, at, connect, name):
+def test_what_a_bridge_hands_over_twice_is_kept_once_unless_it_went_back_and_forth(pair, client_at, connect, name):
     queue, path = f"/queue/{name}", {"sluice-path": "far"}
     bridge = connect(port=pair[1].port, **{"sluice-broker": "far"})
     for headers in (path, path, {"sluice-path": "far,there,far"}, {**path, "message-id": "2"}):
@@ -269,8 +270,8 @@ def test_where_the_brokers_clock_counts_what_a_bridge_hands_over_keeps_its_times
         node.stop()
 
 
-def test_a_client_cannot_pose_as_a_bridge_that_serves_the_consumers_of_another(pair, at, name):
-    queue, consumer, poser = f"/queue/{name}", at(1), at(0)
+def test_a_client_cannot_pose_as_a_bridge_that_serves_the_consumers_of_another(pair, client_at, name):
+    queue, consumer, poser = f"/queue/{name}", client_at(1), client_at(0)
     consumer.subscribe(queue)
     wait_for_demand(pair[0], f"queue://{name}")
     [wanted] = [
@@ -287,21 +288,21 @@ def test_a_client_cannot_pose_as_a_bridge_that_serves_the_consumers_of_another(p
                  client.subscriptions.values() if each.id == "q"]
     )  # fmt: skip
     assert with_claims == [None]
-    at(0).send(queue, "crosses", persistent="true")
+    client_at(0).send(queue, "crosses", persistent="true")
     assert consumer.bodies() == ["crosses"]
 
 
-def test_a_client_cannot_let_a_temporary_destination_exist_that_nobody_made(pair, at):
-    client = at(0)
+def test_a_client_cannot_let_a_temporary_destination_exist_that_nobody_made(pair, client_at):
+    client = client_at(0)
     made_up = {"activemq.sluice-to": "far", "sluice-to": "far"}
     client.subscribe("/remote-temp-queue/ID:far-1:1", id="t", wait=False, **made_up)
     assert "does not exist" in client.error().headers["message"]
 
 
 def test_what_need_not_be_kept_and_a_bridge_wants_confirmed_is_given_once_though_it_comes_twice(
-    pair, at, connect, name
+    pair, client_at, connect, name
 ):
-    consumer, bridge = at(1), connect(port=pair[1].port, **{"sluice-broker": f"far-{name}"})
+    consumer, bridge = client_at(1), connect(port=pair[1].port, **{"sluice-broker": f"far-{name}"})
     consumer.subscribe(f"/queue/{name}")
     for _ in range(2):
         bridge.send(f"/queue/{name}", "m", **{"message-id": "1", "sluice-path": "far"})

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.protocol.networking import bridged, start, to, wait_for_demand
-from tests.protocol.running_node import until
+from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -12,7 +12,7 @@ def chain(store):
     c = start(store)
     b = start(store, to(c.port, networkTTL="2"))
     a = start(store, to(b.port, networkTTL="2"))
-    until(lambda: bridged(a) and bridged(b), "the bridges")
+    wait_until(lambda: bridged(a) and bridged(b), "the bridges")
     yield a, b, c
     for each in (a, b, c):
         each.stop()

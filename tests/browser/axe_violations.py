@@ -1,4 +1,4 @@
-"""What axe says against a page."""
+"""What axe finds against a page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ AXE = Axe()
 _ASK = "([part, options]) => window.axe ? axe.run(part, options) : null"
 
 
-def barriers(page: Page, options: dict = RULES, part: dict = WHOLE) -> str:
+def axe_violations(page: Page, options: dict = RULES, part: dict = WHOLE) -> str:
     """What axe says against the page, or a part of it, as it stands; nothing where all is well."""
     asked = [part, options | BRIEFLY]
     if (said := page.evaluate(_ASK, asked)) is None:
@@ -31,10 +31,10 @@ def barriers(page: Page, options: dict = RULES, part: dict = WHOLE) -> str:
     )
 
 
-def judge(page: Page) -> None:
+def assert_accessible(page: Page) -> None:
     """Fail unless axe finds nothing on the page as it stands, in light and in dark."""
     page.emulate_media(reduced_motion="reduce")
     for scheme, rules in (("light", RULES), ("dark", COLOURS)):
         page.emulate_media(color_scheme=scheme)
-        found = barriers(page, rules)
+        found = axe_violations(page, rules)
         assert not found, f"{page.url}, {scheme}: {found}"
