@@ -1,7 +1,7 @@
-"""BrokerAdmin: what an operator can ask of a broker. One door for brokerctl and for the console.
+"""BrokerAdmin: the operator's API, used by brokerctl and the console.
 
-It needs the store only. What touches messages a node may hold (purge) is asked of the home node through the store and
-done on the store itself when no node is alive.
+It needs the store only. Operations on messages that a node may hold (purge) are requested from the owner node, and
+done in the store itself when no node is running.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class BrokerAdmin(BrowsingAdmin, StatisticsAdmin, OperationsAdmin, RoutingAdmin):
-    """Each part in a module of its own. Raises BrokerError's branches only."""
+    """Access to one broker; each group of methods has its own module. Raises subclasses of BrokerError only."""
 
     def __init__(self, redis_url: str, broker: str) -> None:
         super().__init__(redis_url, broker)
@@ -37,6 +37,6 @@ class BrokerAdmin(BrowsingAdmin, StatisticsAdmin, OperationsAdmin, RoutingAdmin)
         return NetworkAdmin(self._ask, self._ask_each, self._store.connectors)
 
     async def lease(self, name: str, holder: str, milliseconds: int) -> bool:
-        """Be the one process that does something, or stay it; False while another one is."""
+        """Acquire or renew the lease on a task that one process may do; return False while another process holds it."""
         await self._open()
         return await self.rings.acquire_lease(name, holder, milliseconds)

@@ -1,4 +1,4 @@
-"""Browsing: looking at messages without consuming them, those that wait until they are due included."""
+"""Browses messages without consuming them, scheduled ones included."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ BROWSE_PAGE = 500
 
 
 class BrowsingAdmin(AdminClientBase):
-    """A part of BrokerAdmin."""
+    """Browses and counts messages."""
 
     async def browse(
         self, destination: Destination, after: int = 0, limit: int = 50, selector: str | None = None,
         scan: int = 10_000, seconds: float = math.inf,
     ) -> BrowsePage:  # fmt: skip
-        """Messages of a queue or subscription with seq > after, without consuming them.
+        """Return messages of a queue or subscription with seq > after, without consuming them.
 
         At most `scan` are looked at in one call, and no more pages of the store begun after so many `seconds`.
 
@@ -49,7 +49,7 @@ class BrowsingAdmin(AdminClientBase):
         self, destination: Destination, before: int = END_OF_LOG, limit: int = 50, selector: str | None = None,
         scan: int = 10_000, seconds: float = math.inf,
     ) -> BrowsePage:  # fmt: skip
-        """The same from the end: the last messages with seq < before, in order. Ask on with `before=next`."""
+        """Return the last messages with seq < before, in order; continue with `before=next`. See `browse`."""
         read = partial(self._store.entries.read_back, await self._log(destination))
         page = await _scan(read, destination, before, limit, selector, scan, seconds)
         return replace(page, messages=page.messages[::-1])
@@ -58,7 +58,7 @@ class BrowsingAdmin(AdminClientBase):
         self, destination: Destination, after: int = 0, selector: str | None = None, scan: int = 10_000,
         seconds: float = math.inf,
     ) -> MatchCount:  # fmt: skip
-        """How many messages with seq > after match: of at most `scan` that are looked at, for so many `seconds`.
+        """Count the messages with seq > after that match, among at most `scan`, for at most so many `seconds`.
 
         Raises SelectorSyntaxError, DestinationNotFound.
         """
@@ -70,7 +70,7 @@ class BrowsingAdmin(AdminClientBase):
         self, destination: Destination, before: int = END_OF_LOG, selector: str | None = None, scan: int = 10_000,
         seconds: float = math.inf,
     ) -> MatchCount:  # fmt: skip
-        """The same of those with seq < before, from there back."""
+        """Count like `count`, from `before` backwards."""
         return await self._counted(self.browse_back, destination, before, selector, scan, seconds)
 
     async def _counted(
@@ -91,23 +91,23 @@ class BrowsingAdmin(AdminClientBase):
         return MatchCount(count, is_whole=False, looked_at=looked_at, of=of)
 
     async def message(self, destination: Destination, seq: int) -> BrowsePage:
-        """The one message at seq (a page of one, or of none when it is gone)."""
+        """Return a page with the message of this number, empty if there is none."""
         log = await self._log(destination)
         page = await self._store.entries.read(log, seq - 1, 1)
         found = [to_browsed(entry, destination) for entry in page if entry.seq == seq]
         return BrowsePage(found, len(page), None)
 
     async def last(self, destination: Destination) -> int:
-        """The number of the newest message; 0 when there is none."""
+        """Return the number of the newest message; 0 without messages."""
         return await self._store.entries.newest_seq(await self._log(destination))
 
     async def depth(self, destination: Destination) -> int:
-        """How many messages it holds."""
+        """Return the number of stored messages."""
         log = await self._log(destination)
         return (await self._store.logs.depths([log]))[log]
 
     async def place_at(self, destination: Destination, time_ms: int) -> int:
-        """The number after which messages begin that came at this moment (ms since the epoch) or later.
+        """Return the number after which the messages begin that arrived at this time (ms since the epoch) or later.
 
         Messages are in the order in which they came, so that some thirty of a million need to be looked at.
         """
@@ -125,12 +125,12 @@ class BrowsingAdmin(AdminClientBase):
     async def waiting(
         self, start_ms: int = 0, end_ms: int = END_OF_TIME_MS, skip: int = 0, limit: int = 50
     ) -> tuple[int, list[ScheduledMessage]]:
-        """How many wait, and those due from one moment to another, in order of time, after the first `skip`."""
+        """Count scheduled messages, and return those due in a time range in order, without the first `skip`."""
         found = await self._store.schedules.read_jobs(start_ms, end_ms, skip, limit)
         return await self._store.schedules.job_count(), [_to_scheduled(each) for each in found]
 
     async def waiting_as(self, job: str) -> ScheduledMessage | None:
-        """The message that waits as this job; None when none does."""
+        """Return the scheduled message with this job id, or None."""
         found = await self._store.schedules.read_job(job)
         return None if found is None else _to_scheduled(found)
 
@@ -139,7 +139,7 @@ async def _scan(
     read: Callable[[int, int], Awaitable[list[StoredLogEntry]]], destination: Destination, start: int, limit: int,
     selector: str | None, scan: int, seconds: float,
 ) -> BrowsePage:  # fmt: skip
-    """Up to `limit` messages that match, as they are read; `next` is where to go on, None at the end."""
+    """Return up to `limit` matching messages in the order of reading; `next` is where to continue, None at the end."""
     wanted = compile_selector(selector) if selector else None
     found: list[BrowsedMessage] = []
     scanned, until, start = 0, time.monotonic() + seconds, min(start, END_OF_LOG)
@@ -159,13 +159,13 @@ async def _scan(
 
 
 def arrived_ms(message: Message) -> int:
-    """When a message came to the queue it is in, as far as the broker wrote it: failed, was sent again, or was sent."""
+    """Return when a message arrived in its queue: when it failed, was resubmitted or was sent, by its headers."""
     said = broker_headers(message.headers)
     return int(said.get(FAILED_AT) or said.get(RESUBMITTED_TIME) or message.born_us // 1000)
 
 
 def to_browsed(entry: StoredLogEntry, destination: Destination) -> BrowsedMessage:
-    """What the store holds, as who looks is told of it. Pure."""
+    """Convert a stored entry to a browsed message. Pure."""
     message = entry.message
     came_from = message.headers.get(ORIGIN)
     changed: dict[str, str | None] = {"destination": entry.shown or destination.stomp}

@@ -1,4 +1,4 @@
-"""Door: how operators reach a broker: by its store, and what a live node holds by asking it through the store."""
+"""Connects operators with a broker: through its store, and through requests to running nodes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ERRORS: dict[str, Callable[[str], BrokerError]] = {
 
 
 class AdminClientBase:
-    """Asynchronous; belongs to the event loop it is opened on. Raises BrokerError's branches only."""
+    """Sends requests to nodes and reads the store. Belongs to one event loop; raises subclasses of BrokerError only."""
 
     def __init__(self, redis_url: str, broker: str) -> None:
         self.redis_url, self.broker = redis_url, broker
@@ -43,11 +43,11 @@ class AdminClientBase:
         self._opened = False
 
     async def close(self) -> None:
-        """Give back the connections."""
+        """Close the connections to the store."""
         await self._store.close()
 
     async def _open(self) -> None:
-        """Load the functions that change things, where no node has done so yet."""
+        """Load the functions for writes into the store, if no node has done so."""
         if not self._opened:
             await self._store.open()
             self._opened = True
@@ -58,7 +58,7 @@ class AdminClientBase:
         return _result(await self._store.requests.send(verb, arguments, REQUEST_SECONDS))
 
     async def _ask_each(self, verb: str, **arguments: Any) -> list[Any]:
-        """What each node says of what it alone knows. One that ends meanwhile has nothing to tell any more."""
+        """Return the results of all nodes that have one. A node that stops meanwhile is skipped."""
         names = list(await self._store.nodes.statuses())
         if not names:
             raise StoreUnavailable(f"broker {self.broker!r} has no running node")
@@ -66,7 +66,7 @@ class AdminClientBase:
         return [result for results in told for result in results]
 
     async def _ask_one(self, node: str, verb: str, arguments: Mapping[str, Any]) -> list[Any]:
-        """What this node says; nothing when it ended meanwhile."""
+        """Return the result of one node; nothing if it stopped meanwhile."""
         try:
             return [_result(await self._store.requests.send(verb, arguments, REFRESH_TIMEOUT_SECONDS, node))]
         except StoreUnavailable:
@@ -75,7 +75,7 @@ class AdminClientBase:
             return []
 
     async def _tell_each(self, verb: str, seconds: float) -> None:
-        """Have each live node do something; one that does not confirm it in time is logged."""
+        """Send a request to each running node; log those that do not reply in time."""
         names = list(await self._store.nodes.statuses())
         answers = (self._store.requests.send(verb, {}, seconds, name) for name in names)
         for name, answer in zip(names, await asyncio.gather(*answers, return_exceptions=True), strict=True):
@@ -85,7 +85,7 @@ class AdminClientBase:
                 raise answer
 
     async def _logs(self) -> dict[str, dict[str, Any]]:
-        """The logs that exist, with their attributes."""
+        """Return the logs that exist, with their attributes."""
         return {
             name: each
             for name, each in (await self._store.logs.all_attributes()).items()
@@ -93,7 +93,7 @@ class AdminClientBase:
         }
 
     async def _log(self, destination: Destination) -> str:
-        """The log of a queue or subscription that exists."""
+        """Return the log of a queue or subscription. Raises DestinationNotFound."""
         if not destination.is_queue:
             raise DestinationNotFound(f"{destination} is a topic: it stores no messages")
         queue = destination.physical
@@ -105,7 +105,7 @@ class AdminClientBase:
 
 
 def _result(reply: Mapping[str, Any]) -> Any:
-    """What a node replied. Raises what it raised."""
+    """Return the result of a reply, or raise its error."""
     if "error" in reply:
         raise _ERRORS.get(reply["code"], BrokerError)(reply["error"])
     return reply["result"]

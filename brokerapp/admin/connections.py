@@ -1,4 +1,4 @@
-"""Peers: what operators ask about connections and subscriptions. A part of BrokerAdmin."""
+"""Reads connections and subscriptions, and closes connections."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from brokerapp.store.redis import RedisStore
 
 
 class ConnectionAdmin:
-    """`ask` asks the node that something is about; `ask_each` all of them: each knows its own clients."""
+    """Connections of clients. `ask` requests from the owner, `ask_each` from all nodes: each knows its own clients."""
 
     def __init__(
         self,
@@ -23,23 +23,23 @@ class ConnectionAdmin:
         self._store, self._ask, self._ask_each = store, ask, ask_each
 
     async def all(self, ids: Sequence[str] | None = None) -> list[ConnectionDetails]:
-        """Connections in full: those of these ids that are open, or all of them, up to what each node tells."""
+        """Return the full form of open connections: of those with these ids, or of all, up to a limit per node."""
         found = await self._ask_each("peers", ids=None if ids is None else list(ids))
         return [ConnectionDetails(**each) for told in found for each in told]
 
     async def offline(self) -> dict[str, int]:
-        """Since when nobody consumes a durable subscription, by the name of its log; milliseconds since the epoch."""
+        """Return since when durable subscriptions are offline (milliseconds since the epoch), by log name."""
         since: dict[str, int] = {}
         for told in await self._ask_each("offline"):
             since |= told
         return since
 
     async def close(self, id: str) -> None:
-        """End a connection. RequestRefused when it is not open any more."""
+        """Close a connection. Raises RequestRefused if it is not open."""
         await self._ask("close_connection", id=id)
 
     async def named(self, logs: Sequence[Destination]) -> dict[Destination, SubscriptionIdentity]:
-        """What is kept in these logs of subscriptions, and for whom."""
+        """Return the subscriptions with these logs."""
         found = await self._store.logs.attributes_of(list(map(str, logs)))
         return {
             log: SubscriptionIdentity.from_attributes(each)
@@ -48,6 +48,6 @@ class ConnectionAdmin:
         }
 
     async def oldest(self, logs: Sequence[Destination]) -> dict[Destination, int]:
-        """When the first message of each log came (ms since the epoch); none of those that are empty."""
+        """Return when the first message of each log arrived (ms since the epoch); empty logs are left out."""
         found = await self._store.entries.first_arrivals_ms(list(map(str, logs)))
         return {log: sent for log, sent in zip(logs, found, strict=True) if sent}

@@ -1,4 +1,4 @@
-"""Networks: what operators ask about a broker's network connectors, and do to them. A part of BrokerAdmin."""
+"""Reads and changes the network connectors of a broker."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ class NetworkAdmin:
         self._ask, self._ask_each, self._registry = ask, ask_each, NetworkConnectorStore(store)
 
     async def connectors(self) -> list[NetworkConnector]:
-        """Those in force, with their passwords, also when no node runs."""
+        """Return the stored connectors with their passwords, also without a running node."""
         return (await self._registry.load())[0]
 
     async def stats(self) -> NetworkStats:
-        """The connectors and their bridges, and the bridges of other brokers to this one, as they are now."""
+        """Return the present state of connectors, their bridges and inbound bridges."""
         stats = NetworkStats.from_json(await self._ask("network"))
         told = await self._ask_each("incoming")  # another broker's bridge may come to any node
         return replace(stats, incoming=[InboundBridgeStats(**each) for incoming in told for each in incoming])
 
     async def demand(self, name: str) -> dict[tuple[str, str], list[DemandStats]]:
-        """What the bridges of a connector consume, by remote broker and direction, with the consumers it is for."""
+        """Return the subscriptions of a connector's bridges, by remote broker and direction, with their consumers."""
         found = await self._ask("network_demand", name=name)
         return {(each["remote"], each["direction"]): [DemandStats(**one) for one in each["demand"]] for each in found}
 
     async def why(self, destination: Destination, seq: int | None = None) -> list[dict[str, Any]]:
-        """What the ways of each connector do about a destination, or the message of this number in a queue.
+        """Return for each connector why a destination, or one message of a queue, is not forwarded.
 
         A dict each: `connector`, `remote`, `crosses`, and the `reason` (a sentence) where it does not. Raises
         RequestRefused for a message that is not there.
@@ -51,7 +51,7 @@ class NetworkAdmin:
         return await self._ask("network_why", destination=str(destination), seq=seq)
 
     async def put(self, definition: Mapping[str, Any], outbound: str | None = None) -> None:
-        """Have a connector, in place of the one of its name: see NetworkConnector.to_json for the form.
+        """Create or replace a connector, in the form of NetworkConnector.to_json.
 
         A password that is None stays as it is. `outbound`, a rule as SLUICE_OUTBOUND states it, is kept with the
         connector and checked whenever it connects. Raises DefinitionRefused, which names what is wrong.
@@ -60,13 +60,13 @@ class NetworkAdmin:
         await self._ask("network_put", definition=dict(definition), **rule)
 
     async def remove(self, name: str) -> None:
-        """Have no connector of this name any more, also after a restart. Raises RequestRefused for no such one."""
+        """Delete a connector. Raises RequestRefused if there is none of this name."""
         await self._ask("network_remove", name=name)
 
     async def start(self, name: str) -> None:
-        """Let a connector have its bridges. Raises RequestRefused."""
+        """Start a connector and its bridges. Raises RequestRefused."""
         await self._ask("network_start", name=name)
 
     async def stop(self, name: str) -> None:
-        """Take its bridges down, until it is started, or its broker is. Raises RequestRefused."""
+        """Stop a connector until it is started or the broker restarts. Raises RequestRefused."""
         await self._ask("network_stop", name=name)

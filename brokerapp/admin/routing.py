@@ -1,4 +1,4 @@
-"""Routing: the definitions in force, as they were, and what they mean for a message."""
+"""Reads, changes and explains the definitions of routing."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ REFRESH_SECONDS = 8.0
 
 
 class RoutingAdmin(AdminClientBase):
-    """A part of BrokerAdmin."""
+    """Reads, applies and explains definitions."""
 
     async def definitions(self, version: int | None = None) -> Definitions:
-        """The definitions in force, or as they stood at `version`. Raises DefinitionRefused for one that never was."""
+        """Return the active definitions, or those of an earlier version. Raises DefinitionRefused if unknown."""
         current, text = await self._store.definitions.read(version)
         if text is None:
             if version:
@@ -33,7 +33,7 @@ class RoutingAdmin(AdminClientBase):
         return from_json({**json.loads(text), "version": current if version is None else version})
 
     async def definitions_version(self) -> int:
-        """The version of the definitions in force."""
+        """Return the version of the active definitions."""
         return await self._store.definitions.current_version()
 
     async def define(self, definitions: Definitions, author: str, comment: str = "") -> Definitions:
@@ -53,20 +53,20 @@ class RoutingAdmin(AdminClientBase):
         return replace(definitions, version=new)
 
     async def history(self, limit: int = 50) -> list[dict[str, Any]]:
-        """Versions, newest first: version, author, comment, time_ms."""
+        """Return the versions, newest first: version, author, comment, time_ms."""
         return await self._store.definitions.history(limit)
 
     async def explain(
         self, destination: Destination, headers: Mapping[str, str], body: str = "",
         definitions: Definitions | None = None,
     ) -> dict[str, Any]:  # fmt: skip
-        """Where a message would go and why, see Explaining.explain. Needs a live node."""
+        """Return where a message would go and why, see RouteExplainer.explain. Needs a live node."""
         proposed = None if definitions is None else to_json(definitions)
         return await self._ask(
             "explain", destination=str(destination), headers=dict(headers), body=body, definitions=proposed
         )
 
     async def circumstances(self, definitions: Definitions | None = None) -> RoutingContext:
-        """What ways depend on beside definitions, also beside these proposed ones. Needs a live node."""
+        """Return what routing depends on besides the active and these proposed definitions. Needs a live node."""
         proposed = None if definitions is None else to_json(definitions)
         return RoutingContext.from_json(await self._ask("circumstances", definitions=proposed))

@@ -1,4 +1,4 @@
-"""Numbers: what there is and how much, as the nodes last told."""
+"""Reads destinations, subscriptions and nodes with their counters from the store."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from brokerapp.model.subscription_identity import SUBSCRIPTION, SubscriptionIden
 
 
 class StatisticsAdmin(AdminClientBase):
-    """A part of BrokerAdmin."""
+    """Reads statistics of destinations, subscriptions and nodes."""
 
     async def stats(self, since: int = 0) -> tuple[int, list[DestinationStats], list[Destination]]:
-        """The snapshot's version, the destinations changed after version `since`, and those deleted after it.
+        """Return the version of the snapshot, and the destinations that were changed and deleted after version `since`.
 
         With `since=0` all that exist. Nodes write a new version once a second when something changed. Without a node
         the queues of the store are listed, with their depths.
@@ -53,7 +53,7 @@ class StatisticsAdmin(AdminClientBase):
         ]
 
     async def subscriptions(self) -> list[SubscriptionStats]:
-        """The named subscriptions of topics, durable and shared, online or not."""
+        """Return durable and shared subscriptions, online or not."""
         _, stats, _ = await self.stats()
         numbers = {str(each.destination): each for each in stats}
         return [
@@ -66,7 +66,7 @@ class StatisticsAdmin(AdminClientBase):
         ]
 
     async def watch(self) -> AsyncIterator[None]:
-        """Whenever there may be a new snapshot: once it listens, as there may be one already, and with each that comes.
+        """Yield whenever there may be a new snapshot, the first time once it listens.
 
         Ends with StoreUnavailable.
         """
@@ -75,7 +75,7 @@ class StatisticsAdmin(AdminClientBase):
                 yield
 
     async def nodes(self) -> list[NodeStatus]:
-        """The live nodes."""
+        """Return the running nodes."""
         known = NodeStatus.__dataclass_fields__
         return [
             NodeStatus(**{field: value for field, value in status.items() if field in known} | {"name": name})
@@ -83,5 +83,5 @@ class StatisticsAdmin(AdminClientBase):
         ]
 
     async def used(self) -> tuple[int, dict[str, int]]:
-        """Bytes that all messages in the store take, and those of each log, by its native name."""
+        """Return the bytes of all stored messages, and of each log by its native name."""
         return await self._store.logs.used_bytes()

@@ -175,7 +175,7 @@ def _built_in(config: BrokerConfig, adds: bool) -> Iterator[VirtualDestination]:
 
 
 def _with_temporary_mirrors(config: BrokerConfig) -> BrokerConfig:
-    """The broker says whether its mirrors are for temporary queues too."""
+    """Apply the broker's attribute for mirrors of temporary queues to the definitions."""
     if config.use_temp_mirrored_queues:
         return config
     found = tuple(
@@ -205,7 +205,7 @@ def _read_parts(config: BrokerConfig, parts: list[Element]) -> BrokerConfig:
 
 
 def _refuse_repeated_names(parts: list[Element]) -> None:
-    """Names of definitions and connectors are unique in a file, as ActiveMQ has it."""
+    """Refuse repeated names of definitions and connectors, as ActiveMQ does."""
     lines: dict[str, int] = {}
     for element in (each for part in parts for each in part.descendants() if each.tag in _NAMED):
         if (name := element.get("name")) is not None:
@@ -283,7 +283,7 @@ def _plugins(config: BrokerConfig, element: Element) -> BrokerConfig:
 
 
 def _persistence(config: BrokerConfig, element: Element) -> BrokerConfig:
-    """Where ActiveMQ keeps messages; of all the places that there are, one forgets them."""
+    """Read where ActiveMQ stores messages; only memoryPersistenceAdapter has an effect."""
     if next(element.named("memoryPersistenceAdapter"), None) is None:
         element.note(ImportOutcome.IGNORED, "messages are always kept in the broker's store")
         return config

@@ -39,12 +39,12 @@ def export_xml(
     definitions: Definitions, broker_name: str = "localhost", connectors: tuple[TransportConnector, ...] = (),
     network_connectors: tuple[NetworkConnector, ...] = (),
 ) -> str:  # fmt: skip
-    """A whole activemq.xml with these definitions; see export_config."""
+    """Write an activemq.xml with these definitions; see export_config."""
     return export_config(BrokerConfig(broker_name, connectors, definitions, network_connectors=network_connectors))
 
 
 def export_config(config: BrokerConfig) -> str:
-    """A whole activemq.xml that says the same. The built-in virtual topic is written like any other.
+    """Write an activemq.xml for a configuration. The built-in virtual topic is written like any other.
 
     Raises DefinitionRefused for what the format cannot say: two definitions of one name, control characters.
     """
@@ -84,7 +84,7 @@ def _written(config: BrokerConfig) -> etree._Element:
 
 
 def _refuse_repeated_names(definitions: Definitions) -> None:
-    """ActiveMQ's files take a definition's name for the name of the element, which is unique."""
+    """Refuse definitions with the same name: in ActiveMQ's files it names the element and must be unique."""
     seen: dict[str, str] = {}
     for each in definitions.virtual_destinations:
         if isinstance(each, MirroredQueue):

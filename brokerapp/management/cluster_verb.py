@@ -1,4 +1,4 @@
-"""brokerctl's verb about the broker's cluster: its members, as this broker sees them, and the record."""
+"""brokerctl's verb `cluster`: the members as this broker sees them, and the record of changes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from brokerapp.admin import BrokerAdmin
 
 
 async def cluster(admin: BrokerAdmin, _args: Namespace) -> tuple[Any, list[str]]:
-    """How the cluster stands."""
+    """Show the state of the cluster."""
     found = await admin.cluster()
     if found is None:
         return None, [f"broker {admin.broker} is not part of a cluster"]

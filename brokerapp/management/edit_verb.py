@@ -1,4 +1,4 @@
-"""brokerctl's verb `edit`: messages sent again with something changed, each in the place of the one it was made of."""
+"""brokerctl's verb `edit`: edits messages and resubmits them in place of the originals."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_TOLD = 100
 
 
 def add_edit_verb(parser: ArgumentParser) -> None:
-    """What it takes, beside the queue and which messages."""
+    """Add the options for the changes."""
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME[:TYPE]=VALUE",
         help="set a property, or correlation-id, reply-to, type or content-type; TYPE is text, number or boolean",
@@ -52,7 +52,7 @@ def add_edit_verb(parser: ArgumentParser) -> None:
 
 
 async def edit(admin: BrokerAdmin, args: Namespace) -> Answer:
-    """Edit what is chosen, of what is there now."""
+    """Edit the selected messages that are in the queue now."""
     wanted, queue = _edit(args), Destination.parse(args.queue)
     target = Destination.parse(args.to) if args.to else None
     if not (wanted.changes or target):
@@ -98,7 +98,7 @@ def _edit(args: Namespace) -> Any:
 
 
 def _typed_name(text: str) -> tuple[str, str]:
-    """A name and its type: what follows the last colon, when that is a type."""
+    """Split a name from its type, which follows the last colon; the default is text."""
     from brokerapp.engine.editing.message_properties import TYPES
 
     name, colon, kind = text.rpartition(":")
@@ -108,7 +108,7 @@ def _typed_name(text: str) -> tuple[str, str]:
 async def _chosen(
     admin: BrokerAdmin, args: Namespace, queue: Destination, step: int = STEP
 ) -> AsyncIterator[list[int]]:
-    """Numbers of what is chosen, a step at a time; what comes from now on is left alone."""
+    """Yield the numbers of the selected messages, a step at a time; messages that arrive from now on are left alone."""
     if args.selector:
         compile_selector(args.selector)
     upto, after, ids = await admin.last(queue), 0, set(args.id or ())

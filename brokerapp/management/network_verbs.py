@@ -1,4 +1,4 @@
-"""brokerctl's verbs about networks: connectors to other brokers, and the bridges of others to this one."""
+"""brokerctl's verbs for network connectors, and for bridges from other brokers."""
 
 from __future__ import annotations
 

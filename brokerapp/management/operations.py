@@ -1,4 +1,4 @@
-"""What an operator did from the command line, told to whoever records it."""
+"""Signals about operations on the command line, for the audit log."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ operated = Signal()
 
 @dataclass(slots=True)
 class CliOperation:
-    """One verb that changes something. `error` says why it did not, else it is None."""
+    """Operation that changes something. `error` is why it failed, or None."""
 
     verb: str
     object: str

@@ -1,4 +1,4 @@
-"""brokerctl's verbs about one queue: what waits in it, who gets it, what is remembered of its consumers."""
+"""brokerctl's verbs for queues: operations on messages, delivery, message groups and remembered selectors."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What brokerctl's verbs change, told to whoever keeps the audit trail: how it stood before, and how it stands after.
+"""Records the state before and after brokerctl's verbs for the audit log.
 
-Only what changes this installation's broker is told: another one's is no business of its trail.
+Only changes of this installation's broker are recorded.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MAX_WAITING = 1_000
 
 
 def is_recorded(args: Namespace, url: str, name: str) -> bool:
-    """Whether the verb changes the broker of this name on this store, and that is the installation's own."""
+    """Return whether a verb changes something, at the broker of this installation."""
     ours = Environment.read()
     is_ours = (url, name) == (ours.redis_url, ours.broker_name)
     return is_ours and args.verb not in READING and not getattr(args, "dry_run", False)
@@ -45,7 +45,7 @@ def is_recorded(args: Namespace, url: str, name: str) -> bool:
 async def noted(
     operation: CliOperation, verb: Callable[..., Awaitable[Answer]], admin: BrokerAdmin, args: Namespace
 ) -> Answer:
-    """What the verb answers; the operation gets to know what it changed."""
+    """Run a verb, and set the state before and after in the operation."""
     read = STANDING.get(args.verb, _of_destination)
     operation.before = await read(admin, args)
     answer = await verb(admin, args)
@@ -55,7 +55,7 @@ async def noted(
 
 
 def object_of(args: Namespace) -> str:
-    """What the verb is about."""
+    """Return the name of the object of a verb."""
     about = next(value for name in ABOUT if (value := getattr(args, name, None)) is not None)
     return str(about.get("name", "") if isinstance(about, dict) else about)
 
@@ -95,7 +95,7 @@ async def _of_scheduled(admin: BrokerAdmin, args: Namespace) -> Standing:
 
 
 async def _of_subscription(admin: BrokerAdmin, args: Namespace) -> Standing:
-    """There is no such one before it is made."""
+    """Return None: a subscription does not exist before its creation."""
     return None
 
 

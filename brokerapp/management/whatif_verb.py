@@ -39,7 +39,7 @@ def add_whatif_verb(verbs: Subparsers) -> None:
 
 
 async def whatif(admin: BrokerAdmin, args: Namespace) -> Answer:
-    """Judge the definitions of a file beside those in force."""
+    """Compare the definitions of a file with the active ones on recorded traffic."""
     if not args.file.is_file():
         raise RequestRefused(f"file {args.file} not found")
     from analytics.requests.request import AnalysisRequest
@@ -60,7 +60,7 @@ async def whatif(admin: BrokerAdmin, args: Namespace) -> Answer:
 
 
 def moment(text: str, now_us: int) -> int:
-    """What `--since` and `--until` say, in microseconds since the epoch. Raises RequestRefused."""
+    """Parse a value of `--since` or `--until`; return microseconds since the epoch. Raises RequestRefused."""
     if ago := _AGO.fullmatch(text):
         return now_us - int(ago[1]) * _SECONDS[ago[2]] * 1_000_000
     try:
@@ -95,7 +95,7 @@ def _executed(request: AnalysisRequest, environment: Environment) -> dict[str, A
 
 
 def _lines(result: dict[str, Any]) -> list[str]:
-    """The result for a terminal."""
+    """Format the result for a terminal."""
     lines = [result["sentence"], *(f"note: {each}" for each in result["notes"])]
     if missing := (result.get("completeness") or {}).get("sentence"):
         lines.append(f"incomplete: {missing}")

@@ -41,7 +41,7 @@ class Selector:
         self.properties, self.evaluate = properties(tree), compile_predicate(tree)
 
     def matches(self, headers: Mapping[str, str]) -> bool:
-        """Whether the selector is TRUE for a message with these STOMP headers."""
+        """Return whether the selector is TRUE for a message with these STOMP headers."""
         return self.evaluate(headers) is True
 
     def __repr__(self) -> str:
@@ -50,7 +50,7 @@ class Selector:
 
 @lru_cache(maxsize=CACHED_SELECTORS)
 def compile_selector(text: str, strict: bool = False) -> Selector:
-    """The selector this text is, `strict` when text headers shall not stand for numbers and truths.
+    """Compile a selector; `strict`: text headers do not stand for numbers and truths.
 
     Raises SelectorSyntaxError, also for a text that holds no condition at all. A text with ActiveMQ's prefix that asks
     for conversion is never strict.

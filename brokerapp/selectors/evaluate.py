@@ -57,7 +57,7 @@ OPERATIONS = {
 
 
 def compile_predicate(node: SelectorNode) -> Predicate:
-    """The condition as a function of a message's headers."""
+    """Compile a condition to a function of a message's headers."""
     match node:
         case And(operands):
             return _both(*map(compile_predicate, operands)) if len(operands) == 2 else _all(operands)
@@ -82,7 +82,7 @@ def compile_predicate(node: SelectorNode) -> Predicate:
 
 
 def compile_scalar(node: SelectorNode) -> Scalar:
-    """The operand as a function of a message's headers."""
+    """Compile an operand to a function of a message's headers."""
     match node:
         case Literal(value):
             return lambda headers: value
@@ -152,7 +152,7 @@ def _not(operand: Predicate) -> Predicate:
 
 
 def _truth(node: SelectorNode) -> Predicate:
-    """A literal or property as a condition: text says `true` or not, a number is not true."""
+    """Compile a literal or property as a condition: text is TRUE if it is `true`, a number is not."""
     value, type = compile_scalar(node), type_of(node)
     if type is TEXT:
         return _converted(value, parse_boolean)
@@ -190,7 +190,7 @@ def _related(holds: Callable[[Any, Any], bool], left: Scalar, right: Scalar) -> 
 def _compare_with_number(
     holds: Callable[[Value, Value], bool], unlike: bool, text: SelectorNode, constant: int | float
 ) -> Predicate:
-    """Text with a number that is known now: the comparison selectors mostly consist of."""
+    """Compare text with a constant number: the most frequent comparison."""
     value = compile_scalar(text)
     if isinstance(text, PropertyRef) and (name := plain_header(text.name)):
 
@@ -216,7 +216,7 @@ def _compare_with_number(
 def _compare_as_numbers(
     holds: Callable[[Value, Value], bool], unlike: bool, left: SelectorNode, right: SelectorNode
 ) -> Predicate:
-    """Text with a number; text that is none is unlike it."""
+    """Compare text with a number; text that is not a number is unlike it."""
     read_left: Callable[[Any], Any] = parse_number if type_of(left) is TEXT else _same
     read_right: Callable[[Any], Any] = parse_number if type_of(right) is TEXT else _same
 
@@ -228,7 +228,7 @@ def _compare_as_numbers(
 
 
 def _read(node: SelectorNode, reading: Callable[[str], Value | None]) -> Scalar:
-    """The operand, read in this way when it is text."""
+    """Compile an operand; text is converted by `reading`."""
     return _converted(compile_scalar(node), reading) if type_of(node) is TEXT else compile_scalar(node)
 
 
@@ -255,7 +255,7 @@ def _like(node: SelectorNode, pattern: str, escape: str | None) -> Predicate:
 
 
 def _like_pattern(pattern: str, escape: str | None) -> re.Pattern[str]:
-    """The pattern as a regular expression that takes linear time for each %.
+    """Convert the pattern to a regular expression that takes linear time for each %.
 
     A run ends at the first place where what follows it up to the next % fits: all that stands between two % has a fixed
     length, so no later place can do better, and the atomic groups keep the matcher from trying them.
@@ -283,7 +283,7 @@ def _in(node: PropertyRef, choices: tuple[str, ...]) -> Predicate:
 
 
 def _double(node: SelectorNode) -> Scalar:
-    """The operand as a finite double: text read as a number; truth and NULL are unknown."""
+    """Compile an operand to a finite double: text is read as a number; truth and NULL are unknown."""
     match type_of(node):
         case ValueType.TEXT:
             return _converted(_converted(compile_scalar(node), parse_number), _finite)
@@ -314,7 +314,7 @@ def _compute(operation: Callable[[float, float], float], left: Scalar, right: Sc
 
 
 def _call(node: Call) -> Predicate:
-    """A function that is a condition. XQUERY is never true, as in ActiveMQ."""
+    """Compile a function that is a condition. XQUERY is never true, as in ActiveMQ."""
     match node:
         case Call("REGEX", (Literal(str(pattern)), value)):
             return _converted(compile_scalar(value), RegexPattern(pattern).is_in)

@@ -18,7 +18,7 @@ _WORDS = {True: "true", False: "false", None: "unknown"}
 
 @dataclass(frozen=True, slots=True)
 class ClauseExplanation:
-    """One condition of a selector, what it comes to for one message, why, and the conditions it is made of."""
+    """Value of one condition of a selector for a message, with the reason and the conditions that it consists of."""
 
     text: str
     value: bool | None
@@ -27,7 +27,7 @@ class ClauseExplanation:
 
 
 def explain(selector: Selector, headers: Mapping[str, str]) -> ClauseExplanation:
-    """The whole selector as a clause, for a message with these STOMP headers."""
+    """Explain a selector for a message with these STOMP headers."""
     return _explain(selector.tree, headers)
 
 
@@ -46,7 +46,7 @@ def _explain(node: SelectorNode, headers: Mapping[str, str]) -> ClauseExplanatio
 
 
 def _decisive(value: bool | None, parts: tuple[ClauseExplanation, ...], conjunction: bool) -> str:
-    """What made a chain come to this: the first clause that did, or all of them."""
+    """Return the reason for the value of a chain: the first decisive clause, or all clauses."""
     if value is conjunction:
         return f"all {len(parts)} are {_WORDS[value]}"
     first = next(part for part in parts if part.value is value)
@@ -54,7 +54,7 @@ def _decisive(value: bool | None, parts: tuple[ClauseExplanation, ...], conjunct
 
 
 def _of_body(language: str, headers: Mapping[str, str]) -> str:
-    """What a condition on the body looked at."""
+    """Return the reason for the value of a condition on the body."""
     if language != "XPATH":
         return f"{language} never holds, as in ActiveMQ"
     if not isinstance(headers, SelectorView):
@@ -63,7 +63,7 @@ def _of_body(language: str, headers: Mapping[str, str]) -> str:
 
 
 def _facts(node: SelectorNode, value: bool | None, headers: Mapping[str, str]) -> Iterator[str]:
-    """What the message says of the properties a condition reads."""
+    """Return the values of the properties that a condition reads."""
     numeric = any(type_of(each) is ValueType.NUMBER for each in _below(node))
     missing = False
     for name in sorted(properties(node)):

@@ -42,11 +42,11 @@ class RegexPattern:
         self._tracker = SlowConditionTracker(f"the regular expression {expression!r}")
 
     def is_in(self, text: str) -> bool | None:
-        """Whether it matches some of the text."""
+        """Return whether it matches a part of the text."""
         return self._in_time(lambda moment: self._compiled.search(text, timeout=moment) is not None)
 
     def replaced(self, text: str) -> str | None:
-        """The text with the replacement for all that matches; None also when that is too long."""
+        """Replace all matches; return None also when the result is too long."""
         letters, groups = self._size
         if letters + groups * len(text) > MAX_TEXT:
             return None
@@ -66,7 +66,7 @@ class RegexPattern:
             return None
 
     def parts(self, text: str) -> list[str] | None:
-        """What stands in the text between its matches, empty parts at the end left out, as Java has it."""
+        """Split the text at its matches, without empty parts at the end, as Java does."""
         return self._in_time(lambda moment: self._split(text, moment))
 
     def _split(self, text: str, moment: float) -> list[str]:

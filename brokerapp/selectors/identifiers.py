@@ -1,4 +1,4 @@
-"""What the names in a selector stand for: JMS identifiers and their STOMP aliases; all others are user properties."""
+"""Resolves names in selectors: JMS identifiers and their STOMP aliases; all others are user properties."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _delivery_mode(text: str) -> str:
 
 
 def _native(text: str) -> str:
-    """A destination header in native form: `/queue/orders` is `queue://orders`."""
+    """Convert a destination header to native form: `/queue/orders` becomes `queue://orders`."""
     if (temporary := re.fullmatch(TEMPORARY, text)) is not None:
         return f"{temporary[1]}://{temporary[2]}"
     try:
@@ -36,7 +36,7 @@ def _native(text: str) -> str:
 
 
 class IdentifierType(Enum):
-    """How a header becomes the value of an identifier: the type of that value, and its reading."""
+    """Type of the value of an identifier, and the conversion of its header."""
 
     TEXT = ValueType.TEXT, _same
     NUMBER = ValueType.NUMBER, parse_number
@@ -94,18 +94,18 @@ _KNOWN = JMS | STOMP
 
 
 def identifier_for(name: str) -> Identifier:
-    """What `name` stands for; a name that is not in the tables is the user property so called."""
+    """Return the identifier of this name; a name that is not in the tables is a user property."""
     return _KNOWN.get(name) or Identifier((name,))
 
 
 def plain_header(name: str) -> str | None:
-    """The one header whose text is the value of `name` as it is, when there is such a header."""
+    """Return the header whose text is the value of `name`, unconverted; None if there is none."""
     known = identifier_for(name)
     return known.headers[0] if known == Identifier(known.headers[:1]) else None
 
 
 def header_reader(name: str) -> Callable[[Mapping[str, str]], Value | None]:
-    """A function from a message's headers to the value of `name`, None when unknown."""
+    """Return a function from a message's headers to the value of `name`, None when unknown."""
     if header := plain_header(name):
         return lambda headers: headers.get(header)
     known = identifier_for(name)

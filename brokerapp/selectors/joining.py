@@ -9,7 +9,7 @@ MAX_JOINED = 32
 
 
 def join_selectors(selectors: Iterable[str | None]) -> str | None:
-    """A selector that takes what any of these takes; None, which takes all, if one of them is that, or for too many."""
+    """Combine selectors with OR; return None, which selects all, if one of them is None or there are too many."""
     different = list(dict.fromkeys(selectors))
     if not different or None in different or len(different) > MAX_JOINED:
         return None

@@ -1,4 +1,4 @@
-"""What a LIKE pattern means."""
+"""Parses patterns of LIKE."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WILDCARDS = {each.value: each for each in Wildcard}
 
 
 def pattern_elements(pattern: str, escape: str | None) -> Iterator[str | Wildcard]:
-    """Literal characters and wildcards of a pattern, in order.
+    """Yield the literal characters and wildcards of a pattern, in order.
 
     The escape character makes a following %, _ or itself literal; before others, and at the end, it is what it is
     without ESCAPE, also a wildcard.

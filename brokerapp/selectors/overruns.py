@@ -19,7 +19,7 @@ LEAST_MOMENT = 0.002
 
 
 class SlowConditionTracker:
-    """How often one condition took too long."""
+    """Counts how often a condition took too long, and disables it."""
 
     __slots__ = ("_count", "_what")
 
@@ -35,11 +35,11 @@ class SlowConditionTracker:
 
     @staticmethod
     def moment(most: float) -> float:
-        """Seconds a condition may take now."""
+        """Return the seconds that a condition may take now."""
         return max(LEAST_MOMENT, min(most, MAX_WASTE - SlowConditionTracker._wasted))
 
     def happened(self, seconds: float) -> None:
-        """It took too long once more: as long as this."""
+        """Record that it took too long once more, and how long."""
         self._count += 1
         SlowConditionTracker._wasted = min(MAX_WASTE, SlowConditionTracker._wasted + seconds)
         end = "; it has no result from now on" if self.is_disabled else ""
@@ -47,6 +47,6 @@ class SlowConditionTracker:
 
     @staticmethod
     def record_success() -> None:
-        """A condition ended in time."""
+        """Record that a condition was evaluated in time."""
         if SlowConditionTracker._wasted:
             SlowConditionTracker._wasted = max(0.0, SlowConditionTracker._wasted - EARNED)

@@ -52,12 +52,12 @@ _SIGNATURES: dict[str, tuple[str, ...]] = {
 
 
 def parse(text: str) -> SelectorNode:
-    """The tree of a selector. Raises SelectorSyntaxError, and nothing else, for what is none."""
+    """Parse a selector to a tree. Raises SelectorSyntaxError, and nothing else."""
     return _Parser(text).selector()
 
 
 def _outside(value: SelectorNode, low: SelectorNode, high: SelectorNode) -> SelectorNode:
-    """`value NOT BETWEEN low AND high`, by JMS's definition: text that is no number is neither inside nor outside."""
+    """Build `value NOT BETWEEN low AND high`: as in JMS, text that is not a number is neither inside nor outside."""
     return Or((Compare("<", value, low), Compare(">", value, high)))
 
 
@@ -86,7 +86,7 @@ class _Parser:
     # -- tokens
 
     def take(self, kind: str | None = None, wanted: str = "") -> SelectorToken:
-        """The next token, which must be of `kind` when one is given."""
+        """Take the next token, which must be of `kind` if one is given."""
         token = self.next
         if kind is not None and token.kind != kind:
             raise self.unexpected(token, wanted or kind)
@@ -95,7 +95,7 @@ class _Parser:
         return token
 
     def took(self, kind: str) -> bool:
-        """Whether the next token was of this kind; then it is taken."""
+        """Take the next token if it is of this kind; return whether it was."""
         return self.next.kind == kind and bool(self.take())
 
     def unexpected(self, token: SelectorToken, wanted: str = "a condition or value") -> SelectorSyntaxError:
@@ -109,7 +109,7 @@ class _Parser:
     # -- expressions
 
     def expression(self, level: Level) -> _Part:
-        """An expression of operators that bind tighter than `level`."""
+        """Parse an expression of operators that bind tighter than `level`."""
         self.nesting += 1
         if self.nesting > MAX_DEPTH:
             raise self.too_deep(self.next.position)
@@ -179,7 +179,7 @@ class _Parser:
         return self.test(left, operator)
 
     def test(self, left: _Part, operator: SelectorToken) -> _Part:
-        """LIKE, BETWEEN and IN, after their operator."""
+        """Parse the rest of LIKE, BETWEEN or IN after the operator."""
         match operator.kind:
             case "LIKE":
                 return self.like(left)
@@ -221,7 +221,7 @@ class _Parser:
         return self.made(Negative, self.scalar(operand), start=start)
 
     def joined(self, left: _Part, operator: str) -> _Part:
-        """`left AND right AND ..`: one node for the whole chain."""
+        """Parse `left AND right AND ..` to one node for the whole chain."""
         cls, level = (And, Level.AND) if operator == "AND" else (Or, Level.OR)
         parts = [self.condition(left), self.condition(self.expression(level))]
         while self.took(operator):
@@ -243,7 +243,7 @@ class _Parser:
     # -- what is made, and what is refused
 
     def made(self, make: Callable[..., SelectorNode], *parts: _Part, start: int | None = None) -> _Part:
-        """The node that `make` makes of the parts' nodes."""
+        """Build a node from the parts' nodes."""
         return self.bounded(
             _Part(
                 make(*(each.node for each in parts)),
@@ -261,20 +261,20 @@ class _Parser:
         return self.error(position, f"nested more than {MAX_DEPTH} levels deep")
 
     def condition(self, part: _Part) -> _Part:
-        """The part, which must be able to be TRUE or FALSE."""
+        """Return the part if it can be TRUE or FALSE."""
         types = ValueType.BOOLEAN, ValueType.NOTHING
         if not isinstance(part.node, PropertyRef) and type_of(part.node) not in types:
             raise self.error(part.start, "this is a value, not a condition")
         return part
 
     def scalar(self, part: _Part) -> _Part:
-        """The part, which must not be a list."""
+        """Return the part if it is not a list."""
         if type_of(part.node) is ValueType.LIST:
             raise self.error(part.start, "a list can only stand in INLIST")
         return part
 
     def orderable(self, part: _Part) -> _Part:
-        """The part, which must be able to be smaller or larger than another."""
+        """Return the part if it can be smaller or larger than another."""
         node, type = self.scalar(part).node, type_of(part.node)
         constant_text = isinstance(node, Literal) and type is ValueType.TEXT
         truth = type is ValueType.BOOLEAN and not isinstance(node, PropertyRef)

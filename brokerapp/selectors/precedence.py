@@ -1,4 +1,4 @@
-"""How tightly operators bind, from the loosest to the tightest."""
+"""Precedence of operators, from the loosest to the tightest."""
 
 from enum import IntEnum
 

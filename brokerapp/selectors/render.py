@@ -27,13 +27,13 @@ from brokerapp.selectors.tree import (
 
 
 def render(tree: SelectorNode) -> str:
-    """The text of a whole selector; it begins with a prefix when a name needs it."""
+    """Return the text of a selector, with a prefix if a name needs it."""
     plain = all(map(is_plain_name, properties(tree)))
     return ("" if plain else HYPHENATED) + render_clause(tree)
 
 
 def render_clause(node: SelectorNode) -> str:
-    """The text of a part of a selector."""
+    """Return the text of a part of a selector."""
     return _render(node)[0]
 
 
@@ -63,7 +63,7 @@ def _render(node: SelectorNode) -> tuple[str, Level]:
 
 
 def _operand(node: SelectorNode, level: Level) -> str:
-    """The node's text, in parentheses when its operator binds looser than `level`."""
+    """Return the node's text, in parentheses when its operator binds looser than `level`."""
     text, own = _render(node)
     return text if own >= level else f"({text})"
 

@@ -24,7 +24,7 @@ from brokerapp.selectors.values import ValueType
 
 
 def apply_strict_typing(node: SelectorNode) -> SelectorNode:
-    """The condition, with text headers taken for text only."""
+    """Return the condition with text headers as text only."""
     match node:
         case And(operands):
             return And(tuple(map(apply_strict_typing, operands)))
@@ -59,12 +59,12 @@ def _operand(node: SelectorNode) -> SelectorNode:
 
 
 def _number(node: SelectorNode) -> SelectorNode:
-    """An operand of arithmetic, in which text is unknown."""
+    """Return an operand of arithmetic, in which text is unknown."""
     return Literal(None) if _is_text(node) else _operand(node)
 
 
 def _text_against_other(left: SelectorNode, right: SelectorNode) -> PropertyRef | None:
-    """The text property that is compared with a number or a truth, if that is so."""
+    """Return the text property that is compared with a number or a truth, or None."""
     for one, other in ((left, right), (right, left)):
         if isinstance(one, PropertyRef) and _is_text(one) and type_of(other) in (ValueType.NUMBER, ValueType.BOOLEAN):
             return one
@@ -72,7 +72,7 @@ def _text_against_other(left: SelectorNode, right: SelectorNode) -> PropertyRef 
 
 
 def _never(text: SelectorNode) -> SelectorNode:
-    """FALSE when the text is there, else unknown."""
+    """Build a condition that is FALSE when the text is there, else unknown."""
     return Compare("<>", text, text)
 
 

@@ -64,7 +64,7 @@ _WITH_HYPHENS = _compiled(_HYPHENATED_NAME, '| (?P<quoted> "(?:[^"]|"")+" )')
 
 
 def is_plain_name(name: str) -> bool:
-    """Whether the name can be written without the prefix for hyphenated names."""
+    """Return whether the name can be written without the prefix for hyphenated names."""
     match = _PLAIN.fullmatch(name)
     return match is not None and match.lastgroup == "name" and name.upper() not in KEYWORDS
 
@@ -89,7 +89,7 @@ _UNEXPECTED = {
 
 
 def tokens(text: str) -> list[SelectorToken]:
-    """The tokens of a selector, the last of kind `end`. Raises SelectorSyntaxError."""
+    """Split a selector into tokens, the last of kind `end`. Raises SelectorSyntaxError."""
     if len(text) > MAX_LENGTH:
         raise SelectorSyntaxError(text[:40] + "...", MAX_LENGTH, f"a selector may have at most {MAX_LENGTH} characters")
     position, hyphenated = _after_prefixes(text)
@@ -110,7 +110,7 @@ def tokens(text: str) -> list[SelectorToken]:
 
 
 def _after_prefixes(text: str) -> tuple[int, bool]:
-    """Where the condition starts, and whether names may hold hyphens. Each prefix once, in any order."""
+    """Return where the condition starts after the prefixes, and whether names may contain hyphens."""
     position, waiting = 0, [CONVERT, HYPHENATED]
     while found := next((prefix for prefix in waiting if text.startswith(prefix, position)), None):
         waiting.remove(found)

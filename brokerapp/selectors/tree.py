@@ -88,7 +88,7 @@ class In:
 
 @dataclass(frozen=True, slots=True)
 class IsNull:
-    """Whether the operand is unknown; never unknown itself."""
+    """TRUE if the operand is unknown, else FALSE; never unknown itself."""
 
     operand: SelectorNode
 
@@ -111,7 +111,7 @@ class Negative:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One of FUNCTIONS with its arguments; patterns are text literals."""
+    """Call of one of FUNCTIONS with its arguments; patterns are text literals."""
 
     function: str
     arguments: tuple[SelectorNode, ...]
@@ -134,7 +134,7 @@ FUNCTIONS: dict[str, ValueType] = {
 
 
 def type_of(node: SelectorNode) -> ValueType:
-    """The type of what the node comes to, when it is known."""
+    """Return the type of the node's value, as far as it is known."""
     match node:
         case Literal(None):
             return ValueType.NOTHING
@@ -152,7 +152,7 @@ def type_of(node: SelectorNode) -> ValueType:
 
 
 def children(node: SelectorNode) -> Iterator[SelectorNode]:
-    """The nodes right under this one, in the order of the text."""
+    """Yield the nodes directly under this one, in the order of the text."""
     for each in fields(node):
         value = getattr(node, each.name)
         if isinstance(value, SelectorNode):
@@ -162,7 +162,7 @@ def children(node: SelectorNode) -> Iterator[SelectorNode]:
 
 
 def properties(node: SelectorNode) -> frozenset[str]:
-    """The names of all properties and JMS identifiers in the tree."""
+    """Return the names of all properties and JMS identifiers in the tree."""
     found, waiting = set(), [node]
     while waiting:
         node = waiting.pop()

@@ -1,4 +1,4 @@
-"""How the text of a header is read as a value: what is a number, what is true.
+"""Converts the text of headers to values: numbers and truths.
 
 STOMP headers are text; what a selector compares them with decides how they are read. This module is the one home of
 that reading, for the broker, for recorded traffic (the typed columns that Spark sees) and for explanations.
@@ -14,7 +14,7 @@ Value = str | int | float | bool
 
 
 class ValueType(StrEnum):
-    """Of what type an expression is, as far as it is known."""
+    """Type of an expression, as far as it is known."""
 
     TEXT = "text"
     NUMBER = "number"
@@ -34,7 +34,7 @@ _is_whole = re.compile(rf"[+-]?[0-9]{{1,{EXACT_DIGITS}}}").fullmatch
 
 
 def parse_number(text: str) -> int | float | None:
-    """The decimal number this text is, or None when it is none: `007` is 7, `1e3` is 1000.0, `five` is None."""
+    """Parse a decimal number, None if it is not one: `007` is 7, `1e3` is 1000.0, `five` is None."""
     if len(text) <= EXACT_DIGITS and text.isdigit() and text.isascii():
         return int(text)
     if _is_decimal_number(text) is None:
@@ -43,5 +43,5 @@ def parse_number(text: str) -> int | float | None:
 
 
 def parse_boolean(text: str) -> bool:
-    """Whether this text says `true`, in any case of letters."""
+    """Return whether this text is `true`, in any case of letters."""
     return text.lower() == "true"

@@ -24,7 +24,7 @@ CACHED_EXPRESSIONS = 1024
 
 
 def _xpath_process() -> XPathProcess:
-    """The process that computes it. Most selectors need none, and brokerctl is to start at once."""
+    """Return the process that evaluates XPath, imported on demand: most selectors do not need it."""
     from brokerapp.selectors.xpath.xpath_process import XPATH_PROCESS
 
     return XPATH_PROCESS
@@ -58,7 +58,7 @@ class SelectorView(dict[str, str]):
 
 @lru_cache(maxsize=CACHED_EXPRESSIONS)
 def compile_xpath(expression: str) -> Callable[[Mapping[str, str]], bool]:
-    """The expression as a condition on what a selector sees; without a body it is FALSE.
+    """Compile an expression to a condition on a message; without a body it is FALSE.
 
     Raises ValueError for what is no XPath 1.0 and for functions, variables and prefixes that nobody defined, where that
     shows in any document.

@@ -77,7 +77,7 @@ class LogStore(StorePart):
         ]
 
     async def _returned(self, logs: Sequence[str]) -> dict[str, dict[int, int]]:
-        """Deliveries of the entries that came back, by log."""
+        """Return the deliveries of requeued entries, by log."""
         if not int(await self._client.execute("HGET", self._keys.state, "returned") or 0):
             return {}
         found = await self._client.execute_many(("HGETALL", self._keys.returned_prefix + log) for log in logs)

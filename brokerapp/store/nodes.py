@@ -26,7 +26,7 @@ class NodeStore(StorePart):
         about: Mapping[str, Any] | None = None,
         timeout_ms: int = NODE_TIMEOUT_MS,
     ) -> int:
-        """Become the member of this name, of which others read `about`, and return the last sequence number.
+        """Register the member of this name, of which others read `about`; return the last sequence number.
 
         Its former session may write no more.
         """

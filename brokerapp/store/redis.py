@@ -25,7 +25,7 @@ TRACE_BATCHES = 250
 
 
 class RedisStore:
-    """One broker's store: connections to its server, and a named part for each kind of data.
+    """Store of one broker: connections to its server, and a named part for each kind of data.
 
     Every verb is atomic. Belongs to the event loop it is first used on.
     """
@@ -55,7 +55,7 @@ class RedisStore:
         await self.client.close()
 
     async def commit(self, session: str, batch: CommitBatch, limits: StoreLimits) -> CommitResult:
-        """Do a batch of writes, each whole or not at all. Repeating the same batch has no further effect."""
+        """Commit a batch of writes, each whole or not at all. Repeating the same batch has no further effect."""
         logs, keys, args = encode_call(self.keys, session, batch, limits)
         answer = await self.client.call_commit(keys, args)
         result = decode_result(logs, *answer)

@@ -63,7 +63,7 @@ def table_of(
 
 
 def _different(facts: Sequence[tuple[str, int, int]]) -> tuple[np.ndarray, list[tuple[str, int, int]]]:
-    """For each of the facts its place among those that are different objects, and these."""
+    """Return for each of the facts its index among the distinct objects, and these."""
     # Their addresses, as an array of objects holds them: asking each for its id took four times as long.
     objects = np.frombuffer(np.fromiter(facts, object, len(facts)), np.uintp)
     _, first, places = np.unique(objects, return_index=True, return_inverse=True)
@@ -79,7 +79,7 @@ def _weights(kinds: np.ndarray, originals: Sequence[str], weights: dict[str, int
 
 
 def _unique(destinations: Sequence[Sequence[str]]) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """All names, those of a list that many runs share once; where each run's begin among them, and how many it has."""
+    """Return all names (a list shared by runs once), and for each run the index of its first one and their number."""
     names: list[str] = []
     begins: dict[int | tuple[str, ...], int] = {}
     first = np.empty(len(destinations), np.int64)
@@ -116,12 +116,12 @@ def _kind(kinds: np.ndarray) -> pa.DictionaryArray:
 
 @cache
 def _kinds() -> pa.StringArray:
-    """Made when it is needed: with its first array of a list pyarrow imports pandas, which a node has no use for."""
+    """Return the names of kinds. Created on demand: the first array of a list makes pyarrow import pandas."""
     return pa.array(KINDS, pa.string())
 
 
 def _ids(values: Sequence[str]) -> pa.StringArray:
-    """Texts that are all different: joining and splitting them again costs half of converting them one by one."""
+    """Convert distinct texts: joining and splitting them costs half of converting them one by one."""
     data = np.frombuffer("\n".join(values).encode(errors="replace"), np.uint8)
     ends = np.flatnonzero(data == 10)
     if len(ends) != len(values) - 1:  # an id with a newline in it
@@ -148,7 +148,7 @@ def _properties(
 
 
 def _spread(maps: pa.MapArray, place: np.ndarray, wanted: np.ndarray) -> pa.MapArray:
-    """The map at its place for each event that is wanted, null for the others: `take` is slow with maps."""
+    """Return the map of each wanted event, null for the others; `take` is slow with maps."""
     starts = maps.offsets.to_numpy()
     lengths = np.where(wanted, np.diff(starts)[place], 0)
     offsets = np.zeros(len(place) + 1, np.int32)

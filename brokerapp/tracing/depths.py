@@ -34,7 +34,7 @@ class DepthRecorder:
         self._known: dict[str, int] = {}  # what was noted then of logs that held anything
 
     def is_due(self, now_us: int) -> bool:
-        """Whether a minute began since depths were noted, also when the clock was set back."""
+        """Return whether a minute began since depths were recorded, also when the clock was set back."""
         return now_us // MINUTE_US != self._noted_us // MINUTE_US
 
     def record(self, now_us: int, depths: Mapping[str, int], why: str = "") -> None:

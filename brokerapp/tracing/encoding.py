@@ -35,7 +35,7 @@ _ARROW = b"\xff\xff\xff\xff"
 def encode(
     broker: str, runs: list[Any], facts: list[tuple[str, int, int]], heads: list[bytes], weights: dict[str, int]
 ) -> bytes:
-    """A batch: references for each run, the facts of all their messages, and a head of each message enqueued, or none.
+    """Encode a batch: references for each run, the facts of all messages, and a head of each message enqueued, or none.
 
     See recorder.py.
     """

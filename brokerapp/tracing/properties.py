@@ -53,7 +53,7 @@ def property_maps(heads: Sequence[bytes]) -> tuple[pa.MapArray, pa.MapArray]:
 
 
 def _lines_of(heads: Sequence[bytes]) -> tuple[pa.StringArray, np.ndarray]:
-    """All lines, newlines included, but the message-id each head begins with; and the head that each is from."""
+    """Return all lines, newlines included, without the message-ids that heads begin with; and the head of each."""
     data, head_ends = _joined(heads)
     line_ends = np.flatnonzero(np.frombuffer(data, np.uint8) == _NEWLINE)
     # The lines as one array without a copy: an Arrow text runs to where the next begins.
@@ -66,7 +66,7 @@ def _lines_of(heads: Sequence[bytes]) -> tuple[pa.StringArray, np.ndarray]:
 
 
 def _joined(heads: Sequence[bytes]) -> tuple[bytes, np.ndarray]:
-    """All heads as one valid UTF-8 text, and where each ends in it."""
+    """Join all heads to one valid UTF-8 text; return it, and where each head ends."""
     data = b"".join(heads)
     try:
         data.decode()
@@ -94,12 +94,12 @@ class _Lines:
         self.numbers[is_number] = _floats(values.filter(pa.array(is_number)))
 
     def keys(self, line: np.ndarray) -> pa.Array:
-        """The names of these lines as text."""
+        """Return the names of these lines as text."""
         return self.name_texts.take(pa.array(self.names[line]))
 
 
 def _floats(texts: pa.StringArray) -> np.ndarray:
-    """The texts, all of them decimal numbers, as floats."""
+    """Convert texts that are decimal numbers to floats."""
     try:
         numbers: np.ndarray = texts.cast(pa.float64()).to_numpy()
     except pa.ArrowInvalid:  # it does not know a leading `+`
@@ -108,14 +108,14 @@ def _floats(texts: pa.StringArray) -> np.ndarray:
 
 
 def _unescaped(texts: pa.StringArray, escaped: pa.BooleanArray) -> pa.StringArray:
-    """The texts, those that are marked unescaped; few lines hold an escape."""
+    """Unescape the marked texts, which are few."""
     if not escaped.true_count:
         return texts
     return pc.replace_with_mask(texts, escaped, pa.array(map(unescape, texts.filter(escaped).to_pylist()), pa.string()))
 
 
 def _kept(head: np.ndarray, name: np.ndarray, names: int) -> np.ndarray:
-    """The positions of the lines to record: of a name given twice the last (as in Message.headers), to the limit."""
+    """Return the positions of the lines to record: of a repeated name the last, as in Message.headers, to the limit."""
     kept = np.flatnonzero(name != _NOT_RECORDED)
     place = head[kept] * names + name[kept]
     if _any_twice(place):
@@ -128,7 +128,7 @@ def _kept(head: np.ndarray, name: np.ndarray, names: int) -> np.ndarray:
 
 
 def _any_twice(places: np.ndarray) -> bool:
-    """Whether a number occurs twice. Marking a table is ten times faster than sorting, while the table is small."""
+    """Return whether a number occurs twice. Marking a small table is ten times faster than sorting."""
     if not len(places) or (size := int(places.max()) + 1) > _MAX_TABLE:
         return len(np.unique(places)) < len(places)
     table = np.zeros(size, bool)
@@ -137,6 +137,6 @@ def _any_twice(places: np.ndarray) -> bool:
 
 
 def _maps(count: int, head: np.ndarray, keys: pa.Array, values: pa.Array) -> pa.MapArray:
-    """`count` maps; entry i belongs to map head[i], which never decreases."""
+    """Build `count` maps; entry i belongs to map head[i], which never decreases."""
     offsets = np.searchsorted(head, np.arange(count + 1)).astype(np.int32)
     return pa.MapArray.from_arrays(pa.array(offsets), keys, values)

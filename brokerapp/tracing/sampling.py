@@ -26,7 +26,7 @@ class SamplingRule:
     properties: frozenset[str] | None = None  #: those that are kept; None: all
 
     def includes(self, id: str) -> bool:
-        """Whether the message of this id is recorded."""
+        """Return whether the message of this id is recorded."""
         return crc32(id.encode(errors="replace")) * self.one_in < _ALL_IDS
 
 

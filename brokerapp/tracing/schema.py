@@ -1,4 +1,4 @@
-"""The one home of what a trace event is: its kinds, its columns, and the version of both.
+"""Defines trace events: kinds, columns, and the version of both.
 
 docs/data.md explains the columns to whoever reads the archive.
 """
@@ -61,7 +61,7 @@ SCHEMA = pa.schema(
 
 
 def current(events: pa.Table, schema: pa.Schema = SCHEMA) -> pa.Table:
-    """Events of this or an earlier version, with the columns of this one. Raises pyarrow.ArrowInvalid."""
+    """Convert events of an earlier version to the columns of this one. Raises pyarrow.ArrowInvalid."""
     if "weight" not in events.schema.names:  # version 1 knew no sampling
         events = events.append_column("weight", pa.repeat(pa.scalar(1, pa.int32()), events.num_rows))
     if missing := set(schema.names) - set(events.schema.names):

@@ -31,7 +31,7 @@ def unmarshal(data: bytes) -> Any:
 
 
 class _Reader:
-    """One pass through the bytes."""
+    """Reads marshalled values in one pass."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._at = data, 0
@@ -88,7 +88,7 @@ class _Reader:
         return found
 
     def _integer(self) -> int:
-        """One beyond 32 bits: digits of 15 bits, whose count has its sign."""
+        """Read an integer beyond 32 bits: digits of 15 bits, whose count has its sign."""
         count = self._long()
         digits: tuple[int, ...] = struct.unpack(f"<{abs(count)}H", self._take(2 * abs(count)))
         found = sum(digit << (_DIGIT_BITS * place) for place, digit in enumerate(digits))

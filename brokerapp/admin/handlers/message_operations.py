@@ -57,7 +57,7 @@ EditMessage = Callable[[LogEntry, Destination], OperatorMessage]
 
 @dataclass
 class StepPlan:
-    """One step: what is done with its messages, and the outcomes so far, by number of the message."""
+    """Plan of one step, and the outcomes so far by number of the message."""
 
     log: MessageLog
     action: str

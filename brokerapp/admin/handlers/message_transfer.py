@@ -35,7 +35,7 @@ UNCHANGED: Mapping[str, str | None] = MappingProxyType({})
 
 
 class MessageTransfer:
-    """What all operations on the messages of queues have in common."""
+    """Checks, routes, stores and removes messages for all operations on queues."""
 
     def __init__(
         self,

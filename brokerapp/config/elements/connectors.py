@@ -135,7 +135,7 @@ def _taken(connector: NetworkConnector) -> str:
 
 
 def find_repeated_bridges(config: BrokerConfig, report: Sequence[ImportFinding]) -> list[ImportFinding]:
-    """Warnings of connectors that bridge virtual topics and their consumer queues, beside what was found of them."""
+    """Return warnings of connectors that forward both virtual topics and their consumer queues."""
     found = {each.why: each for each in report if each.what is ImportOutcome.TAKEN}
     return [
         replace(found[_taken(connector)], what=ImportOutcome.ADAPTED, why=f"{connector.name}: {warning}")
@@ -165,7 +165,7 @@ def _destinations(element: Element | None) -> Iterator[Destination]:
 
 
 def write_transport_connectors(connectors: tuple[TransportConnector, ...]) -> etree._Element:
-    """`<transportConnectors>` with these."""
+    """Write `<transportConnectors>`."""
     element = etree.Element("transportConnectors")
     for each in connectors:
         etree.SubElement(element, "transportConnector", {"name": each.name, "uri": each.uri, **dict(each.attributes)})
@@ -173,7 +173,7 @@ def write_transport_connectors(connectors: tuple[TransportConnector, ...]) -> et
 
 
 def write_network_connectors(connectors: tuple[NetworkConnector, ...]) -> etree._Element:
-    """`<networkConnectors>` with these."""
+    """Write `<networkConnectors>`."""
     element = etree.Element("networkConnectors")
     for each in connectors:
         connector = etree.SubElement(

@@ -16,7 +16,7 @@ _FACTORIES = {
 
 
 def read_group_map(element: Element) -> str | None:
-    """The kind of map and its size, e.g. `bucket?bucketCount=64`; None, and a note, for somebody's own class."""
+    """Read kind and size of a map, e.g. `bucket?bucketCount=64`; None, with a remark, for a custom class."""
     if len(element.children) != 1 or (factory := element.children[0]).tag not in _FACTORIES:
         element.note(ImportOutcome.UNKNOWN, f"unknown type: only {', '.join(_FACTORIES)} are supported")
         return None

@@ -97,7 +97,7 @@ def _users(module: _LoginModule, surroundings: LoadContext) -> tuple[User, ...]:
 
 
 def _with_guest(users: tuple[User, ...], guest: _LoginModule) -> Authentication:
-    """These users, and everybody who brings no password."""
+    """Return users and access for clients without a password."""
     return Authentication(
         users,
         anonymous_access_allowed=True,

@@ -17,7 +17,7 @@ DISCARDING = "discardingDLQBrokerPlugin"
 
 
 def read_discarding(element: Element) -> DiscardingSettings:
-    """Which dead letters are dropped."""
+    """Read which dead letters are dropped."""
     patterns = tuple((element.take("dropOnly") or "").split())
     for each in patterns:
         try:
@@ -28,7 +28,7 @@ def read_discarding(element: Element) -> DiscardingSettings:
 
 
 def write_discarding(plugin: DiscardingSettings) -> etree._Element:
-    """`<discardingDLQBrokerPlugin>`."""
+    """Write `<discardingDLQBrokerPlugin>`."""
     element = etree.Element(DISCARDING, write_fields(plugin, _plain_fields(DiscardingSettings)))
     if plugin.drop_only:
         element.set("dropOnly", " ".join(plugin.drop_only))

@@ -172,7 +172,7 @@ def _groups(text: str | None) -> frozenset[str]:
 
 
 def _grants(element: Element) -> Iterator[ConfiguredGrant]:
-    """The entries of an authorizationMap; none, so that nobody may do anything, when there is another kind of map."""
+    """Yield the entries of an authorizationMap; of another kind of map none, so that all access is denied."""
     element.note_rest("map")
     maps = [child for group in element.named("map") for child in group.children]
     for each in maps:
@@ -228,7 +228,7 @@ _EXPORTED = frozenset((
 
 
 def write_plugins(config: BrokerConfig) -> etree._Element:
-    """`<plugins>` with who may connect, who may do what, and the others. Who cannot connect is left out."""
+    """Write `<plugins>`. Users who cannot connect are left out."""
     element = etree.Element("plugins")
     for plugin in config.plugins:
         etree.SubElement(element, plugin.name, dict(plugin.options))

@@ -68,7 +68,7 @@ _STRATEGIES = {
 
 
 def read_policies(element: Element) -> tuple[PolicyEntry, ...]:
-    """All policy entries in `<destinationPolicy>`; of several for one destination the last counts."""
+    """Read the policy entries in `<destinationPolicy>`; of several for one destination, the last applies."""
     found: dict[Destination, PolicyEntry] = {}
     for policy_map in element.named("policyMap"):
         for child in policy_map.children:
@@ -193,7 +193,7 @@ def _dead_letter_queue(strategy: Element) -> str | None:
 
 
 def write_policies(policies: tuple[PolicyEntry, ...]) -> etree._Element:
-    """`<destinationPolicy>` with these entries."""
+    """Write `<destinationPolicy>`."""
     element = etree.Element("destinationPolicy")
     entries = etree.SubElement(etree.SubElement(element, "policyMap"), "policyEntries")
     for policy in policies:

@@ -26,7 +26,7 @@ _QUERY = "queryBasedSubscriptionRecoveryPolicy"
 
 
 def read_recovery(element: Element) -> RecoveryPolicy | None:
-    """The policy in a `<subscriptionRecoveryPolicy>`, or in the `<wrapped>` of another one. Refused when unknown."""
+    """Read the policy in a `<subscriptionRecoveryPolicy>`, or in the `<wrapped>` of another one."""
     known = (*_POLICIES, _RETAINED, _QUERY)
     if len(element.children) != 1 or (policy := element.children[0]).tag not in known:
         raise element.refused(f"requires one of {', '.join(known)}")
@@ -52,7 +52,7 @@ def read_recovery(element: Element) -> RecoveryPolicy | None:
 
 
 def write_recovery(policy: RecoveryPolicy) -> etree._Element:
-    """`<subscriptionRecoveryPolicy>` with this one."""
+    """Write `<subscriptionRecoveryPolicy>`."""
     element = etree.Element(TAG)
     tag, names = next((tag, names) for tag, (kind, names) in _POLICIES.items() if kind == policy.kind)
     etree.SubElement(element, tag, write_fields(policy, names))

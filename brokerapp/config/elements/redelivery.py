@@ -73,7 +73,7 @@ def _values(element: Element) -> dict[str, Any]:
 
 
 def write_redelivery(redelivery: RedeliverySettings) -> etree._Element:
-    """`<redeliveryPlugin>` with these policies."""
+    """Write `<redeliveryPlugin>`."""
     plugin = etree.Element(PLUGIN, write_fields(redelivery, _PLUGIN_FIELDS))
     inner = etree.SubElement(etree.SubElement(plugin, _MAP), _MAP)
     entries = etree.SubElement(inner, "redeliveryPolicyEntries")

@@ -42,7 +42,7 @@ def read_system_usage(element: Element) -> SystemUsage:
 
 
 def write_system_usage(usage: SystemUsage) -> etree._Element:
-    """`<systemUsage>` with these limits."""
+    """Write `<systemUsage>`."""
     element = etree.Element("systemUsage")
     inner = etree.SubElement(element, "systemUsage", write_fields(usage, _FLAGS))
     for tag, field in _USAGES.items():

@@ -52,7 +52,7 @@ def _store(element: Element, name: str, key_password: str | None = None) -> KeyS
 
 
 def write_ssl_context(stores: TlsStores) -> etree._Element:
-    """`<sslContext>` that names these stores."""
+    """Write `<sslContext>`."""
     element = etree.Element("sslContext")
     said: dict[str, str | None] = {}
     for name, store in (("keyStore", stores.key_store), ("key", stores.key), ("trustStore", stores.trust_store)):

@@ -48,7 +48,7 @@ _LEGS = {"queue": DestinationKind.QUEUE, "topic": DestinationKind.TOPIC}
 
 
 def read_interceptors(element: Element) -> tuple[VirtualDestination, ...]:
-    """All virtual destinations in `<destinationInterceptors>`."""
+    """Read the virtual destinations in `<destinationInterceptors>`."""
     found: list[VirtualDestination] = []
     for child in element.children:
         match child.tag:
@@ -121,7 +121,7 @@ def _mirrored_queue(element: Element) -> MirroredQueue:
 
 
 def _legs(element: Element) -> Iterator[ForwardTarget]:
-    """The legs of one entry in forwardTo; several when it names a list."""
+    """Yield the targets of one entry in forwardTo; several when it names a list."""
     match element.tag:
         case "queue" | "topic":
             for destination in read_destination(element):
@@ -194,7 +194,7 @@ def destinations(element: Element, names: str, kind: DestinationKind) -> tuple[D
 
 
 def write_destinations(found: Iterable[Destination]) -> etree._Element:
-    """`<destinations>` that exist from the start."""
+    """Write `<destinations>`, which exist from the start."""
     element = etree.Element("destinations")
     for each in found:
         etree.SubElement(element, each.kind.value, physicalName=each.name)
@@ -202,7 +202,7 @@ def write_destinations(found: Iterable[Destination]) -> etree._Element:
 
 
 def write_interceptors(definitions: tuple[VirtualDestination, ...]) -> etree._Element:
-    """`<destinationInterceptors>` with all of these in order; without any, it says that there are none."""
+    """Write `<destinationInterceptors>` in order; an empty one without definitions."""
     element = etree.Element("destinationInterceptors")
     for mirrored, run in groupby(definitions, lambda each: isinstance(each, MirroredQueue)):
         if mirrored:

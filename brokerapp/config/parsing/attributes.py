@@ -57,7 +57,7 @@ def xml_spelling(field: str) -> str:
 
 
 def read_fields(element: Element, cls: type, names: Collection[str]) -> dict[str, Any]:
-    """The values of those fields that have an attribute in the element. One of ours may have no namespace there."""
+    """Return the values of fields that have an attribute in the element, with or without the namespace of Sluice."""
     values = {}
     for each in fields(cls):
         if each.name in names:

@@ -60,7 +60,7 @@ def broker_of(root: Element) -> Element:
 
 
 def _beans_of(root: Element, imported: list[Path]) -> Iterator[Element]:
-    """The elements right under the root, those of imported files in place of their import."""
+    """Return the elements directly under the root, those of imported files in place of their import."""
     for child in root.children:
         if child.tag == "import" and root.tag == "beans":
             yield from _imported(child, imported)

@@ -1,4 +1,4 @@
-"""What a configuration file says: immutable records, in ActiveMQ's terms."""
+"""Immutable records of a configuration file, in ActiveMQ's terms."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def line_label(file: str, line: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ImportFinding:
-    """One line of the report: what became of `element` (a tag, or `tag@attribute`) in `line`, and why.
+    """Outcome of the import for `element` (a tag, or `tag@attribute`) in `line`, with the reason.
 
     `file` is the imported file it stands in, "" the configuration itself. `defines`: it is about definitions, which an
     import takes, and not about what a broker starts with. `locks_out`: it tells of somebody who cannot use a broker
@@ -56,7 +56,7 @@ _PLAIN_IN_A_URI = "*.,:/=@~!$'()"
 
 @dataclass(frozen=True, slots=True)
 class TransportConnector:
-    """Where the broker listens. `port` 0: any free one. `options` are those of the uri, `attributes` the element's."""
+    """Listener of the broker. `port` 0: any free one. `options` are those of the uri, `attributes` the element's."""
 
     name: str
     scheme: str

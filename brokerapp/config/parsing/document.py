@@ -151,7 +151,7 @@ class Element:
         return found[0] if found else None
 
     def descendants(self) -> Iterator[Element]:
-        """This element and all below it, in the order of the text."""
+        """Yield this element and all below it, in the order of the text."""
         yield self
         for child in self.children:
             yield from child.descendants()
@@ -169,14 +169,14 @@ class Element:
     # -- saying what became of it
 
     def note(self, what: ImportOutcome, why: str, attribute: str = "", *, locks_out: bool = False) -> None:
-        """A line of the report about this element, or one of its attributes."""
+        """Report the outcome for this element, or one of its attributes."""
         element = f"{self.tag}@{attribute}" if attribute else self.tag
         self.report.append(
             ImportFinding(self.line, element, what, why, self.load_context.file, self.defines, locks_out=locks_out)
         )
 
     def note_locked_out(self, whom: str, why: str, attribute: str = "") -> None:
-        """A line of the report about a guard that cannot be read: who cannot do what for that, and why."""
+        """Report an access rule that cannot be read: which access is denied because of that, and why."""
         self.note(ImportOutcome.UNKNOWN, f"{whom}: {why}", attribute, locks_out=True)
 
     def refused(self, rule: str) -> ConfigurationRefused:

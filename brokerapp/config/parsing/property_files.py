@@ -33,7 +33,7 @@ def _unescaped(text: str) -> str:
 
 
 def is_configurer(element: Element) -> bool:
-    """Whether an element beside the broker says where placeholders have their values from."""
+    """Return whether an element next to the broker names the source of placeholders."""
     if element.tag == "property-placeholder":
         return True
     kind = element.get("class") or ""

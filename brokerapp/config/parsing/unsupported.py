@@ -82,12 +82,12 @@ _KEPT = "imported unchanged, without effect"
 
 
 def option_remark(name: str) -> str | None:
-    """Why an option of a policyEntry does nothing; None when it acts."""
+    """Return why an option of a policyEntry has no effect; None if it has one."""
     if name in DEFAULT_BEHAVIOR_OPTIONS:
         return None
     return _IGNORED_OPTIONS.get(name, _KEPT)
 
 
 def plugin_remark(name: str) -> str | None:
-    """Why a plugin does nothing; None when it acts."""
+    """Return why a plugin has no effect; None if it has one."""
     return None if name in SUPPORTED_PLUGINS else _KEPT

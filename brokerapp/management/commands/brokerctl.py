@@ -43,7 +43,7 @@ COLUMNS = ("QueueSize", "InFlightCount", "ConsumerCount", "EnqueueCount", "Deque
 
 
 class Command(BaseCommand):
-    """One verb a call. Exit status 0, or 1 with one sentence on standard error."""
+    """Runs one verb. Exit status 0, or 1 with one sentence on standard error."""
 
     help = "Manage destinations, messages, subscriptions and routing of a broker."
     requires_system_checks = ()
@@ -102,7 +102,7 @@ class Command(BaseCommand):
 
 
 def _add_common(parser: ArgumentParser, defaults: dict[str, Any]) -> None:
-    """The options of all verbs."""
+    """Add the options of all verbs."""
     folder = "data folder of a `runbroker`, from which store and broker name are read"
     parser.add_argument("--data", type=Path, default=defaults["data"], help=folder)
     parser.add_argument("--redis", default=defaults["redis"], help="URL of the store")
@@ -122,7 +122,7 @@ def _report_error(report: Callable[[str], NoReturn], message: str) -> NoReturn:
 
 
 def _where(args: Namespace) -> tuple[str, str]:
-    """The store's URL and the broker's name, from the options or the environment."""
+    """Return the store's URL and the broker's name, from the options or the environment."""
     environment = Environment.read()
     if args.data is not None:
         url, name = DataDirectory(args.data).locate_store()
@@ -135,7 +135,7 @@ Verb = Callable[[BrokerAdmin, Namespace], Awaitable[Answer]]
 
 
 def _answered(url: str, name: str, args: Namespace) -> Answer:
-    """The answer; what changes this installation's broker is told to whoever records that."""
+    """Run a verb; report it to the audit log if it changes the broker of this installation."""
     verb = VERBS[args.verb]
     if not is_recorded(args, url, name):
         return asyncio.run(_answer(url, name, verb, args))
@@ -299,7 +299,7 @@ async def _stats(admin: BrokerAdmin, _args: Namespace) -> Answer:
 
 
 def _node_line(node: NodeStatus) -> str:
-    """Where a node listens, who is connected, and how full its store is."""
+    """Describe a node: addresses, connections and use of the store."""
     count, used = node.connected.get("all", 0), node.store.get("used")
     limit = node.store.get("limit") or node.store.get("message_limit")
     store = (
@@ -312,7 +312,7 @@ def _node_line(node: NodeStatus) -> str:
 
 
 def _homes(node: NodeStatus) -> str:
-    """What a node has of a broker of several."""
+    """Describe the part of a node in a broker of several nodes."""
     if not node.homes:
         return ""
     unreached = f", cannot reach {', '.join(node.homes['unreached'])}" if node.homes["unreached"] else ""

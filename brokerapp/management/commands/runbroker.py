@@ -184,7 +184,7 @@ class Command(BaseCommand):
 
 
 async def _unless(told: asyncio.Event, work: Coroutine[Any, Any, Any]) -> asyncio.Future[Any] | None:
-    """This work, done, which may wait long for others; None: we were told to stop before that."""
+    """Await work that may take long; return None if the process is told to stop before it is done."""
     doing, stop = asyncio.ensure_future(work), asyncio.ensure_future(told.wait())
     await asyncio.wait({doing, stop}, return_when=asyncio.FIRST_COMPLETED)
     stop.cancel()

@@ -89,7 +89,7 @@ def _asked(expression: str, document: etree._Element) -> bytes:
 
 
 def _checked(expression: str) -> bytes:
-    """Whether it can be used: what is no XPath 1.0 cannot, nor what shows in any document to be undefined."""
+    """Check that an expression is valid XPath 1.0 without undefined functions, variables or prefixes."""
     try:
         _transformation(expression)(_ANY_DOCUMENT)
     except (etree.XSLTParseError, ValueError):

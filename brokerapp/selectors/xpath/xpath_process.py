@@ -50,12 +50,12 @@ class XPathProcess:
             raise ValueError(answer[1:].decode())
 
     def is_xml(self, body: MessageBody) -> bool:
-        """Whether it can be looked into."""
+        """Return whether the body is XML."""
         with self._turn:
             return self._load(body)
 
     def holds(self, expression: str, body: MessageBody, seconds: float) -> bool:
-        """Whether it is true of this body. Raises TimeoutError."""
+        """Return whether an expression is true for this body. Raises TimeoutError."""
         with self._turn:
             answer = None
             while answer is None:  # else the process was lost, and the body with it
@@ -78,7 +78,7 @@ class XPathProcess:
         return bool(body.is_xml)
 
     def _ask(self, question: bytes) -> bytes | None:
-        """The answer; None when the process was lost before it gave one."""
+        """Return the reply; None if the process terminated before it replied."""
         try:
             connection = self._connected()
             if connection.poll():  # it says that it died, when nobody asked anything

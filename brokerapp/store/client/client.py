@@ -153,5 +153,5 @@ def translate_error(command: str, error: RedisError | OSError, rolled_back: Stor
 
 
 def pairs(reply: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
-    """HGETALL's answer as pairs."""
+    """Return the reply of HGETALL as pairs."""
     return zip(reply[::2], reply[1::2], strict=True)

@@ -35,7 +35,7 @@ def connection_class_with_handshake(
             return [hiredis.pack_command(args)]
 
         async def on_connect(self) -> None:
-            """Leave it to the other one: the driver calls both for a unix socket."""
+            """Do nothing: the driver also calls the other method for a unix socket."""
 
         async def on_connect_check_health(self, check_health: bool = True) -> None:
             await super().on_connect_check_health(check_health=check_health)

@@ -57,7 +57,7 @@ class Handshake:
         self.rolled_back: StoreRolledBack | None = None  #: why the session ended, if it ended for that
 
     async def __call__(self, connection: AbstractConnection) -> None:
-        """Settle it over a connection that was just made. Raises Refused, and the driver's errors."""
+        """Perform the handshake on a new connection. Raises Refused, and the driver's errors."""
 
         async def ask(*command: Any) -> Any:
             await connection.send_command(*command, check_health=False)

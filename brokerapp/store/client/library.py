@@ -27,5 +27,5 @@ LIBRARY_NAME = re.compile("sluice_[0-9a-f]{16}")
 
 
 def is_missing(error: Exception) -> bool:
-    """Whether the server says that it does not have the library."""
+    """Return whether the error means that the server does not have the library."""
     return "Function not found" in str(error)

@@ -113,7 +113,7 @@ def check_incomplete(content: bytes | mmap.mmap, start: int) -> None:
 
 
 def _has_commands(content: bytes | mmap.mmap, at: int, end: int) -> bool:
-    """Whether commands stand there, up to the end: a message may hold what looks like one, but goes on behind it."""
+    """Return whether only commands follow up to the end: a message may contain what looks like one, but continues."""
     try:
         return sum(1 for _ in _complete_commands(content, at, end)) > 0
     except MalformedFile:
@@ -147,7 +147,7 @@ def _number(line: re.Pattern[bytes], content: bytes | mmap.mmap, at: int, end: i
 
 
 def _without_nuls(content: bytes | mmap.mmap, start: int) -> int:
-    """Where the NULs begin in which the content ends, not before `start`."""
+    """Return where the trailing NULs of the content begin, not before `start`."""
     end, step = len(content), 1 << 16
     while end > start:
         part = content[max(start, end - step) : end]
@@ -174,7 +174,7 @@ def _whole_bytes(file: Path, binary: str | os.PathLike[str]) -> int:
 
 
 def _ended_cleanly(folder: Path, file: Path) -> bool:
-    """Whether the last server was told to end and did, so that the file need not be read once more."""
+    """Return whether the last server stopped cleanly, so that the file need not be checked."""
     return _tail(folder / "valkey.log", 200).count(_CLEAN_END) > 0 and _tail(file, 2) in (b"", b"\r\n")
 
 

@@ -83,11 +83,11 @@ class DiskSpace:
         return f"the disk of the store is full, and acknowledgements can't be stored either: {needed}"
 
     def accepts(self, committed: int) -> bool:
-        """Whether messages are accepted after so many bytes were committed since this was seen."""
+        """Return whether messages are accepted after so many bytes were committed since the measurement."""
         return not self.is_low and (not committed or self.free - committed >= self.limit)
 
     def has_space_for(self, size: int) -> bool:
-        """Whether so many bytes more may be committed."""
+        """Return whether so many more bytes may be committed."""
         return not self.is_low or self.free + self.reserved - size >= self.reserve * COMMIT_SHARE
 
     def assess(self, before: DiskLevel, needed: int = 0, wanted: int = 0) -> DiskSpace:

@@ -57,7 +57,7 @@ OPTIONS = {
 
 
 def socket_for(folder: Path) -> Path:
-    """Where the server of this folder listens: inside it or, when that path is too long for a unix socket, in a new
+    """Return where the server of this folder listens: inside it or, when that path is too long for a socket, in a new
     private folder among the temporary files.
     """
     inside = folder / "valkey.sock"
@@ -156,7 +156,7 @@ class EmbeddedStore:
         self.stop()
 
     def lock_folder(self) -> DirectoryLock:
-        """Become the folder's only owner and choose where the server listens."""
+        """Lock the folder for this process, and choose where the server listens."""
         if self._lock is not None:
             return self._lock
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -53,7 +53,7 @@ class ServerStatus(StorePart):
         return AppendOnlyFileSize(int(facts["aof_current_size"]), int(facts["used_memory"]), is_rewritten)
 
     async def set_rewrite_percentage(self, percentage: int) -> None:
-        """Let the server rewrite its file when it has grown by this percentage; 0: never."""
+        """Set the growth in percent after which the server rewrites its file; 0: never."""
         await self._client.execute("CONFIG", "SET", "auto-aof-rewrite-percentage", percentage)
 
     async def start_rewrite(self) -> None:
