@@ -95,9 +95,9 @@ class OperationsAdmin(AdminClientBase):
     ) -> list[MessageOperationOutcome]:
         """Move, copy, resubmit (`retry`), remove or edit (MessageEdit as JSON) up to 500 messages; return the outcomes.
 
-        Messages leave the queue and come to where they go in one moment: who repeats a step that moves, retries,
-        removes or edits does nothing twice. What is edited goes to the target, or else a dead letter to where it
-        failed and others to where they are.
+        Each message leaves the queue and reaches its target in one unit of the store, so that repeating a step does
+        nothing twice, unless it copies. Edited messages go to the target; without one, dead letters go to their
+        original destination and other messages stay in their queue.
         """
         to = str(target) if target is not None else None
         what = {"action": action, "queue": str(queue), "seqs": list(seqs), "target": to, "actor": actor}
@@ -109,7 +109,7 @@ class OperationsAdmin(AdminClientBase):
         return await self._ask("edit", queue=str(queue), seq=seq, message=message, actor=actor)
 
     async def send(self, message: dict[str, Any], count: int = 1, actor: str = "") -> dict[str, Any]:
-        """Send copies of an OperatorMessage as a client would; return `id` of the first, `count`, `queues` and `topics`."""
+        """Send copies of an OperatorMessage; return `id` of the first, `count`, `queues` and `topics`."""
         return await self._ask("send", message=message, count=count, actor=actor)
 
     async def routes(self, messages: Sequence[tuple[Destination, dict[str, str]]]) -> list[dict[str, Any]]:
