@@ -1,4 +1,4 @@
-"""Single parts of the broker, with fakes of the parts that they use."""
+"""Build single parts of the broker, with fakes of the parts that they use."""
 
 import inspect
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""The scenario catalogue: what a broker with ActiveMQ Classic's semantics is tried with, a line each.
+"""The scenario catalogue: a line for each scenario that a broker with ActiveMQ Classic's semantics is tested with.
 
 Tests say which rows they prove (`@pytest.mark.scenario("VT-01")`); `tests/conformance_table.py` makes the table of
 docs/conformance.md of both.

@@ -1,4 +1,4 @@
-"""Certificates for tests: an authority, and keys with certificates it signed, as files of several kinds."""
+"""Create certificates for tests: an authority, and keys with certificates it signed, as files of several kinds."""
 
 from __future__ import annotations
 

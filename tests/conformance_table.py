@@ -1,4 +1,4 @@
-"""The table of docs/conformance.md: each row of the catalogue with the tests that prove it, read from their marks.
+"""Write the table of docs/conformance.md: each scenario with the tests that prove it, from their marks.
 
 `python -m tests.conformance_table` writes it.
 """

@@ -1,4 +1,4 @@
-"""What several kinds of tests share: a real store, and a real broker node on it with a port of its own.
+"""Fixtures that several kinds of tests share: a real store, and a real node on it with a port of its own.
 
 Properties are tried with some hundred examples, others in each run: what few of one run miss, those of the next find.
 """

@@ -1,4 +1,4 @@
-"""A database with all tables, migrated once a run: doing so takes seconds of work, and copying it none."""
+"""Migrate a database once a run, and copy it for each test."""
 
 from __future__ import annotations
 

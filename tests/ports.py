@@ -1,4 +1,4 @@
-"""Ports for servers of tests."""
+"""Find free ports for servers of tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each process of a run would do again for itself, done once before they start: a fresh clone has none of it.
+"""Prepare once what each process of a run would otherwise do again by itself.
 
 Modules are compiled, those of tests with asserts that tell what they saw, and the constants found in our modules that
 hypothesis tries. For one process that takes as long as the tests of a whole folder, and a run has several.

@@ -1,4 +1,4 @@
-"""A real store for the tests of analytics, and an installation of their own."""
+"""Fixtures of the tests of analytics: a real store, and an installation of their own."""
 
 import os
 import subprocess

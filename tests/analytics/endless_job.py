@@ -1,4 +1,4 @@
-"""A job that keeps one of Spark's processors busy until it is stopped."""
+"""A job that keeps one of Spark's cores busy until it is stopped."""
 
 STEPS = 1
 

@@ -1,4 +1,4 @@
-"""A job that Spark cannot carry out."""
+"""A job that fails in Spark."""
 
 from pyspark.sql import functions as F
 

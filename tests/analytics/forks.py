@@ -1,4 +1,4 @@
-"""Archivers that are killed at a step of their work: forks of one process that has loaded what they need.
+"""Run archivers in forks of one preloaded process, which are killed at a step of their work.
 
 Loading it takes a second, and there are some thirty of them. That the real command does the same is tested once.
 """

@@ -1,4 +1,4 @@
-"""Random but repeatable traffic: a queue, and a virtual topic with two consumer queues, in an archive."""
+"""Generate random but reproducible traffic: a queue, and a virtual topic with two consumer queues."""
 
 import random
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A job whose result takes some megabytes."""
+"""A job with a result of several megabytes."""
 
 from analytics.results.storage import JobResult, ResultColumn, ResultTable
 

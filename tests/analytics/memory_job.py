@@ -1,4 +1,4 @@
-"""A job that asks for more memory than Spark has."""
+"""A job that needs more memory than Spark has."""
 
 STEPS = 1
 

@@ -1,4 +1,4 @@
-"""What clients did with a real node, and what it recorded of that, as an archive."""
+"""Record what clients did with a real node, and archive what the node recorded of it."""
 
 from __future__ import annotations
 

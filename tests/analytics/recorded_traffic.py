@@ -1,4 +1,4 @@
-"""Traffic as the broker records it, and waiting for what other processes do."""
+"""Build traffic as the broker records it, and wait for other processes."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""A job that goes on until it is stopped, and leaves the processors to others: it sleeps, and looks up in between."""
+"""A job that sleeps until it is stopped, and leaves the processors to others."""
 
 STEPS = 1
 #: Of a look at whether it is to stop, which Spark takes every thousand rows: 16 naps, or 80 ms.

@@ -1,4 +1,4 @@
-"""Store, Spark server and workers of one data folder, for tests: the real ones, as processes."""
+"""Start store, Spark server and workers of one data directory for tests, as real processes."""
 
 import json
 import os

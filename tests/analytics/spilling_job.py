@@ -1,4 +1,4 @@
-"""A job for which Spark has to put some megabytes aside."""
+"""A job for which Spark has to spill several megabytes."""
 
 STEPS = 1
 

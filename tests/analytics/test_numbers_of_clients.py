@@ -1,4 +1,4 @@
-"""Numbers of analyses beside a ledger that clients of a real node kept of what they sent, got and did."""
+"""Compare figures of analyses with a ledger that clients of a real node kept."""
 
 import time
 from types import SimpleNamespace

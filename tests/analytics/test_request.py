@@ -1,4 +1,4 @@
-"""Requests travel as dicts and are refused with a sentence when they make no sense."""
+"""Test that requests are serialized as dicts, and that invalid ones are refused with a sentence."""
 
 import re
 

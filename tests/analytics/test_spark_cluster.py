@@ -1,4 +1,4 @@
-"""The same analysis on a cluster: a standalone master and worker, and a Connect server elsewhere that drives them."""
+"""Test an analysis on a Spark cluster: a standalone master and worker, and a remote Connect server."""
 
 import os
 import subprocess

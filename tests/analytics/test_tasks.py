@@ -1,4 +1,4 @@
-"""A real worker and a real Spark server: runs come to their end, whatever end that is."""
+"""Test the ways in which runs end, with a real worker and a real Spark server."""
 
 import os
 import re

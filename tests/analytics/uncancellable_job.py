@@ -1,4 +1,4 @@
-"""A job that goes on, and does not stop when its time is over."""
+"""A job that ignores its time limit."""
 
 import contextlib
 

@@ -1,4 +1,4 @@
-"""Fixtures of the broker's tests: one real store a run, and a broker name of its own in it for each test."""
+"""Fixtures of the broker's tests: one real store a run, and a broker name of its own for each test."""
 
 from __future__ import annotations
 

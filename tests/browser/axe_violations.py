@@ -1,4 +1,4 @@
-"""What axe finds against a page."""
+"""Find accessibility violations of a page with axe."""
 
 from __future__ import annotations
 

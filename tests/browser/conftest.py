@@ -1,4 +1,4 @@
-"""A whole console in a process of its own, with a node inside and a store beside it, and a real browser to drive it."""
+"""Start a whole console in a process of its own, with node and store, and a real browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The addresses of every kind of page of the console, and what has to exist so that they show something."""
+"""List an address of every kind of page of the console, and create what these pages show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person without a pointer does."""
+"""Operate pages with the keyboard only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results of analyses as a worker would have left them: these tests have none."""
+"""Create results of analyses as a worker would store them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No barrier that axe can find, on any page, in light and in dark; and what is done by keyboard alone."""
+"""Test that axe finds no violation on any page, in light and dark, and that all works by keyboard."""
 
 import pytest
 from playwright.sync_api import expect

@@ -1,4 +1,4 @@
-"""The page of the API's description: Swagger's viewer in our colours, with what axe finds in it."""
+"""Test the page of the API reference: Swagger's viewer in the console's colours, checked by axe."""
 
 import pytest
 from django.urls import reverse

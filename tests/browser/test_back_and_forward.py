@@ -1,4 +1,4 @@
-"""Back and Forward over every kind of page, with and without the browser's page cache."""
+"""Test Back and Forward over every kind of page, with and without the browser's page cache."""
 
 from __future__ import annotations
 

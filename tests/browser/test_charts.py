@@ -1,4 +1,4 @@
-"""Charts of results in a real browser: by whose clock they tell times, what a pointer reads, zoom and the way back."""
+"""Test charts of results in a real browser: time zones, tooltips, zoom and reset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The console in a real browser, with the policy on: what only a browser can tell."""
+"""Test the console in a real browser, with its content security policy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forms in a real browser: what is said of them follows what stands in them, and nothing that was typed is lost."""
+"""Test forms in a real browser: messages follow the input, and no input is lost."""
 
 from __future__ import annotations
 

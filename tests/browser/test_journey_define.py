@@ -1,4 +1,4 @@
-"""Journey A: an admin defines a virtual topic with the keyboard alone, and sees it work without a reload."""
+"""Test that an admin defines a virtual topic by keyboard, and sees it work without a reload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Journey B: support finds an order that failed, sees its way, sends it again and sees it used. Keyboard only."""
+"""Test that support finds a failed order, reads its journey, resubmits it and sees the outcome, by keyboard."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Journey C: an analyst reads a scheduled report, looks behind it, asks again and schedules. Keyboard only."""
+"""Test that an analyst reads a report, opens its runs, runs an analysis and schedules one, by keyboard."""
 
 from __future__ import annotations
 

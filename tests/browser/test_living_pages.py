@@ -1,4 +1,4 @@
-"""Pages that live: rows that hold still, lists that sort again, queues that are followed, a window that is chosen."""
+"""Test live pages: stable rows, sorting again, live view, and time ranges."""
 
 from __future__ import annotations
 

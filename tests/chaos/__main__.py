@@ -1,4 +1,4 @@
-"""`python -m tests.chaos --seed N --seconds S`: run chaos by hand, and print what was survived."""
+"""Run chaos by hand, `python -m tests.chaos --seed N --seconds S`, and print which faults were survived."""
 
 from __future__ import annotations
 

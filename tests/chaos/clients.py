@@ -1,4 +1,4 @@
-"""Clients: programs on real sockets that go on at another node when theirs is lost, and write down what they see."""
+"""Clients on real sockets that reconnect to another node and record what they see."""
 
 from __future__ import annotations
 

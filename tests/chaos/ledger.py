@@ -1,4 +1,4 @@
-"""Ledger: what clients of a run saw, in the order in which they saw it, and the judgement of it. Pure.
+"""Record what the clients of a run saw, in order, and check it against the promises. Pure.
 
 What is promised, and judged here (docs/conformance.md, "Under faults"):
 

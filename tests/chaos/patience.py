@@ -1,4 +1,4 @@
-"""Patience: how long to wait for processes on a machine that has more to do than they."""
+"""Compute how long to wait for processes on a busy machine."""
 
 from __future__ import annotations
 

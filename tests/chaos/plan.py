@@ -1,4 +1,4 @@
-"""Plan: what goes wrong, where and when, in one run of chaos. Pure: a seed gives always the same plan.
+"""Plan the faults of one run: what fails, where and when. Pure: a seed always gives the same plan.
 
 What is bounded here is what the brokers can be expected to survive in the time a run has: in one broker one thing is
 wrong at a time, so that one of its nodes can go on; all is mended when the plan ends.

@@ -1,4 +1,4 @@
-"""One run of chaos: clients work while things break and are mended; then what waits is consumed, and all is judged."""
+"""Run chaos once: clients work during faults and repairs; then all queues are drained, and the result is checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a node of a run does beside what `manage.py runbroker` does: it is reached through a proxy, and says what waits.
+"""Run a node behind a proxy, which reports what is waiting.
 
 It listens for other nodes as ever, and says that it is to be called at the proxy.
 """

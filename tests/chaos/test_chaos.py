@@ -1,4 +1,4 @@
-"""Three brokers of two nodes each, joined by bridges, at work while things break: every promise is kept.
+"""Test that three brokers of two nodes each, joined by bridges, keep every promise under faults.
 
 The plan is that of one seed; `python -m tests.chaos --seed N --seconds S` runs others.
 """

@@ -1,4 +1,4 @@
-"""The ledger finds each kind of broken promise in made-up histories, and nothing in those where all is as promised."""
+"""Test that the ledger finds each kind of broken promise, and nothing in correct histories."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Whatever the seed, a plan keeps within bounds that brokers can survive; and it is the same each time."""
+"""Test that every plan stays within limits that brokers can survive, and is reproducible."""
 
 import itertools
 

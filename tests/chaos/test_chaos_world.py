@@ -1,4 +1,4 @@
-"""A world whose nodes cannot start says why, and takes no port that is somebody's."""
+"""Test that nodes that cannot start say why, and that no foreign port is taken."""
 
 import socket
 import time

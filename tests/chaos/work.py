@@ -1,4 +1,4 @@
-"""Work: what goes on while things break: who sends what where, and who consumes it in what order."""
+"""Define the traffic of a run: producers, consumers and their order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""World: three brokers of two nodes each, all in processes of their own, joined by bridges; and what can hit them."""
+"""Run three brokers of two nodes each as processes joined by bridges, and inject faults."""
 
 from __future__ import annotations
 

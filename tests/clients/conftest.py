@@ -1,4 +1,4 @@
-"""A node that listens in all ways, and what the clients of other makers need to be run."""
+"""Fixtures: a node that listens on all transports, and the clients of other projects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an application does with stomp.py, whichever version is installed. Told by and tells in JSON; no test itself."""
+"""An application that uses stomp.py of any version, controlled by JSON; not a test itself."""
 
 import json
 import queue

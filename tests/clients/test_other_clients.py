@@ -1,4 +1,4 @@
-"""Clients of other makers, as applications use them: stomp.py 8 and 9, and @stomp/stompjs under node."""
+"""Test clients of other projects as applications use them: stomp.py 8 and 9, and @stomp/stompjs under node."""
 
 from __future__ import annotations
 

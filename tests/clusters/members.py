@@ -1,4 +1,4 @@
-"""Brokers of a cluster as operators run them: processes with stores of their own, to be killed and started again."""
+"""Run brokers of a cluster as processes with stores of their own, which tests kill and restart."""
 
 from __future__ import annotations
 

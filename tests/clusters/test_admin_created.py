@@ -1,4 +1,4 @@
-"""Admin-created destinations in a cluster: made everywhere, kept by each broker and by the master's record."""
+"""Test admin-created destinations: created at all brokers, kept by each and by the master's record."""
 
 import json
 from io import StringIO

@@ -1,4 +1,4 @@
-"""Auto-created destinations in a cluster: where they come to be, and how they end."""
+"""Test where auto-created destinations of a cluster are created, and when they are deleted."""
 
 import pytest
 

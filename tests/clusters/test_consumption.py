@@ -1,4 +1,4 @@
-"""Who gets a message in a cluster, and what becomes of it when consumers, links and brokers go."""
+"""Test which consumer gets a message in a cluster, also when consumers, links and brokers fail."""
 
 import pytest
 

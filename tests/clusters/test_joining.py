@@ -1,4 +1,4 @@
-"""Who may be in a cluster, and clusters without a master: brokers in threads, which need not be killed."""
+"""Test which brokers may join a cluster, and clusters without a master, with brokers in threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The master of a cluster: what goes on without it, what does not, and what a broker learns that was away."""
+"""Test what works without the master of a cluster, and what a broker learns when it comes back."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A broker of a cluster is one node: who would be another one is told so when it starts, and nothing else happens."""
+"""Test that a broker of a cluster has one node: a second one is refused at its start."""
 
 from dataclasses import replace
 

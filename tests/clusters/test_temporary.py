@@ -1,4 +1,4 @@
-"""Temporary destinations in a cluster: where they are, and what becomes of them when connections or brokers go."""
+"""Test temporary destinations in a cluster, also when connections or brokers end."""
 
 import pytest
 

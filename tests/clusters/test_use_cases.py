@@ -1,4 +1,4 @@
-"""The three use cases of Open MQ's overview, step by step, on three brokers that are linked to each other."""
+"""Test the three use cases of Open MQ's overview, step by step, on three linked brokers."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The console on a real broker: gateway, mirror and Celery pointed at the module's node; a client for each role."""
+"""Fixtures of the console on a real broker: gateway, mirror, Celery, and a client for each role."""
 
 from __future__ import annotations
 

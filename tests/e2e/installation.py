@@ -1,4 +1,4 @@
-"""A whole installation, started as users start it, in a folder and on ports of its own."""
+"""Start a whole installation as users do, in a folder and on ports of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one path through all of Sluice: real clients, broker, trace, archive, Spark, result page; and its next start."""
+"""Test one path through all of Sluice: clients, broker, trace, archive, Spark, result page; and a restart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One broker process a module, which its tests kill and start again."""
+"""Fixtures of one broker process a module, which its tests kill and restart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A load that keeps account: what was sent and confirmed, what each queue delivered, and which acks were confirmed.
+"""Run a load that records what was sent and confirmed, delivered, and acknowledged.
 
 Clients are coroutines on bare sockets, light enough to keep a broker busy. A client ends when its connection does.
 """

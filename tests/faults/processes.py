@@ -1,4 +1,4 @@
-"""A broker as an operator runs it: `manage.py runbroker` as a process with a store of its own, to be killed."""
+"""Run a broker as `manage.py runbroker`, a process with a store of its own, which tests kill."""
 
 from __future__ import annotations
 

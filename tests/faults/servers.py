@@ -1,4 +1,4 @@
-"""Valkey servers behind one address, which tests kill, cut off, promote, and put back to an earlier state."""
+"""Run Valkey servers behind one address, which tests kill, cut off, promote, and roll back."""
 
 from __future__ import annotations
 

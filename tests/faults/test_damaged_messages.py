@@ -1,4 +1,4 @@
-"""Bytes of stored messages that change on disk: nobody is given such a message as if nothing had happened."""
+"""Test that stored messages whose bytes changed on disk are never delivered as if intact."""
 
 import pytest
 

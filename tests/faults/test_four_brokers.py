@@ -1,4 +1,4 @@
-"""Four brokers in a chain, each a process with a store of its own: one of the middle dies, what was confirmed comes."""
+"""Test that confirmed messages arrive when a broker in the middle of a chain of four dies."""
 
 import pytest
 

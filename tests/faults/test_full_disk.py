@@ -1,4 +1,4 @@
-"""The disk of the store is full: producers get their policy's answer, consumers go on, and it ends by itself."""
+"""Test a full disk of the store: producers get their policy's answer, consumers continue, and it recovers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The store's server has no memory left: nothing is lost, acks pass, and work goes on when there is some again."""
+"""Test a store out of memory: nothing is lost, acks are accepted, and sends continue when there is memory."""
 
 from __future__ import annotations
 

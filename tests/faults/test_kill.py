@@ -1,4 +1,4 @@
-"""kill -9 of the node and of its store in the middle of a load: what a RECEIPT promised is kept, and it is counted."""
+"""Test kill -9 of node and store under load: what a RECEIPT promised is kept, and counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kill -9 while topics are published to: durable subscriptions keep what was confirmed, once."""
+"""Test kill -9 while topics are published to: durable subscriptions keep what was confirmed, once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kill -9 in the middle of a series of changes: what was answered is there after the restart, and does what it says.
+"""Test kill -9 during a series of changes: confirmed changes are in effect after the restart.
 
 Four series run at once, each waiting for the answer to one change before the next: clients bind queues to topics by
 their fully qualified names, others let their selectors be remembered, operators declare queues and change definitions.

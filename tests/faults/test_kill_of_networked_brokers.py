@@ -1,4 +1,4 @@
-"""Two brokers and a bridge: each dies in turn, and the link. What was confirmed arrives, once, or is flagged."""
+"""Test kills of two bridged brokers and their link: confirmed messages arrive once, or flagged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kill -9 of the node while messages wait for their time: none is lost or doubled, expired ones included."""
+"""Test kill -9 while messages are scheduled or expire: none is lost or doubled."""
 
 from __future__ import annotations
 

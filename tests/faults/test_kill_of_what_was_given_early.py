@@ -1,4 +1,4 @@
-"""kill -9 while consumers have what the store does not have yet: what is confirmed then is kept, and no more."""
+"""Test kill -9 while consumers have messages that are not committed yet: only confirmed ones are kept."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""A full store, and a clean stop: what was confirmed is there, and work goes on."""
+"""Test a full store and a clean stop: confirmed messages are kept, and work continues."""
 
 from __future__ import annotations
 

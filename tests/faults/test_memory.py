@@ -1,4 +1,4 @@
-"""What waits is the store's business: the node's own memory does not grow with it.
+"""Test that the memory of a node does not grow with the backlog.
 
 An interpreter keeps nothing in less than some hundred bytes: of 400,000 messages anything kept would be seen.
 """

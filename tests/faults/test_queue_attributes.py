@@ -1,4 +1,4 @@
-"""kill -9 of a node: what was told of a queue still holds: it is paused, who wanted what is known, what is urgent."""
+"""Test that attributes of a queue survive kill -9: paused state, selectors, priorities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A store that loses what it had confirmed, while nodes live on: a lagging replica is promoted, a backup is restored.
+"""Test a store that loses confirmed data under running nodes: a lagging replica is promoted, a backup restored.
 
 The clients keep a ledger. What was confirmed after the fall has to be there, whatever was known before.
 """

@@ -1,4 +1,4 @@
-"""ActiveMQ Classic as Debian packages it, as a process that can be killed and started again on its data."""
+"""Run ActiveMQ Classic, as Debian packages it, as a process that tests kill and restart on its data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A STOMP client that asks one question after another and notes each answer, of Sluice and of ActiveMQ alike."""
+"""A STOMP client that sends the same questions to Sluice and ActiveMQ and records the answers."""
 
 from __future__ import annotations
 

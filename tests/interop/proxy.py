@@ -1,4 +1,4 @@
-"""A TCP link that a test can cut, for a moment or a while, and in which it can lose what one side says."""
+"""A TCP proxy that tests cut, and in which they drop what one side sends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A broker of ours and an ActiveMQ, joined by a duplex bridge over STOMP, and what crosses it."""
+"""Test what is forwarded over a duplex bridge between Sluice and ActiveMQ."""
 
 from __future__ import annotations
 

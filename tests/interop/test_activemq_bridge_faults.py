@@ -1,4 +1,4 @@
-"""A bridge to an ActiveMQ whose link breaks, or which is killed: nothing is lost, nothing comes twice."""
+"""Test a bridge to ActiveMQ whose link breaks or which is killed: nothing is lost or duplicated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files Sluice writes, read by ActiveMQ Classic itself (Debian's package, when it is installed)."""
+"""Test that ActiveMQ Classic itself reads the files that Sluice writes, where it is installed."""
 
 import shutil
 import ssl

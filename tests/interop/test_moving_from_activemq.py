@@ -1,4 +1,4 @@
-"""A queue moves from an ActiveMQ to Sluice while its producers and consumers run: nothing is lost or comes twice."""
+"""Test that a queue moves from ActiveMQ to Sluice under traffic: nothing is lost or duplicated."""
 
 from __future__ import annotations
 

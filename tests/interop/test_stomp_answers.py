@@ -1,4 +1,4 @@
-"""Questions of STOMP that Sluice answers as ActiveMQ does: each is put to both where ActiveMQ is installed."""
+"""Test that Sluice answers STOMP frames as ActiveMQ does, against a real one where it is installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients of a load: programs on real sockets that write into a ledger what they do and see.
+"""Clients of a load on real sockets that record in a ledger what they do and see.
 
 A message says its number in the ledger: in the header `number`, or at the beginning of its body where many are alike.
 """

@@ -1,4 +1,4 @@
-"""Comparing: what an analysis says beside what the ledger says. Pure."""
+"""Compare the result of an analysis with the ledger. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The load, done once, and what the broker and its analyses say of it."""
+"""Fixtures: the load, run once, and the figures of the broker and its analyses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expected: what each analysis has to say of a load, figure by figure, as the ledger has it."""
+"""Compute the expected result of each analysis from the ledger."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What analyses have to say of consumers."""
+"""Compute the expected results of analyses of consumers."""
 
 from __future__ import annotations
 

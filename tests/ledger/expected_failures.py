@@ -1,4 +1,4 @@
-"""What analyses have to say of failures and repeats."""
+"""Compute the expected results of analyses of failures and redeliveries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a what-if has to say of a load: where messages went, and where they would have gone by the rules of DRAFT."""
+"""Compute the expected result of a what-if analysis: routes by the active rules and by those of DRAFT."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ledger: what clients and operators did with messages and saw of them. Pure.
+"""Record what clients and operators did with messages and saw of them. Pure.
 
 Written by the clients of a load (clients.py) while they work, and by nobody else: it knows no trace, no store and no
 counter of the broker. numbers.py computes from it what the broker's numbers have to be.

@@ -1,4 +1,4 @@
-"""The load: all the ways that messages can go, one after the other, at a real node.
+"""Run the load: all ways in which messages can go, one after the other, at a real node.
 
 Each way is a function that lets clients and operators work, and tells the ledger what the rules of docs/ make of that.
 To try another way, add a function to WAYS. What is counted is computed in numbers.py, never said here.

@@ -1,4 +1,4 @@
-"""Numbers: what the broker and its analyses have to say of a ledger. Pure; plain Python over what clients saw.
+"""Compute the expected counters from a ledger, in plain Python. Pure.
 
 Where a client cannot know exactly when something happened at the broker the number has a least and a greatest value.
 """

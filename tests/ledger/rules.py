@@ -1,4 +1,4 @@
-"""Rules of the load: the broker's configuration, and what it says in plain Python."""
+"""The configuration of the load, and the same rules in plain Python."""
 
 from __future__ import annotations
 

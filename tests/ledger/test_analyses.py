@@ -1,4 +1,4 @@
-"""Every number of every analysis is what clients saw."""
+"""Test that every figure of every analysis is what clients saw."""
 
 from collections.abc import Callable
 from dataclasses import replace

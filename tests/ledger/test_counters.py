@@ -1,4 +1,4 @@
-"""The broker's counters are what clients saw: as brokerctl tells them, as machines read them, and in the store."""
+"""Test that the broker's counters are what clients saw, in brokerctl, in monitoring and in the store."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The journey of a message, as its page shows it, is what clients and operators did with it."""
+"""Test that the journey of a message shows what clients and operators did with it."""
 
 from collections import Counter
 from functools import cache

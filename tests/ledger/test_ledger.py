@@ -1,4 +1,4 @@
-"""The ledger, and the numbers that follow from it, on facts that are written by hand."""
+"""Test the ledger and the figures computed from it, on hand-written facts."""
 
 import pytest
 

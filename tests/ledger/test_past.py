@@ -1,4 +1,4 @@
-"""What the console shows of the past without Spark is what clients saw."""
+"""Test that charts and latencies from rollups are what clients saw."""
 
 from collections import Counter
 

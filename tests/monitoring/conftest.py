@@ -1,4 +1,4 @@
-"""The machine endpoints on a real broker, as Django's test client sees them."""
+"""Fixtures of the monitoring endpoints on a real broker, with Django's test client."""
 
 from __future__ import annotations
 

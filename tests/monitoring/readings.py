@@ -1,4 +1,4 @@
-"""A reading of a broker's numbers that no broker made."""
+"""Build a snapshot of a broker's figures without a broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shapes of documents: what is left of one when its numbers, texts and made-up ids are taken away."""
+"""Reduce documents to their shapes, without numbers, texts and generated ids."""
 
 from __future__ import annotations
 

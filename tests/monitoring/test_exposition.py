@@ -1,4 +1,4 @@
-"""The text for Prometheus, read by a parser of another maker."""
+"""Test the metrics for Prometheus with an independent parser."""
 
 import time
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Jolokia's documents, as recorded shapes: what monitors of other makers take apart."""
+"""Test Jolokia's responses against recorded shapes, which monitoring tools parse."""
 
 import pytest
 

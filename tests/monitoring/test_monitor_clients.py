@@ -1,4 +1,4 @@
-"""Monitors of other makers, unchanged, against the process that serves them."""
+"""Test unchanged monitoring tools against the process that serves them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The machine endpoints: who comes in, what they send, and that nothing surprises a machine."""
+"""Test the monitoring endpoints: authentication, content, and errors."""
 
 import json
 import xml.etree.ElementTree as ET

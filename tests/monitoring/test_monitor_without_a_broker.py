@@ -1,4 +1,4 @@
-"""The machine endpoints when the store is away: each says so, as itself."""
+"""Test the monitoring endpoints while the store is unavailable."""
 
 from tests.console.conftest import console_without_store  # noqa: F401
 from tests.monitoring.conftest import text

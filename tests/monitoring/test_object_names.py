@@ -1,4 +1,4 @@
-"""Names of beans and patterns of them."""
+"""Test names of beans and patterns of them."""
 
 import pytest
 from hypothesis import given

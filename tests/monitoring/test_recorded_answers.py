@@ -1,4 +1,4 @@
-"""The same traffic and the same questions as ActiveMQ 5.17.2 and its Jolokia had: answers of the same shape."""
+"""Test that the same traffic and requests as recorded of ActiveMQ 5.17.2 give responses of the same shape."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Brokers of several nodes on one store, which tests crash, stall, stop and start again.
+"""Fixtures: brokers of several nodes on one store, which tests crash, freeze, stop and restart.
 
 Most nodes run in threads of the test's process, which costs a tenth of a process of their own; see `processes.py` for
 those that are killed for real.

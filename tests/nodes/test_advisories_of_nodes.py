@@ -1,4 +1,4 @@
-"""Advisories of a broker of several nodes: who listens at one node hears of consumers at all of them."""
+"""Test that subscribers of advisories at one node learn of consumers at all nodes."""
 
 import json
 import queue

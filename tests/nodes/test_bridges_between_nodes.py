@@ -1,4 +1,4 @@
-"""A bridge between brokers of two nodes each: demand at either node counts, and whoever goes takes nothing along."""
+"""Test a bridge between brokers of two nodes each: demand at either node counts, also when one fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Network connectors of a broker of several nodes: one node has them, another when that goes."""
+"""Test that one node of a broker runs its network connectors, and another one after it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Open MQ's table of destinations where brokers share a store: those are the nodes of one broker, row by row."""
+"""Test Open MQ's table of destinations, row by row, with the nodes of one broker."""
 
 import pytest
 

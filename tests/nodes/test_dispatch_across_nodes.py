@@ -1,4 +1,4 @@
-"""Selectors, groups, exclusive consumers, priority, order and transactions across two nodes."""
+"""Test selectors, groups, exclusive consumers, priority, order and transactions across two nodes."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Bridges that lead to the same consumers from different nodes of a broker: one of them serves."""
+"""Test that of bridges to the same consumers from different nodes one serves."""
 
 import pytest
 

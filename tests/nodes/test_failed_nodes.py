@@ -1,4 +1,4 @@
-"""Nodes that cannot go on: while they start, and what is left of them then."""
+"""Test nodes that fail, also during their start, and what is left of them."""
 
 import asyncio
 from contextlib import suppress

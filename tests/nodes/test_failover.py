@@ -1,4 +1,4 @@
-"""Clients with a list of addresses, while nodes restart one after the other under load: nothing is lost."""
+"""Test clients with a list of addresses while nodes restart under load: nothing is lost."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""What depends on the broker as a whole, with four nodes: policies, numbers, client ids, and what follows clients."""
+"""Test features of the broker as a whole with four nodes: policies, counters, client ids."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A node in the console's process, whose store takes it for dead or is rolled back: it starts again by itself."""
+"""Test a node in the console's process that is expelled or whose store is rolled back: it restarts."""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""Several versions of Sluice on one store: the former one, of which the library and a store are kept in `former`."""
+"""Test two versions of Sluice on one store, the former one with the library and store in `former`."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Nodes as processes, `manage.py runbroker`, linked over TLS: they are restarted, stand still, and are killed."""
+"""Test nodes as processes linked over TLS that are restarted, frozen and killed."""
 
 import signal
 import threading

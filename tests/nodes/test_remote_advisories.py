@@ -1,4 +1,4 @@
-"""Consumers at other nodes, as who listens to advisories is told of them: when they are asked for, and how."""
+"""Test when and how a listener of advisories is told of consumers at other nodes."""
 
 from types import SimpleNamespace
 

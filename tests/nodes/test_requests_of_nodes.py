@@ -1,4 +1,4 @@
-"""What clients and operators ask of a destination, whichever nodes its messages and consumers are at."""
+"""Test requests of clients and operators for destinations at any node."""
 
 import asyncio
 import itertools

@@ -1,4 +1,4 @@
-"""A change of routing reaches every node of a broker, and each node says by which version it routes."""
+"""Test that a change of routing reaches every node, and that each node reports its version."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A node that is told to stop while it starts, in which it may wait long for others."""
+"""Test a node that is stopped while it starts and waits for others."""
 
 import asyncio
 import os

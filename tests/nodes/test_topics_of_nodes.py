@@ -1,4 +1,4 @@
-"""Topics, durable and shared subscriptions, and temporary destinations, with clients on two nodes."""
+"""Test topics, durable and shared subscriptions, and temporary destinations with clients on two nodes."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Two nodes that are one broker: any client, at any node, of any log."""
+"""Test two nodes that are one broker: any client, at any node, of any log."""
 
 import re
 from io import StringIO

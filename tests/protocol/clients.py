@@ -1,4 +1,4 @@
-"""Two clients: stomp.py, as real applications use it, and a bare socket, for what no library would send."""
+"""Two clients: stomp.py, as real applications use it, and a bare socket for what no library would send."""
 
 from __future__ import annotations
 

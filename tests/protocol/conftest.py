@@ -1,4 +1,4 @@
-"""Fixtures of the protocol tests: one store a run, one node a module, as many clients as a test needs."""
+"""Fixtures of the protocol tests: one store a run, one node a module, any number of clients."""
 
 from __future__ import annotations
 

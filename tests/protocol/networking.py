@@ -1,4 +1,4 @@
-"""Brokers of a network in the test process: nodes with connectors to each other."""
+"""Run the brokers of a network in the test process."""
 
 from __future__ import annotations
 

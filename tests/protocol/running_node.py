@@ -1,4 +1,4 @@
-"""A broker node in a thread of the test process, on a free port."""
+"""Run a broker node in a thread of the test process, on a free port."""
 
 from __future__ import annotations
 

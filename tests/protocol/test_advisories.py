@@ -1,4 +1,4 @@
-"""Advisory topics: what listeners are told of, and in which words."""
+"""Test the content of advisories, and when they are sent."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Advisories on what happens to messages, where policies ask for them."""
+"""Test advisories about messages, which policies enable."""
 
 import base64
 import json

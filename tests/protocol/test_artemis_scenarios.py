@@ -1,4 +1,4 @@
-"""What Artemis' STOMP does, where no other module tries it: windows, ids, missing destinations, temporary ones."""
+"""Test Artemis' STOMP behavior that no other module covers: windows, ids, missing and temporary destinations."""
 
 from __future__ import annotations
 

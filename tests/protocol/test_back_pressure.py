@@ -1,4 +1,4 @@
-"""Back-pressure: who does not read, or sends too fast, costs the node little memory and the others nothing."""
+"""Test that slow readers and fast senders cost the node little memory and affect no other client."""
 
 import gc
 import threading

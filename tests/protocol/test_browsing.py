@@ -1,4 +1,4 @@
-"""Browsing over STOMP: browser:true."""
+"""Test browsing over STOMP with browser:true."""
 
 import pytest
 

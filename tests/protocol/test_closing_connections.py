@@ -1,4 +1,4 @@
-"""Connections that operators close."""
+"""Test closing of connections by operators."""
 
 from brokerapp.admin.handlers.connection_reports import MAX_NAMED
 from tests.protocol.clients import RawClient

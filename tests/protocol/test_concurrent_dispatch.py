@@ -1,4 +1,4 @@
-"""Early delivery: consumers have a message while the store is being told of it; its sender's RECEIPT waits for that.
+"""Test concurrent dispatch: consumers get messages during the commit; the RECEIPT waits for it.
 
 The store stands still in most of these tests, so that nothing can be stored meanwhile.
 """

@@ -1,4 +1,4 @@
-"""CONNECT, versions, heart-beats, ERROR frames, and what bodies and headers may hold."""
+"""Test CONNECT, versions, heart-beats, ERROR frames, and the limits of bodies and headers."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""What a connector's options grant a connection, and what is said at a limit."""
+"""Test the limits of a connector's options, and the errors at them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dead letters: where they go by each strategy, what they tell, and how they go back."""
+"""Test dead letters: their queue by strategy, their headers, and resubmission."""
 
 import time
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Definitions change while messages flow: nothing is lost, and what is removed acts no more."""
+"""Test that definitions change under traffic without loss, and that removed ones have no effect."""
 
 import asyncio
 import itertools

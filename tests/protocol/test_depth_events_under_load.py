@@ -1,4 +1,4 @@
-"""Depths that a node notes while messages come: each is what came before it without what was taken away before it."""
+"""Test that the depths that a node records under load are exact at their time."""
 
 import asyncio
 from bisect import bisect_left

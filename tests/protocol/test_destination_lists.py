@@ -1,4 +1,4 @@
-"""Lists of destinations in SEND and SUBSCRIBE, and names that are odd but good."""
+"""Test lists of destinations in SEND and SUBSCRIBE, and unusual but valid names."""
 
 import pytest
 

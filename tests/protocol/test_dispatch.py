@@ -1,4 +1,4 @@
-"""Who gets what of a queue: priorities of messages, exclusive consumers, selective ones behind long backlogs, order."""
+"""Test which consumer gets which message: priorities, exclusive and selective consumers, order."""
 
 from dataclasses import replace
 

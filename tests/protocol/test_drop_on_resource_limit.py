@@ -1,4 +1,4 @@
-"""dropOnResourceLimit: a full consumer queue misses a message, the others get it and the sender sees no error."""
+"""Test dropOnResourceLimit: a full consumer queue misses a message, the others get it, without an error."""
 
 import itertools
 

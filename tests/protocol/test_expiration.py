@@ -1,4 +1,4 @@
-"""Expiry of messages that nobody reads, and of those that somebody holds or asks for."""
+"""Test expiration of messages that are waiting, in flight or requested."""
 
 import time
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Flow control: who sends to a full queue is held back or refused, as the policy says, and nothing is lost."""
+"""Test that producers to a full queue are blocked or refused by policy, and nothing is lost."""
 
 import logging
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Fully qualified queue names, ADDRESS::QUEUE: subscription queues of topics, and where they may be named."""
+"""Test fully qualified queue names, ADDRESS::QUEUE, and where they are allowed."""
 
 import pytest
 

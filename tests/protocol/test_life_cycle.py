@@ -1,4 +1,4 @@
-"""Life cycle of destinations: who may bring them into being, how many there may be, and when they go."""
+"""Test which clients may create destinations, how many, and when they are deleted."""
 
 import itertools
 from contextlib import contextmanager

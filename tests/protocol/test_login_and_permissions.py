@@ -1,4 +1,4 @@
-"""Login and rights, as an ActiveMQ configuration file says."""
+"""Test logins and permissions of an ActiveMQ configuration."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Whatever a client writes, the broker answers with what the protocol has, or ends that connection, and goes on."""
+"""Test that any input gets a protocol error or closes that connection only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Message groups over STOMP: JMSXGroupID and JMSXGroupSeq."""
+"""Test message groups over STOMP: JMSXGroupID and JMSXGroupSeq."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What operators do to single messages: steps over explicit numbers, editing, sending; places found in a queue."""
+"""Test operations on single messages: by number, editing, sending; and positions in a queue."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""What the options of a connector make of the names its clients use: consumers' queues of topics, routing types."""
+"""Test connector options that change names: consumer queues of topics, routing types."""
 
 from dataclasses import replace
 

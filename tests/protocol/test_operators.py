@@ -1,4 +1,4 @@
-"""What operators do to a running broker, through BrokerAdmin and brokerctl, while clients work."""
+"""Test operations through BrokerAdmin and brokerctl on a running broker with clients."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Frames that come in one read are dealt with at once, and yet each as if it had come alone."""
+"""Test that frames of one read are handled as a batch, with the same outcome as single ones."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What operators do to queues and to some of their messages: pause, move, copy, retry, remove, and lists of groups."""
+"""Test operations on queues and selected messages: pause, move, copy, retry, remove, message groups."""
 
 import itertools
 

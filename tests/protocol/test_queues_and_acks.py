@@ -1,4 +1,4 @@
-"""Receipts, ack modes, prefetch, redelivery and dead letters, with stomp.py in all three versions."""
+"""Test receipts, ack modes, prefetch, redelivery and dead letters, with stomp.py in all three versions."""
 
 import pytest
 

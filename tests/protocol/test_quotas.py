@@ -1,4 +1,4 @@
-"""Quotas: who asks for too much gets an ERROR that says so, and others go on."""
+"""Test that a client over its quota gets an ERROR that says so, and others continue."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Clients that may reconnect: their temporary destinations wait for them, for a while."""
+"""Test that temporary destinations wait for a client that may reconnect."""
 
 import pytest
 

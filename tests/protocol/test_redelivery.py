@@ -1,4 +1,4 @@
-"""What fails at consumers and gets another chance by its queue's policy, and what becomes of it in the end."""
+"""Test redelivery of failed messages by policy, up to their dead letter."""
 
 import itertools
 import time

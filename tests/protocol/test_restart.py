@@ -1,4 +1,4 @@
-"""A node that starts again knows what the last one knew."""
+"""Test that a restarted node knows what it knew before."""
 
 import pytest
 

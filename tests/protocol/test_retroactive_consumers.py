@@ -1,4 +1,4 @@
-"""Retroactive consumers: what came before they did, as clients see it."""
+"""Test that retroactive consumers get retained messages."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Delayed, repeated and scheduled delivery, and its management by messages and by operators."""
+"""Test delayed, repeated and scheduled delivery, and its management by messages and operators."""
 
 import time
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The virtual selector cache: an absent consumer's selected messages, and only those, are kept."""
+"""Test the virtual selector cache: only messages that an offline consumer selects are stored for it."""
 
 import time
 from dataclasses import replace

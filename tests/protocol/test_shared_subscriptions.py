@@ -1,4 +1,4 @@
-"""Shared subscriptions of topics, durable and not, as JMS 2.0 and Artemis have them."""
+"""Test shared subscriptions of topics, durable and non-durable, as in JMS 2.0 and Artemis."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A node that stops while its clients are busy."""
+"""Test a node that stops while its clients are busy."""
 
 import asyncio
 import contextlib

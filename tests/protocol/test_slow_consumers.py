@@ -1,4 +1,4 @@
-"""Slow consumers: what waits for a subscriber of a topic is bounded, and who does not keep up is cut off."""
+"""Test that the backlog of topic subscribers is limited, and that slow consumers are disconnected."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Numbers on request, as statisticsBrokerPlugin answers."""
+"""Test the replies of statisticsBrokerPlugin."""
 
 import json
 import time

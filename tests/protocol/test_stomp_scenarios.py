@@ -1,4 +1,4 @@
-"""What ActiveMQ's own tests of STOMP expect, where no other module proves it: a test for each row of the catalogue."""
+"""Test the expectations of ActiveMQ's own STOMP tests that no other module covers."""
 
 from __future__ import annotations
 

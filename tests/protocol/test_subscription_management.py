@@ -1,4 +1,4 @@
-"""Named subscriptions as operators and policies manage them."""
+"""Test management of named subscriptions by operators and policies."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""`tempUsage`: what is not persistent waits at its limit, the rest does not."""
+"""Test `tempUsage`: non-persistent messages are blocked at its limit, others are not."""
 
 import json
 import queue

@@ -1,4 +1,4 @@
-"""Temporary destinations and replies: whose they are, who may use them, and when they are gone."""
+"""Test temporary destinations and replies: owner, permissions and deletion."""
 
 import pytest
 

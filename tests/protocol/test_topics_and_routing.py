@@ -1,4 +1,4 @@
-"""Topics, virtual topics, composites, filters, mirrors and wildcards, as clients see them."""
+"""Test topics, virtual topics, composites, selectors, mirrored queues and wildcards."""
 
 import pytest
 

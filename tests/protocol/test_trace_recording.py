@@ -1,4 +1,4 @@
-"""What a node records: depths, what bridges pass on, what a policy says; and what becomes of it in a full store."""
+"""Test what a node records: depths, bridges, sampling by policy, and a full store."""
 
 from contextlib import contextmanager
 from dataclasses import replace

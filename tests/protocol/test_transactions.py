@@ -1,4 +1,4 @@
-"""Transactions: what is done in one happens at COMMIT, all of it, or never."""
+"""Test that a transaction takes effect at COMMIT as a whole, or never."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""STOMP over TCP, TLS and WebSocket: one broker behind all of them, and what only a WebSocket can get wrong."""
+"""Test STOMP over TCP, TLS and WebSocket, and faults that only a WebSocket has."""
 
 from __future__ import annotations
 

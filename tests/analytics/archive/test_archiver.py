@@ -1,4 +1,4 @@
-"""Trace events reach the archive exactly once, whatever happens to the archiver on the way."""
+"""Test that trace events reach the archive exactly once, whatever happens to the archiver."""
 
 import json
 import signal

@@ -1,4 +1,4 @@
-"""Small files of a past hour become one, whatever happens on the way, and what is too old goes."""
+"""Test compaction of the small files of past hours, also when it is interrupted, and retention."""
 
 import signal
 import subprocess

@@ -1,4 +1,4 @@
-"""Every reader finds the columns of docs/data.md, with the same names, types and values."""
+"""Test that all readers return the columns of docs/data.md, with the same names, types and values."""
 
 import re
 from datetime import date

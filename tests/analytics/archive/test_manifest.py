@@ -1,4 +1,4 @@
-"""What is damaged, missing or foreign in an archive is set aside, named and counted; nothing else is affected."""
+"""Test that damaged, missing and foreign files of an archive are set aside, reported and counted."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Files and batches of earlier versions of the events are read beside those of this one."""
+"""Test that files and batches of earlier schema versions are read together with current ones."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""Courses of depths: notes are right, what comes and goes changes them, and rates say where they go. No Spark."""
+"""Test how depths are reconstructed from notes, arrivals and removals, and forecast. No Spark."""
 
 import pytest
 

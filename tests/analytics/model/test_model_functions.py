@@ -1,4 +1,4 @@
-"""What findings are made of, without Spark: histograms, causes, routes, consumers, words."""
+"""Test the pure parts of findings: histograms, causes, routes, consumers, wording. No Spark."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""When a broker did not run, as its depths tell: it noted nothing at a full hour, or began anew. No Spark."""
+"""Test how gaps of a recording are found from the depths that a broker noted. No Spark."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Single messages are found in the archive, by its index, and in what is not archived yet."""
+"""Test the search for single messages in the archive, by its index, and in unarchived events."""
 
 import struct
 import zlib

@@ -1,4 +1,4 @@
-"""Archive and what is not archived yet are one: no event twice or missing at the seam, while the archiver moves it."""
+"""Test that archive and stream are read without a duplicate or a gap while the archiver moves events."""
 
 import signal
 import threading

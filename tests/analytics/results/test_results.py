@@ -1,4 +1,4 @@
-"""Results are kept whole or not at all, and once."""
+"""Test that results are stored atomically, and once."""
 
 import json
 

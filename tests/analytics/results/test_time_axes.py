@@ -1,4 +1,4 @@
-"""Axes of time: marks at round moments of the reader's clock, several of them, and which clock that is."""
+"""Test ticks and labels of time axes in the reader's time zone."""
 
 from datetime import UTC, datetime, timedelta
 

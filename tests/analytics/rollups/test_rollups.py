@@ -1,4 +1,4 @@
-"""Rollups say what the events say, count each once, and answer over days at once."""
+"""Test that rollups agree with the events, count each once, and answer queries over days."""
 
 import signal
 import sqlite3

@@ -1,4 +1,4 @@
-"""The archive of Spark's classes: used only where it fits, and never in parts. No Java runs here."""
+"""Test that the archive of Spark's classes is used only if it fits and is complete. No Java runs here."""
 
 import hashlib
 import os

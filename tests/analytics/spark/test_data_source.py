@@ -1,4 +1,4 @@
-"""Anybody's Spark reads archive and tail as one table, at once and as a stream, each event once."""
+"""Test that the Spark source reads archive and stream as one table, in batches and as a stream, each event once."""
 
 import threading
 from collections import Counter

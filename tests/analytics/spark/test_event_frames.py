@@ -1,4 +1,4 @@
-"""What Spark is spared where few events are read: that is decided by the footers of their files. No Spark."""
+"""Test how the footers of files decide whether Spark needs filters and several tasks. No Spark."""
 
 import pyarrow as pa
 import pyarrow.parquet as pq

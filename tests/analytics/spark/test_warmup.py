@@ -1,4 +1,4 @@
-"""Warming up takes nothing from somebody who waits; that it warms up is seen in test_tasks.py."""
+"""Test that the warm-up gives way to runs; that it warms Spark up is tested in test_tasks.py."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A server that gets nowhere because its heap is full is noticed by its pauses, and killed."""
+"""Test that a server that is busy with garbage collection only is detected and killed."""
 
 import os
 import re

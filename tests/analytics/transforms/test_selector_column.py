@@ -1,4 +1,4 @@
-"""The column Spark computes agrees with the broker's predicate, on the table of cases and on seeded random ones."""
+"""Test that Spark's column agrees with the broker's selector, on the table of cases and on random ones."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""What would wait: the closed form is what a queue does that is served step by step; and how fast it is served."""
+"""Test the prediction of backlogs: the closed form equals a queue served step by step."""
 
 from random import Random
 from types import SimpleNamespace

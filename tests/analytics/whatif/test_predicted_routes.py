@@ -1,4 +1,4 @@
-"""What-if without Spark: which conditions a destination's messages meet, and the way of each class of them."""
+"""Test conditions and predicted routes of what-if analyses. No Spark."""
 
 import itertools
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Counting what matches in a queue that others empty meanwhile: all of it, or at least so many. Pure."""
+"""Test how matching messages are counted in a queue that is consumed meanwhile. Pure."""
 
 import pytest
 

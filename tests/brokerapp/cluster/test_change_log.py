@@ -1,4 +1,4 @@
-"""What a broker of a cluster makes of what its master answers and tells, over two links, in whatever order."""
+"""Test how a broker of a cluster applies the master's responses and notices, in any order."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""Links to brokers of a cluster that cannot be reached: that is said once, in a sentence."""
+"""Test that unreachable brokers of a cluster are reported once, in a sentence."""
 
 import asyncio
 import ssl

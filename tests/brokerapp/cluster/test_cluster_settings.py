@@ -1,4 +1,4 @@
-"""A cluster as a configuration says it."""
+"""Test how a configuration describes a cluster."""
 
 import pytest
 

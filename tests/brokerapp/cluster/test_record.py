@@ -1,4 +1,4 @@
-"""The record of a cluster: what it takes, and what a broker learns from it that was away."""
+"""Test the record of a cluster, and what a broker that was away learns from it."""
 
 import pytest
 

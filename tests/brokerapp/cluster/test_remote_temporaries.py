@@ -1,4 +1,4 @@
-"""Temporary destinations of other brokers of the cluster, as many as there may be."""
+"""Test temporary destinations of other brokers of the cluster, and their limit."""
 
 import json
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""Options of transport connectors, and the sslContext: what they become, and what is said of the others."""
+"""Test options of transport connectors and of the sslContext, and how others are reported."""
 
 import pytest
 

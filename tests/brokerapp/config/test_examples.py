@@ -1,4 +1,4 @@
-"""Every example is a configuration that loads, and says what its comment says."""
+"""Test that every example configuration loads and does what its comment says."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The plugins about messages that fail or expire, read and written: redelivery, discarded dead letters."""
+"""Test reading and writing of the plugins for redelivery and discarded dead letters."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""XML that wants something else than to be read: refused, quickly, with a sentence that says why."""
+"""Test that malicious XML is refused quickly, with a sentence that says why."""
 
 import pytest
 

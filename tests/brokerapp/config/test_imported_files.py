@@ -1,4 +1,4 @@
-"""Files that import others: followed as Spring follows them, and refused where it refuses."""
+"""Test that imports of files are followed and refused as Spring does."""
 
 import os
 

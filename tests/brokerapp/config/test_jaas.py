@@ -1,4 +1,4 @@
-"""jaasAuthenticationPlugin with ActiveMQ's property files; whatever cannot be read lets nobody in."""
+"""Test jaasAuthenticationPlugin with property files; an unreadable one denies all logins."""
 
 import pytest
 

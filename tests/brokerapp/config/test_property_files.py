@@ -1,4 +1,4 @@
-"""Java's property files, and the beans that name them."""
+"""Test Java's property files, and the beans that name them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Reading: what is taken, what is reported, what is refused."""
+"""Test which parts of an ActiveMQ configuration are read, reported and refused."""
 
 import re
 from pathlib import Path

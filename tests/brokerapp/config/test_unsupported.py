@@ -1,4 +1,4 @@
-"""What a file asks for and gets no effect: said with its line."""
+"""Test that options without effect are reported with their line."""
 
 from brokerapp.config import ImportOutcome
 from brokerapp.config.reader import parse_config

@@ -1,4 +1,4 @@
-"""Writing: what is read back is what was written."""
+"""Test that written configurations are read back unchanged."""
 
 from dataclasses import fields, replace
 

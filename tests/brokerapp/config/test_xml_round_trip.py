@@ -1,4 +1,4 @@
-"""A file with one of everything: what is read of it is written again, or the report says why not."""
+"""Test that a file with one of everything is written again as it was read, except what the report names."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Stats: which destinations changed, which are gone, and for how long that is told."""
+"""Test the counters of destinations: which changed, which were deleted, and how long that is reported."""
 
 from brokerapp.core.dispatch import counters as module
 from brokerapp.core.dispatch.counters import REMOVALS_KEPT_FOR, DestinationCounters

@@ -1,4 +1,4 @@
-"""Which of the bridges that lead to the same consumers serve them."""
+"""Test which of several bridges to the same consumers serves them."""
 
 from itertools import permutations
 

@@ -1,4 +1,4 @@
-"""What is settled before it is stored: the committer settles it when it has a number, in order, and once."""
+"""Test that acks of uncommitted messages are committed after them, in order, and once."""
 
 import asyncio
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""The committer's reads: after all that was submitted before them, whatever is submitted later."""
+"""Test that reads see everything that was submitted before them."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Ways of what no client sends, by hand or by itself: nothing is kept for a bridge that leads to where it came from."""
+"""Test that messages of the broker itself are not stored for a bridge to where they came from."""
 
 from types import SimpleNamespace
 

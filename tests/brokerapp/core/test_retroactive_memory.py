@@ -1,4 +1,4 @@
-"""How much a node remembers of its topics, all together."""
+"""Test the memory limit of messages retained for retroactive consumers."""
 
 from types import SimpleNamespace
 

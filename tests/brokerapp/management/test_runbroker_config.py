@@ -1,4 +1,4 @@
-"""What `manage.py runbroker` says of a file before it starts, and when it does not start."""
+"""Test what `manage.py runbroker` reports of a file, and when it refuses to start."""
 
 from io import StringIO
 

@@ -1,4 +1,4 @@
-"""Destinations: how their texts are read and written."""
+"""Test how the text forms of destinations are parsed and written."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""What storage does to a message is noticed when it is read back."""
+"""Test that damage to a stored message is detected when it is read."""
 
 from dataclasses import replace
 

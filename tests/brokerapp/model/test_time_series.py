@@ -1,4 +1,4 @@
-"""The history of depths: points of what changed, packed, merged and bounded. No I/O."""
+"""Test the history of depths: points of changes, packed, merged and bounded. No I/O."""
 
 import pytest
 

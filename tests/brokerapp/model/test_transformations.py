@@ -1,4 +1,4 @@
-"""Forms of messages: in the syntax that a consumer asks for, and what cannot be read as it is announced."""
+"""Test conversion of messages to the format that a consumer requests, and of unreadable ones."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Nodes that begin, or see their file change, in the same moment: one of them puts the definitions into the store."""
+"""Test that of nodes that start or reload their file at the same time one stores the definitions."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Where a node is about to listen: whether it can, before anything else happens."""
+"""Test that a node checks its ports before anything else happens."""
 
 import asyncio
 import socket

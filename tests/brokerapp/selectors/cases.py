@@ -1,4 +1,4 @@
-"""What selectors mean: one table for every reader of the tree.
+"""The meaning of selectors: one table of cases for the parser, the evaluation and the Spark column.
 
 CASES: (selector, headers, what it comes to). REFUSED: (selector, offset of what is wrong). XPATHS: (selector, those of
 BODIES it is true for; it is false for the others).

@@ -1,4 +1,4 @@
-"""The table of cases, put to the parser and the predicate."""
+"""Test the parser and the evaluation of selectors on the table of cases."""
 
 import os
 import signal

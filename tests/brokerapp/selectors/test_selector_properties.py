@@ -1,4 +1,4 @@
-"""What holds of every selector: agreement with a simple reading of the rules, and no surprises for any text."""
+"""Test properties of all selectors: agreement with a simple evaluation, and no crash for any text."""
 
 import pytest
 from hypothesis import event, example, given, settings

@@ -1,4 +1,4 @@
-"""Strict selectors: text headers are text, as in ActiveMQ's own filters."""
+"""Test strict selectors, in which text headers are text, as in ActiveMQ's own filters."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Random trees the parser could have made, random headers, and what a tree means, said as simply as can be.
+"""Generate random selector trees and headers, and evaluate a tree in the simplest way.
 
 `verdict` shares nothing with the code it judges: it walks the tree for every message and looks at the types of values
 as they come.

@@ -1,4 +1,4 @@
-"""Bodies that are shorter on their way between brokers."""
+"""Test the compression of bodies between brokers."""
 
 import zlib
 

@@ -1,4 +1,4 @@
-"""The codec: every case whole, byte by byte, and cut anywhere with the next frame behind it."""
+"""Test the codec with each case as a whole, byte by byte, and split anywhere with the next frame behind it."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Naming: what clients' texts mean, by headers, by the connector's prefixes and by its mappings."""
+"""Test how clients' destination names are read, by headers, prefixes and mappings of the connector."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Clients of other protocols, known by their first bytes."""
+"""Test that clients of other protocols are recognized by their first bytes."""
 
 import pytest
 

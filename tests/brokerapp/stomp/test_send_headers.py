@@ -1,4 +1,4 @@
-"""What the headers of SEND become."""
+"""Test how the headers of SEND are interpreted."""
 
 import pytest
 

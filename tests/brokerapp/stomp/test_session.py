@@ -1,4 +1,4 @@
-"""The session: frames in, actions out; deliveries in, bytes out. What differs between versions, as tables."""
+"""Test the session: frames in, commands out; deliveries in, bytes out, with tables for the versions."""
 
 from contextlib import suppress
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Key stores and trust stores: what is read, and what is said of what cannot be."""
+"""Test key stores and trust stores, and the errors for unreadable ones."""
 
 import os
 import shutil

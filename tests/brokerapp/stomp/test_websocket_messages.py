@@ -1,4 +1,4 @@
-"""What the broker writes, cut into WebSocket messages; and which pages may connect."""
+"""Test how output is divided into WebSocket messages, and which pages may connect."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Helpers that commit to the store and read what it holds."""
+"""Commit to the store and read its content, for tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a crash or a torn write leaves at the end of the append-only file, with real servers."""
+"""Test the recovery of an append-only file with an incomplete end, with real servers."""
 
 import logging
 import os

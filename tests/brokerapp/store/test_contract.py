@@ -1,4 +1,4 @@
-"""What the broker relies on in its store, on a real Valkey."""
+"""Test what the broker relies on in its store, on a real Valkey."""
 
 import asyncio
 

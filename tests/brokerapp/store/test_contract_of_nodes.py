@@ -1,4 +1,4 @@
-"""The members of a broker: who may write, who lives, and who is fenced. On a real server."""
+"""Test membership in the store: which sessions may write, are alive, or are fenced. On a real server."""
 
 import time
 

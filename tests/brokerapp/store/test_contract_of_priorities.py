@@ -1,4 +1,4 @@
-"""What the broker relies on in its store for logs in order of priority: a place for each entry, and no others."""
+"""Test the priority index of the store: one place for each entry of a log."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The contract of stores: what is not persistent has a limit of its own, across restarts too."""
+"""Test the separate limit of non-persistent messages in the store, also across restarts."""
 
 from __future__ import annotations
 

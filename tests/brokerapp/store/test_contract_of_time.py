@@ -1,4 +1,4 @@
-"""What the broker relies on in its store for what is to happen later: expiry, jobs, counts of deliveries."""
+"""Test what the store keeps for later: expirations, scheduled jobs, delivery counts."""
 
 import pytest
 

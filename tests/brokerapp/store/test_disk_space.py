@@ -1,4 +1,4 @@
-"""What may still be written to a disk, by what is free and what is reserved."""
+"""Test how much may be written to a disk, by its free and reserved space."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The embedded store with real servers, real kills and real files."""
+"""Test the embedded store with real servers, real kills and real files."""
 
 import asyncio
 import os

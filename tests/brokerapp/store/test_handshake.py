@@ -1,4 +1,4 @@
-"""Servers that a store cannot be: parts of a cluster, and replicas."""
+"""Test that parts of a cluster and replicas are refused as stores."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Room: how many bytes of messages a store may hold. Durability: what it may lose."""
+"""Test memory limits and durability of a store."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The data folder of a broker: who comes later finds its store there, its own or a shared one."""
+"""Test that later processes find the store of a data directory, embedded or shared."""
 
 import socket
 import stat

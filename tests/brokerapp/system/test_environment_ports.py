@@ -1,4 +1,4 @@
-"""What variables say of ports and numbers."""
+"""Test environment variables of ports and numbers."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which URLs of a store are served, and the sentence that refuses each other one."""
+"""Test which URLs of a store are accepted, and the errors for others."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Timers: in order, cancelled, and again and again."""
+"""Test timers: order, cancellation and repetition."""
 
 from brokerapp.system.timers import Timers
 

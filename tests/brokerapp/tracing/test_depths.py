@@ -1,4 +1,4 @@
-"""Depths are noted whole when a node begins or stops and at each full hour, by the minute where they changed."""
+"""Test when depths are recorded: all at start, stop and each full hour, changes every minute."""
 
 import pytest
 

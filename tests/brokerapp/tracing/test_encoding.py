@@ -1,4 +1,4 @@
-"""Batches in the store hold plain values only, those of version 2 included, and no code is made of what is read."""
+"""Test that batches of trace events contain plain values only, also those of version 2."""
 
 import contextlib
 import marshal

@@ -1,4 +1,4 @@
-"""Properties by column are what Message.headers says, message by message."""
+"""Test that properties extracted by column equal those of Message.headers."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings

@@ -1,4 +1,4 @@
-"""What is noted comes back, one by one and in bulk, within bounds."""
+"""Test that recorded events are returned, single ones and batches, within limits."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""What is recorded is chosen by message: all that happens to one, or nothing."""
+"""Test that sampling is by message: all its events are recorded, or none."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What people do and see on pages, programs do and read through the API: each address, and what does the same."""
+"""List the pages of the console with the API operations that do the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Masking: what of a message reaches whom."""
+"""Test which parts of a message are masked for whom."""
 
 import json
 from dataclasses import replace

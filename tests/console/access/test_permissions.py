@@ -1,4 +1,4 @@
-"""Roles, scopes and extras: what they allow, and what pages make of it."""
+"""Test what roles, scopes and extras allow, and what pages show of it."""
 
 import pytest
 from django.contrib.auth.models import AnonymousUser, Group, User

@@ -1,4 +1,4 @@
-"""Who may do what: every page, socket topic and API operation tried as every role, from one table each.
+"""Test every page, socket channel and API operation as every role, from one table each.
 
 Whoever adds a url adds its row here, and nothing else: what each role may do stands in `console.access.roles`.
 """

@@ -1,4 +1,4 @@
-"""Scopes: who sees `scope.inside.>` alone finds the name of nothing else on any page, in any answer, in any frame.
+"""Test that a user with the scope `scope.inside.>` sees the name of nothing else in any page, answer or frame.
 
 Two halves of a small world exist, alike in all: destinations with messages, definitions, drafts, dead letters, jobs,
 alerts, subscriptions, connections. What a page only says back of its own address is no finding.

@@ -1,4 +1,4 @@
-"""Tokens: made and shown once, as mighty as they say and no longer than they say."""
+"""Test API tokens: shown once, limited to their permissions and lifetime."""
 
 from datetime import timedelta
 

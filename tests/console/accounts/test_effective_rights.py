@@ -1,4 +1,4 @@
-"""What somebody may do in effect; the console as they see it, for an admin who changes nothing meanwhile."""
+"""Test the page of effective permissions, and impersonation by an admin, which is read-only."""
 
 import time
 from dataclasses import replace

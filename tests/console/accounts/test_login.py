@@ -1,4 +1,4 @@
-"""Login, lock-out, theme, and what every answer carries."""
+"""Test sign-in, lock-out, theme, and headers of all responses."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Single sign-on against a real provider of OpenID Connect: a server with signed tokens, keys, a code to exchange."""
+"""Test single sign-on against a real OpenID Connect provider: a server with signed tokens, keys and codes."""
 
 import base64
 import hashlib

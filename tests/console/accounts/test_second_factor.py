@@ -1,4 +1,4 @@
-"""The second factor, proving again who one is, and one's own account."""
+"""Test two-factor authentication, confirming one's identity, and the account page."""
 
 import re
 import time

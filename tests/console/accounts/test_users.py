@@ -1,4 +1,4 @@
-"""Users, groups and roles as an admin manages them."""
+"""Test how an admin manages users, groups and roles."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Alerts: rules in the database are judged once, what fires is kept and told, by mail and by webhook, within bounds."""
+"""Test that rules are evaluated once, and that alerts are stored and sent by mail and webhook, within limits."""
 
 import http.server
 import json

@@ -1,4 +1,4 @@
-"""The bell: what fires, what waits for a decision, what somebody asked for and came to an end."""
+"""Test notifications: firing alerts, requests for approval, and finished work of the user."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Which addresses users of the console may have Sluice connect to, by webhooks and by network connectors."""
+"""Test to which addresses webhooks and network connectors may connect."""
 
 import json
 import socket

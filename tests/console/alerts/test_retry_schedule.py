@@ -1,4 +1,4 @@
-"""What is due to workers: asked for once, again when a worker is lost, and given up after so many attempts."""
+"""Test that due rows are queued once, again after a lost worker, and given up after some attempts."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Alert rules: when one is broken, what follows, and what it would have done. No I/O."""
+"""Test when alert rules fire, what follows, and the test on history. No I/O."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Analyses: start, progress, result, failure, cancel."""
+"""Test runs of analyses: start, progress, result, failure, cancellation."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""Charts of results as pages show them: in words, and with the pages their marks lead to. No I/O."""
+"""Test descriptions of charts, and the pages that their marks link to. No I/O."""
 
 from analytics.results import charts, time_axes
 from console.analyses.charts import Plot, describe_chart, link_targets, linked_names, plots

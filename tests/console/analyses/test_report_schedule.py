@@ -1,4 +1,4 @@
-"""When reports are due: words and crontab lines, both changes of the clock, downtime. Pure."""
+"""Test schedules of reports: words and crontab lines, clock changes, downtime. Pure."""
 
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo

@@ -1,4 +1,4 @@
-"""Reports: what is due begins, what ends is mailed, the last good one stays on top, who may read, what is kept."""
+"""Test reports: due editions, mails, the latest successful edition, permissions and retention."""
 
 from datetime import UTC, datetime, timedelta
 from email import message_from_bytes, policy

@@ -1,4 +1,4 @@
-"""What a run found, leafed through: sorted and paged by the URL, each name a link to the live page."""
+"""Test tables of results: sorted and paged by the URL, with links to live pages."""
 
 import pyarrow as pa
 import pytest

@@ -1,4 +1,4 @@
-"""Runs of analyses: turns, lost workers, the list, comparisons, files, what is kept."""
+"""Test the queue of runs, lost workers, the list, comparisons, downloads and retention."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""brokerctl whatif: what it understands, and what it prints. That it is true: whatif/test_whatif_replay.py."""
+"""Test arguments and output of brokerctl whatif; its figures are tested in whatif/test_whatif_replay.py."""
 
 import subprocess
 import sys

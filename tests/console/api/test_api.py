@@ -1,4 +1,4 @@
-"""The REST API on a real broker: what programs do with it, and what they are told when they err."""
+"""Test the REST API on a real broker, and its errors."""
 
 import json
 

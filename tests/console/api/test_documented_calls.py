@@ -1,4 +1,4 @@
-"""The calls that docs/monitoring.md shows: run by curl as they stand there, on a running console."""
+"""Test the calls that docs/monitoring.md shows, run by curl on a running console."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What the REST API answers when a request is wrong: always a problem document that names the input and the rule."""
+"""Test that wrong requests get a problem document that names the input and the rule."""
 
 import json
 import pathlib

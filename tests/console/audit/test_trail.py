@@ -1,4 +1,4 @@
-"""The audit trail: what is written, how it is asked, what files of it hold."""
+"""Test the audit log: entries, search and export."""
 
 import csv
 import getpass

@@ -1,4 +1,4 @@
-"""What of a topic's cells is new to a tab. Pure."""
+"""Test which cells of a channel are sent to a tab again. Pure."""
 
 import pytest
 

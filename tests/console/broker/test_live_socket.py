@@ -1,4 +1,4 @@
-"""The live socket: who may in, what frames carry, how it behaves when the broker or the client is slow or gone."""
+"""Test the live socket: permissions, frames, and slow or lost brokers and clients."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Ten thousand queues, and one with a million messages: pages, frames, history and monitors keep within figures."""
+"""Test that pages, frames, history and monitors are fast with ten thousand queues and a million messages."""
 
 from __future__ import annotations
 

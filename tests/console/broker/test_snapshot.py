@@ -1,4 +1,4 @@
-"""The picture of the broker: rates, totals; what lists and the judgement of health make of it. No I/O."""
+"""Test the snapshot of the broker: rates, totals, and the lists and health derived from it. No I/O."""
 
 from collections.abc import Iterable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Who is connected and who subscribes: lists, one connection, closing it, deleting what is kept for a name."""
+"""Test connections and subscriptions: lists, details, closing and deleting."""
 
 import time
 from urllib.parse import quote

@@ -1,4 +1,4 @@
-"""Lists of queues and topics, one destination, and what an admin does to it."""
+"""Test lists of queues and topics, their pages, and the operations of an admin."""
 
 import json
 from dataclasses import replace

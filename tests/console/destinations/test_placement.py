@@ -1,4 +1,4 @@
-"""Where destinations and connections are among several nodes, and how pages tell of it."""
+"""Test how pages show on which node destinations and connections are."""
 
 import pytest
 

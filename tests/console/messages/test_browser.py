@@ -1,4 +1,4 @@
-"""Messages browsed without consuming: pages, selectors, one message with its body in every reading."""
+"""Test browsing without consuming: pages, selectors, and a message with its body in every format."""
 
 import re
 from dataclasses import replace

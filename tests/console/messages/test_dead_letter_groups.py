@@ -1,4 +1,4 @@
-"""Dead letters that failed alike: what of a cause counts, and the selector that finds a group again."""
+"""Test how dead letters are grouped by cause, and the selectors that find a group."""
 
 import re
 import time

@@ -1,4 +1,4 @@
-"""What an edit makes of a message, told before; and an edit as forms and JSON give it."""
+"""Test the preview of an edit, and edits from forms and JSON."""
 
 from dataclasses import replace
 

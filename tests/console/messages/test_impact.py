@@ -1,4 +1,4 @@
-"""The blast radius: what should be known before messages are sent again, of what who asks may know. Pure."""
+"""Test the impact of a resubmission, restricted to what the user may see. Pure."""
 
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import BrowsedMessage

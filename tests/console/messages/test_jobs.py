@@ -1,4 +1,4 @@
-"""Jobs on messages: asked for by people, done by a worker in steps, with an outcome for each message."""
+"""Test jobs on messages: requested by users, executed by workers in steps, with an outcome for each message."""
 
 import time
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""Messages that are large, and those that are too large to be sent from a page or by the API."""
+"""Test large messages, and those that are too large for a page or the API."""
 
 from __future__ import annotations
 

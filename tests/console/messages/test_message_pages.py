@@ -1,4 +1,4 @@
-"""Pages about messages: work on them and its blast radius, sending, dead letters, journeys, search, scheduled ones."""
+"""Test pages about messages: bulk operations, impact, sending, dead letters, journeys, search, schedules."""
 
 import re
 import time

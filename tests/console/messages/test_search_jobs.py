@@ -1,4 +1,4 @@
-"""A search through all queues as a job: progress, results as they come, cancel, rights and masking at each step."""
+"""Test a search through all queues as a job: progress, results, cancellation, permissions and masking."""
 
 import itertools
 import json

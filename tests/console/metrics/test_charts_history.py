@@ -1,4 +1,4 @@
-"""The history on pages: windows, charts, sparklines; and the watch, which one of all processes keeps."""
+"""Test the history on pages: time ranges, charts, sparklines; and the sampler, which one process runs."""
 
 import time
 

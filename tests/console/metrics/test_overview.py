@@ -1,4 +1,4 @@
-"""The overview: health, tiles, what needs attention, the empty state, and a broker that is away."""
+"""Test the overview: health, figures, issues, the empty state, and an unavailable broker."""
 
 from django.urls import reverse
 

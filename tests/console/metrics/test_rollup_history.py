@@ -1,4 +1,4 @@
-"""Days ago: charts and depths from what the archiver counted, without any event being read."""
+"""Test charts and depths of past days from the rollups, without reading events."""
 
 import re
 import time

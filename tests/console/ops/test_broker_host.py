@@ -1,4 +1,4 @@
-"""The web process as host of a node: who may log in over STOMP, and the life of the node."""
+"""Test the web process as host of a node: logins over STOMP, and the life of the node."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The demo: its orders, and the whole business on a real broker."""
+"""Test the demo: its orders, and the whole workload on a real broker."""
 
 import json
 import random

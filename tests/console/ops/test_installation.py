@@ -1,4 +1,4 @@
-"""What an installation makes of its environment: secret, static files, Celery's address."""
+"""Test how settings follow from the environment: secret, static files, Celery's address."""
 
 import re
 import stat

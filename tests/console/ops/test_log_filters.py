@@ -1,4 +1,4 @@
-"""A request for a host that is not ours is refused, with one bounded line in the log."""
+"""Test that a request for a foreign host is refused with one short line in the log."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""Mail by a server: what SLUICE_MAIL says, and a mail that is handed in to one that listens."""
+"""Test SLUICE_MAIL, and sending a mail to a listening server."""
 
 import socketserver
 import threading

@@ -1,4 +1,4 @@
-"""What a web process loads when it starts, so that its first visitor does not wait for it."""
+"""Test what a web process loads at its start, so that its first visitor does not wait."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Advice beside a definition: what surprises although nothing is wrong; and the XML that says the same."""
+"""Test warnings beside a definition, and its XML."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Places of definitions: where somebody must have the right who puts one in force. Pure."""
+"""Test at which destinations a definition requires permissions to apply it. Pure."""
 
 import pytest
 

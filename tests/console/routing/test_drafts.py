@@ -1,4 +1,4 @@
-"""Drafts of the routing: kept, asked for, applied, in conflict; the history with revert and undo."""
+"""Test drafts of the routing: saved, approved, applied, in conflict; history, revert and undo."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Definitions in the console: the cards, the editor, what is said beside it, saved to a draft or applied; policies."""
+"""Test the editor of definitions: cards, forms, warnings, saving to a draft, applying; policies."""
 
 import itertools
 from dataclasses import fields

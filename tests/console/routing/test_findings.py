@@ -1,4 +1,4 @@
-"""What nobody of the routing seems to need."""
+"""Test issues of the routing: unused and shadowed definitions."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The picture of the routing: what is joined to what, where it stands, what a page shows of it, and how much flows."""
+"""Test the map of the routing: edges, layout, and traffic."""
 
 import itertools
 from urllib.parse import parse_qsl

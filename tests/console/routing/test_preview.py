@@ -1,4 +1,4 @@
-"""The way of a message before it is sent, why it does not come to a place, and the selector tester."""
+"""Test the route preview, why a message does not reach a destination, and the selector tester."""
 
 import pytest
 from django.urls import reverse

@@ -1,4 +1,4 @@
-"""What pages say about the nodes that a version of the routing has reached."""
+"""Test how pages show which nodes have applied a version of the routing."""
 
 import pytest
 from django.urls import reverse

@@ -1,4 +1,4 @@
-"""Drafts on recorded traffic: started with what they say, shown beside them, to each user what they may see."""
+"""Test what-if analyses of drafts: start, result beside the draft, and permissions."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Import and export of an ActiveMQ configuration."""
+"""Test import and export of an ActiveMQ configuration."""
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile

@@ -1,4 +1,4 @@
-"""A cluster of three real brokers in the console of one of them: who is there, and what cannot be done without whom."""
+"""Test a cluster of three real brokers in the console of one: members, and what is unavailable without which."""
 
 from __future__ import annotations
 

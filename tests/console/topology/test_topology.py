@@ -1,4 +1,4 @@
-"""Topology: this broker among others, its connectors, and why a message does not cross a bridge."""
+"""Test topology: this broker among others, its connectors, and why a message is not forwarded."""
 
 import dataclasses
 import re

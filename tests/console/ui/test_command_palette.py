@@ -1,4 +1,4 @@
-"""The palette, the go-to keys and what a user chooses about them."""
+"""Test the command palette, the go-to shortcuts, and the user's preferences."""
 
 import pytest
 from django.urls import resolve

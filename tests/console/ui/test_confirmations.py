@@ -1,4 +1,4 @@
-"""What cannot be undone is asked first: in a question of its own, or on a page that asks."""
+"""Test that irreversible actions are confirmed, in a dialog or on a page."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Templates can be read: no line is longer than a screen is wide."""
+"""Test that no line of a template is too long."""
 
 import pytest
 

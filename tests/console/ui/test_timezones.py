@@ -1,4 +1,4 @@
-"""By whose clock pages tell times: UTC, or the reader's own."""
+"""Test the time zones of pages: UTC, or the reader's own."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""Names of all kinds in addresses: each leads where it should, whatever pages and operations are called."""
+"""Test names of all kinds in URLs."""
 
 import asyncio
 from urllib.parse import quote, unquote, urlsplit

@@ -1,4 +1,4 @@
-"""Words of pages that say what is meant, and no more: pure."""
+"""Test the wording of counts, durations and lists on pages. Pure."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

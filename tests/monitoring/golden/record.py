@@ -1,4 +1,4 @@
-"""Records what Jolokia says of ActiveMQ 5.17.2, as shapes, into recorded.json beside this file.
+"""Record the shapes of Jolokia's responses of ActiveMQ 5.17.2 in recorded.json beside this file.
 
 Needs Java and Debian's packages activemq, libxstream-java, libjettison-java and libjolokia-core-java (Jolokia 1.7.1, as
 ActiveMQ's own web console has it). Run from the root of the project: python -m tests.monitoring.golden.record

@@ -1,4 +1,4 @@
-"""What is stored for a queue that is at home at another node: told whole, kept, named, and found again."""
+"""Test messages stored for a queue of another node: sent whole, kept, named, and found again."""
 
 import asyncio
 from collections import deque

@@ -1,4 +1,4 @@
-"""What a consumer cannot use (NACK) of a queue that is at home on another node: it is done when its receipt comes."""
+"""Test that a NACK for a queue of another node is complete when its receipt arrives."""
 
 from dataclasses import replace
 from functools import partial

@@ -1,4 +1,4 @@
-"""How a node that joins learns what topics remember: of one that knows it, page by page."""
+"""Test how a joining node learns the retained messages of topics, page by page."""
 
 import asyncio
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""Calls the store of a former version, which is first on the path: a JSON list a line, its answer a line."""
+"""Call the store of a former version, which is first on the path: a JSON list a line, a response a line."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What live nodes say and do not hear, or hear too late: links that are lost and made again, words of another epoch."""
+"""Test links that are lost and made again, and messages that arrive late or of another epoch."""
 
 import itertools
 import threading

@@ -1,4 +1,4 @@
-"""Links between nodes: who proves to be one, and how little others can do."""
+"""Test how nodes authenticate at links, and how little others can do."""
 
 import asyncio
 from contextlib import asynccontextmanager

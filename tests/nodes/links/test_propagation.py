@@ -1,4 +1,4 @@
-"""What all nodes must know, and for whom one waits until they do; what they counted together."""
+"""Test what all nodes must know, how long a change waits for them, and shared counts."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""Nodes that live and do not reach each other: that is told, ends by one that goes, and is refused where it can be."""
+"""Test live nodes that do not reach each other: reported, resolved by one that leaves, or refused."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Client ids on several nodes: who is let in, who goes for it, and who judges that."""
+"""Test client ids on several nodes: which client is accepted, and which disconnected."""
 
 import asyncio
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""What a node knows of others by its own beats and by the store, and what becomes of one that is a member no more."""
+"""Test what a node knows of others by heartbeats, and what happens to one that was expelled."""
 
 import asyncio
 from types import SimpleNamespace

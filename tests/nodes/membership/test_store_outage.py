@@ -1,4 +1,4 @@
-"""A store that does not answer for longer than nodes may be silent: none of them is taken for dead for that."""
+"""Test that no node is expelled because the store does not answer."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What a node keeps of logs that are not given out here: no more than it needs, and no longer."""
+"""Test that a node keeps no more of logs owned elsewhere than it needs."""
 
 from collections import deque
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""Nodes that leave, die, stand still and join: logs move, nothing is lost, and only what was held comes again."""
+"""Test handoff when nodes stop, die, freeze and join: nothing is lost, and only messages in flight are redelivered."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Logs that one node removes while another one stores into them."""
+"""Test logs that one node removes while another one appends to them."""
 
 import pytest
 

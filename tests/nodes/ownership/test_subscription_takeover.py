@@ -1,4 +1,4 @@
-"""Who wants a named subscription whose consumer is at another node, which may be gone, or cannot say."""
+"""Test requests for a named subscription whose consumer is at another node, which may be gone."""
 
 import itertools
 import threading

@@ -1,4 +1,4 @@
-"""A topic and a queue bound to it, both bridged: the queue's consumers get each message once, wherever they are."""
+"""Test a topic and a queue bound to it, both bridged: consumers of the queue get each message once."""
 
 from __future__ import annotations
 

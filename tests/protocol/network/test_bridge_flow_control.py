@@ -1,4 +1,4 @@
-"""What the bridge of another broker passes on to a place without room: it waits, and nothing stays when it goes."""
+"""Test that a bridge waits at a full destination, and that nothing is left when it ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Subscriptions that are queues of a topic's address follow their consumers from broker to broker, as in Artemis."""
+"""Test that queues of a topic's address follow their consumers from broker to broker, as in Artemis."""
 
 from __future__ import annotations
 

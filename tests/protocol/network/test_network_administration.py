@@ -1,4 +1,4 @@
-"""Network connectors while they run: what is told of them, how they are changed, and who may be a bridge."""
+"""Test network connectors at run time: status, changes, and who may be a bridge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of ActiveMQ's own tests of networks that no other test here is about: chains, odd names, drains, user ids."""
+"""Test rows of ActiveMQ's own tests of networks that no other test covers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sentences of the document on networks of brokers that its examples do not show."""
+"""Test statements of the documentation of networks of brokers that its examples do not show."""
 
 from __future__ import annotations
 

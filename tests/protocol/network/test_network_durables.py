@@ -1,4 +1,4 @@
-"""What a broker keeps for the durable subscribers of another one, behind a bridge: as long as somebody is to get it."""
+"""Test what a broker stores for durable subscribers of another one behind a bridge, and how long."""
 
 from __future__ import annotations
 

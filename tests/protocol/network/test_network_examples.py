@@ -1,4 +1,4 @@
-"""What the document on networks of brokers shows by example, each as it says."""
+"""Test the examples of the documentation of networks of brokers."""
 
 from __future__ import annotations
 

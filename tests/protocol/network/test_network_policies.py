@@ -1,4 +1,4 @@
-"""What a policy says about bridges: messages whose consumers left go back to where others are, and not too fast."""
+"""Test policies for bridges: messages without consumers are sent back, and not too fast."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Three and four brokers in chains, meshes and circles: how far messages and demand go, and that none comes twice."""
+"""Test chains, meshes and rings of three and four brokers: reach of messages and demand, no duplicates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bridges over TLS and WebSocket, in place of plain TCP."""
+"""Test bridges over TLS and WebSocket."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Demand through virtual destinations of the other broker, as ActiveMQ's VirtualConsumerDemandTest has it."""
+"""Test demand through virtual destinations of the other broker, as ActiveMQ's VirtualConsumerDemandTest does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two brokers and a bridge: what is consumed at one is sent to the other."""
+"""Test two brokers and a bridge: messages are forwarded to the broker with the consumers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may have been delivered at one broker says so at the next."""
+"""Test that the flag `redelivered` is forwarded to the next broker."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""When a client is not read from because its sends wait for room."""
+"""Test when a client is not read because its sends are blocked."""
 
 from types import SimpleNamespace
 

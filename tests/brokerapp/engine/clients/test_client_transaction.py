@@ -1,4 +1,4 @@
-"""A transaction that is not ended: what was acknowledged in it is found by the name that clients have for it."""
+"""Test how acknowledged messages of an open transaction are found by the client's names for them."""
 
 from brokerapp.engine.clients.client import Transaction
 from brokerapp.engine.dispatch.subscription import Subscription

@@ -1,4 +1,4 @@
-"""Quotas: what all clients together may make the node hold."""
+"""Test the quotas that all clients share."""
 
 import pytest
 

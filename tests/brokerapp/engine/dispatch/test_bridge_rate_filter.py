@@ -1,4 +1,4 @@
-"""Which messages of a queue a bridge takes, as the policy of the queue has it, and when it is asked again."""
+"""Test which messages of a queue a bridge may take under the queue's policy, and when."""
 
 from types import SimpleNamespace
 

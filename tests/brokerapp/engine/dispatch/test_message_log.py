@@ -1,4 +1,4 @@
-"""MessageLog: who gets which message and when, what is held in memory, and what comes back in which order."""
+"""Test dispatch of a log: which consumer gets which message when, paging, and the order of returned messages."""
 
 import contextlib
 import itertools

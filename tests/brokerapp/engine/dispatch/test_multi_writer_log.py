@@ -1,4 +1,4 @@
-"""MessageLog where other nodes write, too: what they tell of and when, what was read before; all comes once."""
+"""Test a log that other nodes write to: each message is dispatched once, whatever arrives in which order."""
 
 import contextlib
 from collections import deque

@@ -1,4 +1,4 @@
-"""Slowness: who does not keep up, and when a policy has enough of it."""
+"""Test which consumers count as slow, and when a policy acts on it."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What an edit is: what it changes of a message, what it leaves as it is, and what it refuses."""
+"""Test what an edit changes of a message, keeps, and refuses."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Eviction: what of a topic's messages goes when too many wait for one subscriber."""
+"""Test which messages of a topic are discarded when a subscriber's backlog is too large."""
 
 from collections import deque
 

@@ -1,4 +1,4 @@
-"""Grants: they add up, and what none grants is refused."""
+"""Test that permissions add up, and that everything else is refused."""
 
 import pytest
 

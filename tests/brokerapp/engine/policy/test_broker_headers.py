@@ -1,4 +1,4 @@
-"""What of a message's headers is the broker's word."""
+"""Test which headers of a message count as written by the broker."""
 
 import pytest
 

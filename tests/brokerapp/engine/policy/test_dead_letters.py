@@ -1,4 +1,4 @@
-"""Where failed messages go, and what they look like there."""
+"""Test to which queue failed messages go, and their headers there."""
 
 from dataclasses import replace
 

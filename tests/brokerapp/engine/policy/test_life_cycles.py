@@ -1,4 +1,4 @@
-"""When destinations end, by how they began."""
+"""Test when destinations are deleted, by how they were created."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Redelivery policies: how often, and when."""
+"""Test number and delays of redeliveries by policy."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Patience: how long a send waits for room, and what room there is."""
+"""Test how long a send is blocked, and by which limit."""
 
 import pytest
 

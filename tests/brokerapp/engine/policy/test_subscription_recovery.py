@@ -1,4 +1,4 @@
-"""What a topic remembers, policy by policy."""
+"""Test which messages a topic retains, policy by policy."""
 
 import pytest
 

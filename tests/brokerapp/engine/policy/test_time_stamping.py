@@ -1,4 +1,4 @@
-"""By whose clock a message was sent, and until when it holds."""
+"""Test how the broker sets timestamp and expiration of a message."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Bindings: which queue a fully qualified name means, and what it is bound to."""
+"""Test which queue a fully qualified name means, and to what it is bound."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Consumer mappings: what the option's text means, and what the names of consumers' queues become."""
+"""Test how the option consumerMappings is parsed, and what consumer queues are called."""
 
 import pytest
 

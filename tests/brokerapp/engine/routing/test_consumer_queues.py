@@ -1,4 +1,4 @@
-"""Which topics stand behind a queue."""
+"""Test which topics feed a consumer queue."""
 
 import pytest
 

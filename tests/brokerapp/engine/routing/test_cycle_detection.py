@@ -1,4 +1,4 @@
-"""Loops among composites, by every way that leads from one to the next."""
+"""Test that cycles of composite destinations are found, by every kind of forwarding."""
 
 import pytest
 

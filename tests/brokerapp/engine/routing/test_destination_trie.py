@@ -1,4 +1,4 @@
-"""Wildcards: what a pattern matches, what a map finds, which pattern is the more specific."""
+"""Test wildcards: matching, lookup in a trie, and which pattern is more specific."""
 
 import pytest
 from hypothesis import example, given, settings

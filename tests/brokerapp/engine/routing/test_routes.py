@@ -1,4 +1,4 @@
-"""Routing: which physical destinations a message reaches, rule by rule, and that it always comes to an end."""
+"""Test which physical destinations a message reaches, rule by rule, and that routing always ends."""
 
 import time
 from dataclasses import replace

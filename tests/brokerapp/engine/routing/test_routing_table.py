@@ -1,4 +1,4 @@
-"""RoutingTable: policies, and what it remembers."""
+"""Test the routing table: policies and caches."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Named subscriptions on a message's way: what is kept for whom, and how they are named in the store."""
+"""Test routing to named subscriptions, and their names in the store."""
 
 import itertools
 

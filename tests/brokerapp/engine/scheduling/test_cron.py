@@ -1,4 +1,4 @@
-"""Cron: which minutes five fields name."""
+"""Test cron fields, and the next minute that they match."""
 
 from datetime import datetime
 

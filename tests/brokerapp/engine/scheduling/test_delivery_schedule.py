@@ -1,4 +1,4 @@
-"""Schedules and jobs: what headers ask for, and when that is."""
+"""Test schedules and jobs: what headers request, and when that is due."""
 
 import time
 from datetime import UTC, datetime

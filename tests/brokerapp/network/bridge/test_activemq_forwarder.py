@@ -1,4 +1,4 @@
-"""What a bridge to an ActiveMQ records of what it passed on: the next one sends again what was refused, no more."""
+"""Test the records of a bridge to ActiveMQ: after a reconnect only refused messages are sent again."""
 
 from __future__ import annotations
 

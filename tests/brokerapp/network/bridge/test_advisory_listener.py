@@ -1,4 +1,4 @@
-"""Which advisories a bridge asks for, and what it makes of them."""
+"""Test to which advisories a bridge subscribes, and how it reads them."""
 
 import json
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""What becomes of a message that the broker at the other end of a bridge does not take, and of others of its kind."""
+"""Test what happens to a message that the other broker refuses, and to others of its destination."""
 
 from types import SimpleNamespace
 

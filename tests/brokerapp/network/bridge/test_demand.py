@@ -1,4 +1,4 @@
-"""Which subscriptions a bridge has, told of the consumers at its other end."""
+"""Test which subscriptions a bridge has for the consumers at its other end."""
 
 from dataclasses import replace
 

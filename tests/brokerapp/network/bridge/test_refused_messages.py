@@ -1,4 +1,4 @@
-"""In which order messages are passed on of a destination at which the target refuses some."""
+"""Test the order in which messages of a destination are forwarded while some are refused."""
 
 import pytest
 

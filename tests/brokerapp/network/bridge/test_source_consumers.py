@@ -1,4 +1,4 @@
-"""The subscriptions of a bridge at its source."""
+"""Test the subscriptions of a bridge at its source."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""The connectors in the store: nodes that change them at the same time lose nothing of each other's."""
+"""Test that nodes that change connectors at the same time lose no change."""
 
 import json
 

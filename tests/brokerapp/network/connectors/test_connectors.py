@@ -1,4 +1,4 @@
-"""The connectors of a broker: how they start, stop and change, without any broker at the other end."""
+"""Test how network connectors start, stop and change, without another broker."""
 
 import asyncio
 import socket

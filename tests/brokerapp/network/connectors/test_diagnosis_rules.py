@@ -1,4 +1,4 @@
-"""What is said to keep messages from crossing."""
+"""Test the reasons given for messages that are not forwarded."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""How a bridge learns the name of an ActiveMQ."""
+"""Test how a bridge learns the name of an ActiveMQ."""
 
 from __future__ import annotations
 

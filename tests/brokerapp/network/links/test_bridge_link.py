@@ -1,4 +1,4 @@
-"""The connection of a bridge: when it takes the broker there for dead, and when it ends."""
+"""Test when a bridge gives a connection up, and how the connection ends."""
 
 import asyncio
 import contextlib

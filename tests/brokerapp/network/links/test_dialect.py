@@ -1,4 +1,4 @@
-"""What a bridge says to an ActiveMQ, and how it reads what that says."""
+"""Test the differences of STOMP with an ActiveMQ at the other end of a bridge."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A connection in memory ends as one of sockets does, also where its end is not read from."""
+"""Test that a connection in memory ends as one of sockets does, even if it is not read."""
 
 import asyncio
 

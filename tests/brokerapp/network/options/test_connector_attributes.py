@@ -1,4 +1,4 @@
-"""What a network connector's attributes and uri mean."""
+"""Test attributes and uri of a network connector."""
 
 import pytest
 

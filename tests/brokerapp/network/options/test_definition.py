@@ -1,4 +1,4 @@
-"""A network connector as JSON, which operators read and write without its secrets."""
+"""Test the JSON form of a network connector, without its secrets."""
 
 import pytest
 

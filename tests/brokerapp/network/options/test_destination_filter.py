@@ -1,4 +1,4 @@
-"""Which destinations a connector bridges, and when it does so twice."""
+"""Test which destinations a connector forwards, and when it would do so twice."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""How brokers of a group announce themselves, and which group a uri names."""
+"""Test how brokers announce themselves by multicast, and which group a uri names."""
 
 import pytest
 

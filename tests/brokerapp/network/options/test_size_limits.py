@@ -1,4 +1,4 @@
-"""How long a message may be for the broker at the other end of a bridge."""
+"""Test the size limits of messages for the other broker of a bridge."""
 
 import pytest
 
