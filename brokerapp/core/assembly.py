@@ -64,6 +64,7 @@ from brokerapp.core.subscriptions.consumers import Consumers
 from brokerapp.core.subscriptions.duplicate_suppression import DuplicateSuppression
 from brokerapp.core.subscriptions.durable_subscriptions import DurableSubscriptions
 from brokerapp.core.subscriptions.retroactive import RetroactiveRecovery
+from brokerapp.core.subscriptions.selector_memory import selector_cache_of
 from brokerapp.core.subscriptions.served_subscriptions import ServedSubscriptions
 from brokerapp.core.subscriptions.slow_consumers import SlowConsumers
 from brokerapp.core.subscriptions.sources import SubscriptionSources
@@ -71,7 +72,6 @@ from brokerapp.core.subscriptions.subscribe_handler import SubscribeHandler
 from brokerapp.core.subscriptions.subscriptions import Subscriptions
 from brokerapp.core.subscriptions.unsubscribe_handler import UnsubscribeHandler
 from brokerapp.engine.clients.quotas import Quotas
-from brokerapp.engine.dispatch.selector_cache import SelectorCache, SelectorCachePolicy
 from brokerapp.engine.policy.authorization import AuthorizationMap
 from brokerapp.model.commands import (
     AbortCommand,
@@ -95,307 +95,295 @@ from brokerapp.tracing.recorder import TraceRecorder
 SELECTOR_EXPIRY_MS = 10_000
 
 
-def assemble(
-    name: str,
-    session: str,
-    store: CommitStore,
-    limits: StoreLimits,
-    after_batch: Callable[[], None],
-    tracer: TraceRecorder,
-    definitions: Definitions,
-    settings: Settings = DEFAULT_SETTINGS,
-    access: AuthorizationMap | None = None,
-) -> Broker:
-    """Build the broker of a node. `session` tells this run of the node from all others; message-ids begin with it."""
-    broker = Broker(name, session, settings, tracer)
-    broker.quotas = Quotas(settings.memory_limit)
-    _allocate(broker)
-    broker.placement = OwnershipCoordinator(broker)
-    broker.routing = CurrentRouting(
-        definitions=definitions, is_wanted=lambda queue, headers: broker.queues.is_wanted(queue, headers)
-    )
-    broker.counters = DestinationCounters(
-        on_added=broker.events.destination_added, on_removed=broker.events.destination_removed,
-        on_too_many=lambda: broker.idle_destinations.bound_topics(),
-    )  # fmt: skip
-    broker.commits = GroupCommit(
-        store=store, session=session, store_limits=limits, after_batch=after_batch,
-        is_followed=broker.writer.is_followed, announce=lambda logs: broker.placement.propagation.declare_logs(logs),
-        on_batch=broker.flow_control.on_batch,
-    )  # fmt: skip
-    context = broker.context()
-    _construct(broker, context, access)
-    _initialise_allocated(broker, context)
-    _construct_users(broker, context)
-    _construct_advisories(broker, context)
-    add_event_handlers(broker)
-    broker.commands = {
-        SendBatchCommand: broker.publisher.send,
-        SubscribeCommand: _subscribe_handler(broker).subscribe,
-        UnsubscribeCommand: _unsubscribe_handler(broker).unsubscribe,
-        AckBatchCommand: broker.acknowledgements.acknowledge,
-        NackCommand: broker.rejections.reject,
-        BeginCommand: broker.transactions.begin,
-        CommitCommand: broker.transactions.commit,
-        AbortCommand: broker.transactions.abort,
-    }
-    _start(broker)
-    return broker
+class AssembledBroker(Broker):
+    """The broker of a node, with all its parts. `session` tells this run of the node from all others."""
 
-
-def _allocate(broker: Broker) -> None:
-    """Allocate the parts that are used by parts that they use."""
-    broker.dispatcher = Dispatcher.__new__(Dispatcher)
-    broker.temporaries = TemporaryDestinations.__new__(TemporaryDestinations)
-    broker.scheduled_jobs = ScheduledJobs.__new__(ScheduledJobs)
-    broker.writer = MessageWriter.__new__(MessageWriter)
-    broker.flow_control = FlowControl.__new__(FlowControl)
-    broker.durables = DurableSubscriptions.__new__(DurableSubscriptions)
-
-
-def _construct(broker: Broker, context: BrokerContext, access: AuthorizationMap | None) -> None:
-    """Construct the parts that use the allocated ones, and that these use."""
-    selectors = _selector_cache(broker.settings)
-    broker.replies = ClientReplies(context=context, dispatcher=broker.dispatcher)
-    broker.audience = AdvisoryAudience(context=context, dispatcher=broker.dispatcher, routing=broker.routing)
-    broker.limits = DestinationLimits(
-        context=context, dispatcher=broker.dispatcher, durables=broker.durables, routing=broker.routing,
-    )  # fmt: skip
-    broker.producers = ProducerRegistry(
-        context=context, clients=broker.clients, events=broker.events, routing=broker.routing,
-        temporaries=broker.temporaries,
-    )  # fmt: skip
-    broker.queues = QueueRegistry(
-        context=context, dispatcher=broker.dispatcher, events=broker.events, placement=broker.placement,
-        routing=broker.routing, selectors=selectors,
-    )  # fmt: skip
-    broker.messages = MessageFactory(context=context, routing=broker.routing)
-    broker.router = MessageRouter(
-        context=context, durables=broker.durables, queues=broker.queues, routing=broker.routing,
-        temporaries=broker.temporaries, writer=broker.writer,
-    )  # fmt: skip
-    broker.creation = AutoCreation(context=context, queues=broker.queues, routing=broker.routing)
-    broker.gauges = DestinationGauges(dispatcher=broker.dispatcher, durables=broker.durables, queues=broker.queues)
-    broker.reconnect_window = ReconnectWindow(
-        context=context, events=broker.events, queues=broker.queues, temporaries=broker.temporaries,
-    )  # fmt: skip
-    broker.authorizer = ClientAuthorizer(access=access, creation=broker.creation, queues=broker.queues)
-    broker.admission = SendAdmission(
-        authorizer=broker.authorizer, creation=broker.creation, producers=broker.producers, queues=broker.queues,
-        temporaries=broker.temporaries,
-    )  # fmt: skip
-    broker.advisory_publisher = AdvisoryPublisher(
-        context=context, audience=broker.audience, dispatcher=broker.dispatcher,
-        publish=broker.router.publish_internal, url=lambda: broker.url,
-    )  # fmt: skip
-    broker.message_advisories = MessageAdvisories(
-        context=context, audience=broker.audience, publisher=broker.advisory_publisher, routing=broker.routing,
-    )  # fmt: skip
-    broker.bridges = BridgeClients(
-        context=context, authorizer=broker.authorizer, clients=broker.clients, events=broker.events,
-    )  # fmt: skip
-    broker.dead_letters = DeadLettering(
-        context=context, advisories=broker.message_advisories, durables=broker.durables, placement=broker.placement,
-        queues=broker.queues, router=broker.router, routing=broker.routing, writer=broker.writer,
-    )  # fmt: skip
-    broker.retained = RetroactiveRecovery(
-        context=context, authorizer=broker.authorizer, dispatcher=broker.dispatcher, queues=broker.queues,
-        router=broker.router, routing=broker.routing,
-    )  # fmt: skip
-    broker.scheduler = MessageScheduler(
-        context=context, admission=broker.admission, authorizer=broker.authorizer, messages=broker.messages,
-        quotas=broker.quotas, replies=broker.replies, router=broker.router, scheduled_jobs=broker.scheduled_jobs,
-        temporaries=broker.temporaries, writer=broker.writer,
-    )  # fmt: skip
-    broker.expiration = ExpirationSweeper(
-        context=context, dead_letters=broker.dead_letters, dispatcher=broker.dispatcher, queues=broker.queues,
-        routing=broker.routing,
-    )  # fmt: skip
-    broker.redelivery = RedeliveryHandler(
-        context=context, dead_letters=broker.dead_letters, messages=broker.messages, router=broker.router,
-        routing=broker.routing, scheduled_jobs=broker.scheduled_jobs, temporaries=broker.temporaries,
-        writer=broker.writer,
-    )  # fmt: skip
-    broker.removal = DestinationRemoval(
-        context=context, creation=broker.creation, dispatcher=broker.dispatcher, producers=broker.producers,
-        queues=broker.queues, retained=broker.retained, routing=broker.routing,
-    )  # fmt: skip
-    broker.consumers = Consumers(
-        context=context, authorizer=broker.authorizer, dead_letters=broker.dead_letters,
-        dispatcher=broker.dispatcher, placement=broker.placement, queues=broker.queues,
-        redelivery=broker.redelivery, routing=broker.routing,
-    )  # fmt: skip
-    broker.browsers = Browsers(
-        context=context, consumers=broker.consumers, dispatcher=broker.dispatcher, expiration=broker.expiration,
-        queues=broker.queues, replies=broker.replies, routing=broker.routing,
-    )  # fmt: skip
-    broker.concurrent = ConcurrentDispatch(
-        context=context, consumers=broker.consumers, dispatcher=broker.dispatcher, flow_control=broker.flow_control,
-        placement=broker.placement, queues=broker.queues, quotas=broker.quotas, routing=broker.routing,
-        writer=broker.writer,
-    )  # fmt: skip
-    broker.served = ServedSubscriptions(
-        context=context, consumers=broker.consumers, dispatcher=broker.dispatcher, events=broker.events,
-        retained=broker.retained, temporaries=broker.temporaries,
-    )  # fmt: skip
-    broker.transactions = Transactions(
-        context=context, consumers=broker.consumers, expiration=broker.expiration, placement=broker.placement,
-        queues=broker.queues, quotas=broker.quotas, replies=broker.replies, router=broker.router,
-        writer=broker.writer,
-    )  # fmt: skip
-    broker.publisher = Publisher(
-        admission=broker.admission, expiration=broker.expiration, messages=broker.messages, replies=broker.replies,
-        router=broker.router, scheduler=broker.scheduler, transactions=broker.transactions, writer=broker.writer,
-    )  # fmt: skip
-    broker.acknowledgements = Acknowledgements(
-        context=context, dispatcher=broker.dispatcher, placement=broker.placement, queues=broker.queues,
-        replies=broker.replies, transactions=broker.transactions, writer=broker.writer,
-    )  # fmt: skip
-    broker.rejections = Rejections(
-        context=context, acknowledgements=broker.acknowledgements, dead_letters=broker.dead_letters,
-        dispatcher=broker.dispatcher, placement=broker.placement, queues=broker.queues, redelivery=broker.redelivery,
-        replies=broker.replies,
-    )  # fmt: skip
-
-
-def _initialise_allocated(broker: Broker, context: BrokerContext) -> None:
-    """Give the allocated parts what they use."""
-    Dispatcher.__init__(
-        broker.dispatcher, context=context, advisories=broker.message_advisories, authorizer=broker.authorizer,
-        dead_letters=broker.dead_letters, flow_control=broker.flow_control, placement=broker.placement,
-        retained=broker.retained,
-    )  # fmt: skip
-    TemporaryDestinations.__init__(
-        broker.temporaries, context=context, orphans=OrphanedTemporaries(broker), authorizer=broker.authorizer,
-        events=broker.events, placement=broker.placement, queues=broker.queues,
-        reconnect_window=broker.reconnect_window, removal=broker.removal, routing=broker.routing,
-    )  # fmt: skip
-    ScheduledJobs.__init__(
-        broker.scheduled_jobs, context=context, dead_letters=broker.dead_letters, redelivery=broker.redelivery,
-        scheduler=broker.scheduler, writer=broker.writer,
-    )  # fmt: skip
-    MessageWriter.__init__(
-        broker.writer, context=context, acknowledgements=broker.acknowledgements,
-        advisories=broker.message_advisories, bridges=broker.bridges, clients=broker.clients,
-        concurrent=broker.concurrent, dispatcher=broker.dispatcher, flow_control=broker.flow_control,
-        placement=broker.placement, queues=broker.queues, replies=broker.replies, router=broker.router,
-        scheduled_jobs=broker.scheduled_jobs, temporaries=broker.temporaries,
-    )  # fmt: skip
-    FlowControl.__init__(
-        broker.flow_control, context=context, advisories=broker.message_advisories, clients=broker.clients,
-        dispatcher=broker.dispatcher, limits=broker.limits, writer=broker.writer,
-    )  # fmt: skip
-    DurableSubscriptions.__init__(
-        broker.durables, context=context, authorizer=broker.authorizer, consumers=broker.consumers,
-        events=broker.events, placement=broker.placement, queues=broker.queues, routing=broker.routing,
-        served=broker.served,
-    )  # fmt: skip
-
-
-def _construct_users(broker: Broker, context: BrokerContext) -> None:
-    """Construct the parts that no other part was given so far."""
-    broker.sources = SubscriptionSources(
-        authorizer=broker.authorizer, creation=broker.creation, queues=broker.queues,
-        temporaries=broker.temporaries,
-    )  # fmt: skip
-    broker.duplicates = DuplicateSuppression(events=broker.events, placement=broker.placement, served=broker.served)
-    broker.subscriptions = Subscriptions(
-        consumers=broker.consumers, duplicates=broker.duplicates, durables=broker.durables, events=broker.events,
-        quotas=broker.quotas, replies=broker.replies, served=broker.served, sources=broker.sources,
-    )  # fmt: skip
-    broker.slow_consumers = SlowConsumers(
-        context=context, clients=broker.clients, events=broker.events, replies=broker.replies,
-        routing=broker.routing, subscriptions=broker.subscriptions,
-    )  # fmt: skip
-    broker.connections = ClientRegistry(
-        clients=broker.clients, events=broker.events, flow_control=broker.flow_control, placement=broker.placement,
-        quotas=broker.quotas, replies=broker.replies,
-    )  # fmt: skip
-    broker.idle_destinations = IdleDestinations(
-        context=context, creation=broker.creation, dispatcher=broker.dispatcher, placement=broker.placement,
-        queues=broker.queues, removal=broker.removal, routing=broker.routing,
-    )  # fmt: skip
-    broker.stale = StaleNonPersistent(
-        context=context, dead_letters=broker.dead_letters, dispatcher=broker.dispatcher,
-        idle_destinations=broker.idle_destinations, queues=broker.queues,
-    )  # fmt: skip
-    measurements = DestinationMeasurements(
-        context=context, dispatcher=broker.dispatcher, gauges=broker.gauges, placement=broker.placement,
-        queues=broker.queues,
-    )  # fmt: skip
-    documents = StatisticsDocuments(
-        context=context, clients=broker.clients, measurements=measurements, quotas=broker.quotas,
-        routing=broker.routing, url=lambda: broker.url,
-    )  # fmt: skip
-    broker.statistics = StatisticsPlugin(
-        context=context, messages=broker.messages, placement=broker.placement, router=broker.router,
-        temporaries=broker.temporaries, consumers=broker.consumers, dispatcher=broker.dispatcher,
-        documents=documents,
-    )  # fmt: skip
-    broker.store_recovery = StoreRecovery(
-        context=context, creation=broker.creation, durables=broker.durables, events=broker.events,
-        placement=broker.placement, queues=broker.queues, reconnect_window=broker.reconnect_window,
-        temporaries=broker.temporaries,
-    )  # fmt: skip
-
-
-def _subscribe_handler(broker: Broker) -> SubscribeHandler:
-    return SubscribeHandler(
-        browsers=broker.browsers, durables=broker.durables, placement=broker.placement, replies=broker.replies,
-        routing=broker.routing, served=broker.served, sources=broker.sources, subscriptions=broker.subscriptions,
-    )  # fmt: skip
-
-
-def _unsubscribe_handler(broker: Broker) -> UnsubscribeHandler:
-    return UnsubscribeHandler(
-        authorizer=broker.authorizer, durables=broker.durables, placement=broker.placement, replies=broker.replies,
-        subscriptions=broker.subscriptions,
-    )  # fmt: skip
-
-
-def _construct_advisories(broker: Broker, context: BrokerContext) -> None:
-    """Construct the parts that publish advisories about what exists."""
-    virtual = VirtualConsumers(
-        context=context, clients=broker.clients, duplicates=broker.duplicates, durables=broker.durables,
-        publisher=broker.advisory_publisher, routing=broker.routing,
-    )  # fmt: skip
-    broker.remote_advisories = RemoteAdvisories(
-        placement=broker.placement, here=lambda: existing.of_clients(), tell=broker.advisory_publisher.tell_local
-    )
-    existing = ExistingState(
-        context=context, clients=broker.clients, duplicates=broker.duplicates, durables=broker.durables,
-        gauges=broker.gauges, virtual=virtual, remote=broker.remote_advisories,
-    )  # fmt: skip
-    replay = AdvisoryReplay(
-        context=context, authorizer=broker.authorizer, existing=existing, placement=broker.placement,
-        publisher=broker.advisory_publisher, remote=broker.remote_advisories,
-    )  # fmt: skip
-    broker.advisories = LifecycleAdvisories(
-        context=context, existing=existing, publisher=broker.advisory_publisher, replay=replay, virtual=virtual
-    )
-
-
-def _start(broker: Broker) -> None:
-    """Start what the parts do periodically."""
-    selectors = broker.settings.selector_cache
-    if selectors is not None and selectors.expire_after:
-        expire = broker.queues.remembering.expire
-        broker.timers.call_every(SELECTOR_EXPIRY_MS, lambda: expire(broker.queues), clock.now_ms())
-    broker.expiration.apply_policies()
-    broker.slow_consumers.watch()
-    broker.scheduled_jobs.start()
-    broker.idle_destinations.watch()
-
-
-def _selector_cache(settings: Settings) -> SelectorCache | None:
-    wanted = settings.selector_cache
-    if wanted is None:
-        return None
-    return SelectorCache(
-        SelectorCachePolicy(
-            single=wanted.single_selector_per_destination,
-            ignore_wildcards=wanted.ignore_wildcard_selectors,
-            persist_interval_ms=wanted.persist_interval,
-            expire_after_ms=wanted.expire_after,
+    def __init__(
+        self,
+        name: str,
+        session: str,
+        store: CommitStore,
+        limits: StoreLimits,
+        after_batch: Callable[[], None],
+        tracer: TraceRecorder,
+        definitions: Definitions,
+        settings: Settings = DEFAULT_SETTINGS,
+        access: AuthorizationMap | None = None,
+    ) -> None:
+        super().__init__(name, session, settings, tracer)
+        self.quotas = Quotas(settings.memory_limit)
+        self._allocate()
+        self.placement = OwnershipCoordinator(self)
+        self.routing = CurrentRouting(
+            definitions=definitions, is_wanted=lambda queue, headers: self.queues.is_wanted(queue, headers)
         )
-    )
+        self.counters = DestinationCounters(
+            on_added=self.events.destination_added, on_removed=self.events.destination_removed,
+            on_too_many=lambda: self.idle_destinations.bound_topics(),
+        )  # fmt: skip
+        self.commits = GroupCommit(
+            store=store, session=session, store_limits=limits, after_batch=after_batch,
+            is_followed=self.writer.is_followed, announce=lambda logs: self.placement.propagation.declare_logs(logs),
+            on_batch=self.flow_control.on_batch,
+        )  # fmt: skip
+        context = self.context()
+        self._construct_destinations(context, access)
+        self._construct_redelivery(context)
+        self._construct_consumption(context)
+        self._initialise_allocated(context)
+        self._construct_users(context)
+        self._construct_advisories(context)
+        add_event_handlers(self)
+        self.commands = {
+            SendBatchCommand: self.publisher.send,
+            SubscribeCommand: self._subscribe_handler().subscribe,
+            UnsubscribeCommand: self._unsubscribe_handler().unsubscribe,
+            AckBatchCommand: self.acknowledgements.acknowledge,
+            NackCommand: self.rejections.reject,
+            BeginCommand: self.transactions.begin,
+            CommitCommand: self.transactions.commit,
+            AbortCommand: self.transactions.abort,
+        }
+        self._start()
+
+    def _allocate(self) -> None:
+        """Allocate the parts that are used by parts that they use."""
+        self.dispatcher = Dispatcher.__new__(Dispatcher)
+        self.temporaries = TemporaryDestinations.__new__(TemporaryDestinations)
+        self.scheduled_jobs = ScheduledJobs.__new__(ScheduledJobs)
+        self.writer = MessageWriter.__new__(MessageWriter)
+        self.flow_control = FlowControl.__new__(FlowControl)
+        self.durables = DurableSubscriptions.__new__(DurableSubscriptions)
+
+    def _construct_destinations(self, context: BrokerContext, access: AuthorizationMap | None) -> None:
+        """Construct the parts that find, create and limit destinations, and say who may use them."""
+        selectors = selector_cache_of(self.settings)
+        self.replies = ClientReplies(context=context, dispatcher=self.dispatcher)
+        self.audience = AdvisoryAudience(context=context, dispatcher=self.dispatcher, routing=self.routing)
+        self.limits = DestinationLimits(
+            context=context, dispatcher=self.dispatcher, durables=self.durables, routing=self.routing,
+        )  # fmt: skip
+        self.producers = ProducerRegistry(
+            context=context, clients=self.clients, events=self.events, routing=self.routing,
+            temporaries=self.temporaries,
+        )  # fmt: skip
+        self.queues = QueueRegistry(
+            context=context, dispatcher=self.dispatcher, events=self.events, placement=self.placement,
+            routing=self.routing, selectors=selectors,
+        )  # fmt: skip
+        self.messages = MessageFactory(context=context, routing=self.routing)
+        self.router = MessageRouter(
+            context=context, durables=self.durables, queues=self.queues, routing=self.routing,
+            temporaries=self.temporaries, writer=self.writer,
+        )  # fmt: skip
+        self.creation = AutoCreation(context=context, queues=self.queues, routing=self.routing)
+        self.gauges = DestinationGauges(dispatcher=self.dispatcher, durables=self.durables, queues=self.queues)
+        self.reconnect_window = ReconnectWindow(
+            context=context, events=self.events, queues=self.queues, temporaries=self.temporaries,
+        )  # fmt: skip
+        self.authorizer = ClientAuthorizer(access=access, creation=self.creation, queues=self.queues)
+        self.admission = SendAdmission(
+            authorizer=self.authorizer, creation=self.creation, producers=self.producers, queues=self.queues,
+            temporaries=self.temporaries,
+        )  # fmt: skip
+        self.advisory_publisher = AdvisoryPublisher(
+            context=context, audience=self.audience, dispatcher=self.dispatcher,
+            publish=self.router.publish_internal, url=lambda: self.url,
+        )  # fmt: skip
+        self.message_advisories = MessageAdvisories(
+            context=context, audience=self.audience, publisher=self.advisory_publisher, routing=self.routing,
+        )  # fmt: skip
+        self.bridges = BridgeClients(
+            context=context, authorizer=self.authorizer, clients=self.clients, events=self.events,
+        )  # fmt: skip
+
+    def _construct_redelivery(self, context: BrokerContext) -> None:
+        """Construct the parts that expire, redeliver, schedule, retain and dead-letter messages."""
+        self.dead_letters = DeadLettering(
+            context=context, advisories=self.message_advisories, durables=self.durables, placement=self.placement,
+            queues=self.queues, router=self.router, routing=self.routing, writer=self.writer,
+        )  # fmt: skip
+        self.retained = RetroactiveRecovery(
+            context=context, authorizer=self.authorizer, dispatcher=self.dispatcher, queues=self.queues,
+            router=self.router, routing=self.routing,
+        )  # fmt: skip
+        self.scheduler = MessageScheduler(
+            context=context, admission=self.admission, authorizer=self.authorizer, messages=self.messages,
+            quotas=self.quotas, replies=self.replies, router=self.router, scheduled_jobs=self.scheduled_jobs,
+            temporaries=self.temporaries, writer=self.writer,
+        )  # fmt: skip
+        self.expiration = ExpirationSweeper(
+            context=context, dead_letters=self.dead_letters, dispatcher=self.dispatcher, queues=self.queues,
+            routing=self.routing,
+        )  # fmt: skip
+        self.redelivery = RedeliveryHandler(
+            context=context, dead_letters=self.dead_letters, messages=self.messages, router=self.router,
+            routing=self.routing, scheduled_jobs=self.scheduled_jobs, temporaries=self.temporaries,
+            writer=self.writer,
+        )  # fmt: skip
+        self.removal = DestinationRemoval(
+            context=context, creation=self.creation, dispatcher=self.dispatcher, producers=self.producers,
+            queues=self.queues, retained=self.retained, routing=self.routing,
+        )  # fmt: skip
+
+    def _construct_consumption(self, context: BrokerContext) -> None:
+        """Construct the parts that serve consumers and browsers."""
+        self.consumers = Consumers(
+            context=context, authorizer=self.authorizer, dead_letters=self.dead_letters,
+            dispatcher=self.dispatcher, placement=self.placement, queues=self.queues,
+            redelivery=self.redelivery, routing=self.routing,
+        )  # fmt: skip
+        self.browsers = Browsers(
+            context=context, consumers=self.consumers, dispatcher=self.dispatcher, expiration=self.expiration,
+            queues=self.queues, replies=self.replies, routing=self.routing,
+        )  # fmt: skip
+        self.concurrent = ConcurrentDispatch(
+            context=context, consumers=self.consumers, dispatcher=self.dispatcher, flow_control=self.flow_control,
+            placement=self.placement, queues=self.queues, quotas=self.quotas, routing=self.routing,
+            writer=self.writer,
+        )  # fmt: skip
+        self.served = ServedSubscriptions(
+            context=context, consumers=self.consumers, dispatcher=self.dispatcher, events=self.events,
+            retained=self.retained, temporaries=self.temporaries,
+        )  # fmt: skip
+        self.transactions = Transactions(
+            context=context, consumers=self.consumers, expiration=self.expiration, placement=self.placement,
+            queues=self.queues, quotas=self.quotas, replies=self.replies, router=self.router,
+            writer=self.writer,
+        )  # fmt: skip
+        self.publisher = Publisher(
+            admission=self.admission, expiration=self.expiration, messages=self.messages, replies=self.replies,
+            router=self.router, scheduler=self.scheduler, transactions=self.transactions, writer=self.writer,
+        )  # fmt: skip
+        self.acknowledgements = Acknowledgements(
+            context=context, dispatcher=self.dispatcher, placement=self.placement, queues=self.queues,
+            replies=self.replies, transactions=self.transactions, writer=self.writer,
+        )  # fmt: skip
+        self.rejections = Rejections(
+            context=context, acknowledgements=self.acknowledgements, dead_letters=self.dead_letters,
+            dispatcher=self.dispatcher, placement=self.placement, queues=self.queues, redelivery=self.redelivery,
+            replies=self.replies,
+        )  # fmt: skip
+
+    def _initialise_allocated(self, context: BrokerContext) -> None:
+        """Give the allocated parts what they use."""
+        Dispatcher.__init__(
+            self.dispatcher, context=context, advisories=self.message_advisories, authorizer=self.authorizer,
+            dead_letters=self.dead_letters, flow_control=self.flow_control, placement=self.placement,
+            retained=self.retained,
+        )  # fmt: skip
+        TemporaryDestinations.__init__(
+            self.temporaries, context=context, orphans=OrphanedTemporaries(self), authorizer=self.authorizer,
+            events=self.events, placement=self.placement, queues=self.queues,
+            reconnect_window=self.reconnect_window, removal=self.removal, routing=self.routing,
+        )  # fmt: skip
+        ScheduledJobs.__init__(
+            self.scheduled_jobs, context=context, dead_letters=self.dead_letters, redelivery=self.redelivery,
+            scheduler=self.scheduler, writer=self.writer,
+        )  # fmt: skip
+        MessageWriter.__init__(
+            self.writer, context=context, acknowledgements=self.acknowledgements,
+            advisories=self.message_advisories, bridges=self.bridges, clients=self.clients,
+            concurrent=self.concurrent, dispatcher=self.dispatcher, flow_control=self.flow_control,
+            placement=self.placement, queues=self.queues, replies=self.replies, router=self.router,
+            scheduled_jobs=self.scheduled_jobs, temporaries=self.temporaries,
+        )  # fmt: skip
+        FlowControl.__init__(
+            self.flow_control, context=context, advisories=self.message_advisories, clients=self.clients,
+            dispatcher=self.dispatcher, limits=self.limits, writer=self.writer,
+        )  # fmt: skip
+        DurableSubscriptions.__init__(
+            self.durables, context=context, authorizer=self.authorizer, consumers=self.consumers,
+            events=self.events, placement=self.placement, queues=self.queues, routing=self.routing,
+            served=self.served,
+        )  # fmt: skip
+
+    def _construct_users(self, context: BrokerContext) -> None:
+        """Construct the parts that no other part was given so far."""
+        self.sources = SubscriptionSources(
+            authorizer=self.authorizer, creation=self.creation, queues=self.queues,
+            temporaries=self.temporaries,
+        )  # fmt: skip
+        self.duplicates = DuplicateSuppression(events=self.events, placement=self.placement, served=self.served)
+        self.subscriptions = Subscriptions(
+            consumers=self.consumers, duplicates=self.duplicates, durables=self.durables, events=self.events,
+            quotas=self.quotas, replies=self.replies, served=self.served, sources=self.sources,
+        )  # fmt: skip
+        self.slow_consumers = SlowConsumers(
+            context=context, clients=self.clients, events=self.events, replies=self.replies,
+            routing=self.routing, subscriptions=self.subscriptions,
+        )  # fmt: skip
+        self.connections = ClientRegistry(
+            clients=self.clients, events=self.events, flow_control=self.flow_control, placement=self.placement,
+            quotas=self.quotas, replies=self.replies,
+        )  # fmt: skip
+        self.idle_destinations = IdleDestinations(
+            context=context, creation=self.creation, dispatcher=self.dispatcher, placement=self.placement,
+            queues=self.queues, removal=self.removal, routing=self.routing,
+        )  # fmt: skip
+        self.stale = StaleNonPersistent(
+            context=context, dead_letters=self.dead_letters, dispatcher=self.dispatcher,
+            idle_destinations=self.idle_destinations, queues=self.queues,
+        )  # fmt: skip
+        measurements = DestinationMeasurements(
+            context=context, dispatcher=self.dispatcher, gauges=self.gauges, placement=self.placement,
+            queues=self.queues,
+        )  # fmt: skip
+        documents = StatisticsDocuments(
+            context=context, clients=self.clients, measurements=measurements, quotas=self.quotas,
+            routing=self.routing, url=lambda: self.url,
+        )  # fmt: skip
+        self.statistics = StatisticsPlugin(
+            context=context, messages=self.messages, placement=self.placement, router=self.router,
+            temporaries=self.temporaries, consumers=self.consumers, dispatcher=self.dispatcher,
+            documents=documents,
+        )  # fmt: skip
+        self.store_recovery = StoreRecovery(
+            context=context, creation=self.creation, durables=self.durables, events=self.events,
+            placement=self.placement, queues=self.queues, reconnect_window=self.reconnect_window,
+            temporaries=self.temporaries,
+        )  # fmt: skip
+
+    def _subscribe_handler(self) -> SubscribeHandler:
+        return SubscribeHandler(
+            browsers=self.browsers, durables=self.durables, placement=self.placement, replies=self.replies,
+            routing=self.routing, served=self.served, sources=self.sources, subscriptions=self.subscriptions,
+        )  # fmt: skip
+
+    def _unsubscribe_handler(self) -> UnsubscribeHandler:
+        return UnsubscribeHandler(
+            authorizer=self.authorizer, durables=self.durables, placement=self.placement, replies=self.replies,
+            subscriptions=self.subscriptions,
+        )  # fmt: skip
+
+    def _construct_advisories(self, context: BrokerContext) -> None:
+        """Construct the parts that publish advisories about what exists."""
+        virtual = VirtualConsumers(
+            context=context, clients=self.clients, duplicates=self.duplicates, durables=self.durables,
+            publisher=self.advisory_publisher, routing=self.routing,
+        )  # fmt: skip
+        self.remote_advisories = RemoteAdvisories(
+            placement=self.placement, here=lambda: existing.of_clients(), tell=self.advisory_publisher.tell_local
+        )
+        existing = ExistingState(
+            context=context, clients=self.clients, duplicates=self.duplicates, durables=self.durables,
+            gauges=self.gauges, virtual=virtual, remote=self.remote_advisories,
+        )  # fmt: skip
+        replay = AdvisoryReplay(
+            context=context, authorizer=self.authorizer, existing=existing, placement=self.placement,
+            publisher=self.advisory_publisher, remote=self.remote_advisories,
+        )  # fmt: skip
+        self.advisories = LifecycleAdvisories(
+            context=context, existing=existing, publisher=self.advisory_publisher, replay=replay, virtual=virtual
+        )
+
+    def _start(self) -> None:
+        """Start what the parts do periodically."""
+        selectors = self.settings.selector_cache
+        if selectors is not None and selectors.expire_after:
+            expire = self.queues.remembering.expire
+            self.timers.call_every(SELECTOR_EXPIRY_MS, lambda: expire(self.queues), clock.now_ms())
+        self.expiration.apply_policies()
+        self.slow_consumers.watch()
+        self.scheduled_jobs.start()
+        self.idle_destinations.watch()

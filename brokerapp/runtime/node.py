@@ -16,7 +16,7 @@ from brokerapp.cluster.change_applier import ChangeApplier
 from brokerapp.cluster.change_log import read_record
 from brokerapp.cluster.links import ClusterLinks
 from brokerapp.cluster.settings import ClusterSettings
-from brokerapp.core.assembly import assemble
+from brokerapp.core.assembly import AssembledBroker
 from brokerapp.core.broker import Broker
 from brokerapp.engine.policy.authorization import AuthorizationMap
 from brokerapp.errors import Fenced, NodeIsolated, StoreUnavailable
@@ -213,7 +213,7 @@ class Node:
             of_log=lambda log: self.broker.limits.of_log(log),
         )
         recorder = TraceRecorder(self.config.broker) if self.config.trace else NullTraceRecorder(self.config.broker)
-        broker = assemble(
+        broker = AssembledBroker(
             self.config.broker, self.session, self._store, self._limits, self._dispatch_loop.run, recorder, definitions,
             self.config.settings, AuthorizationMap(self.config.grants) if self.config.grants is not None else None,
         )  # fmt: skip

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from brokerapp.engine.dispatch.message_log import MessageLog
-from brokerapp.engine.dispatch.selector_cache import SelectorCache
+from brokerapp.engine.dispatch.selector_cache import SelectorCache, SelectorCachePolicy
 from brokerapp.engine.dispatch.subscription import Subscription
+from brokerapp.model.settings import Settings
 from brokerapp.system import clock
 
 
@@ -67,3 +68,18 @@ class SelectorMemory:
         for log in [each for each in logs if each.name in remembered]:
             if self._cache.expire(log.name, [each.consumer_selector for each in log.consumers], clock.now_ms()):
                 self._describe(log)
+
+
+def selector_cache_of(settings: Settings) -> SelectorCache | None:
+    """Return an empty cache of selectors, as the settings describe it; None when they want none."""
+    wanted = settings.selector_cache
+    if wanted is None:
+        return None
+    return SelectorCache(
+        SelectorCachePolicy(
+            single=wanted.single_selector_per_destination,
+            ignore_wildcards=wanted.ignore_wildcard_selectors,
+            persist_interval_ms=wanted.persist_interval,
+            expire_after_ms=wanted.expire_after,
+        )
+    )
