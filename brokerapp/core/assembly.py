@@ -1,7 +1,7 @@
 """Builds the broker of a node from its parts.
 
-Each part is given by keyword what it uses. Six parts are used by parts that they use themselves: what is sent is
-stored, what is stored is dispatched, and what fails, expires or is retained is sent again. These six are allocated
+Each part is given by keyword what it uses. Seven parts are used by parts that they use themselves: what is sent is
+stored, what is stored is dispatched, and what fails, expires or is retained is sent again. These seven are allocated
 first, so that the others can be given them, and initialised when all that they use is there. No part calls another one
 while it is constructed.
 """
@@ -45,6 +45,7 @@ from brokerapp.core.flow_control.limits import DestinationLimits
 from brokerapp.core.flow_control.producer_flow import FlowControl
 from brokerapp.core.ports import BrokerContext
 from brokerapp.core.ports.commit_store import CommitStore
+from brokerapp.core.publishing.arrivals import MessageArrivals
 from brokerapp.core.publishing.concurrent_dispatch import ConcurrentDispatch
 from brokerapp.core.publishing.group_commit import GroupCommit
 from brokerapp.core.publishing.message_factory import MessageFactory
@@ -123,7 +124,7 @@ class AssembledBroker(Broker):
         )  # fmt: skip
         self.commits = GroupCommit(
             store=store, session=session, store_limits=limits, after_batch=after_batch,
-            is_followed=self.writer.is_followed, announce=lambda logs: self.placement.propagation.declare_logs(logs),
+            is_followed=self.arrivals.is_followed, announce=lambda logs: self.placement.propagation.declare_logs(logs),
             on_batch=self.flow_control.on_batch,
         )  # fmt: skip
         context = self.context()
@@ -152,6 +153,7 @@ class AssembledBroker(Broker):
         self.temporaries = TemporaryDestinations.__new__(TemporaryDestinations)
         self.scheduled_jobs = ScheduledJobs.__new__(ScheduledJobs)
         self.writer = MessageWriter.__new__(MessageWriter)
+        self.arrivals = MessageArrivals.__new__(MessageArrivals)
         self.flow_control = FlowControl.__new__(FlowControl)
         self.durables = DurableSubscriptions.__new__(DurableSubscriptions)
 
@@ -174,7 +176,7 @@ class AssembledBroker(Broker):
         self.messages = MessageFactory(context=context, routing=self.routing)
         self.router = MessageRouter(
             context=context, durables=self.durables, queues=self.queues, routing=self.routing,
-            temporaries=self.temporaries, writer=self.writer,
+            temporaries=self.temporaries, arrivals=self.arrivals,
         )  # fmt: skip
         self.creation = AutoCreation(context=context, queues=self.queues, routing=self.routing)
         self.gauges = DestinationGauges(dispatcher=self.dispatcher, durables=self.durables, queues=self.queues)
@@ -201,14 +203,14 @@ class AssembledBroker(Broker):
         """Construct the parts that expire, redeliver, schedule, retain and dead-letter messages."""
         self.dead_letters = DeadLettering(
             context=context, advisories=self.message_advisories, durables=self.durables, placement=self.placement,
-            queues=self.queues, router=self.router, routing=self.routing, writer=self.writer,
+            queues=self.queues, router=self.router, routing=self.routing, arrivals=self.arrivals,
         )  # fmt: skip
         self.retained = RetroactiveRecovery(
             context=context, authorizer=self.authorizer, dispatcher=self.dispatcher, queues=self.queues,
             router=self.router, routing=self.routing,
         )  # fmt: skip
         self.scheduler = MessageScheduler(
-            context=context, admission=self.admission, authorizer=self.authorizer, messages=self.messages,
+            context=context, admission=self.admission, arrivals=self.arrivals, authorizer=self.authorizer, messages=self.messages,
             quotas=self.quotas, replies=self.replies, router=self.router, scheduled_jobs=self.scheduled_jobs,
             temporaries=self.temporaries, writer=self.writer,
         )  # fmt: skip
@@ -219,7 +221,7 @@ class AssembledBroker(Broker):
         self.redelivery = RedeliveryHandler(
             context=context, dead_letters=self.dead_letters, messages=self.messages, router=self.router,
             routing=self.routing, scheduled_jobs=self.scheduled_jobs, temporaries=self.temporaries,
-            writer=self.writer,
+            arrivals=self.arrivals,
         )  # fmt: skip
         self.removal = DestinationRemoval(
             context=context, creation=self.creation, dispatcher=self.dispatcher, producers=self.producers,
@@ -240,7 +242,7 @@ class AssembledBroker(Broker):
         self.concurrent = ConcurrentDispatch(
             context=context, consumers=self.consumers, dispatcher=self.dispatcher, flow_control=self.flow_control,
             placement=self.placement, queues=self.queues, quotas=self.quotas, routing=self.routing,
-            writer=self.writer,
+            arrivals=self.arrivals,
         )  # fmt: skip
         self.served = ServedSubscriptions(
             context=context, consumers=self.consumers, dispatcher=self.dispatcher, events=self.events,
@@ -279,14 +281,17 @@ class AssembledBroker(Broker):
         )  # fmt: skip
         ScheduledJobs.__init__(
             self.scheduled_jobs, context=context, dead_letters=self.dead_letters, redelivery=self.redelivery,
-            scheduler=self.scheduler, writer=self.writer,
+            scheduler=self.scheduler, arrivals=self.arrivals,
         )  # fmt: skip
         MessageWriter.__init__(
-            self.writer, context=context, acknowledgements=self.acknowledgements,
-            advisories=self.message_advisories, bridges=self.bridges, clients=self.clients,
-            concurrent=self.concurrent, dispatcher=self.dispatcher, flow_control=self.flow_control,
-            placement=self.placement, queues=self.queues, replies=self.replies, router=self.router,
-            scheduled_jobs=self.scheduled_jobs, temporaries=self.temporaries,
+            self.writer, context=context, acknowledgements=self.acknowledgements, arrivals=self.arrivals,
+            clients=self.clients, flow_control=self.flow_control, replies=self.replies, router=self.router,
+            scheduled_jobs=self.scheduled_jobs,
+        )  # fmt: skip
+        MessageArrivals.__init__(
+            self.arrivals, context=context, advisories=self.message_advisories, bridges=self.bridges,
+            concurrent=self.concurrent, dispatcher=self.dispatcher, placement=self.placement, queues=self.queues,
+            temporaries=self.temporaries,
         )  # fmt: skip
         FlowControl.__init__(
             self.flow_control, context=context, advisories=self.message_advisories, clients=self.clients,

@@ -35,6 +35,7 @@ from brokerapp.core.dispatch.rejections import Rejections
 from brokerapp.core.flow_control.limits import DestinationLimits
 from brokerapp.core.flow_control.producer_flow import FlowControl
 from brokerapp.core.ports import BrokerContext, BrokerEvents, ClusterPort
+from brokerapp.core.publishing.arrivals import MessageArrivals
 from brokerapp.core.publishing.concurrent_dispatch import ConcurrentDispatch
 from brokerapp.core.publishing.group_commit import GroupCommit
 from brokerapp.core.publishing.message_factory import MessageFactory
@@ -93,6 +94,7 @@ class Broker:
     browsers: Browsers
     publisher: Publisher
     writer: MessageWriter
+    arrivals: MessageArrivals
     admission: SendAdmission
     messages: MessageFactory
     router: MessageRouter

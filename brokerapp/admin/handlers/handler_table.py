@@ -38,7 +38,7 @@ def build_handlers(
     context, placement = broker.context(), broker.placement
     transfer = MessageTransfer(
         context=context, queues=broker.queues, creation=broker.creation, temporaries=broker.temporaries,
-        dead_letters=broker.dead_letters, router=broker.router, writer=broker.writer,
+        dead_letters=broker.dead_letters, router=broker.router, arrivals=broker.arrivals,
     )  # fmt: skip
     moves = BulkMoves(
         context=context, transfer=transfer, dead_letters=broker.dead_letters, dispatcher=broker.dispatcher

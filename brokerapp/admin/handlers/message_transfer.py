@@ -9,10 +9,10 @@ from types import MappingProxyType
 
 from brokerapp.core.destinations.auto_creation import AutoCreation
 from brokerapp.core.ports import (
+    ArrivalsPort,
     BrokerContext,
     DeadLettersPort,
     MessageRouterPort,
-    MessageWriterPort,
     Queues,
     TemporariesPort,
 )
@@ -46,11 +46,11 @@ class MessageTransfer:
         temporaries: TemporariesPort,
         dead_letters: DeadLettersPort,
         router: MessageRouterPort,
-        writer: MessageWriterPort,
+        arrivals: ArrivalsPort,
     ) -> None:
         self._commits, self._counters, self._tracer = context.commits, context.counters, context.tracer
         self._queues, self._creation, self._temporaries = queues, creation, temporaries
-        self._dead_letters, self._router, self._writer = dead_letters, router, writer
+        self._dead_letters, self._router, self._arrivals = dead_letters, router, arrivals
 
     # -- source and target
 
@@ -136,7 +136,7 @@ class MessageTransfer:
             if not refused:
                 for each in routed if are_new else ():
                     self._tracer.record_enqueue(each.message.born_us, (each.message,), str(each.destination), None)
-                self._writer.on_committed(routed, seq, moved_us=time.time_ns() // 1000)
+                self._arrivals.on_committed(routed, seq, moved_us=time.time_ns() // 1000)
             done.set_result(refused)
 
         appends = [append for each in routed for append in each.appends]

@@ -52,6 +52,7 @@ from brokerapp.core.ports.placement import (
     TopicListeners,
 )
 from brokerapp.core.ports.publishing import (
+    ArrivalsPort,
     ConcurrentDispatchPort,
     MessageFactoryPort,
     MessageRouterPort,
@@ -79,6 +80,7 @@ __all__ = [
     "AcknowledgementsPort",
     "AdvisoriesPort",
     "AppendNoticesPort",
+    "ArrivalsPort",
     "Authorizer",
     "BridgesPort",
     "BrokerContext",

@@ -20,12 +20,12 @@ from brokerapp.model.message import BodySizes
 
 if TYPE_CHECKING:
     from brokerapp.core.ports import (
+        ArrivalsPort,
         BrokerContext,
         ConsumersPort,
         Destinations,
         DispatcherPort,
         FlowControlPort,
-        MessageWriterPort,
         Placement,
         RoutingPort,
     )
@@ -51,12 +51,12 @@ class ConcurrentDispatch:
         queues: Destinations,
         quotas: Quotas,
         routing: RoutingPort,
-        writer: MessageWriterPort,
+        arrivals: ArrivalsPort,
     ) -> None:
         self._commits = context.commits
         self._consumers, self._dispatcher, self._flow_control = consumers, dispatcher, flow_control
         self._placement, self._queues, self._quotas = placement, queues, quotas
-        self._routing, self._writer = routing, writer
+        self._routing, self._arrivals = routing, arrivals
 
     def offer(self, batch: RoutedBatch) -> list[RoutedBatch]:
         """Give messages that are about to be submitted to consumers ready for them.
@@ -105,7 +105,7 @@ class ConcurrentDispatch:
         taken = log.dispatch_uncommitted(entries)
         if not taken:
             return ()
-        self._writer.count_arrivals(log, messages, BodySizes.of(messages))
+        self._arrivals.count_arrivals(log, messages, BodySizes.of(messages))
         for consumer, theirs in taken:
             self._dispatcher.dispatch(log, consumer, theirs)
         return entries

@@ -19,9 +19,9 @@ from brokerapp.tracing.schema import BRIDGE_RECEIVE, ROLLBACK
 
 if TYPE_CHECKING:
     from brokerapp.core.ports import (
+        ArrivalsPort,
         BrokerContext,
         DurablesPort,
-        MessageWriterPort,
         Queues,
         RoutingPort,
         TemporariesPort,
@@ -41,11 +41,11 @@ class MessageRouter:
         queues: Queues,
         routing: RoutingPort,
         temporaries: TemporariesPort,
-        writer: MessageWriterPort,
+        arrivals: ArrivalsPort,
     ) -> None:
         self._commits, self._tracer = context.commits, context.tracer
         self._durables, self._queues, self._routing = durables, queues, routing
-        self._temporaries, self._writer = temporaries, writer
+        self._temporaries, self._arrivals = temporaries, arrivals
 
     def plan(self, destination: Destination) -> Route | None:
         """Return the route of all messages sent there, if they have the same and it is known."""
@@ -134,12 +134,12 @@ class MessageRouter:
             found.groups = self.append_groups(found)
         placed = RoutedBatch.of(message, destination, found)
         if not found.groups:
-            self._writer.on_committed([placed], 0)
+            self._arrivals.on_committed([placed], 0)
             return
 
         def done(seq: int, refused: str) -> None:
             if not refused:
-                self._writer.on_committed([placed], seq)
+                self._arrivals.on_committed([placed], seq)
 
         self._commits.submit(PendingWrite(placed.appends, callback=done))
 

@@ -22,7 +22,7 @@ from brokerapp.system.timers import Timer
 from brokerapp.tracing.schema import DROP
 
 if TYPE_CHECKING:
-    from brokerapp.core.ports import BrokerContext, DeadLettersPort, MessageWriterPort, RedeliveryPort, SchedulerPort
+    from brokerapp.core.ports import ArrivalsPort, BrokerContext, DeadLettersPort, RedeliveryPort, SchedulerPort
 
 logger = logging.getLogger(__name__)
 
@@ -48,10 +48,10 @@ class ScheduledJobs:
         dead_letters: DeadLettersPort,
         redelivery: RedeliveryPort,
         scheduler: SchedulerPort,
-        writer: MessageWriterPort,
+        arrivals: ArrivalsPort,
     ) -> None:
         self._timers, self._commits, self._tracer = context.timers, context.commits, context.tracer
-        self._dead_letters, self._writer = dead_letters, writer
+        self._dead_letters, self._arrivals = dead_letters, arrivals
         self._timer: Timer | None = None
         self._under_way = False
         self._put_off = 0  # of those that are due: they stay where they are
@@ -133,7 +133,7 @@ class ScheduledJobs:
 
         def then(seq: int, refused: str) -> None:
             moved_us = time.time_ns() // 1000
-            self.outcome(refused, lambda: placed and self._writer.on_committed([placed], seq, moved_us=moved_us))
+            self.outcome(refused, lambda: placed and self._arrivals.on_committed([placed], seq, moved_us=moved_us))
 
         appends = placed.appends if placed is not None else []
         self._commits.submit(JobWrite([ScheduledJobChange(id)], appends, ignores_limits=True, callback=then))

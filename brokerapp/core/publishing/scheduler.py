@@ -21,6 +21,7 @@ from brokerapp.system import clock
 
 if TYPE_CHECKING:
     from brokerapp.core.ports import (
+        ArrivalsPort,
         Authorizer,
         BrokerContext,
         MessageFactoryPort,
@@ -52,6 +53,7 @@ class MessageScheduler:
         context: BrokerContext,
         authorizer: Authorizer,
         admission: SendAdmissionPort,
+        arrivals: ArrivalsPort,
         messages: MessageFactoryPort,
         quotas: Quotas,
         replies: Replies,
@@ -64,7 +66,7 @@ class MessageScheduler:
         self._authorizer, self._admission, self._quotas = authorizer, admission, quotas
         self._messages, self._router = messages, router
         self._replies, self._scheduled_jobs, self._temporaries = replies, scheduled_jobs, temporaries
-        self._writer = writer
+        self._arrivals, self._writer = arrivals, writer
 
     def concerns(self, send: SendCommand) -> bool:
         """Whether a message says something of schedules."""
@@ -151,7 +153,7 @@ class MessageScheduler:
         jobs = self._scheduled_jobs
 
         def then(seq: int, refused: str) -> None:
-            jobs.outcome(refused, lambda: self._writer.on_committed(placed, seq))
+            jobs.outcome(refused, lambda: self._arrivals.on_committed(placed, seq))
 
         appends = [append for each in placed for append in each.appends]
         self._commits.submit(JobWrite(changes, appends, moves, then))

@@ -29,10 +29,10 @@ from brokerapp.tracing.schema import DEAD_LETTER, DROP, EXPIRE
 if TYPE_CHECKING:
     from brokerapp.core.ports import (
         AdvisoriesPort,
+        ArrivalsPort,
         BrokerContext,
         DurablesPort,
         MessageRouterPort,
-        MessageWriterPort,
         Placement,
         Queues,
         RoutingPort,
@@ -64,7 +64,7 @@ class DeadLettering:
         router: MessageRouterPort,
         queues: Queues,
         routing: RoutingPort,
-        writer: MessageWriterPort,
+        arrivals: ArrivalsPort,
     ) -> None:
         self._settings, self._commits, self._tracer, self._counters = (
             context.settings,
@@ -74,7 +74,7 @@ class DeadLettering:
         )
         self._advisories, self._durables, self._placement = advisories, durables, placement
         self._router, self._queues, self._routing = router, queues, routing
-        self._writer = writer
+        self._arrivals = arrivals
         self._discarded_count = 0
         self._recent_dead_letters: dict[tuple[str, Destination], None] = {}  # dead letters of topics, in order
 
@@ -169,7 +169,7 @@ class DeadLettering:
 
         def on_committed(seq: int, _refused: str) -> None:
             on_removed()
-            self._writer.on_committed([placed], seq, moved_us=time.time_ns() // 1000)
+            self._arrivals.on_committed([placed], seq, moved_us=time.time_ns() // 1000)
 
         self._commits.submit(PendingWrite(appends, entries, ignores_limits=True, callback=on_committed))
 

@@ -28,11 +28,11 @@ from brokerapp.tracing.schema import DELAY, REDELIVER, RETURN
 
 if TYPE_CHECKING:
     from brokerapp.core.ports import (
+        ArrivalsPort,
         BrokerContext,
         DeadLettersPort,
         MessageFactoryPort,
         MessageRouterPort,
-        MessageWriterPort,
         RoutingPort,
         ScheduledJobsPort,
         TemporariesPort,
@@ -52,12 +52,12 @@ class RedeliveryHandler:
         routing: RoutingPort,
         scheduled_jobs: ScheduledJobsPort,
         temporaries: TemporariesPort,
-        writer: MessageWriterPort,
+        arrivals: ArrivalsPort,
     ) -> None:
         self._commits = context.commits
         self._dead_letters, self._messages, self._routing = dead_letters, messages, routing
         self._router = router
-        self._scheduled_jobs, self._temporaries, self._writer = scheduled_jobs, temporaries, writer
+        self._scheduled_jobs, self._temporaries, self._arrivals = scheduled_jobs, temporaries, arrivals
 
     def reject(self, log: MessageLog, entry: LogEntry, consumer: str, cause: str, *, may_redeliver: bool) -> None:
         """A consumer said that it cannot use a message (NACK); whether it may come again, where its policy says so."""
@@ -134,7 +134,7 @@ class RedeliveryHandler:
         def then(seq: int, refused: str) -> None:
             self._scheduled_jobs.outcome(
                 refused,
-                lambda: self._writer.on_committed([placed], seq, moved_us=time.time_ns() // 1000, kind=RETURN),
+                lambda: self._arrivals.on_committed([placed], seq, moved_us=time.time_ns() // 1000, kind=RETURN),
             )
 
         appends = placed.appends

@@ -33,7 +33,7 @@ class FakeBroker(SimpleNamespace):
             queues=SimpleNamespace(ensure_target=lambda _destination: None),
             durables=SimpleNamespace(leading_back=lambda path: {FEED.target} if "a" in path else set()),
             commits=SimpleNamespace(submit=lambda unit: unit.callback(1, "")),
-            writer=SimpleNamespace(on_committed=lambda placed, *_, **__: self.kept.extend(placed[0].route.queues)),
+            arrivals=SimpleNamespace(on_committed=lambda placed, *_, **__: self.kept.extend(placed[0].route.queues)),
             timers=SimpleNamespace(call_every=lambda *_: None),
         )  # fmt: skip
         self.router = part_of(MessageRouter, **vars(self))

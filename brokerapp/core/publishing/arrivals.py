@@ -1,0 +1,198 @@
+"""MessageArrivals: what follows when messages come to logs and topics: counts, dispatch and trace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from brokerapp.engine.clients.client import RoutedBatch
+from brokerapp.engine.dispatch.append_group import AppendGroup
+from brokerapp.engine.dispatch.message_log import MessageLog
+from brokerapp.engine.entries.log_entry import LogEntry
+from brokerapp.model.message import BodySizes, Message
+from brokerapp.tracing.schema import FORWARD
+
+if TYPE_CHECKING:
+    from brokerapp.core.ports import (
+        AdvisoriesPort,
+        BridgesPort,
+        BrokerContext,
+        ConcurrentDispatchPort,
+        Destinations,
+        DispatcherPort,
+        Placement,
+        TemporariesPort,
+    )
+
+
+class _Arrived(NamedTuple):
+    """Copies of messages that came to one log, one after the other."""
+
+    messages: Sequence[Message]
+    sizes: Sequence[int]
+    numbers: range
+    payloads: Sequence[int]
+    row: tuple[str, str, str]
+
+    def entries(self) -> list[LogEntry]:
+        name, original, shown = self.row
+        deliveries = self.messages[0].deliveries
+        facts = zip(self.numbers, self.messages, self.payloads, self.sizes, strict=True)
+        return [LogEntry(name, *each, original, shown, deliveries) for each in facts]
+
+
+class MessageArrivals:
+    """Hands messages to those who consume. A part of the broker."""
+
+    def __init__(
+        self,
+        *,
+        context: BrokerContext,
+        advisories: AdvisoriesPort,
+        bridges: BridgesPort,
+        concurrent: ConcurrentDispatchPort,
+        dispatcher: DispatcherPort,
+        placement: Placement,
+        queues: Destinations,
+        temporaries: TemporariesPort,
+    ) -> None:
+        self._commits, self._tracer, self._counters = context.commits, context.tracer, context.counters
+        self._advisories, self._bridges, self._concurrent = advisories, bridges, concurrent
+        self._dispatcher, self._placement, self._queues = dispatcher, placement, queues
+        self._temporaries = temporaries
+
+    # -- before they are stored, or without that
+
+    def offer_early(self, placed: Sequence[RoutedBatch]) -> list[RoutedBatch]:
+        """Give consumers early what may be; nothing of a log behind what it does not give early.
+
+        Return the messages in parts, of which each was given or not.
+        """
+        parts, behind = [], set()
+        for each in placed:
+            names = [name for group in each.route.groups for name in group.names]
+            parts += self._concurrent.offer(each) if behind.isdisjoint(names) else (each,)
+            if not parts[-1].given and each is not placed[-1]:
+                behind.update(names)
+        return parts
+
+    def on_refused(self, given: Mapping[str, Sequence[LogEntry]]) -> None:
+        """Act on the refusal of messages that consumers were given early."""
+        self._concurrent.on_refused(given)
+
+    def pass_through(self, each: RoutedBatch) -> bool:
+        """Give messages for one queue straight to those who wait there for just such, if they take them all."""
+        [group, *others] = each.route.groups
+        if others or len(group.logs) > 1 or each.route.topics or any(each.dedup_keys):
+            return False
+        messages = each.messages
+        if any(message.persistent for message in messages):
+            return False
+        [log], [(name, original, shown)] = group.logs, group.rows
+        given = log.dispatch_unstored([LogEntry(name, 0, message, 0, 0, original, shown) for message in messages])
+        if not given:
+            return False
+        self.count_arrivals(log, messages, BodySizes.of(messages))
+        self._tracer.record(FORWARD, messages[0].born_us, messages, group.names, str(each.destination))
+        for consumer, entries in given:
+            self._dispatcher.dispatch(log, consumer, entries)
+        return True
+
+    # -- when they are stored
+
+    def is_followed(self, log: str) -> bool:
+        """Whether to ask the store what stood last in a log before a commit, see Window.offer_run."""
+        found = self._queues.get(log)
+        return found is not None and (
+            found.has_active_consumers or (found.is_remote and self._placement.append_notices.wants_entries(log))
+        )
+
+    def on_committed(self, placed: Sequence[RoutedBatch], seq: int, moved_us: int = 0, kind: int = FORWARD) -> None:
+        """Count copies that are stored, the first as number `seq`, and let their logs dispatch them.
+
+        `moved_us`: when they were stored, if not at the birth of the messages. They are recorded as this kind of event.
+        """
+        arrived: dict[MessageLog, list[_Arrived]] = {}
+        for each in placed:
+            groups, messages = each.route.groups, each.messages
+            count = len(messages)
+            if len(groups) == 1:
+                self._note(arrived, each, slice(None), groups[0], range(seq, seq + count), moved_us, kind)
+            elif groups:  # a queue gets them more than once: each message with all of its copies
+                for place in range(count):
+                    for number, group in enumerate(groups, start=seq + place * len(groups)):
+                        numbers = range(number, number + 1)
+                        self._note(arrived, each, slice(place, place + 1), group, numbers, moved_us, kind)
+            seq += len(groups) * count
+        bodies = BodySizes.of(placed[0].messages) if len(placed) == 1 and arrived else None
+        for log, found in arrived.items():
+            self._append(log, found, bodies if len(found) == 1 else None)
+        for each in placed:
+            if each.route.topics:
+                self._publish(each)
+
+    def _note(
+        self,
+        arrived: dict[MessageLog, list[_Arrived]],
+        each: RoutedBatch,
+        part: slice,
+        group: AppendGroup,
+        numbers: range,
+        moved_us: int,
+        kind: int,
+    ) -> None:
+        """Note what came to each log of a group; what was given early is only numbered."""
+        messages = each.messages[part]
+        payloads = numbers if group.shared else (0,) * len(messages)
+        ts_us, sent_to = moved_us or messages[0].born_us, str(each.destination)
+        if each.given:
+            [log] = group.logs
+            self._concurrent.on_committed(log, each.given, numbers, payloads)
+            # Logs count what was given early from that moment on.
+            self._tracer.record(FORWARD, ts_us, messages, group.names, sent_to, in_depths=True)
+            return
+        self._tracer.record(kind, ts_us, messages, group.names, sent_to)
+        sizes = list(map(len, each.stored[part]))
+        for log, row in zip(group.logs, group.rows, strict=True):
+            arrived.setdefault(log, []).append(_Arrived(messages, sizes, numbers, payloads, row))
+
+    def _append(self, log: MessageLog, arrived: Sequence[_Arrived], bodies: BodySizes | None) -> None:
+        """Let a log dispatch what came to it. `bodies` are those of the messages, where they were looked at already."""
+        messages, last = arrived[0].messages, arrived[-1].numbers[-1]
+        if len(arrived) > 1:
+            messages = [message for each in arrived for message in each.messages]
+        bodies = bodies or BodySizes.of(messages)
+        before, notices = self._commits.before.get(log.name), self._placement.append_notices
+        entries: list[LogEntry] = []
+        if notices.wants_entries(log.name) if log.is_remote else log.consumers:
+            entries = [entry for each in arrived for entry in each.entries()]
+        if log.is_remote:
+            self._count(log, bodies)
+            notices.add(log, len(messages), last, entries, before)
+            return
+        self.count_arrivals(log, messages, bodies)
+        if entries:
+            log.append_batch(entries, before)
+            self._dispatcher.touch(log)
+        else:
+            log.note_appended(len(messages), last)
+
+    def _publish(self, each: RoutedBatch) -> None:
+        """Give messages to those who listen to the topics on their way."""
+        for copy in each.route.topics:
+            topic, sender = copy.destination, each.sender
+            if not self._temporaries.is_gone(topic):
+                new = [message for message in each.messages if not self._bridges.is_repeated(message, topic, sender)]
+                if new:
+                    self._dispatcher.publish(new, copy, sender)
+
+    def count_arrivals(self, log: MessageLog, messages: Sequence[Message], sizes: BodySizes) -> None:
+        """Messages came to a log, with bodies of these sizes: count them, tell those who listen."""
+        self._count(log, sizes)
+        if self._advisories.watching:
+            self._advisories.delivered(log.destination, messages, heard=bool(log.consumers))
+
+    def _count(self, log: MessageLog, sizes: BodySizes) -> None:
+        """Each node counts what it stored, see stats_aggregation.py."""
+        log.counts.count_arrivals(sizes)
+        self._counters.mark_changed(log.counts)
