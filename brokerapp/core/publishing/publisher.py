@@ -17,6 +17,7 @@ from brokerapp.errors import RequestRefused
 from brokerapp.model.broker_path import format_path
 from brokerapp.model.commands import RefusedSend, SendBatchCommand, SendCommand
 from brokerapp.model.destination import Destination, list_of
+from brokerapp.model.message import Message
 
 if TYPE_CHECKING:
     from brokerapp.core.ports import (
@@ -36,8 +37,10 @@ class _SendTerms:
 
     __slots__ = ("_held", "destination", "expires", "route", "template", "timestamp")
 
-    def __init__(self, destination: Destination, route: Route) -> None:
-        self.destination, self.route, self._held = destination, route, tuple(route.bound)
+    def __init__(self, destination: Destination, route: Route | None) -> None:
+        self.destination = destination
+        self.route = route  #: that of all of them; None: it depends on the message
+        self._held = tuple(route.bound) if route is not None else ()
         self.template: MessageTemplate | None = None
         self.expires, self.timestamp = 0, None
 
@@ -87,16 +90,19 @@ class Publisher:
         self._submit(gathered)
 
     def _terms(self, client: Client, send: SendCommand) -> _SendTerms | None:
-        """What holds for all messages that are sent like this one; None where it takes a look at each of them."""
+        """What holds for all messages that are sent like this one; None where they have several destinations."""
         [destination, *others] = targets = Destination.parse_list(send.destination)
         self._admission.admit(client, targets)
-        plan = self._router.plan(destination) if not others and not destination.is_temporary else None
-        return None if plan is None else _SendTerms(destination, plan)
+        return None if others else _SendTerms(destination, self._router.plan(destination))
 
     def _gather(self, gathered: RoutedBatches, terms: _SendTerms, send: SendCommand, now_us: int) -> None:
         template = terms.template_for(send, self._messages, now_us)
-        message, route = template.make(send.properties, send.body), terms.route
-        gathered.add(message, template.stored(message) if route.groups else b"", terms.destination, route, send.receipt)
+        made, destination, route = template.make(send.properties, send.body), terms.destination, terms.route
+        message = made
+        if route is None:
+            message, route = self._router.route(made, destination, by=gathered.client.client_id)
+        encode = template.stored if message is made else Message.stored  # bound queues may hold copies of it
+        gathered.add(message, encode(message) if route.groups else b"", destination, route, send.receipt)
         if gathered.is_full:
             self._submit(gathered)
 
