@@ -210,9 +210,9 @@ class AssembledBroker(Broker):
             router=self.router, routing=self.routing,
         )  # fmt: skip
         self.scheduler = MessageScheduler(
-            context=context, admission=self.admission, arrivals=self.arrivals, authorizer=self.authorizer, messages=self.messages,
-            quotas=self.quotas, replies=self.replies, router=self.router, scheduled_jobs=self.scheduled_jobs,
-            temporaries=self.temporaries, writer=self.writer,
+            context=context, admission=self.admission, arrivals=self.arrivals, authorizer=self.authorizer,
+            messages=self.messages, quotas=self.quotas, replies=self.replies, router=self.router,
+            scheduled_jobs=self.scheduled_jobs, temporaries=self.temporaries, writer=self.writer,
         )  # fmt: skip
         self.expiration = ExpirationSweeper(
             context=context, dead_letters=self.dead_letters, dispatcher=self.dispatcher, queues=self.queues,
