@@ -30,7 +30,7 @@ QUICK = 0.05
 #: and the scenarios it runs unless others are asked for: one of each kind.
 QUICK_SCENARIOS = ("queue", "fan-out-100", "filtered-10", "non-persistent", latency.NAME, memory.NAME)
 #: Minutes after which no other scenario is begun.
-MINUTES = 17.0
+MINUTES = 40.0
 
 
 class Report:
