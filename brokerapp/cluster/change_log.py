@@ -1,4 +1,4 @@
-"""Recording: what operators and subscribers make in a cluster goes through the record, which the master alone changes.
+"""Propose changes of destinations and durable subscriptions to the master of a cluster, which records them.
 
 A change is recorded first, then it happens where it was asked for, then everywhere. Without any master in the cluster
 all are told, and who is away then does not hear of it.

@@ -1,4 +1,4 @@
-"""Links: this broker's connections to all others of its cluster, made anew when they break."""
+"""Connect this broker to all others of its cluster, and reconnect."""
 
 from __future__ import annotations
 

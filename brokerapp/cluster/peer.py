@@ -1,4 +1,4 @@
-"""Peer: another broker of the cluster as this one sees it, and what is asked of it over the link to it."""
+"""Represent another broker of the cluster, and send it requests over its link."""
 
 from __future__ import annotations
 

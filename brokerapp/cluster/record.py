@@ -1,4 +1,4 @@
-"""Record: what operators and subscribers made in a cluster, as its master keeps it and each broker has a copy. Pure.
+"""Define the record of a cluster: destinations and durable subscriptions, copied from the master to each broker. Pure.
 
 It says what exists, not what happened: a broker that was away compares its copy with the master's, and so learns what
 was made and what was deleted meanwhile. Its id tells it from the record of a master that began anew.

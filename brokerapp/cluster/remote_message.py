@@ -1,4 +1,4 @@
-"""Passing: a MESSAGE from another broker of the cluster as the message it is there. Pure."""
+"""Convert a MESSAGE from another broker of the cluster to the message that it is there. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Terms: which brokers a cluster has, which of them is the master, and what must be said alike on all. Pure."""
+"""Define the settings of a cluster: its brokers, its master, and what all brokers must have alike. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Status: a cluster as one of its brokers sees it. Plain values, for operators."""
+"""Define the status of a cluster as one of its brokers sees it, for operators. Plain values."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Actions: what a client can ask of the broker, as plain values. A protocol's session makes them, the broker performs
-them.
+"""Define what a client can request of the broker, as plain values: sessions create commands, the broker executes them.
 
 `receipt` is the client's word for "tell me when it is done"; None when it did not ask.
 """

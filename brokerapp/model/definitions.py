@@ -1,4 +1,4 @@
-"""Definitions: what an operator declares. Immutable values, their defaults (ActiveMQ Classic's).
+"""Define what an operator declares: immutable values with ActiveMQ Classic's defaults.
 
 They are versioned as a whole (`Definitions.version`) and live in the store; `engine/routing_table.py` compiles them,
 and

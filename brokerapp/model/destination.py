@@ -1,4 +1,4 @@
-"""Destination: the address of a queue or a topic, and how its text forms are read and written."""
+"""Define the address of a queue or topic, and its text forms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Message: what a client sent, in the form in which it is stored and delivered.
+"""Define a message in the form in which it is stored and delivered.
 
 A message is kept as the text of its STOMP headers (`head`, one escaped `name:value` line each) and its body, so that
 storing and delivering need no conversion: a MESSAGE frame is a few lines about the delivery, `head`, an empty line,

@@ -1,4 +1,4 @@
-"""Strategies: what a policy says about consumers that do not keep up, and about bridges to other brokers.
+"""Define the strategies of policies for slow consumers and bridges.
 
 Immutable values with ActiveMQ's defaults. Times are milliseconds.
 """

@@ -1,4 +1,4 @@
-"""Settings: what a broker is told once, when it starts, beyond its definitions. Immutable, in ActiveMQ's terms."""
+"""Define the settings of a broker besides its definitions, fixed at its start. Immutable, in ActiveMQ's terms."""
 
 from __future__ import annotations
 

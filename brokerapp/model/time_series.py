@@ -1,4 +1,4 @@
-"""History: where depths stood and what moved, in steps of fixed length. Pure; history_rings.py keeps it.
+"""Define the history of depths and rates in steps of fixed length. Pure; stored by history_rings.py.
 
 A destination gets a point for a step in which it changed, and none otherwise: between two points it stood still. The
 broker gets a point for every step, so that a step without one is a step in which nobody looked: a gap.

@@ -1,4 +1,4 @@
-"""Transformations: what a SEND announces its text to be, and the form in which a subscription wants it. Pure.
+"""Convert messages between the formats that SEND announces and subscriptions request. Pure.
 
 ActiveMQ turns text with the header `transformation` into object and map messages for its Java clients, and back into
 text for STOMP's. Here the text stays as it was sent, with the header, and is converted for a SUBSCRIBE that asks for

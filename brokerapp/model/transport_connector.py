@@ -1,4 +1,4 @@
-"""Connector: what a transport connector promises those who connect to it. Plain values; ActiveMQ's terms and defaults.
+"""Define the options and limits of a transport connector. Plain values; ActiveMQ's terms and defaults.
 
 A connector is one address where the broker listens. Its scheme says how bytes get from there to STOMP, its options what
 a connection may do.

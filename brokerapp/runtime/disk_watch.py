@@ -1,4 +1,4 @@
-"""DiskWatch: a node looks at the disk of its embedded store, and stops accepting messages before it is full."""
+"""Watch the disk of an embedded store, and stop accepting messages before it is full."""
 
 from __future__ import annotations
 

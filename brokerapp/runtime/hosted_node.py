@@ -1,4 +1,4 @@
-"""HostedNode: a node in a process that does more, as the console does: it starts again where another run of it may."""
+"""Run a node in a process with other tasks, such as the console, and restart it when it may."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Listeners: the sockets of a node's connectors, whatever they carry STOMP in."""
+"""Open the sockets of a node's connectors, on all transports."""
 
 from __future__ import annotations
 

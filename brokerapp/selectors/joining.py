@@ -1,4 +1,4 @@
-"""Joining: one selector for several consumers. Pure."""
+"""Combine the selectors of several consumers into one. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Overruns: conditions that take too long for some messages. They have no result there, and soon are not asked at all.
+"""Track conditions that take too long for some messages: they have no result there, and soon are not evaluated.
 
 The node does nothing else while it computes a condition, and anybody who may subscribe may bring one.
 """

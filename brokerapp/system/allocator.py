@@ -1,4 +1,4 @@
-"""Allocator: lets the C library keep freed memory for the next burst instead of giving it back to the system at once.
+"""Let the C library keep freed memory for the next burst instead of returning it to the system at once.
 
 A node at work takes and frees megabytes with every batch. With glibc's defaults the top of the heap goes back to the
 system after each and is asked for again page by page: nearly one page fault a message, a fifth of the node's CPU.

@@ -1,4 +1,4 @@
-"""Interpreter: how Python and its allocator are set for a process that runs a node."""
+"""Tune Python and its allocator for a process that runs a node."""
 
 from __future__ import annotations
 

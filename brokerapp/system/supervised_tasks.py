@@ -1,4 +1,4 @@
-"""Tasks: what a node does side by side as long as it runs. Each survives a store that is away, and faults of ours."""
+"""Run a node's background tasks; each survives an unavailable store and unexpected errors."""
 
 from __future__ import annotations
 

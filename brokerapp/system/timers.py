@@ -1,4 +1,4 @@
-"""Timers: what is to be done later, or again and again. Pure: the node's clock asks what is due."""
+"""Schedule callbacks for later, once or repeatedly. Pure: the node's clock asks which are due."""
 
 from __future__ import annotations
 

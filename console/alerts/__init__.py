@@ -1,1 +1,1 @@
-"""Alerts: rules on numbers, when they fire, what is done then. `rules` decides, `judging` keeps, `sending` tells."""
+"""Alert rules, their evaluation, and the delivery of notifications."""

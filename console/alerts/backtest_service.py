@@ -1,4 +1,4 @@
-"""Replaying: what a rule would have done over the last 24 hours, by the history."""
+"""Evaluate a rule on the history of the last 24 hours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Readings: the number that each metric has now, of a destination, a subscription or the broker. Pure."""
+"""Read the current value of each metric for a destination, a subscription or the broker. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Alert rules: when a rule is broken, what it says, and what follows from how long it was. Pure."""
+"""Decide when a rule is broken, and what follows from how long it was. Pure."""
 
 from __future__ import annotations
 

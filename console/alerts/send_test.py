@@ -1,4 +1,4 @@
-"""Trying: sends what a rule sends, at once and marked as a test, to all whom it names.
+"""Send a test notification to all recipients of a rule.
 
 Nothing waits and nothing is kept: who asked sees what came of it, and the audit trail has it.
 """

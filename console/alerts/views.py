@@ -1,4 +1,4 @@
-"""Alerts: what fires, the rules, what they would have done, who was told."""
+"""Serve the pages of alerts, rules and their tests."""
 
 from __future__ import annotations
 

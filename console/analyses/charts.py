@@ -1,4 +1,4 @@
-"""Plots: the charts of results as pages show them, in words too, and where their marks lead. Pure."""
+"""Prepare charts of results for pages: descriptions in words, and links of their marks. Pure."""
 
 from __future__ import annotations
 

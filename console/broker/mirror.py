@@ -1,4 +1,4 @@
-"""Mirror: keeps this process's Picture of the broker current. One reader a process, whatever the number of sockets.
+"""Keep this process's snapshot of the broker current, with one reader for all sockets.
 
 It runs on the gateway's loop. Others read `picture`, a reference that is swapped whole, from any thread, or ask to be
 called when it changed.

@@ -1,4 +1,4 @@
-"""Shared: what all requests of one process share, and make only when it is first wanted."""
+"""Create objects that all requests of a process share, when they are first needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Picture: the broker's numbers at one moment, with rates and a short past. Immutable values and pure functions.
+"""Define a snapshot of the broker's figures, with rates and a short history. Immutable values and pure functions.
 
 A rate is a sliding mean over the last WINDOW seconds. Only destinations that changed within it have a track; all others
 stand still. What is older is history (console/metrics/charts_history.py).

@@ -1,4 +1,4 @@
-"""Health: what deserves a look, judged from a picture, and the one sentence on top of the overview. Pure."""
+"""Find issues in a snapshot, and build the status line of the overview. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elsewhere: consumers whose clients are at other nodes, as these tell of them, for who listens to advisories here.
+"""Publish advisories here about consumers whose clients are at other nodes.
 
 What begins and ends there comes as advisories do. Who begins to listen, and a link between nodes that was lost, make a
 node ask the others for all their consumers: what it did not know began, what is not among them ended. So did all of a

@@ -1,4 +1,4 @@
-"""Statistics: answers requests for numbers, as ActiveMQ's statisticsBrokerPlugin does. A part of the broker.
+"""Reply to requests for statistics as ActiveMQ's statisticsBrokerPlugin does.
 
 A message to the queue or topic `ActiveMQ.Statistics.Broker` asks for the broker's numbers, one to
 `ActiveMQ.Statistics.Destination.NAME` for those of the destinations of that kind with that name, or that match it as a

@@ -1,4 +1,4 @@
-"""Virtual consumers: who gets what is sent to virtual destinations, without consuming from these (useVirtualDestSubs).
+"""Find the consumers that virtual destinations feed, for bridges with useVirtualDestSubs.
 
 A consumer of a queue to which a virtual topic or a composite copies stands for one of that topic or composite; with
 useVirtualDestSubsOnCreation so does the queue itself, or a durable subscription that is offline. Bridges of other

@@ -1,4 +1,4 @@
-"""Bridging: bridges of other brokers to this one: whether they may, and what they brought."""
+"""Admit bridges of other brokers to this one, and count what they deliver."""
 
 from __future__ import annotations
 

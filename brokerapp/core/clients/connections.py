@@ -1,4 +1,4 @@
-"""Connecting: clients come and go; which client ids are taken, and what goes with a client."""
+"""Register clients and their client ids, and clean up when they disconnect."""
 
 from __future__ import annotations
 

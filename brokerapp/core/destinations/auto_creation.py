@@ -1,4 +1,4 @@
-"""Creation: which destinations may come into being because a client names them, and which an operator made.
+"""Decide which destinations may be created because a client names them, and which an operator created.
 
 Those an operator made, or the configuration names, are *declared*: they stay until an operator deletes them.
 """

@@ -1,4 +1,4 @@
-"""Inactivity: queues and topics that nobody uses any more are removed where their policy asks for it.
+"""Delete idle queues and topics where their policy requests it.
 
 One is idle that has no messages, no consumers and no subscribers, and to which nothing was sent since it was looked at
 last; a connection that once sent there does not count, as in ActiveMQ over STOMP. What operators declared stays.

@@ -1,4 +1,4 @@
-"""Logs: the message logs this node is home of, those of queues and those of named subscriptions.
+"""Hold the message logs that this node owns: those of queues and of named subscriptions.
 
 The latter are opened and removed by `durables`.
 """

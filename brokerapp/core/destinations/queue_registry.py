@@ -1,4 +1,4 @@
-"""Queues: how they come to be, what is known of them after a restart, and how they go."""
+"""Create queues, restore their attributes after a restart, and delete them."""
 
 from __future__ import annotations
 

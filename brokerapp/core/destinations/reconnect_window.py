@@ -1,4 +1,4 @@
-"""Reconnecting: what temporary destinations do while the client they belong to is away, but may come back.
+"""Keep temporary destinations while their client is disconnected and may reconnect.
 
 Such a client says `reconnect` when it connects, and a client-id by which it is known again. Its destinations, and what
 comes to them, wait for it for a while after its connection broke, over restarts of the broker too; it finds them under

@@ -1,4 +1,4 @@
-"""Restoring: the logs that the store keeps, as parts of the broker: when it starts, and as other nodes declare them."""
+"""Restore the logs in the store: when the node starts, and as other nodes declare them."""
 
 from __future__ import annotations
 

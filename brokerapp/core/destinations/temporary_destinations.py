@@ -1,4 +1,4 @@
-"""Temporaries: queues and topics of one connection, made when it first mentions them, gone with it and all they hold.
+"""Create temporary destinations when their connection first uses them, and delete them with it.
 
 A client calls them by names of its own choice; the broker gives each a name nobody else has, by which anybody may send
 to it, and consume from it, as long as it is there. One of another broker of the network is here under the same name as

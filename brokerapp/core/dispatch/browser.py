@@ -1,4 +1,4 @@
-"""Browsing: SUBSCRIBE with browser:true. A snapshot of queues goes to a client, nothing is removed.
+"""Send a snapshot of queues to a client (SUBSCRIBE with browser:true) without removing messages.
 
 A snapshot is what the queues hold when it begins, messages in flight included, in the order in which consumers get it.
 It is read from the store page by page, as fast as the client takes it, so that one page is in memory however long the

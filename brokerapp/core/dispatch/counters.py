@@ -1,4 +1,4 @@
-"""Stats: the numbers of every destination, and which of them changed since the last snapshot. No I/O."""
+"""Count messages of every destination, and track which counters changed since the last snapshot. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bounds: how much each destination may hold, as its policy says, whoever asks: the store's writer or flow control.
+"""Return the limits of each destination by its policy, for the store's writer and flow control.
 
 A queue or named subscription is bounded in the store. A topic stores nothing: what waits in memory for the slowest of
 its subscribers is what it holds.

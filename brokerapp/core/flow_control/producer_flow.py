@@ -1,4 +1,4 @@
-"""Flow control: a send that finds no room waits, in its turn, until there is some, and its client is held back.
+"""Block sends that a limit refuses, in order, and stop reading from their clients.
 
 Sends wait at a *full place*, a queue, topic or named subscription at its bound (see limits.py) or the whole store, in
 order of arrival. When something of the place was settled the first of them are tried again, more at once as they

@@ -1,4 +1,4 @@
-"""Early delivery: what the store is being told of is given at once to consumers who are ready for it.
+"""Dispatch messages to ready consumers while the store commits them.
 
 A message is confirmed to its sender when it is synced to disk, and not before; to consume it nobody needs to wait for
 that. It is given early where nothing stands before it in its log, neither waiting nor on its way to the store, and the

@@ -1,4 +1,4 @@
-"""Producers: which clients send to which destinations, as numbers, advisories and temporary destinations want to know.
+"""Track which clients send to which destinations, for statistics, advisories and temporary destinations.
 
 A client is a producer from its first message to a destination until it leaves, or sends to very many others.
 """

@@ -1,4 +1,4 @@
-"""Jobs: messages that wait until they are due. They wait in the store; the node knows only when the next is.
+"""Deliver scheduled messages when they are due; they wait in the store.
 
 A job is done in one step: what it brings is stored in the very commit in which it goes, so that a crash loses none and
 doubles none.

@@ -1,4 +1,4 @@
-"""Scheduling: SEND with AMQ_SCHEDULED_* headers, what is delivered when it is due, and management by messages."""
+"""Handle SEND with AMQ_SCHEDULED_* headers, delivery when due, and management by messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transactions: BEGIN, COMMIT, ABORT. A transaction is one unit of the store, whatever is in it."""
+"""Handle BEGIN, COMMIT and ABORT; a transaction is one pending write of the store."""
 
 from __future__ import annotations
 

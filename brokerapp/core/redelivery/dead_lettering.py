@@ -1,4 +1,4 @@
-"""Failures: messages that nobody could use, and where they go."""
+"""Move failed messages to dead-letter queues, or drop them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expiry: messages that nobody reads and whose time is over leave their queues.
+"""Remove expired messages from queues that no consumer reads.
 
 The store keeps, for each log, which entries expire when (store/functions/moments.lua), so that a log without such
 messages costs nothing and a late message among millions is found at once. What a consumer holds stays with it until

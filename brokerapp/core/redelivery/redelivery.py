@@ -1,4 +1,4 @@
-"""Redelivering: what failed at a consumer and gets another chance, as the redelivery policy of its queue has it.
+"""Redeliver rejected messages by the redelivery policy of their queue.
 
 A message that was rejected waits as a job until its delay is over and comes back at the end of its queue, with the
 count of its deliveries in its stored form. What a consumer left behind when it went away returns to its place at once;

@@ -1,4 +1,4 @@
-"""Leftovers: messages that are not persistent and outlived the node they were sent to.
+"""Remove non-persistent messages that outlived the node they were sent to.
 
 The store holds them, so that memory need not, but nobody was promised that they are there after a restart, and who
 sends them counts on it that what is old by then is gone, as in ActiveMQ. Logs are looked through one after the other

@@ -1,4 +1,4 @@
-"""Consuming: who consumes from which log, those of queues that come later included, and what they leave behind."""
+"""Attach consumers to logs, those created later included, and return their messages when they leave."""
 
 from __future__ import annotations
 

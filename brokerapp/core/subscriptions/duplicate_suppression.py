@@ -1,4 +1,4 @@
-"""Rivals: consumers of bridges that are there for the same consumers elsewhere, by different ways.
+"""Choose one of several bridge consumers that serve the same consumers by different paths.
 
 Where brokers are joined in a circle a consumer is heard of by more than one way. Of the bridges that would take its
 messages there one serves it, that of the highest priority and among those that of the shortest way; the others rest,

@@ -1,4 +1,4 @@
-"""Durables: the named subscriptions of topics, durable and shared, each with the log that keeps its messages.
+"""Manage the named subscriptions of topics, durable and shared, each with a log of its messages.
 
 Such a log is consumed like a queue. What it keeps never changes: whoever wants something else under the same name gets
 a new log, and the old one goes with what it holds.

@@ -1,4 +1,4 @@
-"""Recovery: retroactive consumers, who get what their topics remember before what comes.
+"""Send retained messages to retroactive consumers before new ones.
 
 Who asks with `activemq.retroactive:true`, and who subscribes to a topic whose policy says `alwaysRetroactive`. A new
 durable subscription has it put into its log, and must ask. The first consumer of a consumer queue gets what the virtual

@@ -1,4 +1,4 @@
-"""Remembering: what the consumers of each queue wanted, present and past, written down with the queue.
+"""Store the selectors of present and past consumers with their queue.
 
 Without ActiveMQ's plugin for that (`virtualSelectorCacheBrokerPlugin`) nothing is remembered, and nothing wanted.
 """

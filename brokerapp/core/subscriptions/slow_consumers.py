@@ -1,4 +1,4 @@
-"""Slow consumers: looked for where a policy cares; told about, and cut off when its patience ends."""
+"""Find slow consumers where a policy requests it, report them, and disconnect them after a while."""
 
 from __future__ import annotations
 

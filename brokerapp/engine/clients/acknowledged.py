@@ -1,4 +1,4 @@
-"""Acknowledged: a message that an open transaction acknowledged."""
+"""Represent a message that an open transaction acknowledged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Client: one connected client as the broker sees it, and the transactions it has open."""
+"""Represent a connected client, with its open transactions."""
 
 from __future__ import annotations
 

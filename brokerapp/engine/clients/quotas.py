@@ -1,4 +1,4 @@
-"""Quotas: what all clients together may make the node hold, so that neither a peer nor a crowd of them exhausts it.
+"""Limit what all clients together may make the node hold, fairly among clients.
 
 What one connection may hold by itself is said where it is held: client.py, producer_flow.py, dispatcher.py, frames.py.
 """

@@ -1,4 +1,4 @@
-"""Group: the logs that one append of a message goes to.
+"""Represent the logs that one append of a message goes to.
 
 The store numbers what it appends and keeps a message once for all logs of an append, so none may be in it twice: a
 way that leads to one queue twice has two groups.

@@ -1,4 +1,4 @@
-"""Gate: what the policy of a queue says about what bridges take from it (ActiveMQ's conditionalNetworkBridgeFilter).
+"""Limit what bridges take from a queue by its policy (ActiveMQ's conditionalNetworkBridgeFilter).
 
 A message that came from the broker a bridge leads to may go back there when nobody consumes it here any more, and no
 more messages cross in a span of time than the policy allows. What may not cross now stays in its place and is offered

@@ -1,4 +1,4 @@
-"""Dispatch rules: how a queue gives out its messages, as its policy has it. ActiveMQ's options, read once."""
+"""Define how a queue dispatches its messages, from ActiveMQ's policy options."""
 
 from __future__ import annotations
 

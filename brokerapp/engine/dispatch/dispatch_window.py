@@ -1,4 +1,4 @@
-"""Window: what a log holds of its messages in memory, in their order, and how the rest waits in the store.
+"""Keep a window of a log's messages in memory, in order, and page the rest from the store.
 
 The rest is paged in when the window runs low. Without consumers it holds nothing.
 

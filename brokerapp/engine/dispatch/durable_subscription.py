@@ -1,4 +1,4 @@
-"""Durable: a named subscription that exists, and who may have it next.
+"""Represent a named subscription, and decide which client may use it next.
 
 What it keeps never changes: whoever wants something else under the same name gets another one, if they may. Pure.
 """

@@ -1,4 +1,4 @@
-"""Marks: what tells a node that starts after a crash, or takes a log over, what of it may have been delivered.
+"""Track which messages may have been delivered, for a node that starts after a crash or takes a log over.
 
 All (`open`) while the log has consumers, those up to a number once the last one left. Where a broker has several nodes
 an open mark also says at which of them the consumers are, and up to which number messages came back from some: while

@@ -1,4 +1,4 @@
-"""Turns: who of the consumers of a log is next, and how messages are dealt where it does not matter who gets which."""
+"""Choose the next consumer of a log in turn, where any consumer may get any message."""
 
 from __future__ import annotations
 

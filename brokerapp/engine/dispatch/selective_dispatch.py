@@ -1,4 +1,4 @@
-"""Choosing: who gets a message of a queue whose consumers do not all take everything, by selectors and groups.
+"""Choose consumers of a queue by selectors and message groups.
 
 Each message is offered to the consumers that may be given one: the highest priority first, in turn among equals. What
 none of them takes stays where it is, and is not offered to the same consumers again (`Subscription.scanned_up_to`).

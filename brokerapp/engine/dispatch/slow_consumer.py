@@ -1,4 +1,4 @@
-"""Slowness: which consumers do not keep up, and when a policy's patience with one ends. Pure."""
+"""Decide which consumers are slow, and when a policy acts on one. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Subscription: what a consumer asked for, how much more it may be given, and what it holds unacknowledged.
+"""Represent a subscription: what it requested, its credit, and its unacknowledged messages.
 
 Logs and topics feed it alike, and know nothing of the connection behind it.
 """

@@ -1,4 +1,4 @@
-"""An edit: what is changed of a message when it is sent again, and the message that comes of it. Pure.
+"""Apply an edit to a message that is sent again. Pure.
 
 The one home of what an edit is: the form for one message begins with the copy that changes nothing, and jobs and
 brokerctl apply one edit to many messages, at the node that has them.

@@ -1,4 +1,4 @@
-"""Properties: the headers of a message that are its application's, and what of them operators may give. Pure.
+"""Separate the application's properties of a message from other headers, and validate those of operators. Pure.
 
 The one home of what is whose: forms, the API and brokerctl ask here before they send, and the node asks before it does.
 """

@@ -1,4 +1,4 @@
-"""Homeward: where a message goes by itself when it is sent again. Pure.
+"""Find the destination to which a message is resubmitted by default. Pure.
 
 The node that sends it, and whoever asks for the rights and shows the way before, ask here. What counts is the header
 in the message itself: a copy that came by way of a virtual destination shows its consumers that one in its place.

@@ -1,4 +1,4 @@
-"""Eviction: how much of a topic may wait for one subscriber, and what goes when it is more. Pure."""
+"""Limit the backlog of a topic's subscriber, and choose the messages to discard. Pure."""
 
 from __future__ import annotations
 

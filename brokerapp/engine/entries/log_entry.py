@@ -1,4 +1,4 @@
-"""Entry: a message in its place in a log, which is what waits, is given out, comes back and is settled.
+"""Represent a message in a log: ready, in flight, returned or settled.
 
 Two logs that hold one message have an entry each: what happens to it in one of them is nothing to the other.
 """

@@ -1,4 +1,4 @@
-"""Places: the numbers that order the messages of a log, so that "all up to here" and "on after this" mean something.
+"""Define the numbers that order the messages of a log, so that "up to here" and "after this" are well-defined.
 
 The place of a message is its number; where a policy says `prioritizedMessages`, its urgency before its number. The
 store keeps such logs in this order too (`store/functions/priority_index.lua`).

@@ -1,4 +1,4 @@
-"""Tail: messages at the end of a log that are at hand while what stands before them is still to be read.
+"""Hold messages at the end of a log while those before them still have to be read.
 
 Where several nodes write, something may always be on its way that is not known here yet. What comes behind it is kept,
 and joins the page that reaches it: else a log that had to read once would read on as long as more comes.

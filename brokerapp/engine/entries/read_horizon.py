@@ -1,4 +1,4 @@
-"""Horizon: what is known of how far a log reaches in the store, while it is read and others write to it.
+"""Track how far a log in the store is known, while it is read and others append to it.
 
 What another node stored can be read before that node tells of it, and what comes while a page is being read may be in
 that page or behind it. Numbers tell which: they only grow, and a page has all up to its last one.

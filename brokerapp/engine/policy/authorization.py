@@ -1,4 +1,4 @@
-"""Access: who a client is, and whether it may read, write or administer a destination. Pure."""
+"""Decide whether a client may read, write or administer a destination. Pure."""
 
 from __future__ import annotations
 

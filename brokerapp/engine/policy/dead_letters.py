@@ -1,4 +1,4 @@
-"""Dead letters: where a message that failed goes, and what it looks like there. ActiveMQ's dead letter strategies."""
+"""Decide to which queue a failed message goes, and its headers there, by ActiveMQ's dead-letter strategies."""
 
 from __future__ import annotations
 

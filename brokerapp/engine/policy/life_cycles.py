@@ -1,4 +1,4 @@
-"""Life cycles: when a destination comes to an end, by how it began. Pure; the same for brokers and for nodes.
+"""Decide when a destination is deleted, by how it was created. Pure; the same for brokers and nodes.
 
 An admin-created destination ends when an operator deletes it. A temporary one ends with the connection that made it
 or, where that may reconnect, when it did not within a window. An auto-created one, which exists because a client named

@@ -1,4 +1,4 @@
-"""Persistency: whether messages outlive their node whatever their senders say of them."""
+"""Decide whether messages are persistent, whatever their producers requested."""
 
 from __future__ import annotations
 

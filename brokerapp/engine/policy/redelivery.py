@@ -1,4 +1,4 @@
-"""Redelivery: whether a message that failed is given out again, and when. Pure; ActiveMQ's redelivery policy."""
+"""Decide whether and when a failed message is redelivered, by ActiveMQ's redelivery policy. Pure."""
 
 from __future__ import annotations
 

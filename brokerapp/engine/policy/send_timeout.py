@@ -1,4 +1,4 @@
-"""Patience: what room policies leave, and what becomes of a send that finds none. Pure."""
+"""Decide how long a send is blocked, and which limits policies set. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recovery: what a topic remembers for subscribers that come later and ask for it (retroactive ones). Pure.
+"""Decide which messages a topic retains for retroactive consumers. Pure.
 
 ActiveMQ's subscription recovery policies: the last message, the last so many, the last so many bytes, those of the last
 while. Beside that every topic keeps the last message that was sent with `ActiveMQ.Retain:true`, until one without a

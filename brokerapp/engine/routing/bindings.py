@@ -1,4 +1,4 @@
-"""Bindings: queues that belong to an address, made by fully qualified names (`Orders::billing`). Pure.
+"""Find the queues that are bound to an address by fully qualified names (`Orders::billing`). Pure.
 
 A queue bound to a topic (multicast) gets a copy of each message that reaches the topic, as a subscription does. Queues
 bound to an address with anycast share what is sent to the queue of the address's name. A queue has one binding at most.

@@ -1,4 +1,4 @@
-"""Crossing: what the consumer of a bridge to another broker takes, and why it does not take the rest. Pure."""
+"""Decide which messages the consumer of a bridge may take, and explain refusals. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Consumer mappings: which queues of consumers are subscription queues of a topic, by their names. Pure.
+"""Find which consumer queues are subscription queues of a topic, by their names. Pure.
 
 `Consumer.*.>;2` says that a queue named `Consumer.A.Orders.eu` belongs to the topic that its name holds from the
 element number 2 on (counted from 0): a consumer of it gets `Orders.eu::Consumer.A.Orders.eu`. This is how Artemis

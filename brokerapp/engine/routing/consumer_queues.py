@@ -1,4 +1,4 @@
-"""Consumer queues: which topics stand behind a queue, by the definitions that copy from them. Pure."""
+"""Find the topics that feed a queue, by the definitions that copy from them. Pure."""
 
 from __future__ import annotations
 

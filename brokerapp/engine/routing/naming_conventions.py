@@ -1,4 +1,4 @@
-"""Conventions: how the clients of one connector name destinations, as its options say. Plain values."""
+"""Define how the clients of a connector name destinations, by its options. Plain values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Routing: which physical destinations a message sent to a destination reaches. One pure function, `route`.
+"""Decide which physical destinations a message reaches: one pure function, `route`.
 
 Each definition that matches a destination acts by itself, as in ActiveMQ: a virtual topic copies to its consumer queues
 and lets the message reach the topic; a composite forwards to its legs and lets it reach its own destination by its

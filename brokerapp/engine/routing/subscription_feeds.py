@@ -1,4 +1,4 @@
-"""Feed: a named subscription as routing sees it. Pure: which messages of its topics it keeps, and in which log."""
+"""Decide which messages of its topics a named subscription stores, and in which log. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checking: whether definitions can work, before they are put in force."""
+"""Check whether definitions can work, before they are applied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cron: the five fields that say at which minutes something is to be done, and the next such minute. Pure.
+"""Parse the five fields of a cron schedule, and find the next minute that they match. Pure.
 
     minute hour day-of-month month day-of-week
 

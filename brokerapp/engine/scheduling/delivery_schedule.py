@@ -1,4 +1,4 @@
-"""Schedule: when a message is to be delivered, and again. ActiveMQ's AMQ_SCHEDULED_* headers, as a value. Pure.
+"""Compute when a message is delivered, by ActiveMQ's AMQ_SCHEDULED_* headers. Pure.
 
 Without cron: once after `delay` (or else after `period`), then `repeat` times more, each a `period` later. With cron:
 that whole row from each minute on that the cron names.

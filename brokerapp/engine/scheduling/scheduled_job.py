@@ -1,4 +1,4 @@
-"""Job: a message that waits in the store until it is due, and its record there. Pure."""
+"""Represent a message that waits in the store until it is due. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bridge: one direction of a network connection: what the target's consumers want goes from the source to the target.
+"""Forward messages in one direction: from the source to the target, for the target's consumers.
 
 A message is acknowledged at the source when the target has confirmed it, so that it is never in neither; until then it
 may be in both, and is passed on again when a link breaks.

@@ -1,4 +1,4 @@
-"""Demand: which destinations of this broker the broker at the other end of a bridge wants, for its consumers. Pure.
+"""Decide which destinations a bridge subscribes to, for the consumers of the other broker. Pure.
 
 Consumers are heard of by advisories (`ConsumerInfo`, `RemoveInfo`, `RemoveSubscriptionInfo`, as ActiveMQ's JSON has
 them). What they want becomes the bridge's own subscriptions at this end: one for all that want the same (conduit), or

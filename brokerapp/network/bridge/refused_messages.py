@@ -1,4 +1,4 @@
-"""Trials: what a bridge does about messages that its target refuses. It decides; to send and to wait is given to it.
+"""Decide what a bridge does with messages that its target refuses; sending and waiting are passed in.
 
 After a refusal nobody knows whether it is the message that is refused, or its destination. So what comes next of that
 destination waits; when nothing of it is on its way any more, one message after the other is tried alone, in order,

@@ -1,4 +1,4 @@
-"""Registry: the connectors a broker has, in its store: those of its file until an operator changes them."""
+"""Load and save the connectors of a broker: those of its file until an operator changes them."""
 
 from __future__ import annotations
 

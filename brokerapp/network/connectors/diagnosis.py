@@ -1,4 +1,4 @@
-"""Inquiry: the facts about a destination, or one message of a queue, from which `why` says what keeps it here."""
+"""Collect the facts about a destination, or a message of a queue, that explain why it is not forwarded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why: what stands between a message, or a destination, and the broker at the other end of a bridge. Pure."""
+"""Explain what keeps a message or destination from being forwarded over a bridge. Pure."""
 
 from __future__ import annotations
 

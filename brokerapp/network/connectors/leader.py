@@ -1,4 +1,4 @@
-"""Seat: of the nodes of a broker one has its network connectors; this one takes them, and lets go of them.
+"""Run the network connectors on one node of a broker, chosen among its nodes.
 
 Which one is a choice from the live members of the epoch, as with homes (decision 14): when it goes another takes them,
 as the store has them. Bridges of a node that does not know yet that it is another's turn are replaced at both ends, as

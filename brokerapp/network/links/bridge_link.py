@@ -1,4 +1,4 @@
-"""Link: one connection of a bridge to a broker, as its STOMP client."""
+"""Connect a bridge to a broker, as its STOMP client."""
 
 from __future__ import annotations
 

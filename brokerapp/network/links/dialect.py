@@ -1,4 +1,4 @@
-"""Dialects: how a bridge tells the broker at one of its ends what it wants, and reads what that broker says.
+"""Translate between a bridge and the brokers at its ends: Sluice or ActiveMQ.
 
 A Sluice broker knows the paths of messages and of demand, and gives a bridge only what may cross. An ActiveMQ knows
 nothing of them over STOMP: there a path is a property of the message (`sluice_path`), what may cross is said by a

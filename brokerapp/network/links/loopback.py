@@ -1,4 +1,4 @@
-"""Loopback: a connection of a bridge to its own broker, in memory, as a socket would be."""
+"""Connect a bridge to its own broker in memory, with the behavior of a socket."""
 
 from __future__ import annotations
 

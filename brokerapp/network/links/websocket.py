@@ -1,4 +1,4 @@
-"""WebSocket: STOMP's bytes of a link in WebSocket messages, which pass where nothing but HTTP does.
+"""Carry the STOMP bytes of a link in WebSocket messages, for networks that pass HTTP only.
 
     asyncio's transport <--> Tunnel <--> Link
 

@@ -1,4 +1,4 @@
-"""Address: where a broker is reached that speaks STOMP, as uris say it. Pure."""
+"""Parse the addresses of brokers in uris. Pure."""
 
 from __future__ import annotations
 

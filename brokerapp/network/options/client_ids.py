@@ -1,4 +1,4 @@
-"""Names: what a connector's connections and its durable subscriptions are called. Pure.
+"""Build the client ids of a connector's connections and the names of its durable subscriptions. Pure.
 
 They say which connector of which broker they belong to, so that a bridge finds again what one before it left. Whoever
 renames a broker or a connector leaves them behind.

@@ -1,4 +1,4 @@
-"""Permitted: which destinations a connector bridges, why not the others, and when it does so twice. Pure."""
+"""Decide which destinations a connector forwards, and explain why not. Pure."""
 
 from __future__ import annotations
 

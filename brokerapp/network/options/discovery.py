@@ -1,4 +1,4 @@
-"""Discovery: a broker's place in a group of brokers that find each other by multicast."""
+"""Announce a broker by multicast, and find the other brokers of its group."""
 
 from __future__ import annotations
 

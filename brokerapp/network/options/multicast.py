@@ -1,4 +1,4 @@
-"""Group: brokers that find each other by multicast, and what they say there. Pure.
+"""Define the groups of brokers that find each other by multicast, and their announcements. Pure.
 
 An announcement is one datagram: `GROUP.Sluice-1.alive.%BROKER%URI`, or `dead` for one that goes. It has the shape of
 ActiveMQ's (`GROUP.ActiveMQ-4.alive.%localhost%URI`) with another word in it: an ActiveMQ that found us would speak

@@ -1,4 +1,4 @@
-"""Terms: what a network connector of the configuration asks for, as typed values. Pure."""
+"""Parse the options of a network connector into typed values. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits: how long a message may be for the broker that a bridge leads to, as far as that says. Pure.
+"""Find how long a message may be for the other broker of a bridge, as far as that announces it. Pure.
 
 It ends the connection at what is longer, as often as it comes: such a message can never cross.
 """

@@ -1,4 +1,4 @@
-"""Reach: where nodes of a broker reach each other, as `--link` says it, and whether they can."""
+"""Parse the address of `--link`, and check that other nodes can reach it."""
 
 from __future__ import annotations
 

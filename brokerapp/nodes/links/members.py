@@ -1,4 +1,4 @@
-"""Members: the live nodes of a broker, and where each of its message logs is at home. Pure."""
+"""Compute the owner node of each log from the live nodes of a broker. Pure."""
 
 from __future__ import annotations
 

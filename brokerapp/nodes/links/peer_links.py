@@ -1,4 +1,4 @@
-"""Links: one TCP connection between each two nodes of a broker, over which they tell each other words.
+"""Connect each two nodes of a broker by one TCP connection.
 
 Of two nodes the one whose session sorts first calls. Each proves to the other that it knows the broker's secret, which
 is in the store, and that it means this other: the secret itself is never sent. Over TLS the proof is of this

@@ -1,4 +1,4 @@
-"""Words: what nodes of a broker tell each other over their links, each with what follows it.
+"""Define the messages that nodes of a broker send over their links.
 
 A consumer's *key* names it at its client's node. Numbers are those of entries in logs.
 """

@@ -1,4 +1,4 @@
-"""Silences: since when members of a broker live, but have no link with this one, and who steps back for it. Pure.
+"""Track how long live nodes have been unreachable, and decide which one steps back. Pure.
 
 Two nodes that both beat, and do not reach each other, wait for each other: no log moves, and what all must know is not
 known. One of the two has to go.

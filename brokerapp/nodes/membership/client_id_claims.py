@@ -1,4 +1,4 @@
-"""Claims: client ids, of which each is connected to one node of a broker at a time.
+"""Ensure that each client id is connected to one node of a broker at a time.
 
 Who connects under an id of its own choice is let in when all nodes have said that nobody else has it, or that who has
 it may be taken for gone: each node judges its own clients. Of two that ask at the same time the one whose node's

@@ -1,4 +1,4 @@
-"""Company: which nodes may be of one broker at a time. Pure."""
+"""Decide which nodes may be members of one broker at the same time. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pulse: what a node knows by its own beats: whether it is a member for sure, and whether it may take others for dead.
+"""Decide by its own heartbeats whether a node is certainly a member, and may judge others dead.
 
 A member that does not beat may be dead, or the store, or the network to it, was away, so that nobody could. Who beat
 itself meanwhile knows: a silence counts as far as the store answered. Pure; times are seconds of one clock.

@@ -1,4 +1,4 @@
-"""Membership: this node among the others of its broker: it joins, sees who comes, goes and dies, and leaves."""
+"""Join a broker, follow which nodes join, leave and die, and leave."""
 
 from __future__ import annotations
 

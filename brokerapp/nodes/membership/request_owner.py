@@ -1,4 +1,4 @@
-"""Concerned: which node of a broker a request is about, whichever took it. Pure."""
+"""Find the node that a request concerns, whichever node received it. Pure."""
 
 from __future__ import annotations
 

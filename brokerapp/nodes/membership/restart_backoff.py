@@ -1,4 +1,4 @@
-"""Rejoining: whether a node that had to end begins again, and when. Pure.
+"""Decide whether and when a node that had to end starts again. Pure.
 
 One that others took for dead begins at once, unless that happens to it again and again: each time all logs move. It
 waits for a store that is away. One that stepped back, as it and

@@ -1,4 +1,4 @@
-"""Strangers: temporary destinations that another node has, and what becomes of them when that node is gone.
+"""Inherit temporary destinations of nodes that are gone, or delete them.
 
 A node has those that its clients made, and whose clients it waits for: its session is part of their names. A client
 that may reconnect and comes to another node takes its own along; their attributes say so. What a node had that is gone

@@ -1,4 +1,4 @@
-"""Summary: what a node tells operators of its place among the other nodes of its broker."""
+"""Report to operators the state of a node among the nodes of its broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Continuity: what this process knows of a store's history, and whether a server still holds it. Pure."""
+"""Track what this process knows of a store's history, to detect that a server lost some of it. Pure."""
 
 from __future__ import annotations
 

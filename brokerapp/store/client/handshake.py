@@ -1,4 +1,4 @@
-"""Handshake: what is settled with a server on each new connection, before anything else is asked there.
+"""Check the server and its history on each new connection, before any other request.
 
 The address of a store may lead to another server than before, or to the same one with an older state. So each
 connection asks first whether the server takes writes, has the function library and a format that this version can use,

@@ -1,4 +1,4 @@
-"""Libraries: the function libraries of several versions on one server, and the removal of those that none uses."""
+"""Load the function library of this version, and remove unused ones of other versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Masking: the rules of what some roles do not see of messages, in their order: the first about a place counts."""
+"""Serve masking rules in the API, in their order: the first rule that covers a destination applies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sending: tells people and programs about alerts, by mail and by webhook, with retries and within bounds.
+"""Send notifications about alerts by mail and webhook, with retries and limits.
 
 What is to be told is a row in the database first, so that it survives the end of any process. A worker makes one
 attempt; the watch asks for what is due again.

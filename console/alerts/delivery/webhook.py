@@ -1,4 +1,4 @@
-"""Webhooks: posts to web addresses that people give, as far as the rule for outbound connections allows them.
+"""Post webhooks to addresses of users, as far as the rule for outbound connections allows them.
 
 An address is checked when somebody gives it, and again when it is posted to: the name is resolved once then, each of
 its addresses is checked, and the connection is made to one of these, as a name may stand for another machine by then.

@@ -1,1 +1,1 @@
-"""Reports: analyses bundled into a page that is made again and again, kept, and mailed."""
+"""Reports: analyses that are run on a schedule, kept as editions, and mailed."""

@@ -1,4 +1,4 @@
-"""Reports: what is asked again and again, when, for whom; their editions."""
+"""Serve reports and their editions in the API."""
 
 from __future__ import annotations
 

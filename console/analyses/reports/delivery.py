@@ -1,4 +1,4 @@
-"""Sending: who gets an edition by mail, with retries; who is told when there is none.
+"""Mail editions to their recipients, with retries, and failures to the owner.
 
 What is to be sent stands in the edition, so it survives the end of any process. A worker makes one attempt; what is due
 again is asked for with the next look at all reports.

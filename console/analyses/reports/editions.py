@@ -1,4 +1,4 @@
-"""Editions: when reports are due they begin, when their analyses end they end, when they are old they go."""
+"""Start editions that are due, finish those whose analyses ended, and delete old ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports: the list, one with its editions, the form, what is done to one, the mail as it goes out."""
+"""Serve the pages of reports: list, editions, form, actions and mail preview."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Live numbers: the mirror of the broker, what each topic shows of it, and the socket that carries it."""
+"""Live data: the channels of pages, and the socket that carries them."""

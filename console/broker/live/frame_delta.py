@@ -1,4 +1,4 @@
-"""Frames: what of a topic's cells is new to a tab. Pure."""
+"""Compute which cells of a channel a tab does not have yet. Pure."""
 
 from __future__ import annotations
 

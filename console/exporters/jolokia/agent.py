@@ -1,4 +1,4 @@
-"""Jolokia: JMX as JSON over HTTP, protocol 8.2. One request in, one document out; errors are documents too.
+"""Serve Jolokia: JMX as JSON over HTTP, protocol 8.2; one request, one document, errors included.
 
 What a request may be told apart from, pure: reading and executing are functions over `Beans`, the carrier (GET path,
 POST body) is the view's.

@@ -1,4 +1,4 @@
-"""Beans: what ActiveMQ shows of itself over JMX, as names, kinds and attributes, made from one reading of the numbers.
+"""Build ActiveMQ's JMX beans, with names, kinds and attributes, from one snapshot of the figures.
 
 Attributes and operations of each kind are tables (`attributes.py`, `operations.py`). What does not exist here, or is
 not known, is zero, false or null, which monitors take as it is; nothing is invented.

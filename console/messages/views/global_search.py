@@ -1,4 +1,4 @@
-"""Search page: destinations by name, then messages by id and indexed properties."""
+"""Serve the search page: destinations by name, then messages by id and indexed properties."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Charts: what a page's chart of depth and rates draws, as JSON that chart.js reads."""
+"""Build the data of charts of depth and rates, as JSON for chart.js."""
 
 from __future__ import annotations
 

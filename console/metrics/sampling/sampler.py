@@ -1,4 +1,4 @@
-"""Watch: what one web process of all does every few seconds: it keeps the history, and judges the alert rules.
+"""Record the history and evaluate alert rules every few seconds, in one web process of all.
 
 Whoever holds the lease in the store does it; when that process ends, another takes over within LEASE_MS. It runs on
 the gateway's loop and reads the mirror's picture; what touches the database runs in a thread.

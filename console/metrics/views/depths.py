@@ -1,4 +1,4 @@
-"""Time travel: where all depths stood at a past moment."""
+"""Serve the page of historical depths."""
 
 from __future__ import annotations
 

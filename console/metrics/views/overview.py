@@ -1,4 +1,4 @@
-"""Overview: is the broker well, and what changed."""
+"""Serve the overview page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edit definitions: the choice of a type, a form for each, its effect beside it; saved to a draft or applied."""
+"""Serve the editor of definitions: choice of a kind, its form and effect; saving to a draft or applying."""
 
 from __future__ import annotations
 
