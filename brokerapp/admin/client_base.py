@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from brokerapp.engine.routing.bindings import Binding, is_at
 from brokerapp.errors import (
@@ -17,6 +16,7 @@ from brokerapp.errors import (
     RequestRefused,
     StoreUnavailable,
 )
+from brokerapp.model import JsonObject, JsonValue
 from brokerapp.model.destination import Destination
 from brokerapp.store import DISCARDED
 from brokerapp.store.redis import RedisStore
@@ -52,12 +52,12 @@ class AdminClientBase:
             await self._store.open()
             self._opened = True
 
-    async def _ask(self, verb: str, **arguments: Any) -> Any:
+    async def _ask(self, verb: str, **arguments: JsonValue) -> JsonValue:
         if not await self._store.nodes.has_live_node():
             raise StoreUnavailable(f"broker {self.broker!r} has no running node")
         return _result(await self._store.requests.send(verb, arguments, REQUEST_SECONDS))
 
-    async def _ask_each(self, verb: str, **arguments: Any) -> list[Any]:
+    async def _ask_each(self, verb: str, **arguments: JsonValue) -> list[JsonValue]:
         """Return the results of all nodes that have one. A node that stops meanwhile is skipped."""
         names = list(await self._store.nodes.statuses())
         if not names:
@@ -65,7 +65,7 @@ class AdminClientBase:
         told = await asyncio.gather(*(self._ask_one(name, verb, arguments) for name in names))
         return [result for results in told for result in results]
 
-    async def _ask_one(self, node: str, verb: str, arguments: Mapping[str, Any]) -> list[Any]:
+    async def _ask_one(self, node: str, verb: str, arguments: Mapping[str, JsonValue]) -> list[JsonValue]:
         """Return the result of one node; nothing if it stopped meanwhile."""
         try:
             return [_result(await self._store.requests.send(verb, arguments, REFRESH_TIMEOUT_SECONDS, node))]
@@ -84,7 +84,7 @@ class AdminClientBase:
             elif isinstance(answer, BaseException):
                 raise answer
 
-    async def _logs(self) -> dict[str, dict[str, Any]]:
+    async def _logs(self) -> dict[str, JsonObject]:
         """Return the logs that exist, with their attributes."""
         return {
             name: each
@@ -104,7 +104,7 @@ class AdminClientBase:
         return str(queue)
 
 
-def _result(reply: Mapping[str, Any]) -> Any:
+def _result(reply: Mapping[str, JsonValue]) -> JsonValue:
     """Return the result of a reply, or raise its error."""
     if "error" in reply:
         raise _ERRORS.get(reply["code"], BrokerError)(reply["error"])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
 
+from brokerapp.model import JsonValue
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import ConnectionDetails
 from brokerapp.model.subscription_identity import SUBSCRIPTION, SubscriptionIdentity
@@ -17,8 +17,8 @@ class ConnectionAdmin:
     def __init__(
         self,
         store: RedisStore,
-        ask: Callable[..., Awaitable[Any]],
-        ask_each: Callable[..., Awaitable[list[Any]]],
+        ask: Callable[..., Awaitable[JsonValue]],
+        ask_each: Callable[..., Awaitable[list[JsonValue]]],
     ) -> None:
         self._store, self._ask, self._ask_each = store, ask, ask_each
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
+from brokerapp.model import JsonObject, JsonValue
 from brokerapp.model.destination import Destination
 from brokerapp.model.network_stats import DemandStats, InboundBridgeStats, NetworkStats
 from brokerapp.network.connectors.connector_store import NetworkConnectorStore
@@ -21,8 +21,8 @@ class NetworkAdmin:
 
     def __init__(
         self,
-        ask: Callable[..., Awaitable[Any]],
-        ask_each: Callable[..., Awaitable[list[Any]]],
+        ask: Callable[..., Awaitable[JsonValue]],
+        ask_each: Callable[..., Awaitable[list[JsonValue]]],
         store: ConnectorStore,
     ) -> None:
         self._ask, self._ask_each, self._registry = ask, ask_each, NetworkConnectorStore(store)
@@ -42,7 +42,7 @@ class NetworkAdmin:
         found = await self._ask("network_demand", name=name)
         return {(each["remote"], each["direction"]): [DemandStats(**one) for one in each["demand"]] for each in found}
 
-    async def why(self, destination: Destination, seq: int | None = None) -> list[dict[str, Any]]:
+    async def why(self, destination: Destination, seq: int | None = None) -> list[JsonObject]:
         """Return for each connector why a destination, or one message of a queue, is not forwarded.
 
         A dict each: `connector`, `remote`, `crosses`, and the `reason` (a sentence) where it does not. Raises
@@ -50,7 +50,7 @@ class NetworkAdmin:
         """
         return await self._ask("network_why", destination=str(destination), seq=seq)
 
-    async def put(self, definition: Mapping[str, Any], outbound: str | None = None) -> None:
+    async def put(self, definition: Mapping[str, JsonValue], outbound: str | None = None) -> None:
         """Create or replace a connector, in the form of NetworkConnector.to_json.
 
         A password that is None stays as it is. `outbound`, a rule as SLUICE_OUTBOUND states it, is kept with the

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from brokerapp.admin.client_base import AdminClientBase
 from brokerapp.cluster.status import ClusterStatus
+from brokerapp.model import JsonObject, JsonValue
 from brokerapp.model.destination import Destination, check_one
 from brokerapp.model.stats_records import MessageOperationOutcome
 from brokerapp.model.subscription_identity import SubscriptionIdentity
@@ -65,22 +65,22 @@ class OperationsAdmin(AdminClientBase):
 
     # -- messages
 
-    async def move(self, queue: Destination, target: Destination, **which: Any) -> int:
+    async def move(self, queue: Destination, target: Destination, **which: JsonValue) -> int:
         """Move messages to another destination, in order; return how many.
 
         `which`: selector, ids (message-ids) and limit; without any of them all that consumers do not hold.
         """
         return await self._ask("move", queue=str(queue), target=str(target), **_checked(which))
 
-    async def copy(self, queue: Destination, target: Destination, **which: Any) -> int:
+    async def copy(self, queue: Destination, target: Destination, **which: JsonValue) -> int:
         """Copy messages to another destination, in order; return how many. Raises LimitExceeded when that is full."""
         return await self._ask("copy", queue=str(queue), target=str(target), **_checked(which))
 
-    async def retry(self, queue: Destination, **which: Any) -> int:
+    async def retry(self, queue: Destination, **which: JsonValue) -> int:
         """Resubmit dead letters to their original destinations, in order; return how many."""
         return await self._ask("retry", queue=str(queue), **_checked(which))
 
-    async def remove(self, queue: Destination, **which: Any) -> int:
+    async def remove(self, queue: Destination, **which: JsonValue) -> int:
         """Remove messages; return how many."""
         return await self._ask("remove", queue=str(queue), **_checked(which))
 
@@ -91,7 +91,7 @@ class OperationsAdmin(AdminClientBase):
         seqs: Sequence[int],
         target: Destination | None = None,
         actor: str = "",
-        edit: dict[str, Any] | None = None,
+        edit: JsonObject | None = None,
     ) -> list[MessageOperationOutcome]:
         """Move, copy, resubmit (`retry`), remove or edit (MessageEdit as JSON) up to 500 messages; return the outcomes.
 
@@ -104,15 +104,15 @@ class OperationsAdmin(AdminClientBase):
         found = await self._ask("step", **what, edit=edit)
         return [MessageOperationOutcome(*each) for each in found]
 
-    async def edit(self, queue: Destination, seq: int, message: dict[str, Any], actor: str = "") -> dict[str, Any]:
+    async def edit(self, queue: Destination, seq: int, message: JsonObject, actor: str = "") -> JsonObject:
         """Replace a message by another one (OperatorMessage) atomically; return its id and the `places` it reached."""
         return await self._ask("edit", queue=str(queue), seq=seq, message=message, actor=actor)
 
-    async def send(self, message: dict[str, Any], count: int = 1, actor: str = "") -> dict[str, Any]:
+    async def send(self, message: JsonObject, count: int = 1, actor: str = "") -> JsonObject:
         """Send copies of an OperatorMessage; return `id` of the first, `count`, `queues` and `topics`."""
         return await self._ask("send", message=message, count=count, actor=actor)
 
-    async def routes(self, messages: Sequence[tuple[Destination, dict[str, str]]]) -> list[dict[str, Any]]:
+    async def routes(self, messages: Sequence[tuple[Destination, dict[str, str]]]) -> list[JsonObject]:
         """Return for messages with these headers `queues` and `topics` that they would reach, or an `error`."""
         return await self._ask("routes", messages=[[str(destination), headers] for destination, headers in messages])
 
@@ -144,7 +144,7 @@ class OperationsAdmin(AdminClientBase):
         return await self._ask("forget_selectors", destination=str(queue), selector=selector)
 
 
-def _checked(which: Mapping[str, Any]) -> dict[str, Any]:
+def _checked(which: Mapping[str, JsonValue]) -> JsonObject:
     """Return criteria in the form of a request. Raises SelectorSyntaxError."""
     if unknown := sorted(which.keys() - {"selector", "ids", "limit"}):
         raise TypeError(f"unknown criteria: {', '.join(unknown)}")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from brokerapp.admin.client_base import AdminClientBase
 from brokerapp.engine.routing.routing_context import RoutingContext
 from brokerapp.engine.routing.validation import check_definitions
 from brokerapp.errors import DefinitionRefused
+from brokerapp.model import JsonObject
 from brokerapp.model.definition_codec import from_json, to_json
 from brokerapp.model.definitions import Definitions
 from brokerapp.model.destination import Destination
@@ -52,14 +52,14 @@ class RoutingAdmin(AdminClientBase):
         await self._tell_each("refresh", REFRESH_SECONDS)
         return replace(definitions, version=new)
 
-    async def history(self, limit: int = 50) -> list[dict[str, Any]]:
+    async def history(self, limit: int = 50) -> list[JsonObject]:
         """Return the versions, newest first: version, author, comment, time_ms."""
         return await self._store.definitions.history(limit)
 
     async def explain(
         self, destination: Destination, headers: Mapping[str, str], body: str = "",
         definitions: Definitions | None = None,
-    ) -> dict[str, Any]:  # fmt: skip
+    ) -> JsonObject:  # fmt: skip
         """Return where a message would go and why, see RouteExplainer.explain. Needs a live node."""
         proposed = None if definitions is None else to_json(definitions)
         return await self._ask(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Mapping
-from typing import Any
 
 from brokerapp.admin.client_base import AdminClientBase
+from brokerapp.model import JsonValue
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import DestinationStats, NodeStatus, SubscriptionStats
 from brokerapp.model.subscription_identity import SUBSCRIPTION, SubscriptionIdentity
@@ -40,7 +40,7 @@ class StatisticsAdmin(AdminClientBase):
         known = sorted((each for each in told if each is not None), key=lambda each: not each["owner"])
         return DestinationStats.from_json(known[0]["numbers"]) if known else None
 
-    async def _stored(self, logs: Mapping[str, Mapping[str, Any]]) -> list[DestinationStats]:
+    async def _stored(self, logs: Mapping[str, Mapping[str, JsonValue]]) -> list[DestinationStats]:
         depths = await self._store.logs.depths(list(logs))
         return [
             DestinationStats(

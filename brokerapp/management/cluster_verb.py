@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import Any
 
 from brokerapp.admin import BrokerAdmin
+from brokerapp.management.verbs import Answer
 
 
-async def cluster(admin: BrokerAdmin, _args: Namespace) -> tuple[Any, list[str]]:
+async def cluster(admin: BrokerAdmin, _args: Namespace) -> Answer:
     """Show the state of the cluster."""
     found = await admin.cluster()
     if found is None:

@@ -11,11 +11,10 @@ from typing import Any
 
 from brokerapp.admin import BrokerAdmin
 from brokerapp.errors import RequestRefused
+from brokerapp.management.verbs import Answer
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import MessageOperationOutcome
 from brokerapp.selectors import compile_selector
-
-Answer = tuple[Any, list[str]]
 
 #: Messages of one step.
 STEP = 200

@@ -6,16 +6,15 @@ import json
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from brokerapp.admin import BrokerAdmin
-from brokerapp.management.verb_names import Subparsers, add_verb
+from brokerapp.management.verbs import Answer, Subparsers, add_verb
+from brokerapp.model import JsonObject
 from brokerapp.model.destination import Destination
 
 if TYPE_CHECKING:  # its import takes longer than a verb that is about no network
     from brokerapp.model.network_stats import BridgeConnectionStats, BridgeStats, ConnectorStats, InboundBridgeStats
-
-Answer = tuple[Any, list[str]]
 
 
 def add_network_verbs(verbs: Subparsers) -> None:
@@ -43,7 +42,7 @@ def add_network_verbs(verbs: Subparsers) -> None:
         add_verb(verbs, verb, text).add_argument("connector", help="name of the connector")
 
 
-def _definition(text: str) -> dict[str, Any]:
+def _definition(text: str) -> JsonObject:
     try:
         value = json.loads(text)
     except ValueError as wrong:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from django.dispatch import Signal
+
+from brokerapp.model import JsonValue
 
 #: Sent before each such change: whoever records may get ready.
 operating = Signal()
@@ -21,8 +22,8 @@ class CliOperation:
 
     verb: str
     object: str
-    before: Any = None  #: how what it is about stood, as JSON
-    after: Any = None  #: how it stands now, and what was answered
+    before: JsonValue = None  #: how what it is about stood, as JSON
+    after: JsonValue = None  #: how it stands now, and what was answered
     error: Exception | None = None
 
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from brokerapp.admin import BrokerAdmin
 from brokerapp.management.edit_verb import add_edit_verb, edit
-from brokerapp.management.verb_names import Subparsers, add_verb
+from brokerapp.management.verbs import Answer, Subparsers, add_verb
+from brokerapp.model import JsonObject
 from brokerapp.model.destination import Destination
 from brokerapp.system import clock
-
-Answer = tuple[Any, list[str]]
 
 QUEUE = "queue://NAME, /queue/NAME, or the bare name of a queue"
 
@@ -50,7 +48,7 @@ def _queue_verb(verbs: Subparsers, verb: str, text: str) -> ArgumentParser:
     return parser
 
 
-def _which(args: Namespace) -> dict[str, Any]:
+def _which(args: Namespace) -> JsonObject:
     return {"selector": args.selector, "ids": args.id, "limit": args.limit}
 
 

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from brokerapp.admin import BrokerAdmin
 from brokerapp.errors import DestinationNotFound
 from brokerapp.management.operations import CliOperation
+from brokerapp.management.verbs import Answer
+from brokerapp.model import JsonObject
 from brokerapp.model.definition_codec import to_json
 from brokerapp.model.destination import Destination
 from brokerapp.system.environment import Environment
 
-Answer = tuple[Any, list[str]]
 #: How something stands, as JSON; None: it does not exist.
-Standing = dict[str, Any] | None
+Standing = JsonObject | None
 
 #: Verbs that change nothing; what is not among them is recorded.
 READING = frozenset(

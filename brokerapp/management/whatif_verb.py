@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from brokerapp.admin import BrokerAdmin
 from brokerapp.errors import BrokerError, RequestRefused
-from brokerapp.management.verb_names import Subparsers, add_verb
+from brokerapp.management.verbs import Answer, Subparsers, add_verb
+from brokerapp.model import JsonObject
 from brokerapp.system.environment import Environment
 
 if TYPE_CHECKING:
     from analytics.requests.request import AnalysisRequest
-
-Answer = tuple[Any, list[str]]
 
 _AGO = re.compile(r"([1-9][0-9]{0,3})([mhd])")
 _SECONDS = {"m": 60, "h": 3600, "d": 86400}
@@ -75,7 +74,7 @@ def _environment(args: Namespace, broker: str) -> Environment:
     return environment if args.data is None else replace(environment, data=args.data.resolve())
 
 
-def _executed(request: AnalysisRequest, environment: Environment) -> dict[str, Any]:
+def _executed(request: AnalysisRequest, environment: Environment) -> JsonObject:
     from analytics.requests.errors import AnalysisFailed
     from analytics.spark.run_execution import RunExecution  # loads pyspark
 
@@ -94,7 +93,7 @@ def _executed(request: AnalysisRequest, environment: Environment) -> dict[str, A
             shown.write(f"\r{'':<76}\r")
 
 
-def _lines(result: dict[str, Any]) -> list[str]:
+def _lines(result: JsonObject) -> list[str]:
     """Format the result for a terminal."""
     lines = [result["sentence"], *(f"note: {each}" for each in result["notes"])]
     if missing := (result.get("completeness") or {}).get("sentence"):
@@ -110,7 +109,7 @@ def _lines(result: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _table(table: dict[str, Any], columns: tuple[str, ...]) -> list[str]:
+def _table(table: JsonObject, columns: tuple[str, ...]) -> list[str]:
     names = [each["name"] for each in table["columns"]]
     rows = [[_cell(row[names.index(name)]) for name in columns] for row in table["rows"][:PRINTED]]
     shown = [[name.replace("_", " ") for name in columns], *rows]

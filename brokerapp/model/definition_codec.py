@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from brokerapp.errors import DefinitionRefused
+from brokerapp.model import JsonObject, JsonValue
 from brokerapp.model.definitions import (
     CompositeDestination,
     DeadLetterStrategy,
@@ -30,7 +31,7 @@ from brokerapp.model.policy_strategies import (
 )
 
 
-def to_json(definitions: Definitions) -> dict[str, Any]:
+def to_json(definitions: Definitions) -> JsonObject:
     """The definitions as plain JSON values."""
     return {
         "version": definitions.version,
@@ -40,7 +41,7 @@ def to_json(definitions: Definitions) -> dict[str, Any]:
     }
 
 
-def from_json(data: Mapping[str, Any]) -> Definitions:
+def from_json(data: Mapping[str, JsonValue]) -> Definitions:
     """The inverse of to_json; raises DefinitionRefused for a kind or field it does not know."""
     return Definitions(
         version=int(data.get("version", 0)),
@@ -58,7 +59,7 @@ KINDS: dict[str, type] = {
 }
 
 
-def virtual_destination_from_json(data: Mapping[str, Any]) -> VirtualDestination:
+def virtual_destination_from_json(data: Mapping[str, JsonValue]) -> VirtualDestination:
     """One virtual destination from its JSON form; raises DefinitionRefused."""
     kind = data.get("kind")
     if kind not in KINDS:
@@ -67,12 +68,12 @@ def virtual_destination_from_json(data: Mapping[str, Any]) -> VirtualDestination
     return found
 
 
-def virtual_destination_to_json(definition: VirtualDestination) -> dict[str, Any]:
+def virtual_destination_to_json(definition: VirtualDestination) -> JsonObject:
     """One virtual destination in its JSON form."""
     return {"kind": definition.kind, **_fields(definition)}
 
 
-def _fields(record: Any) -> dict[str, Any]:
+def _fields(record: Any) -> JsonObject:
     result = {}
     for each in fields(record):
         value = getattr(record, each.name)
@@ -94,14 +95,14 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _build(cls: type[Any], data: Mapping[str, Any]) -> Any:
+def _build(cls: type[Any], data: Mapping[str, JsonValue]) -> Any:
     known = {each.name for each in fields(cls)}
     if unknown := sorted(set(data) - known):
         raise DefinitionRefused(f"unknown fields of {cls.__name__}: {', '.join(unknown)}")
     return cls(**{name: _READERS.get(name, _same)(value) for name, value in data.items()})
 
 
-def _build_optional(cls: type[Any], data: Mapping[str, Any] | None) -> Any:
+def _build_optional(cls: type[Any], data: Mapping[str, JsonValue] | None) -> Any:
     return None if data is None else _build(cls, data)
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any
+
+from brokerapp.model import JsonObject, JsonValue
 
 
 class BridgeConnectionState(StrEnum):
@@ -81,7 +82,7 @@ class ConnectorStats:
     uri: str
     running: bool  #: it is to have its bridges
     duplex: bool = False
-    definition: dict[str, Any] = field(default_factory=dict)  #: see brokerapp.network.connectors
+    definition: JsonObject = field(default_factory=dict)  #: see brokerapp.network.connectors
     ways: list[BridgeConnectionStats] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)  #: what goes wrong with what it bridges, a sentence each
 
@@ -109,12 +110,12 @@ class NetworkStats:
     connectors: list[ConnectorStats] = field(default_factory=list)
     incoming: list[InboundBridgeStats] = field(default_factory=list)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Plain values."""
         return asdict(self)
 
     @staticmethod
-    def from_json(data: Mapping[str, Any]) -> NetworkStats:
+    def from_json(data: Mapping[str, JsonValue]) -> NetworkStats:
         """The inverse of to_json."""
         return NetworkStats(
             [_connector(each) for each in data.get("connectors", ())],
@@ -122,10 +123,10 @@ class NetworkStats:
         )
 
 
-def _connector(data: Mapping[str, Any]) -> ConnectorStats:
+def _connector(data: Mapping[str, JsonValue]) -> ConnectorStats:
     return ConnectorStats(**{**data, "ways": [_way(each) for each in data["ways"]]})
 
 
-def _way(data: Mapping[str, Any]) -> BridgeConnectionStats:
+def _way(data: Mapping[str, JsonValue]) -> BridgeConnectionStats:
     bridges = [BridgeStats(**each) for each in data["bridges"]]
     return BridgeConnectionStats(**{**data, "state": BridgeConnectionState(data["state"]), "bridges": bridges})

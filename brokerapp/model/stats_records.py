@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
+from brokerapp.model import JsonObject
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import BodySizes, Message
 from brokerapp.model.subscription_identity import SubscriptionIdentity
@@ -80,13 +80,13 @@ class DestinationStats:
         """Bytes of the bodies that arrived, as a mean."""
         return self.EnqueueBytes // (self.EnqueueCount or 1)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Plain values; the destination in its native form."""
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return {**values, "destination": str(self.destination)}
 
     @staticmethod
-    def from_json(data: dict[str, Any]) -> DestinationStats:
+    def from_json(data: JsonObject) -> DestinationStats:
         """The inverse of to_json."""
         return DestinationStats(**{**data, "destination": Destination.parse(data["destination"])})
 
@@ -98,7 +98,7 @@ class SubscriptionStats:
     subscription: SubscriptionIdentity
     numbers: DestinationStats  #: `destination` is what operators name it by; without consumers it is offline
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Plain values."""
         return {**self.subscription.attributes(), **self.numbers.to_json()}
 
@@ -120,7 +120,7 @@ class ConnectionStats:
     discarded: int = 0  #: messages of topics it did not get because of that
     blocked: bool = False  #: a send of it waits for room
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Plain values."""
         return asdict(self)
 
@@ -152,15 +152,15 @@ class ConsumerStats:
 class ConnectionDetails:
     """One connection in full."""
 
-    connection: dict[str, Any]  #: ConnectionStats
-    consumers: list[dict[str, Any]] = field(default_factory=list)  #: ConsumerStats
+    connection: JsonObject  #: ConnectionStats
+    consumers: list[JsonObject] = field(default_factory=list)  #: ConsumerStats
     producing_to: list[str] = field(default_factory=list)  #: destinations it sent to, in native form
     transactions: int = 0  #: open ones
     beats_every_ms: int = 0  #: what the node promised it; 0: no heart-beats
     expects_every_ms: int = 0  #: what it promised the node
     heard_ms_ago: int = 0  #: when something came from it
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Plain values."""
         return asdict(self)
 
@@ -175,7 +175,7 @@ class ListenerStats:
     refused: int = 0  #: connections of the connector that were one too many
     accepted: int = 0  #: connections of the connector since the node started
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Plain values."""
         return asdict(self)
 
@@ -189,19 +189,19 @@ class NodeStatus:
     started_ms: int
     seen_ms: int
     address: list[str] = field(default_factory=list)  #: listeners, as URIs
-    listeners: list[dict[str, Any]] = field(default_factory=list)  #: ListenerStats
-    connections: list[dict[str, Any]] = field(default_factory=list)  #: ConnectionStats of some
+    listeners: list[JsonObject] = field(default_factory=list)  #: ListenerStats
+    connections: list[JsonObject] = field(default_factory=list)  #: ConnectionStats of some
     connected: dict[str, int] = field(default_factory=dict)  #: how many: `all`, those `held_back`, and `slow`
-    trace: dict[str, Any] = field(default_factory=dict)  #: recorded, dropped and pending trace events
-    store: dict[str, Any] = field(default_factory=dict)  #: fsync policy, bytes used, limit
-    network: dict[str, Any] = field(default_factory=dict)  #: NetworkStats
-    homes: dict[str, Any] = field(default_factory=dict)  #: its place among several nodes (nodes/ownership/status)
-    memory: dict[str, Any] = field(default_factory=dict)  #: bytes `used` of messages not stored yet, and their `limit`
+    trace: JsonObject = field(default_factory=dict)  #: recorded, dropped and pending trace events
+    store: JsonObject = field(default_factory=dict)  #: fsync policy, bytes used, limit
+    network: JsonObject = field(default_factory=dict)  #: NetworkStats
+    homes: JsonObject = field(default_factory=dict)  #: its place among several nodes (nodes/ownership/status)
+    memory: JsonObject = field(default_factory=dict)  #: bytes `used` of messages not stored yet, and their `limit`
     name: str = ""  #: that it was started under; `node` is another one with each start
-    cluster: dict[str, Any] = field(default_factory=dict)  #: ClusterStatus, in brief; {}: its broker is in none
+    cluster: JsonObject = field(default_factory=dict)  #: ClusterStatus, in brief; {}: its broker is in none
     definitions: int | None = None  #: version of the definitions that it routes by; None: it does not say
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Plain values."""
         return asdict(self)
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from brokerapp.errors import RequestRefused
+from brokerapp.model import JsonObject, JsonValue
 from brokerapp.model.destination import MAX_NAME, Destination, DestinationKind
 
 #: `kind` among the attributes of a log in the store that keeps the messages of a named subscription.
@@ -80,7 +80,7 @@ class SubscriptionIdentity:
 
     # -- as the attributes of its log in the store
 
-    def attributes(self) -> dict[str, Any]:
+    def attributes(self) -> JsonObject:
         """Plain JSON values."""
         found = {
             "kind": SUBSCRIPTION,
@@ -96,7 +96,7 @@ class SubscriptionIdentity:
         return {**found, "leads_to": self.leads_to} if self.leads_to else found
 
     @staticmethod
-    def from_attributes(attributes: Mapping[str, Any]) -> SubscriptionIdentity:
+    def from_attributes(attributes: Mapping[str, JsonValue]) -> SubscriptionIdentity:
         """The inverse of attributes()."""
         values = {
             name: value for name, value in attributes.items() if name in SubscriptionIdentity.__dataclass_fields__

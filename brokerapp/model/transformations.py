@@ -20,6 +20,7 @@ from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
 
+from brokerapp.model import JsonObject
 from brokerapp.model.message import Message
 
 #: What tells that a message can be had in other forms, and in which one it is; and that it cannot be read so.
@@ -152,7 +153,7 @@ def _value(element: Element) -> Any:
     if not len(element):
         value = _VALUES.get(element.tag, str)(text)
         return {**attributes, "$": value} if attributes else value
-    found: dict[str, Any] = dict(attributes)
+    found: JsonObject = dict(attributes)
     for child in element:
         value = _value(child)
         if child.tag not in found:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from brokerapp.model import JsonObject
 from brokerapp.model.message import Message, is_non_persistent
 from brokerapp.store.server.disk_space import DiskSpace
 
@@ -218,7 +219,7 @@ class LogState:
     """State of a log as found when a node starts."""
 
     name: str
-    attributes: dict[str, Any]
+    attributes: JsonObject
     depth: int
     mark: str  #: SEQ up to which messages may have been delivered, `open`: all, or ""
     returned: dict[int, int] = field(default_factory=dict)  #: SEQ -> deliveries, of entries that came back

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from brokerapp.model import JsonObject
 from brokerapp.store import LogState
 from brokerapp.store.client.client import StorePart, pairs
 
@@ -18,17 +18,17 @@ PRIORITIZED_AT_ONCE = 5_000
 class LogStore(StorePart):
     """Reads the state of logs and removes them; the Lua side is dropping.lua and priority_index.lua."""
 
-    async def all_attributes(self) -> dict[str, dict[str, Any]]:
+    async def all_attributes(self) -> dict[str, JsonObject]:
         """Return the attributes of all logs by name."""
         found = await self._client.execute("HGETALL", self._keys.logs)
         return {name.decode(): json.loads(attributes) for name, attributes in pairs(found)}
 
-    async def attributes(self, log: str) -> dict[str, Any]:
+    async def attributes(self, log: str) -> JsonObject:
         """Return the attributes of one log; empty when it does not exist."""
         found = await self._client.execute("HGET", self._keys.logs, log)
         return json.loads(found) if found else {}
 
-    async def attributes_of(self, logs: Sequence[str]) -> list[dict[str, Any]]:
+    async def attributes_of(self, logs: Sequence[str]) -> list[JsonObject]:
         """Return the attributes of several logs, in one round trip."""
         found = await self._client.execute("HMGET", self._keys.logs, *logs) if logs else []
         return [json.loads(each) if each else {} for each in found]
@@ -64,7 +64,7 @@ class LogStore(StorePart):
         known = dict(zip(logs, await self.attributes_of(logs), strict=True))
         return last, await self._states({name: attributes for name, attributes in known.items() if attributes})
 
-    async def _states(self, logs: Mapping[str, dict[str, Any]]) -> list[LogState]:
+    async def _states(self, logs: Mapping[str, JsonObject]) -> list[LogState]:
         depths = await self.depths(list(logs))
         marks = {
             name.decode(): mark.decode()

@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Mapping
 from typing import Any
 
+from brokerapp.model import JsonObject
 from brokerapp.store.client.client import StorePart, pairs
 from brokerapp.store.client.continuity import FORMAT
 
@@ -56,12 +57,12 @@ class NodeStore(StorePart):
         arguments = [session, name, its_session, keys.signals]
         return bool(await self._client.call("expel", [keys.state, keys.nodes, keys.node(name)], arguments))
 
-    async def members(self) -> tuple[int, dict[str, dict[str, Any]]]:
+    async def members(self) -> tuple[int, dict[str, JsonObject]]:
         """Return the epoch of the membership, and each member's record by name; some may be dead already."""
         epoch, found = await self._client.call("members", [self._keys.state, self._keys.nodes], [])
         return epoch, {name.decode(): json.loads(about) for name, about in pairs(found)}
 
-    async def statuses(self) -> dict[str, dict[str, Any]]:
+    async def statuses(self) -> dict[str, JsonObject]:
         """Return the status of each live node by name."""
         names = sorted(name.decode() for name in await self._client.execute("HKEYS", self._keys.nodes))
         found = await self._client.execute("MGET", *map(self._keys.node, names)) if names else []

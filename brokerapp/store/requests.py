@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from brokerapp.errors import StoreUnavailable
+from brokerapp.model import JsonObject
 from brokerapp.store.client.client import StorePart
 
 #: Answers nobody fetches are forgotten after this.
@@ -39,7 +40,7 @@ class RequestStore(StorePart):
         if left > 0:
             await self._ask_node(request["id"], json.dumps(dict(request)), left, node)
 
-    async def take(self, node: str, wait: float) -> dict[str, Any] | None:
+    async def take(self, node: str, wait: float) -> JsonObject | None:
         """Take the next request for this node, or any, waiting up to `wait` seconds.
 
         What nobody waits for any more is skipped.

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from brokerapp.errors import DefinitionConflict
+from brokerapp.model import JsonObject
 from brokerapp.store.client.client import StorePart
 
 
@@ -40,7 +41,7 @@ class DefinitionStore(StorePart):
         text = await self._client.execute("HGET", self._keys.definitions, "imported")
         return text.decode() if text else None
 
-    async def history(self, limit: int) -> list[dict[str, Any]]:
+    async def history(self, limit: int) -> list[JsonObject]:
         """Return what is known of the last changes, newest first."""
         current = int(await self._client.execute("HGET", self._keys.definitions, "current") or 0)
         versions = range(current, max(0, current - limit), -1)

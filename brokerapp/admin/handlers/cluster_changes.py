@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
 
 from brokerapp.cluster.record import ClusterChange
 from brokerapp.core.destinations.auto_creation import AutoCreation
 from brokerapp.core.ports import ClusterPort
 from brokerapp.errors import RequestRefused
+from brokerapp.model import JsonObject
 from brokerapp.model.destination import Destination
 
 
@@ -19,7 +19,7 @@ class ClusterChanges:
     def __init__(self, *, cluster: Callable[[], ClusterPort | None], creation: AutoCreation) -> None:
         self._cluster, self._creation = cluster, creation
 
-    async def status(self) -> dict[str, Any] | None:
+    async def status(self) -> JsonObject | None:
         """Return ClusterStatus as this broker sees its cluster, as JSON; None without a cluster."""
         cluster = self._cluster()
         return cluster.status().to_json() if cluster is not None else None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict
 from itertools import islice
-from typing import Any
 
 from brokerapp.core.clients.connections import ClientRegistry
 from brokerapp.core.ports import DurablesPort
@@ -13,6 +12,7 @@ from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.slow_consumer import is_slow
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.errors import RequestRefused
+from brokerapp.model import JsonObject
 from brokerapp.model.stats_records import ConnectionDetails, ConnectionStats, ConsumerStats
 from brokerapp.system import clock
 from brokerapp.system.timers import Timers
@@ -115,7 +115,7 @@ class ConnectionReports:
         self._clients, self._connections, self._durables = clients, connections, durables
         self._timers, self._pump = timers, pump
 
-    async def peers(self, ids: list[str] | None = None) -> list[dict[str, Any]]:
+    async def peers(self, ids: list[str] | None = None) -> list[JsonObject]:
         """Return ConnectionDetails as JSON: of these connections or of all, up to a limit."""
         found, consumers = [], 0
         for client in islice(self._selected(ids), MAX_PEERS):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from brokerapp.admin.handlers.cluster_changes import ClusterChanges
 from brokerapp.admin.handlers.log_pages import require_local
 from brokerapp.admin.handlers.queue_operations import QueueOperations
@@ -13,6 +11,7 @@ from brokerapp.core.ports import BrokerContext, DestinationRemovalPort, Destinat
 from brokerapp.core.subscriptions.durable_subscriptions import DurableSubscriptions
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.errors import RequestRefused
+from brokerapp.model import JsonObject
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.subscription_identity import SubscriptionIdentity
 
@@ -40,7 +39,7 @@ class CreateOperations:
         await self._commits.barrier()
         return is_new
 
-    async def create_subscription(self, attributes: dict[str, Any]) -> str:
+    async def create_subscription(self, attributes: JsonObject) -> str:
         """Create a durable subscription; return the native name of its log."""
         wanted = SubscriptionIdentity.from_attributes(attributes)
         if not wanted.durable:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from brokerapp.core.ports import Counters, GaugesPort, StatsAggregationPort
+from brokerapp.model import JsonObject
 from brokerapp.model.destination import Destination
 
 
@@ -17,7 +17,7 @@ class DestinationStatistics:
     ) -> None:
         self._counters, self._gauges, self._is_local, self._totals = counters, gauges, is_local, totals
 
-    async def numbers(self, destination: str) -> dict[str, Any] | None:
+    async def numbers(self, destination: str) -> JsonObject | None:
         """Return the counters of a destination, and whether this node publishes them; None: there are none here."""
         found = self._counters.find(Destination.parse(destination))
         if found is None:

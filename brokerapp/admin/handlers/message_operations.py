@@ -11,7 +11,6 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from brokerapp.admin.handlers.log_pages import apply_to_page, require_local
 from brokerapp.admin.handlers.message_transfer import UNCHANGED, MessageTransfer, TargetOf
@@ -38,6 +37,7 @@ from brokerapp.engine.policy.broker_headers import (
     failure_history,
 )
 from brokerapp.errors import RequestRefused
+from brokerapp.model import JsonObject, JsonValue
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message
 from brokerapp.store import STORE, StoredLogEntry
@@ -100,8 +100,8 @@ class MessageOperations:
         seqs: list[int],
         target: str | None = None,
         actor: str = "",
-        edit: dict[str, Any] | None = None,
-    ) -> list[list[Any]]:
+        edit: JsonObject | None = None,
+    ) -> list[list[JsonValue]]:
         """Carry out a step; return number, outcome, detail, message-id and new message-id for each message."""
         if action not in ACTIONS:
             raise RequestRefused(f"unknown action {action!r}; use one of {', '.join(ACTIONS)}")
@@ -114,7 +114,7 @@ class MessageOperations:
         await self._carry_out(plan, sorted(set(seqs)))
         return [[seq, *plan.outcomes.get(seq, (GONE, "")), plan.ids.get(seq, ""), plan.new_id(seq)] for seq in seqs]
 
-    async def edit(self, queue: str, seq: int, message: dict[str, Any], actor: str) -> dict[str, Any]:
+    async def edit(self, queue: str, seq: int, message: JsonObject, actor: str) -> JsonObject:
         """Replace a message by another one in one unit of the store; return the new id and its destinations.
 
         Raises RequestRefused when the message is not there or cannot be replaced.
@@ -294,7 +294,7 @@ def _editor(edit: MessageEdit) -> EditMessage:
     return apply
 
 
-def _parse_edit(action: str, edit: dict[str, Any] | None) -> MessageEdit | None:
+def _parse_edit(action: str, edit: JsonObject | None) -> MessageEdit | None:
     """Return the changes of an edit. Raises RequestRefused."""
     if (action == EDIT) != (edit is not None):
         raise RequestRefused("edit requires changes; other actions take none")

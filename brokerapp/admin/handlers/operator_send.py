@@ -6,7 +6,6 @@ import asyncio
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from brokerapp.core.destinations.auto_creation import AutoCreation
 from brokerapp.core.ports import BrokerContext, MessageFactoryPort, ProducersPort, RoutingPort, TopicSubscribers
@@ -18,6 +17,7 @@ from brokerapp.engine.editing.operator_message import OperatorMessage, batch_siz
 from brokerapp.engine.policy.broker_headers import SENT_BY
 from brokerapp.engine.routing.route_walk import explain_route
 from brokerapp.errors import BrokerError, LimitExceeded, RequestRefused
+from brokerapp.model import JsonObject
 from brokerapp.model.commands import SendBatchCommand, SendCommand
 from brokerapp.model.destination import Destination, list_of
 
@@ -52,7 +52,7 @@ class OperatorSend:
         self._producers, self._publisher, self._routing = producers, publisher, routing
         self._scheduler, self._messages = scheduler, messages
 
-    async def send(self, message: dict[str, Any], count: int, actor: str) -> dict[str, Any]:
+    async def send(self, message: JsonObject, count: int, actor: str) -> JsonObject:
         """Send copies of a message; return the id of the first, how many were sent, and where such messages go."""
         wanted = OperatorMessage.from_json(message)
         message_properties.check_properties(wanted.properties, may_wait=True)
@@ -76,7 +76,7 @@ class OperatorSend:
             self._producers.left(client)
         return {"id": first, "count": sent, **self._route(wanted.destination, wanted.properties)}
 
-    async def routes(self, messages: list[tuple[str, dict[str, str]]]) -> list[dict[str, Any]]:
+    async def routes(self, messages: list[tuple[str, dict[str, str]]]) -> list[JsonObject]:
         """Return where messages with these headers would be delivered, or for each why it would not."""
         if len(messages) > MAX_ROUTES:
             raise RequestRefused(f"Too many messages ({len(messages)}): one request can route up to {MAX_ROUTES}.")
@@ -103,7 +103,7 @@ class OperatorSend:
             receipts.refuse(error, receipt)
         return done
 
-    def _route(self, destination: str, headers: Mapping[str, str]) -> dict[str, Any]:
+    def _route(self, destination: str, headers: Mapping[str, str]) -> JsonObject:
         """Return the route of a message by the active definitions."""
         targets = Destination.parse_list(destination)
         for each in targets:

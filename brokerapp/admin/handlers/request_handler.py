@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
 
 from brokerapp.errors import BrokerError
+from brokerapp.model import JsonObject, JsonValue
 
 logger = logging.getLogger(__name__)
 
 #: Carries out one kind of request. Arguments and result differ from verb to verb, and are plain JSON values.
-Handler = Callable[..., Awaitable[Any]]
+Handler = Callable[..., Awaitable[JsonValue]]
 
 
 class RequestHandler:
@@ -20,7 +20,7 @@ class RequestHandler:
     def __init__(self, handlers: Mapping[str, Handler]) -> None:
         self._handlers = handlers
 
-    async def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    async def answer(self, request: Mapping[str, JsonValue]) -> JsonObject:
         """Return the reply to a request: {"result": ...} or {"error": sentence, "code": code}."""
         verb = request["verb"]
         handler = self._handlers.get(verb)

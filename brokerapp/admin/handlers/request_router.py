@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from typing import Any
 
 from brokerapp.admin.handlers.request_handler import RequestHandler
 from brokerapp.errors import StoreUnavailable
+from brokerapp.model import JsonObject
 from brokerapp.nodes.membership.request_owner import log_of_request, other_node_for
 from brokerapp.nodes.ownership.coordinator import OwnershipCoordinator
 from brokerapp.store.requests import RequestStore
@@ -27,7 +27,7 @@ TOO_MANY = {
     "code": StoreUnavailable.code,
 }
 
-Request = dict[str, Any]
+Request = JsonObject
 
 
 class RequestRouter:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from brokerapp.core.destinations.queue_registry import QueueRegistry
 from brokerapp.core.ports import DurablesPort, RoutingPort, TopicListeners
@@ -11,6 +10,7 @@ from brokerapp.engine.routing.consumer_queues import topic_behind
 from brokerapp.engine.routing.route_walk import Route, RouteHop, trace_route
 from brokerapp.engine.routing.routing_context import RoutingContext, SubscriptionLog
 from brokerapp.engine.routing.routing_table import RoutingTable
+from brokerapp.model import JsonObject
 from brokerapp.model.definition_codec import from_json
 from brokerapp.model.definitions import Definitions, VirtualTopic
 from brokerapp.model.destination import Destination, DestinationKind
@@ -28,8 +28,8 @@ class RouteExplainer:
         self._routing, self._queues, self._durables, self._listeners = routing, queues, durables, listeners
 
     async def explain(
-        self, destination: str, headers: dict[str, str], body: str = "", definitions: dict[str, Any] | None = None
-    ) -> dict[str, Any]:
+        self, destination: str, headers: dict[str, str], body: str = "", definitions: JsonObject | None = None
+    ) -> JsonObject:
         """Return the hops that are considered, the targets of the message, and what would stop it.
 
         With `definitions`, these take the place of the active ones; consumers and subscriptions are the present ones.
@@ -45,7 +45,7 @@ class RouteExplainer:
             "problem": problem,
         }
 
-    async def circumstances(self, definitions: dict[str, Any] | None = None) -> dict[str, Any]:
+    async def circumstances(self, definitions: JsonObject | None = None) -> JsonObject:
         """Return what routing depends on besides definitions: RoutingContext for the active and these definitions."""
         table = self._routing.table
         considered = [table.definitions, *([] if definitions is None else [from_json(definitions)])]
@@ -80,7 +80,7 @@ def _targets(found: Route) -> list[list[str]]:
     return [[str(each.destination), str(each.shown or each.destination)] for each in (*found.queues, *found.topics)]
 
 
-def _hop_to_json(hop: RouteHop) -> dict[str, Any]:
+def _hop_to_json(hop: RouteHop) -> JsonObject:
     return {
         "at": str(hop.at),
         "definition": hop.definition,

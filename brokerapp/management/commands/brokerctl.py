@@ -23,7 +23,7 @@ from brokerapp.management.network_verbs import NETWORK_VERBS, add_network_verbs
 from brokerapp.management.operations import reporting
 from brokerapp.management.queue_verbs import QUEUE_VERBS, add_verbs
 from brokerapp.management.recorded import is_recorded, noted, object_of
-from brokerapp.management.verb_names import FORMER_NAMES, add_verb
+from brokerapp.management.verbs import FORMER_NAMES, Answer, add_verb
 from brokerapp.management.whatif_verb import add_whatif_verb, whatif
 from brokerapp.model.definition_codec import to_json, virtual_destination_to_json
 from brokerapp.model.destination import Destination, DestinationKind
@@ -130,7 +130,6 @@ def _where(args: Namespace) -> tuple[str, str]:
     return args.redis or environment.redis_url, args.name or environment.broker_name
 
 
-Answer = tuple[Any, list[str]]
 Verb = Callable[[BrokerAdmin, Namespace], Awaitable[Answer]]
 
 

@@ -1,10 +1,14 @@
-"""Names of brokerctl's verbs, with former names that still work."""
+"""What brokerctl's verbs have in common: how they are declared, and what they return."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, _SubParsersAction
 from typing import TypeAlias
 
+from brokerapp.model import JsonValue
+
+#: Result of a verb: as JSON, and as lines for a terminal.
+Answer = tuple[JsonValue, list[str]]
 #: What `ArgumentParser.add_subparsers` returns, for which argparse has no public name.
 Subparsers: TypeAlias = "_SubParsersAction[ArgumentParser]"
 
