@@ -83,9 +83,22 @@ class Message:
     def headers(self) -> dict[str, str]:
         """The head as a mapping, values unescaped. Do not change it."""
         if self._headers is None:
-            lines = (line.partition(":") for line in self.head.decode().split("\n") if line)
-            self._headers = {unescape(name): unescape(value) for name, _, value in lines}
+            lines = [line.partition(":") for line in self.head.decode().split("\n") if line]
+            self._headers = {
+                unescape(name) if "\\" in name else name: unescape(value) if "\\" in value else value
+                for name, _, value in lines
+            }
         return self._headers
+
+    def header(self, name: str) -> str | None:
+        """Return the value of a header whose name has no escapes, without reading the others; None without it."""
+        if self._headers is not None:
+            return self._headers.get(name)
+        begin = self.head.find(f"\n{name}:".encode())  # the first line is the message-id
+        if begin < 0:
+            return self.headers.get(name) if self.head.startswith(f"{name}:".encode()) else None
+        begin += len(name) + 2
+        return unescape(self.head[begin : self.head.index(b"\n", begin)].decode())
 
     def stored(self) -> bytes:
         """The message as one value of the store: a line of broker's fields, the head, an empty line, the body.

@@ -61,7 +61,7 @@ def parse_group_map(text: str | None) -> GroupMapSettings:
 
 def group_of(entry: LogEntry) -> str | None:
     """The group of a message, if it has one."""
-    return entry.message.headers.get("JMSXGroupID") if entry.message.has_group else None
+    return entry.message.header("JMSXGroupID") if entry.message.has_group else None
 
 
 def have_groups(entries: Iterable[LogEntry]) -> bool:
@@ -72,7 +72,7 @@ def have_groups(entries: Iterable[LogEntry]) -> bool:
 def position_in_group(entry: LogEntry) -> int:
     """Its JMSXGroupSeq; 0 when it has none that is a number."""
     try:
-        return int(entry.message.headers.get("JMSXGroupSeq", 0))
+        return int(entry.message.header("JMSXGroupSeq") or 0)
     except ValueError:
         return 0
 

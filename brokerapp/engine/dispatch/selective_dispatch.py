@@ -40,6 +40,7 @@ class SelectiveDispatch:
         self._ranks = [deque(same) for _, same in groupby(self._credit, key=highest_ranked(rules))]
         self._assigned: dict[Subscription, list[LogEntry]] = {consumer: [] for consumer, _ in able}
         self._after = 0
+        self._evaluation: SelectorEvaluation | None = None  # of the entry that is assigned
 
     @property
     def assignments(self) -> list[tuple[Subscription, list[LogEntry]]]:
@@ -80,6 +81,7 @@ class SelectiveDispatch:
 
     def _assign(self, entry: LogEntry) -> bool:
         groups, group = self._groups, group_of(entry)
+        self._evaluation = None
         if groups is None or group is None:
             consumer = self._find_consumer(entry)
         else:
@@ -92,33 +94,37 @@ class SelectiveDispatch:
         return True
 
     def _find_consumer(self, entry: LogEntry) -> Subscription | None:
-        wants = self._evaluation_of(entry)
-        return next((each for rank in self._ranks for each in rank if self._is_wanted(each, entry, wants)), None)
+        for rank in self._ranks:
+            for consumer in rank:
+                if self._is_wanted(consumer, entry):
+                    return consumer
+        return None
 
     def _find_group_consumer(self, entry: LogEntry, group: str, groups: MessageGroups) -> Subscription | None:
         """Its owner; where it has none, or shall have another, the one that wants it and owns the fewest."""
-        wants, position = self._evaluation_of(entry), position_in_group(entry)
-        owner = groups.owner(group)
+        owner, position = groups.owner(group), position_in_group(entry)
         if owner is not None and position != 1:
-            if owner not in self._credit or not self._is_wanted(owner, entry, wants):
+            if owner not in self._credit or not self._is_wanted(owner, entry):
                 return None
             if position < 0:
                 groups.close(group)
             return owner
         candidates = (each for rank in self._ranks for each in sorted(rank, key=groups.count_owned_by))
-        consumer = next((each for each in candidates if self._is_wanted(each, entry, wants)), None)
+        consumer = next((each for each in candidates if self._is_wanted(each, entry)), None)
         if consumer is not None:
             groups.assign(group, consumer)
             entry.first_of_group = True
         return consumer
 
-    def _evaluation_of(self, entry: LogEntry) -> SelectorEvaluation:
-        return SelectorEvaluation(entry, self._destination, self._bridge_filter, self._policy.bridge_filter)
-
-    def _is_wanted(self, consumer: Subscription, entry: LogEntry, wants: SelectorEvaluation) -> bool:
+    def _is_wanted(self, consumer: Subscription, entry: LogEntry) -> bool:
         if not self._after <= self.scanned_up_to(consumer) < self._order_key(entry):
             return False
-        return consumer.selector is None or wants(consumer.selector)
+        if consumer.selector is None:
+            return True
+        if self._evaluation is None:
+            rules = self._policy.bridge_filter
+            self._evaluation = SelectorEvaluation(entry, self._destination, self._bridge_filter, rules)
+        return self._evaluation(consumer.selector)
 
     def _spend_credit(self, consumer: Subscription, entry: LogEntry) -> None:
         self.turn += 1
