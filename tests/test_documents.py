@@ -14,6 +14,9 @@ DOCUMENTS = [PROJECT / "README.md", PROJECT / "CONTRIBUTING.md", *sorted((PROJEC
 BASES = ("", "brokerapp", "brokerapp/nodes", "brokerapp/network", "brokerapp/cluster", "brokerapp/store", "console")
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _FILE = re.compile(r"`([\w./]+/[\w.]+\.(?:py|lua|html|js|css|xml|md))`")
+_MODULE = re.compile(r"`([a-z_]+\.(?:py|lua))`")
+#: Names with the ending of a module that are none of ours.
+_OTHERS = frozenset({"stomp.py"})
 #: Decisions say what was so when they were made.
 _HISTORY = PROJECT / "docs/decisions"
 
@@ -45,6 +48,15 @@ def test_every_link_leads_to_a_file_and_a_heading_that_exist(name):
 def test_every_file_that_a_document_names_exists(name):
     named = _FILE.findall((PROJECT / name).read_text())
     assert [each for each in named if not any((PROJECT / base / each).exists() for base in BASES)] == []
+
+
+@pytest.mark.parametrize("name", names([each for each in DOCUMENTS if not each.is_relative_to(_HISTORY)]))
+def test_every_module_that_a_document_names_without_its_folder_exists(name):
+    tracked = subprocess.run(
+        ["git", "ls-files"], cwd=PROJECT, capture_output=True, text=True, check=True
+    ).stdout.split()
+    modules = {Path(each).name for each in tracked} | _OTHERS
+    assert [each for each in _MODULE.findall((PROJECT / name).read_text()) if each not in modules] == []
 
 
 def test_the_index_names_every_page():
