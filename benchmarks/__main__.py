@@ -8,15 +8,16 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from benchmarks.brokers.activemq import ActiveMQ
 from benchmarks.brokers.process import StartFailed
 from benchmarks.brokers.rabbitmq import RabbitMQ
 from benchmarks.brokers.sluice import OverTls, OverWebSocket, Sluice, Untraced
 from benchmarks.comparison import latency, memory, report
+from benchmarks.comparison.document import Record
 from benchmarks.comparison.report import table
-from benchmarks.comparison.rounds import Peer, measure
+from benchmarks.comparison.rounds import Peer, Result, measure
 from benchmarks.scaling import measure_scaling
 from benchmarks.scenarios.rows import SCENARIOS, Scenario
 
@@ -34,14 +35,14 @@ MINUTES = 40.0
 
 
 class Report:
-    """What the scenarios came to so far."""
+    """The results of the rows measured so far."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self.rounds, self.scale = (1, QUICK) if arguments.quick else (arguments.rounds, arguments.scale)
         self._peers = arguments.peers
         self._started = _profiler_hint if arguments.profile else _no_hint
-        self._figures: list[tuple[str, ...]] = []
-        self._ratios: list[tuple[str, ...]] = []
+        self._found: list[tuple[Scenario, Mapping[str, Result]]] = []
+        self._others: list[str] = []  # tables of what is no scenario
         self.failures: list[str] = []
 
     def peers(self, scenario: Scenario | None = None) -> list[Peer]:
@@ -52,32 +53,31 @@ class Report:
     def throughput(self, scenario: Scenario) -> None:
         """Measure one scenario of the table."""
         results = measure(scenario, self.peers(scenario), self.rounds, self.scale, self._started)
-        rows = report.figures(scenario, results)
-        self._figures += rows
-        self._ratios += report.ratios(scenario, results)
-        self._note(scenario.title, report.FIGURES_HEAD, rows, results.values())
+        self._found.append((scenario, results))
+        self._note(scenario.title, report.FIGURES_HEAD, report.figures(scenario, results), results.values())
 
     def latency(self) -> None:
         """Measure latency."""
         rate, results = latency.measure_latency(self.peers(), self.rounds, self.scale)
         title = f"{latency.TITLE}, {rate:,.0f} messages a second"
-        self._note(title, report.LATENCY_HEAD, report.latencies(results), results.values())
+        self._others.append(self._note(title, report.LATENCY_HEAD, report.latencies(results), results.values()))
 
     def memory(self) -> None:
         """Measure memory."""
         results = memory.measure_memory(self.peers(), self.scale)
-        self._note(memory.TITLE, report.MEMORY_HEAD, report.memory(results), results.values())
+        self._others.append(self._note(memory.TITLE, report.MEMORY_HEAD, report.memory(results), results.values()))
 
-    def _note(self, title: str, head: Sequence[str], rows: Iterable[Sequence[str]], results: Iterable) -> None:
-        print(f"{title}\n\n{table(head, rows)}\n", flush=True)
+    def _note(self, title: str, head: Sequence[str], rows: Iterable[Sequence[str]], results: Iterable) -> str:
+        text = f"{title[0].upper()}{title[1:]}:\n\n{table(head, rows)}"
+        print(f"{text}\n", flush=True)
         self.failures += [f"{each.peer}: {each.failure}" for each in results if each.failure]
+        return text
 
-    def print_all(self) -> None:
-        """What was measured more than one by one."""
-        if self._figures:
-            print(f"All, medians of {self.rounds}:\n\n{table(report.FIGURES_HEAD, self._figures)}")
-        if self._ratios:
-            print(f"\nSluice, times the other's rate:\n\n{table(report.RATIOS_HEAD, self._ratios)}")
+    def __str__(self) -> str:
+        """All rows in one table, as the page on benchmarks has them."""
+        title = f"Sluice's rate as a multiple of the other brokers', medians of {self.rounds}:"
+        tables = [f"{title}\n\n{table(*report.summary(self._found))}"] if self._found else []
+        return "\n\n".join([*tables, *self._others])
 
 
 def main() -> int:
@@ -90,7 +90,7 @@ def main() -> int:
         return measure_scaling(QUICK if arguments.quick else 1)
     names = arguments.only or (QUICK_SCENARIOS if arguments.quick else NAMES)
     scenarios = {each.name: each for each in SCENARIOS}
-    found, end = Report(arguments), time.monotonic() + arguments.minutes * 60
+    record, found, end = Record("results"), Report(arguments), time.monotonic() + arguments.minutes * 60
     others: dict[str, Callable[[], None]] = {latency.NAME: found.latency, memory.NAME: found.memory}
     for name in (each for each in NAMES if each in names):
         if time.monotonic() > end:
@@ -103,7 +103,9 @@ def main() -> int:
                 others[name]()
         except StartFailed as error:
             found.failures.append(f"{name}: a broker did not start: {error}")
-    found.print_all()
+    print(found)
+    if arguments.record:
+        record.write(f"{record.conditions()}\n\n{found}")
     for each in found.failures:
         print(f"FAILED {each}", file=sys.stderr)
     return 1 if found.failures else 0
@@ -118,6 +120,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--scale", type=float, default=1, help="share of the messages that is sent")
     parser.add_argument("--scaling", action="store_true", help="what a message costs Sluice as the broker grows")
     parser.add_argument("--quick", action="store_true", help="some scenarios, one short round each: a smoke test")
+    parser.add_argument("--record", action="store_true", help="write the results into docs/benchmarks.md")
     parser.add_argument("--profile", action="store_true", help="print how to attach py-spy to Sluice while it runs")
     return parser.parse_args()
 

@@ -19,6 +19,7 @@ import psutil
 
 from benchmarks.brokers.minimal import Minimal, append_call, delete_call, resp
 from benchmarks.brokers.sluice import Sluice
+from benchmarks.comparison.document import Record
 from benchmarks.comparison.report import table
 from benchmarks.comparison.rounds import Result, measure
 from benchmarks.scenarios.messages import Orders, first_number
@@ -43,8 +44,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rows", nargs="+", choices=ROWS, default=ROWS)
     parser.add_argument("--rounds", type=int, default=3, help="measured runs of each, whose median counts")
     parser.add_argument("--scale", type=float, default=1, help="share of the messages that is sent")
-    asked = parser.parse_args(arguments)
-    print(f"{table(STORE_HEAD, store_rows())}\n", flush=True)
+    parser.add_argument("--record", action="store_true", help="write the results into docs/benchmarks.md")
+    asked, record = parser.parse_args(arguments), Record("floor")
+    alone = f"The store alone:\n\n{table(STORE_HEAD, store_rows())}"
+    print(f"{alone}\n", flush=True)
     rows, failures = [], []
     for scenario in (each for each in SCENARIOS if each.name in asked.rows):
         results = measure(scenario, [Minimal(), Sluice()], asked.rounds, asked.scale, lambda _: None)
@@ -52,6 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if all(each.rounds for each in results.values()):
             rows.append(floor_row(scenario, results[Minimal.name], results[Sluice.name]))
     print(table(HEAD, rows))
+    if asked.record:
+        record.write(f"{record.conditions()}\n\n{table(HEAD, rows)}\n\n{alone}")
     for each in failures:
         print(f"FAILED {each}", file=sys.stderr)
     return 1 if failures else 0

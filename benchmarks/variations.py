@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from benchmarks.brokers.sluice import Sluice
+from benchmarks.comparison.document import Record
 from benchmarks.comparison.report import table
 from benchmarks.comparison.rounds import Measurement, measured_run, running
 from benchmarks.generator.traffic import Traffic
@@ -27,10 +28,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="measured runs of each, whose median counts")
     parser.add_argument("--scale", type=float, default=1, help="share of the messages that is sent")
-    asked = parser.parse_args(arguments)
+    parser.add_argument("--record", action="store_true", help="write the results into docs/benchmarks.md")
+    asked, record = parser.parse_args(arguments), Record("variations")
     found = measure(asked.rounds, int(BASE.messages[Sluice.pace] * asked.scale))
     rows = variation_rows(found)
     print(table(HEAD, rows))
+    if asked.record:
+        record.write(f"{record.conditions()}\n\n{table(HEAD, rows)}")
     return 0 if all(row[-1] != "missed" for row in rows) else 1
 
 

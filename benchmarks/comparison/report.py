@@ -18,7 +18,6 @@ FIGURES_HEAD = (
     "scenario", "broker", "deliveries/s", "lowest", "highest",
     "broker CPU", "of it the store", "generator CPU", "memory",
 )  # fmt: skip
-RATIOS_HEAD = ("scenario", "to", "ratio", "bar")
 LATENCY_HEAD = ("broker", "messages/s", "median", "99th percentile", "our median is", "our 99th is")
 MEMORY_HEAD = ("broker", "before", "with the messages", "ours is")
 
@@ -45,21 +44,23 @@ def _figures(scenario: Scenario, result: Result) -> tuple[str, ...]:
     )
 
 
-def ratios(scenario: Scenario, results: Results) -> list[tuple[str, ...]]:
-    """A row for each other broker: how many times its rate ours is, and whether that reaches the bar."""
-    ours = results.get(OURS)
-    if ours is None or ours.rate is None:
-        return []
-    return [
-        (
-            scenario.name,
-            other.peer,
-            f"{ours.rate / other.rate:.1f}",
-            _verdict(ours.rate / other.rate, scenario.bars.get(other.peer)),
-        )
-        for other in results.values()
-        if other is not ours and other.rate
-    ]
+def summary(found: Sequence[tuple[Scenario, Results]]) -> tuple[list[str], list[list[str]]]:
+    """A head, and a row for each scenario: our rate as a multiple of the others', the bars, CPU of a delivery."""
+    others = list(dict.fromkeys(each.peer for _, results in found for each in results.values() if each.peer != OURS))
+    head = ["row", *(cell for peer in others for cell in (f"× {peer}", "bar"))]
+    head += [f"CPU of a delivery, {peer}" for peer in (OURS, *others)]
+    return head, [_summary(scenario, results, others) for scenario, results in found]
+
+
+def _summary(scenario: Scenario, results: Results, others: Sequence[str]) -> list[str]:
+    rates = {name: each.rate for name, each in results.items() if each.rate}
+    row = [scenario.name]
+    for peer in others:
+        ratio = rates[OURS] / rates[peer] if {OURS, peer} <= rates.keys() else None
+        row += ["" if ratio is None else f"{ratio:.1f}", _verdict(ratio, scenario.bars.get(peer))]
+    for peer in (OURS, *others):
+        row.append(f"{results[peer].median(lambda each: each.broker_cpu_us):.1f} us" if peer in rates else "")
+    return row
 
 
 def latencies(results: Mapping[str, LatencyResult]) -> list[tuple[str, ...]]:
@@ -83,7 +84,7 @@ def _latency(result: LatencyResult, ours: LatencyResult | None) -> tuple[str, ..
 
 
 def memory(results: Mapping[str, MemoryResult]) -> list[tuple[str, ...]]:
-    """A row for each broker: MiB before and while the messages wait, and whether ours is below it."""
+    """A row for each broker: MiB before and while the messages wait, and how many times that ours is."""
     ours = results.get(OURS)
     rows = []
     for each in results.values():
@@ -96,7 +97,7 @@ def memory(results: Mapping[str, MemoryResult]) -> list[tuple[str, ...]]:
                 each.peer,
                 f"{each.before / 2**20:.0f} MiB",
                 f"{each.waiting / 2**20:.0f} MiB",
-                _below(compared, each.waiting),
+                f"{compared / each.waiting:.2f} times" if compared else "",
             )
         )
     return rows
@@ -108,10 +109,10 @@ def _below(ours: float | None, other: float) -> str:
     return "below" if ours < other else "not below"
 
 
-def _verdict(ratio: float, asked: float | None) -> str:
-    if asked is None:
+def _verdict(ratio: float | None, bar: float | None) -> str:
+    if bar is None:
         return ""
-    return f"{asked:g} {'reached' if ratio >= asked else 'missed'}"
+    return f"{bar:g} {'reached' if ratio is not None and ratio >= bar else 'missed'}"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -89,7 +89,7 @@ def test_memory_is_compared_with_ours():
         MemoryResult("sluice", 0, 2 << 20),
     ]
     assert report.memory({each.peer: each for each in found}) == [
-        ("activemq", "1 MiB", "3 MiB", "below"),
+        ("activemq", "1 MiB", "3 MiB", "0.67 times"),
         ("x", "0 MiB", "failed", ""),
         ("sluice", "0 MiB", "2 MiB", ""),
     ]
