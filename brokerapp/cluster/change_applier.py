@@ -40,13 +40,13 @@ class ChangeApplier:
 
     # -- see ChangeTarget
 
-    def soon(self, change: ClusterChange) -> None:
+    def apply_later(self, change: ClusterChange) -> None:
         self._queue.put_nowait(change)
 
-    def when_done(self, then: Callable[[], None]) -> None:
+    def call_when_applied(self, then: Callable[[], None]) -> None:
         self._queue.put_nowait(then)
 
-    def held(self) -> list[ClusterChange]:
+    def existing(self) -> list[ClusterChange]:
         subscriptions = (each.identity for each in self._durables)
         return [
             *map(ClusterChange.of_destination, self._creation.declared()),

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
-from brokerapp.cluster.peer import ClusterPeer, Then
+from brokerapp.cluster.peer import ClusterPeer, OnAnswer
 from brokerapp.cluster.record import ClusterChange, ClusterRecord, RecordedItem, catch_up
 from brokerapp.core.ports import BrokerContext
 from brokerapp.errors import RequestRefused
@@ -25,20 +25,20 @@ OnRecorded = Callable[[str, int], None]
 
 
 class ChangeTarget(Protocol):
-    """Does here what the record says, change by change."""
+    """Applies the changes of the record at this broker, one after the other."""
 
-    def soon(self, change: ClusterChange) -> None:
-        """Do this when all before it is done."""
+    def apply_later(self, change: ClusterChange) -> None:
+        """Apply this when all changes before it are applied."""
 
-    def when_done(self, then: Callable[[], None]) -> None:
-        """Be told when all asked so far is done."""
+    def call_when_applied(self, then: Callable[[], None]) -> None:
+        """Call this when all changes so far are applied."""
 
-    def held(self) -> list[ClusterChange]:
-        """What is here that a record is about."""
+    def existing(self) -> list[ClusterChange]:
+        """Return what exists here of the kinds that a record is about."""
 
 
 class ChangeLog:
-    """`record` is the broker's copy as it was stored; `master` the peer that keeps it, None on the master itself."""
+    """Records changes. `record` is the broker's copy as stored; `master` names the broker that keeps it, "": none."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class ChangeLog:
         self._parts: dict[str, RecordedItem] = {}  # of a record that is being told
 
     def begin(self) -> None:
-        """The broker starts."""
+        """Apply what this broker lacks of the record, or of its configuration, as it starts."""
         if self.is_master:
             known, own = self.record, self.record
             if not own.id:
@@ -69,13 +69,13 @@ class ChangeLog:
             self._catch_up(known, own)
         elif not self.master:
             for each in self._configured:
-                self._target.soon(each)
+                self._target.apply_later(each)
 
     # -- whether it may change
 
     @property
-    def why_not(self) -> str:
-        """Why nothing can be created or deleted now; "": it can."""
+    def refusal_reason(self) -> str:
+        """Return why nothing can be created or deleted now; "": it can."""
         if self.is_current and (self.master is None or self.master.is_up):
             return ""
         return (
@@ -83,49 +83,49 @@ class ChangeLog:
             "cannot create or delete destinations and durable subscriptions."
         )
 
-    def change(self, change: ClusterChange, then: Then) -> None:
-        """Something is to be made or deleted: `then` is told when it is recorded, or why it is not to be."""
+    def change(self, change: ClusterChange, then: OnAnswer) -> None:
+        """Record a creation or deletion; `then` is called when it is recorded, or with the reason why not."""
         if self.is_master:
             self._append(change, lambda why_not, _version: then(why_not))
         elif self.master is None:
             self._broadcast(verb="change", change=change.to_json())
             then("")
-        elif why := self.why_not:
+        elif why := self.refusal_reason:
             then(why)
         else:
             self._request_change(self.master, change, then)
 
-    def _request_change(self, master: ClusterPeer, change: ClusterChange, then: Then) -> None:
-        """Its answer says which version it made: that is known before the master tells all."""
+    def _request_change(self, master: ClusterPeer, change: ClusterChange, then: OnAnswer) -> None:
+        """Ask the master to record a change; its answer has the new version, before all brokers are told."""
 
         def answered(version: str) -> None:
-            record = self.record = self.record.noted(change, int(version))
+            record = self.record = self.record.with_confirmed_change(change, int(version))
             self._commits.keep_record(record.id, record.version, _encode_change(record, change), False, lambda: None)
 
-        master.ask(then, answered, verb="record", change=change.to_json())
+        master.request(then, answered, verb="record", change=change.to_json())
 
     # -- the master
 
-    def asked(self, change: ClusterChange, then: OnRecorded) -> None:
-        """Another broker wants a change."""
+    def on_change_requested(self, change: ClusterChange, then: OnRecorded) -> None:
+        """Record a change for another broker."""
         if not self.is_master:
             then(f"{self._name} is not the cluster's master", 0)
             return
 
         def recorded(why_not: str, version: int) -> None:
             if not why_not:
-                self._target.soon(change)
+                self._target.apply_later(change)
             then(why_not, version)
 
         self._append(change, recorded)
 
     def _append(self, change: ClusterChange, then: OnRecorded) -> None:
-        """Changes come one after the other: the next one finds what this one left."""
+        """Append a change to the record; the next one finds what this one left."""
         if change.subscription is not None and self.record.holds(change):
             then("", self.record.version_of(change))
             return
         try:
-            record = self.record = self.record.changed(change)
+            record = self.record = self.record.with_change(change)
         except RequestRefused as why:
             then(str(why), 0)
             return
@@ -136,8 +136,8 @@ class ChangeLog:
 
         self._commits.keep_record(record.id, record.version, _encode_change(record, change), False, stored)
 
-    def introduce(self, peer: ClusterPeer) -> None:
-        """Tell a broker that is there again the whole record."""
+    def send_record(self, peer: ClusterPeer) -> None:
+        """Send the whole record to a broker whose link works again."""
         if not self.is_master:
             return
         entries = [[name, each.version, each.attributes] for name, each in self.record.entries.items()]
@@ -145,23 +145,25 @@ class ChangeLog:
 
     def _broadcast(self, **document: Any) -> None:
         for peer in self._peers.values():
-            peer.tell(**document)
+            peer.send(**document)
 
     # -- the others
 
-    def on_record(self, teller: str, id: str, version: int, entries: Iterable[Any], first: bool, last: bool) -> None:
-        """The master tells its record, part by part; it may have broken off before."""
+    def on_record_part(
+        self, teller: str, id: str, version: int, entries: Iterable[Any], first: bool, last: bool
+    ) -> None:
+        """Take a part of the master's record; an earlier list may have been broken off."""
         if teller != self.master_name:
             return
         if first:
             self._parts = {}
         self._parts |= {name: RecordedItem(number, attributes) for name, number, attributes in entries}
         if last:
-            masters, self._parts = self.record.told(ClusterRecord(id, version, self._parts)), {}
+            masters, self._parts = self.record.merged_with_master(ClusterRecord(id, version, self._parts)), {}
             known, self.record = self.record, masters
             rows = {name: _encode_item(each) for name, each in masters.entries.items()}
             self._catch_up(known, masters)
-            self._target.when_done(lambda: self._commits.keep_record(id, version, rows, True, self._on_current))
+            self._target.call_when_applied(lambda: self._commits.keep_record(id, version, rows, True, self._on_current))
 
     def _on_current(self) -> None:
         if not self.is_current:
@@ -169,24 +171,24 @@ class ChangeLog:
         self.is_current = True
 
     def on_change(self, teller: str, id: str, version: int, change: ClusterChange) -> None:
-        """The master recorded a change."""
+        """Apply a change that the master recorded."""
         if teller != self.master_name or id != self.record.id or version <= self.record.version:
             return
         if version > self.record.version + 1:  # one was missed: it tells all of it
-            self._peers[teller].tell(verb="tell record")
+            self._peers[teller].send(verb="tell record")
             return
         if self.record.is_newer(change.name, version):
             self.record = replace(self.record, version=version)
             return
-        record = self.record = self.record.applied(change, version)
-        self._target.soon(change)
+        record = self.record = self.record.with_recorded_change(change, version)
+        self._target.apply_later(change)
         self._commits.keep_record(id, version, _encode_change(record, change), False, lambda: None)
 
     def _catch_up(self, known: ClusterRecord, masters: ClusterRecord) -> None:
-        """Be as the record says, and let it say what is here, where that is to be."""
-        plan = catch_up(known, masters, self._target.held(), self._configured)
+        """Apply what the record has and this broker has not, and submit what is here and belongs into the record."""
+        plan = catch_up(known, masters, self._target.existing(), self._configured)
         for each in plan.apply:
-            self._target.soon(each)
+            self._target.apply_later(each)
         for each in plan.submit:
             self._submit(each)
 
@@ -195,7 +197,7 @@ class ChangeLog:
             if why_not:
                 logger.warning("cluster: %s is not in the record: %s", change.name, why_not)
             else:
-                self._target.soon(change)
+                self._target.apply_later(change)
 
         if self.is_master:
             self._append(change, lambda why_not, _version: done(why_not))
@@ -204,7 +206,7 @@ class ChangeLog:
 
 
 def _encode_change(record: ClusterRecord, change: ClusterChange) -> dict[str, str]:
-    """What the store keeps of a change."""
+    """Return a change as the store keeps it."""
     entry = record.entries.get(change.name)
     return {change.name: "" if entry is None else _encode_item(entry)}
 
@@ -214,5 +216,5 @@ def _encode_item(entry: RecordedItem) -> str:
 
 
 def read_record(id: str, version: int, rows: Mapping[str, str]) -> ClusterRecord:
-    """A record as the store keeps it."""
+    """Return the record of these rows of the store."""
     return ClusterRecord(id, version, {name: RecordedItem(*json.loads(row)) for name, row in rows.items()})

@@ -8,7 +8,7 @@ from typing import Any
 from brokerapp.cluster.admission import ClusterAdmission
 from brokerapp.cluster.agreement import ClusterAgreement
 from brokerapp.cluster.change_log import ChangeLog
-from brokerapp.cluster.peer import ClusterPeer, ClusterPeerLink, Then
+from brokerapp.cluster.peer import ClusterPeer, ClusterPeerLink, OnAnswer
 from brokerapp.cluster.record import ClusterChange
 from brokerapp.cluster.remote_consumers import RemoteConsumers
 from brokerapp.cluster.remote_temporaries import RemoteTemporaries
@@ -43,19 +43,19 @@ class Cluster:
         """Return the settings that all brokers must have alike, as text."""
         return self._agreement.text
 
-    def peer_came(self, peer: ClusterPeer, link: ClusterPeerLink) -> None:
+    def on_peer_connected(self, peer: ClusterPeer, link: ClusterPeerLink) -> None:
         """Tell a broker whose link works all that it does not know, before anything is asked of it."""
-        peer.came(link)
-        self._remote_temporaries.introduce(peer)
-        self.recording.introduce(peer)
-        self._remote_consumers.peer_came(peer)
+        peer.on_connected(link)
+        self._remote_temporaries.send_own(peer)
+        self.recording.send_record(peer)
+        self._remote_consumers.on_peer_connected(peer)
 
-    def peer_went(self, peer: ClusterPeer, why: str, *, refused: bool = False) -> None:
+    def on_peer_lost(self, peer: ClusterPeer, why: str, *, refused: bool = False) -> None:
         """Forget what a broker gave whose link does not work (any more)."""
         was_up = peer.is_up
-        peer.went(why, refused=refused)
+        peer.on_lost(why, refused=refused)
         if was_up:
-            self._remote_consumers.peer_went(peer)
+            self._remote_consumers.on_peer_lost(peer)
 
     def admit(
         self, client: Client, connect: ConnectCommand
@@ -63,14 +63,14 @@ class Cluster:
         """Accept a client or another broker; return the handlers it has of its own. Raises ProtocolError."""
         return self._admission.admit(client, connect)
 
-    def change(self, change: ClusterChange, then: Then) -> None:
+    def change(self, change: ClusterChange, then: OnAnswer) -> None:
         """Record what an operator creates or deletes; `then` is told when it is recorded, or why not."""
         self.recording.change(change, then)
 
     def on_destroyed(self, destination: Destination) -> None:
         """Tell all brokers that an operator deletes here what clients made."""
         for peer in self.peers.values():
-            peer.tell(verb="destroy", destination=str(destination))
+            peer.send(verb="destroy", destination=str(destination))
 
     # -- for operators
 
@@ -80,7 +80,8 @@ class Cluster:
         own_address = next(each.address for each in self.terms.members if each.name == self._name)
         own = MemberStatus(self._name, str(own_address), MemberState.SELF, recording.is_master)
         return ClusterStatus(
-            self._name, self.terms.master, self._admission.is_suspended, not recording.why_not, recording.why_not,
+            self._name, self.terms.master, self._admission.is_suspended,
+            not recording.refusal_reason, recording.refusal_reason,
             recording.record.id, recording.record.version, len(recording.record.entries),
             (own, *(self._status_of(each, brief) for each in self.peers.values())),
             len(lodgers), () if brief else lodgers.to_json(),
@@ -91,6 +92,6 @@ class Cluster:
         return MemberStatus(
             peer.name, str(peer.address), peer.state, peer.name == self.terms.master, peer.since_ms, peer.last_error,
             link is not None, len(link.subscriptions) if link is not None else 0,
-            len(self._remote_consumers) if peer.is_up else 0, peer.taken,
-            0 if brief else self._remote_consumers.waiting(peer),
+            len(self._remote_consumers) if peer.is_up else 0, peer.received_count,
+            0 if brief else self._remote_consumers.waiting_count(peer),
         )  # fmt: skip

@@ -44,7 +44,7 @@ class ClusterLinks:
                 await self._serve(peer)
             except Exception:
                 logger.exception("the link to %s failed", peer.name)
-                self._cluster.peer_went(peer, "internal error: see the log of this broker")
+                self._cluster.on_peer_lost(peer, "internal error: see the log of this broker")
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(sought.wait(), self._cluster.terms.retry_ms / 1000)
 
@@ -53,20 +53,20 @@ class ClusterLinks:
         try:
             link = await dial(f"cluster {peer.name}", peer.address, self._trust)
         except BridgeConnectionLost as error:
-            self._cluster.peer_went(peer, str(error))
+            self._cluster.on_peer_lost(peer, str(error))
             return
         linked = False
         try:
             await link.open(self._login())
             if link.remote != peer.name:
                 raise BridgeConnectionLost(f"it is {link.remote or 'not a Sluice broker'}, expected {peer.name}")
-            link.on_receipt = peer.confirmed
+            link.on_receipt = peer.on_confirmed
             link.on_error = lambda frame: _on_error(peer, frame)
-            self._cluster.peer_came(peer, link)
+            self._cluster.on_peer_connected(peer, link)
             linked = True
             raise BridgeConnectionLost(await link.lost)
         except BridgeConnectionLost as error:
-            self._cluster.peer_went(peer, str(error), refused=not linked)
+            self._cluster.on_peer_lost(peer, str(error), refused=not linked)
         finally:
             link.close()
 
@@ -78,4 +78,4 @@ class ClusterLinks:
 
 
 def _on_error(peer: ClusterPeer, frame: Frame) -> None:
-    peer.refused(frame.headers.get("receipt-id", ""), frame.headers.get("message", ""))
+    peer.on_refused(frame.headers.get("receipt-id", ""), frame.headers.get("message", ""))

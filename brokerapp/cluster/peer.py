@@ -21,11 +21,11 @@ ENTRIES_AT_ONCE = 500
 #: What stands in a receipt between the question and the answer.
 ANSWER = " "
 #: What comes of a question: "" when it was done, else the reason for which it was not.
-Then = Callable[[str], None]
+OnAnswer = Callable[[str], None]
 
 
 class ClusterPeerLink(Protocol):
-    """The link to it; see bridge_link.py."""
+    """The link to another broker; see bridge_link.py."""
 
     def send(self, command: str, headers: Mapping[str, str], body: bytes = b"") -> None: ...
 
@@ -37,33 +37,33 @@ class ClusterPeerLink(Protocol):
 
 
 class ClusterPeer:
-    """`link` is there while it is up."""
+    """Another broker of the cluster. `link` is set while the link to it works."""
 
     def __init__(self, member: ClusterMember) -> None:
         self.name, self.address = member.name, member.address
         self.state, self.since_ms, self.last_error = MemberState.DOWN, 0, ""
         self.link: ClusterPeerLink | None = None
-        self.taken = 0  #: messages taken from it
+        self.received_count = 0  #: messages taken from it
         self.reconnect_now: Callable[[], None] = lambda: None  #: try to reach it now
-        self._pending: dict[str, tuple[Then, Callable[[str], None]]] = {}
+        self._pending: dict[str, tuple[OnAnswer, Callable[[str], None]]] = {}
         self._numbers = itertools.count(1)
 
     @property
     def is_up(self) -> bool:
-        """Whether it can be told something."""
+        """Return whether the link to it works."""
         return self.link is not None
 
     # -- the link
 
-    def came(self, link: ClusterPeerLink) -> None:
-        """The link works from now on."""
+    def on_connected(self, link: ClusterPeerLink) -> None:
+        """Use this link to it from now on."""
         self.link = link
         self.last_error = ""
         self._set_state(MemberState.UP)
         logger.info("cluster: linked to %s at %s", self.name, self.address)
 
-    def went(self, why: str, *, refused: bool = False) -> None:
-        """It does not work (any more)."""
+    def on_lost(self, why: str, *, refused: bool = False) -> None:
+        """Note why the link does not work (any more), and fail all requests under way."""
         if self.link is not None or why != self.last_error:
             logger.warning("cluster: no link to %s at %s: %s", self.name, self.address, why)
         self.link, self.last_error = None, why
@@ -78,20 +78,20 @@ class ClusterPeer:
 
     # -- what is asked
 
-    def tell(self, **document: Any) -> None:
-        """Tell it something, if it is there to hear it."""
+    def send(self, **document: Any) -> None:
+        """Send it something, if the link works."""
         if self.link is not None:
             self.link.send("SEND", {"destination": CONTROL}, _encoded(document))
 
     def send_entries(self, verb: str, entries: Sequence[Any], **document: Any) -> None:
-        """Tell it what there is, in as many pieces as it takes; it knows the first and the last of them."""
+        """Send it a list in parts, of which the first and the last are marked."""
         for start in range(0, max(1, len(entries)), ENTRIES_AT_ONCE):
             end = start + ENTRIES_AT_ONCE
             part, last = entries[start:end], end >= len(entries)
-            self.tell(verb=verb, entries=part, first=not start, last=last, **document)
+            self.send(verb=verb, entries=part, first=not start, last=last, **document)
 
-    def ask(self, then: Then, answered: Callable[[str], None] = lambda _answer: None, **document: Any) -> None:
-        """Ask it to do something; when it answers more than that it did, `answered` is told what, before `then` is."""
+    def request(self, then: OnAnswer, answered: Callable[[str], None] = lambda _answer: None, **document: Any) -> None:
+        """Request something of it; `answered` is called with what it answers beyond a confirmation, then `then`."""
         if self.link is None:
             then(f"{self.name} cannot be reached")
             return
@@ -99,8 +99,8 @@ class ClusterPeer:
         self._pending[receipt] = then, answered
         self.link.send("SEND", {"destination": CONTROL, "receipt": receipt}, _encoded(document))
 
-    def confirmed(self, receipt: str) -> None:
-        """It has done what it was asked."""
+    def on_confirmed(self, receipt: str) -> None:
+        """Complete the request with this receipt."""
         receipt, _, answer = receipt.partition(ANSWER)
         if (pending := self._pending.pop(receipt, None)) is not None:
             then, answered = pending
@@ -108,8 +108,8 @@ class ClusterPeer:
                 answered(answer)
             then("")
 
-    def refused(self, receipt: str, reason: str) -> None:
-        """It does not do what it was asked, or told."""
+    def on_refused(self, receipt: str, reason: str) -> None:
+        """Fail the request with this receipt; note the reason when it was none."""
         then, _ = self._pending.pop(receipt, (None, None))
         if then is not None:
             then(reason)

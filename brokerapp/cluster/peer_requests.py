@@ -40,17 +40,17 @@ class PeerRequests:
         self._remote_temporaries, self._rejections, self._replies = remote_temporaries, rejections, replies
         #: Handlers by verb, called with the name of the broker.
         self._handlers: dict[str, Callable[..., None]] = {
-            "record is": recording.on_record,
+            "record is": recording.on_record_part,
             "recorded": lambda teller, id, version, change: recording.on_change(
                 teller, id, version, ClusterChange.from_json(change)
             ),
-            "tell record": lambda teller: recording.introduce(peers[teller]),
-            "change": lambda _teller, change: changes.soon(ClusterChange.from_json(change)),
+            "tell record": lambda teller: recording.send_record(peers[teller]),
+            "change": lambda _teller, change: changes.apply_later(ClusterChange.from_json(change)),
             "destroy": self._on_destroy,
-            "temporary": lambda teller, destination, belongs: remote_temporaries.came(
+            "temporary": lambda teller, destination, belongs: remote_temporaries.on_added_remotely(
                 teller, Destination.parse(destination), TemporaryOwner.from_json(belongs)
             ),
-            "temporary gone": lambda teller, destination: remote_temporaries.gone(
+            "temporary gone": lambda teller, destination: remote_temporaries.on_removed_remotely(
                 teller, Destination.parse(destination)
             ),
             "temporaries are": self._on_temporaries,
@@ -76,7 +76,9 @@ class PeerRequests:
     def _handle(self, client: Client, send: SendCommand, verb: str, document: dict[str, Any]) -> None:
         if verb == "record":
             change = ClusterChange.from_json(document["change"])
-            self._recording.asked(change, lambda why, version: self._answer(client, send, why, str(version)))
+            self._recording.on_change_requested(
+                change, lambda why, version: self._answer(client, send, why, str(version))
+            )
         elif verb == "late":
             self._rejections.expire_remote(client, document["ack"])
         elif verb in self._handlers:
@@ -95,8 +97,8 @@ class PeerRequests:
     def _on_destroy(self, _teller: str, destination: str) -> None:
         found = Destination.parse(destination)
         if not self._creation.is_declared(found):
-            self._changes.soon(ClusterChange.of_destination(found, False))
+            self._changes.apply_later(ClusterChange.of_destination(found, False))
 
     def _on_temporaries(self, teller: str, entries: list[Any], first: bool, last: bool) -> None:
         part = {Destination.parse(each): TemporaryOwner.from_json(belongs) for each, belongs in entries}
-        self._remote_temporaries.replace_part(teller, part, first=first, last=last)
+        self._remote_temporaries.on_list_part(teller, part, first=first, last=last)

@@ -74,16 +74,16 @@ class ClusterRecord:
     version: int = 0
     entries: Mapping[str, RecordedItem] = field(default_factory=dict)
 
-    def changed(self, change: ClusterChange) -> ClusterRecord:
+    def with_change(self, change: ClusterChange) -> ClusterRecord:
         """The record after a change. Raises RequestRefused when there is nothing to change."""
         found = self.entries.get(change.name)
         if change.exists and found is not None and change.subscription is None:
             raise RequestRefused(f"{change.name} exists already: an operator created it, on this broker or another one")
         if not change.exists and found is None:
             raise RequestRefused(f"{change.name} is not in the cluster's record: it was deleted already")
-        return self.applied(change, self.version + 1)
+        return self.with_recorded_change(change, self.version + 1)
 
-    def applied(self, change: ClusterChange, version: int) -> ClusterRecord:
+    def with_recorded_change(self, change: ClusterChange, version: int) -> ClusterRecord:
         """The record after a change that made it this version."""
         entries = dict(self.entries)
         if change.exists:
@@ -97,16 +97,16 @@ class ClusterRecord:
         found = self.entries.get(change.name)
         return self.version if found is None else found.version
 
-    def noted(self, change: ClusterChange, version: int) -> ClusterRecord:
+    def with_confirmed_change(self, change: ClusterChange, version: int) -> ClusterRecord:
         """The record with a change of a later version, though those before it are not known yet."""
-        return replace(self.applied(change, version), version=self.version)
+        return replace(self.with_recorded_change(change, version), version=self.version)
 
     def is_newer(self, name: str, version: int) -> bool:
         """Whether it knows what came of this after that version."""
         found = self.entries.get(name)
         return found is not None and found.version > version
 
-    def told(self, masters: ClusterRecord) -> ClusterRecord:
+    def merged_with_master(self, masters: ClusterRecord) -> ClusterRecord:
         """The master's record, as it was told, with what is known that came later."""
         if self.id != masters.id:
             return masters

@@ -36,12 +36,12 @@ LOCAL_PREFIXES = ("ActiveMQ.Advisory.", "ActiveMQ.Statistics.")
 
 @dataclass(frozen=True, slots=True)
 class RemoteConsumerRequest:
-    """A subscription that is wanted at every other broker."""
+    """A subscription that this broker has at every other one."""
 
     id: str
     destination: str  #: or a list of them, STOMP form
     headers: Mapping[str, str]
-    told: Callable[[ClusterPeer, Any], None]  #: of each MESSAGE
+    on_message: Callable[[ClusterPeer, Any], None]  #: of each MESSAGE
 
 
 class RemoteConsumers:
@@ -65,7 +65,7 @@ class RemoteConsumers:
         self._id_of: dict[Subscription, str] = {}
         self._numbers = itertools.count(1)
         self._selectors: dict[Destination, Counter[str | None]] = {}  # of the subscribers of topics here
-        self._seen_ids: OrderedDict[str, str] = OrderedDict()  # id of a topic's message -> the wish by which it came
+        self._seen_ids: OrderedDict[str, str] = OrderedDict()  # id of a topic's message -> the request by which it came
         self._owners = {peer: PeerEntryOwner(peer) for peer in self._peers}
 
     # -- consumers here
@@ -121,7 +121,7 @@ class RemoteConsumers:
         )
 
     def _request_topic(self, topic: Destination) -> None:
-        """What the subscribers of a topic want together."""
+        """Subscribe to a topic for all its subscribers here together."""
         id, selectors = f"t:{topic}", self._selectors[topic]
         if not selectors:
             del self._selectors[topic]
@@ -140,15 +140,15 @@ class RemoteConsumers:
 
     # -- at the other brokers
 
-    def _add(self, wish: RemoteConsumerRequest) -> None:
-        self._requests[wish.id] = wish
+    def _add(self, request: RemoteConsumerRequest) -> None:
+        self._requests[request.id] = request
         for peer in self._peers:
-            self._send_request(peer, wish)
+            self._send_request(peer, request)
 
-    def _send_request(self, peer: ClusterPeer, wish: RemoteConsumerRequest) -> None:
+    def _send_request(self, peer: ClusterPeer, request: RemoteConsumerRequest) -> None:
         if peer.link is not None:
-            headers = {**wish.headers, "receipt": f"{wish.id} on {wish.destination}"}
-            peer.link.subscribe(wish.id, wish.destination, lambda frame: wish.told(peer, frame), headers)
+            headers = {**request.headers, "receipt": f"{request.id} on {request.destination}"}
+            peer.link.subscribe(request.id, request.destination, lambda frame: request.on_message(peer, frame), headers)
 
     def _remove(self, id: str) -> None:
         if self._requests.pop(id, None) is not None:
@@ -156,13 +156,13 @@ class RemoteConsumers:
                 if peer.link is not None:
                     peer.link.unsubscribe(id)
 
-    def peer_came(self, peer: ClusterPeer) -> None:
-        """It can be asked for all that is consumed here."""
-        for wish in list(self._requests.values()):
-            self._send_request(peer, wish)
+    def on_peer_connected(self, peer: ClusterPeer) -> None:
+        """Subscribe at a broker whose link works now to all that is consumed here."""
+        for request in list(self._requests.values()):
+            self._send_request(peer, request)
 
-    def peer_went(self, peer: ClusterPeer) -> None:
-        """What came from it and was not given out is given out by it again, or was lost with it."""
+    def on_peer_lost(self, peer: ClusterPeer) -> None:
+        """Drop messages of a broker that no consumer was given: it gives them again, or they were lost with it."""
         keeper, self._owners[peer] = self._owners[peer], PeerEntryOwner(peer)
         keeper.is_there = False
         for subscription in self._id_of:
@@ -173,27 +173,27 @@ class RemoteConsumers:
     # -- what comes
 
     def _on_queue_message(self, peer: ClusterPeer, subscription: Subscription, frame: Any) -> None:
-        """A message of a queue or of a named subscription, for one consumer."""
+        """Hold a message of a queue or of a named subscription for its consumer."""
         keeper = self._owners[peer]
         entry = entry_of(frame.headers, frame.body, peer.name, keeper)
-        peer.taken += 1
+        peer.received_count += 1
         self._dispatcher.add_pending(subscription, (entry,))
         self._request_dispatch()
 
     def _on_topic_message(self, peer: ClusterPeer, id: str, frame: Any) -> None:
-        """A message of a topic, for all its subscribers here."""
+        """Publish a message of a topic to all its subscribers here."""
         topic = Destination.parse(frame.headers["destination"])
         message = message_of(frame.headers, frame.body, peer.name)
         if is_advisory(topic) or self._seen_ids.setdefault(message.id, id) != id:
             return
         if len(self._seen_ids) > MAX_DUPLICATE_IDS:
             self._seen_ids.popitem(last=False)
-        peer.taken += 1
+        peer.received_count += 1
         self._dispatcher.publish((message,), RoutedCopy(topic))
         self._request_dispatch()
 
-    def waiting(self, peer: ClusterPeer) -> int:
-        """Messages from there that are held here."""
+    def waiting_count(self, peer: ClusterPeer) -> int:
+        """Return how many messages of a broker are held here."""
         keeper = self._owners[peer]
         held = (each for one in self._id_of for each in (*one.pending, *one.unacked.values()))
         return sum(_is_kept_by(each, keeper) for each in held)
@@ -203,7 +203,7 @@ class RemoteConsumers:
 
 
 class PeerEntryOwner:
-    """One link's time of a broker that keeps messages: what is told of them goes there, or nowhere when it is over."""
+    """Sends what becomes of messages to the broker that stores them, as long as the link by which they came works."""
 
     def __init__(self, peer: ClusterPeer) -> None:
         self._peer = peer
@@ -219,7 +219,7 @@ class PeerEntryOwner:
 
     def expire(self, entry: RemoteLogEntry) -> None:
         if self.is_there:
-            self._peer.tell(verb="late", ack=entry.ack_id)
+            self._peer.send(verb="late", ack=entry.ack_id)
 
     @property
     def _link(self) -> ClusterPeerLink | None:

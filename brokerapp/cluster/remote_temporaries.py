@@ -29,11 +29,11 @@ MAX_TEMPORARIES = 100_000
 
 @dataclass(slots=True)
 class RemoteTemporary:
-    """One of another broker."""
+    """A temporary destination of another broker."""
 
-    home: str
-    belongs: TemporaryOwner
-    until: Timer | None = None  #: when it goes; None: its home has it
+    broker: str
+    owner: TemporaryOwner
+    removal_timer: Timer | None = None  #: when it goes; None: its home has it
 
 
 class RemoteTemporaries:
@@ -51,11 +51,11 @@ class RemoteTemporaries:
     def __len__(self) -> int:
         return len(self._temporaries)
 
-    def came(self, home: str, destination: Destination, belongs: TemporaryOwner) -> None:
-        """A broker has it."""
+    def on_added_remotely(self, home: str, destination: Destination, belongs: TemporaryOwner) -> None:
+        """Host a temporary destination that another broker has."""
         known = self._temporaries.get(destination)
-        if known is not None and known.until is not None:
-            known.until.cancel()
+        if known is not None and known.removal_timer is not None:
+            known.removal_timer.cancel()
         if known is None and len(self._temporaries) >= MAX_TEMPORARIES:
             if not self._is_full:
                 logger.error("cluster: %s of %s is not known here: %d are", destination, home, MAX_TEMPORARIES)
@@ -66,74 +66,74 @@ class RemoteTemporaries:
         self._temporaries[destination] = RemoteTemporary(home, belongs)
         self._host.host_remote(destination)
 
-    def replace_part(self, home: str, part: Mapping[Destination, TemporaryOwner], *, first: bool, last: bool) -> None:
-        """A broker has these, part by part, and no others."""
+    def on_list_part(self, home: str, part: Mapping[Destination, TemporaryOwner], *, first: bool, last: bool) -> None:
+        """Take a part of the list of all temporary destinations of a broker; the last one removes those not listed."""
         if first:
             self._listed[home] = set()
         listed = self._listed.setdefault(home, set())
         listed.update(part)
         for destination, belongs in part.items():
-            if destination not in self._temporaries or self._temporaries[destination].home == home:
-                self.came(home, destination, belongs)
+            if destination not in self._temporaries or self._temporaries[destination].broker == home:
+                self.on_added_remotely(home, destination, belongs)
         if last:
             del self._listed[home]
-            for destination in [each for each, lodger in self if lodger.home == home and each not in listed]:
-                self.gone(home, destination)
+            for destination in [each for each, remote in self if remote.broker == home and each not in listed]:
+                self.on_removed_remotely(home, destination)
 
-    def gone(self, home: str, destination: Destination) -> None:
-        """A broker has it no more."""
-        lodger = self._temporaries.get(destination)
-        if lodger is not None and lodger.home == home:
+    def on_removed_remotely(self, home: str, destination: Destination) -> None:
+        """Remove a temporary destination that another broker has no more."""
+        remote = self._temporaries.get(destination)
+        if remote is not None and remote.broker == home:
             self._remove(destination)
 
     def on_broker_lost(self, home: str) -> None:
-        """A broker cannot be reached: who may come back has the time for it."""
-        for destination, lodger in [each for each in self if each[1].home == home]:
-            grace = reconnect_grace_ms(ConnectionEnd.HOME_LOST, lodger.belongs.window_ms)
+        """Remove what a broker had that cannot be reached; destinations of clients that may reconnect wait for them."""
+        for destination, remote in [each for each in self if each[1].broker == home]:
+            grace = reconnect_grace_ms(ConnectionEnd.HOME_LOST, remote.owner.window_ms)
             if not grace:
                 self._remove(destination)
-            elif lodger.until is None:
+            elif remote.removal_timer is None:
                 when = clock.now_ms() + grace
-                lodger.until = self._timers.at(when, partial(self._remove, destination))
+                remote.removal_timer = self._timers.at(when, partial(self._remove, destination))
 
     def _remove(self, destination: Destination) -> None:
-        lodger = self._temporaries.pop(destination, None)
-        if lodger is not None:
-            if lodger.until is not None:
-                lodger.until.cancel()
+        remote = self._temporaries.pop(destination, None)
+        if remote is not None:
+            if remote.removal_timer is not None:
+                remote.removal_timer.cancel()
             self._host.remove(destination)
 
     def on_client_returned(self, client: Client) -> None:
         """Give a client the temporary destinations that it had at another broker; they are at home here now."""
-        for destination, lodger in list(self):
-            if lodger.belongs.is_of(client):
-                if lodger.until is not None:
-                    lodger.until.cancel()
+        for destination, remote in list(self):
+            if remote.owner.is_of(client):
+                if remote.removal_timer is not None:
+                    remote.removal_timer.cancel()
                 del self._temporaries[destination]
-                self._host.take_ownership(client, destination, lodger.belongs)
+                self._host.take_ownership(client, destination, remote.owner)
 
     # -- those of this broker
 
-    def introduce(self, peer: ClusterPeer) -> None:
+    def send_own(self, peer: ClusterPeer) -> None:
         """Tell a broker whose link works now all temporary destinations of this one."""
         peer.send_entries("temporaries are", [[str(each), owner.to_json()] for each, owner in self._host.at_home()])
 
     def on_temporary_added(self, destination: Destination, owner: TemporaryOwner) -> None:
         """Tell all brokers that a client of this one has it."""
         for peer in self._peers:
-            peer.tell(verb="temporary", destination=str(destination), belongs=owner.to_json())
+            peer.send(verb="temporary", destination=str(destination), belongs=owner.to_json())
 
     def on_temporary_removed(self, destination: Destination) -> None:
         """Tell all brokers that it went with its client."""
         for peer in self._peers:
-            peer.tell(verb="temporary gone", destination=str(destination))
+            peer.send(verb="temporary gone", destination=str(destination))
 
     def to_json(self) -> tuple[dict[str, Any], ...]:
-        """Plain values, for operators."""
+        """Return plain values, for operators."""
         return tuple(
             {
-                "destination": str(destination), "home": lodger.home, "client_id": lodger.belongs.client_id,
-                "waits_until_ms": lodger.until.due_ms if lodger.until is not None else 0,
+                "destination": str(destination), "home": remote.broker, "client_id": remote.owner.client_id,
+                "waits_until_ms": remote.removal_timer.due_ms if remote.removal_timer is not None else 0,
             }
-            for destination, lodger in self
+            for destination, remote in self
         )  # fmt: skip

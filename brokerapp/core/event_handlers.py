@@ -26,7 +26,7 @@ def add_event_handlers(broker: Broker) -> None:
     events.client_connected.add(advisories.on_client_connected)
     events.client_disconnected.add(
         broker.transactions.give_up, broker.subscriptions.end_all, broker.producers.left, broker.temporaries.end,
-        broker.bridges.left, withdraw_blocked_sends, advisories.on_client_disconnected,
+        broker.bridges.on_client_disconnected, withdraw_blocked_sends, advisories.on_client_disconnected,
     )  # fmt: skip
     events.consumer_started.add(advisories.on_consumer_started)
     events.consumer_stopped.add(advisories.on_consumer_stopped)

@@ -159,8 +159,8 @@ class Node:
                 self.broker.creation.declare(destination)
         await self._listen()
         await self.network.announce(self._listeners.announced_addresses)
-        await self._seat.settle()
-        self.membership.on_followed = self._seat.look
+        await self._seat.refresh()
+        self.membership.on_followed = self._seat.request_refresh
         self._tasks.begin("network", self._seat.run)
         if self.cluster_links is not None:
             self.cluster_links.start()
@@ -368,7 +368,7 @@ class Node:
             if signal in ("nodes", "subscribed"):
                 self.membership.refresh()
             if signal in ("connectors", "subscribed"):
-                self._seat.look()
+                self._seat.request_refresh()
 
     async def _refresh(self) -> None:
         """Route by the definitions that are in force."""

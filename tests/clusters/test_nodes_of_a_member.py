@@ -30,7 +30,7 @@ def test_one_node_of_a_cluster_and_several_of_a_broker_that_is_in_none_may_be(is
 @pytest.mark.parametrize(
     ("is_named", "clustered", "others", "why"),
     [
-        (True, True, {}, "--node a: .* told of a cluster"),
+        (True, True, {}, "--node a: a broker of a cluster .* is one node"),
         (False, True, {"b": {}, "c": {}}, "other nodes of this one are running: b, c"),
         (True, False, {"n1": {CLUSTERED: True}}, "node a cannot join node n1"),
     ],

@@ -65,13 +65,13 @@ class BridgeClients:
         if not may:
             raise AuthenticationFailed(f"User {principal.name} may not be a bridge of {broker}: see {RIGHT}{broker}")
 
-    def came(self, client: Client, broker: str, *, duplex: bool) -> None:
+    def on_bridge_connected(self, client: Client, broker: str, *, duplex: bool) -> None:
         """A client is the bridge of that broker."""
         client.bridge, client.bridge_counts = broker, BridgeFilterCounts()
         if duplex:  # it takes messages to there, too
             self._events.bridge_started(client.id, broker, client.remote_address)
 
-    def left(self, client: Client) -> None:
+    def on_client_disconnected(self, client: Client) -> None:
         """Tell that a bridge is gone, if the client that is gone was one."""
         self._events.bridge_stopped(client.id)
 

@@ -52,11 +52,11 @@ class NetworkRequests:
         return [asdict(each) for each in self._status.incoming()]
 
     async def demand(self, name: str) -> list[dict[str, Any]]:
-        """What the bridges of a connector consume: {way, bridge, demand: DemandStats...}."""
+        """Return what the bridges of a connector consume: {remote, direction, demand: [DemandStats]}."""
         return demand_of(self._connections.find(name))
 
     async def put(self, definition: dict[str, Any], outbound: str | None = None) -> None:
-        """Have this connector, in place of the one of its name. Raises DefinitionRefused.
+        """Create this connector, or replace the one of its name. Raises DefinitionRefused.
 
         `outbound` is the rule for the addresses that it may connect to. A connector that has none keeps its uri so.
         """
@@ -71,19 +71,19 @@ class NetworkRequests:
             await self._keep(connector.name)
 
     async def remove(self, name: str) -> None:
-        """Have no connector of this name any more. What its bridges held goes back. Raises RequestRefused."""
+        """Remove a connector; what its bridges held goes back. Raises RequestRefused."""
         async with self._leader.lock:
             await self._connections.remove(name)
             await self._keep(name)
 
     async def start(self, name: str) -> None:
-        """Let a connector have its bridges. Raises RequestRefused."""
+        """Start the bridges of a connector. Raises RequestRefused."""
         async with self._leader.lock:
             await self._connections.start_connector(name)
             await self._keep(name)
 
     async def stop(self, name: str) -> None:
-        """Take the bridges of a connector down, until it is started, or its broker is. Raises RequestRefused."""
+        """Stop the bridges of a connector until it, or its broker, is started. Raises RequestRefused."""
         async with self._leader.lock:
             await self._connections.stop_connector(name)
             await self._keep(name)

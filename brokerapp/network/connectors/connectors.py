@@ -47,12 +47,12 @@ class RunningConnector:
     announced: dict[str, str] = field(default_factory=dict)  #: URI -> broker, of those that are there now
 
     def leads_to(self, uri: str) -> bool:
-        """Whether one of its ways does."""
+        """Return whether one of its connections leads to this address."""
         return any(address_of(uri) in way.addresses for way in self.connections)
 
 
 class ConnectorManager:
-    """All of one node. `endpoint` is where bridges consume from their own broker.
+    """Runs the network connectors of a node. `endpoint` is where bridges consume from their own broker.
 
     Unless they start `at_once` each waits for the first attempts of the one before it. `trust` makes what TLS is spoken
     with.
@@ -80,7 +80,7 @@ class ConnectorManager:
 
     @property
     def connections(self) -> list[BridgeConnection]:
-        """The ways of all connectors."""
+        """Return the connections of all connectors."""
         return [way for each in self for way in each.connections]
 
     def _make(self, definition: NetworkConnector) -> RunningConnector:
@@ -95,7 +95,7 @@ class ConnectorManager:
     # -- life
 
     async def announce(self, addresses: Mapping[str, Sequence[str]]) -> None:
-        """Let brokers of these groups, named by uris, find this one at these addresses. Raises ConfigurationRefused."""
+        """Announce this broker at these addresses to groups, named by uris. Raises ConfigurationRefused."""
         for uri, announced in addresses.items():
             discovery = Discovery(parse_group(uri)[0], self._name, tuple(announced))
             try:
@@ -105,7 +105,7 @@ class ConnectorManager:
             self._announcements.append(discovery)
 
     async def replace_all(self, definitions: Sequence[NetworkConnector], running: Mapping[str, bool]) -> None:
-        """Have these connectors and no others; `running` says of some whether they are to have their bridges."""
+        """Run these connectors and no others; `running` overrides of some whether they start."""
         begins, names = not self._connectors, {each.name for each in definitions}
         if not definitions:
             await self._cancel_start()
@@ -125,13 +125,13 @@ class ConnectorManager:
 
     @property
     def overridden_states(self) -> dict[str, bool]:
-        """Whether they are to have their bridges, of those where that is not as their definition says."""
+        """Return whether connectors run, of those where that differs from their definition."""
         return {
             each.definition.name: each.is_running for each in self if each.is_running is not each.options.auto_start
         }
 
     def start(self) -> None:
-        """Build the bridges of those connectors that start by themselves."""
+        """Start the connectors that start by themselves."""
         self._start_task = asyncio.create_task(self._start(), name="network connectors")
 
     async def _start(self) -> None:
@@ -146,7 +146,7 @@ class ConnectorManager:
                 await way.first_attempt_done.wait()
 
     async def stop(self) -> None:
-        """Take all bridges down; what they held goes back."""
+        """Stop all bridges; what they held goes back."""
         await self._cancel_start()
         for each in list(self):
             await self._stop_connections(each)
@@ -188,7 +188,7 @@ class ConnectorManager:
             connector.announced.clear()
 
     def _on_broker_found(self, connector: RunningConnector, uri: str, broker: str) -> None:
-        """A broker announces itself; one that does so at several addresses is led to by one of them at a time."""
+        """Connect to a broker that announces itself; of several addresses one is used at a time."""
         address = address_of(uri)
         if address is None or len(connector.announced) >= MAX_FOUND:
             return
@@ -210,7 +210,7 @@ class ConnectorManager:
         way.start()
 
     def _on_broker_lost(self, connector: RunningConnector, uri: str) -> None:
-        """It announces itself no more."""
+        """Disconnect from a broker that announces itself no more."""
         address, broker = address_of(uri), connector.announced.pop(uri, None)
         for way in [way for way in connector.connections if address in way.addresses]:
             connector.connections.remove(way)
@@ -225,26 +225,26 @@ class ConnectorManager:
     # -- while it runs
 
     def find(self, name: str) -> RunningConnector:
-        """The connector of this name. Raises RequestRefused."""
+        """Return the connector of this name. Raises RequestRefused."""
         try:
             return self._connectors[name]
         except KeyError:
             raise RequestRefused(f"network connector {name!r} not found") from None
 
     async def start_connector(self, name: str) -> None:
-        """Let a connector have its bridges again."""
+        """Start the bridges of a connector."""
         connector = self.find(name)
         connector.is_running = True
         await self._start_connections(connector)
 
     async def stop_connector(self, name: str) -> None:
-        """Take the bridges of a connector down until it is resumed."""
+        """Stop the bridges of a connector until it is started."""
         connector = self.find(name)
         connector.is_running = False
         await self._stop_connections(connector)
 
     async def put(self, definition: NetworkConnector) -> None:
-        """Have this connector, in place of the one of its name, if there is one, and running if that was.
+        """Create this connector, or replace the one of its name, which keeps running if it did.
 
         Raises ConfigurationRefused.
         """
@@ -258,7 +258,7 @@ class ConnectorManager:
             await self.start_connector(definition.name)
 
     async def remove(self, name: str) -> None:
-        """Have no such connector any more. What was kept for its bridges goes, as far as this broker has it.
+        """Remove a connector, with what this broker kept for its bridges.
 
         The durable subscriptions that a duplex one left at a broker that is away stay there.
         """
@@ -266,14 +266,14 @@ class ConnectorManager:
         self.remove_durables((name,))
 
     def remove_durables(self, names: Iterable[str]) -> None:
-        """Nothing is to be kept any more for the bridges of connectors that had these names."""
+        """Remove the durable subscriptions of bridges of connectors that had these names."""
         clients = {each.identity.client_id for each in self._durables}
         for client in clients:
             if any(is_of_removed_connector(client, name, self._name, self._connectors) for name in names):
                 self._durables.keep_of_bridge(client, ())
 
     async def _remove(self, name: str, *, for_good: bool = False) -> None:
-        """Have no such connector here. Unless it is `for_good` another node may have it."""
+        """Stop running a connector. Unless it is `for_good` another node may run it."""
         connector = self.find(name)
         connector.is_running = False
         await self._stop_connections(connector, for_good=for_good)

@@ -24,13 +24,13 @@ from brokerapp.network.options.destination_filter import is_listed
 
 
 class BridgeDiagnosis:
-    """Asks what one broker's bridges do about a destination."""
+    """Collects the facts by which diagnosis_rules.py decides what blocks a destination or a message."""
 
     def __init__(self, connections: ConnectorManager, *, queues: Destinations, commits: Commits) -> None:
         self._connections, self._queues, self._commits = connections, queues, commits
 
     async def diagnose(self, destination: str, seq: int | None = None) -> list[dict[str, Any]]:
-        """Of each way: connector, remote, crosses, and the reason where it does not.
+        """Return for each connection: connector, remote, crosses, and the reason where it does not.
 
         Of all messages of a destination, or of the one with this number in a queue. Raises RequestRefused.
         """
@@ -47,7 +47,7 @@ class BridgeDiagnosis:
         return found
 
     async def _read_entry(self, queue: Destination, seq: int) -> LogEntry:
-        """The message of this number."""
+        """Return the message of this number. Raises RequestRefused."""
         log = self._queues.find(queue)
         done = asyncio.get_running_loop().create_future()
         self._commits.read(log.name, seq - 1, 1, done.set_result)
@@ -91,7 +91,7 @@ def _matching_demand(way: BridgeConnection, target: Destination) -> list[DemandS
 
 
 def _refusal_of_all(way: BridgeConnection, wanted: Sequence[DemandSubscription], target: Destination) -> str:
-    """What a broker says that refuses all of these; "": some cross."""
+    """Return the reason for which the remote broker refuses all of these; "": some cross."""
     reasons = [
         bridge.block_reason(each, target) for bridge in way.bridges if bridge.name == OUTBOUND for each in wanted
     ]
@@ -99,7 +99,7 @@ def _refusal_of_all(way: BridgeConnection, wanted: Sequence[DemandSubscription],
 
 
 def _refusal_of_message(way: BridgeConnection, entry: LogEntry | None) -> str:
-    """What the broker there says that refuses this message while it takes others; ""."""
+    """Return the reason for which the remote broker refuses this message while it takes others; "": none."""
     if entry is None:
         return ""
     return next(

@@ -16,7 +16,7 @@ from brokerapp.nodes.ownership.coordinator import OwnershipCoordinator
 
 
 class ConnectorLeader:
-    """Of one node. `changing` is held by whoever changes the connectors."""
+    """Runs the connectors while this node is the one that has them. Whoever changes them holds `lock`."""
 
     def __init__(
         self, ownership: OwnershipCoordinator, connections: ConnectorManager, registry: NetworkConnectorStore
@@ -28,15 +28,15 @@ class ConnectorLeader:
 
     @property
     def is_here(self) -> bool:
-        """Whether it is the turn of this node."""
+        """Return whether this node is the one that runs the connectors."""
         return not self._has_left and self._ownership.members.leader_of(NETWORK) == self._ownership.session
 
-    def look(self) -> None:
-        """The members, or the connectors in the store, are said to be others."""
+    def request_refresh(self) -> None:
+        """Ask for a refresh: the members, or the connectors in the store, may have changed."""
         self._refresh_requested.set()
 
-    async def settle(self) -> None:
-        """Have the connectors of the store, or none, as it is this node's turn or not. Raises StoreUnavailable."""
+    async def refresh(self) -> None:
+        """Run the connectors of the store, or none on a node that is not the leader. Raises StoreUnavailable."""
         async with self.lock:
             wanted = await self._registry.load() if self.is_here else ([], {})
             if not self._has_left:
@@ -46,14 +46,14 @@ class ConnectorLeader:
                     await self._registry.clear_removed(gone)
 
     async def run(self) -> None:
-        """Settle whenever something changed, until cancelled. Raises StoreUnavailable."""
+        """Refresh whenever something changed, until cancelled. Raises StoreUnavailable."""
         while True:
-            await self.settle()
+            await self.refresh()
             await self._refresh_requested.wait()
             self._refresh_requested.clear()
 
     async def leave(self) -> None:
-        """Take all bridges down, for good."""
+        """Stop all bridges for good."""
         self._has_left = True
         async with self.lock:
             await self.connections.stop()

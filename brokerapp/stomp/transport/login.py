@@ -37,7 +37,7 @@ class BridgeRegistration(Protocol):
 
     def check(self, principal: Principal, broker: str) -> None: ...
 
-    def came(self, client: Client, broker: str, *, duplex: bool) -> None: ...
+    def on_bridge_connected(self, client: Client, broker: str, *, duplex: bool) -> None: ...
 
 
 class ClientIdClaimsPort(Protocol):
@@ -110,7 +110,7 @@ class LoginHandler:
         self._clients.connect(client, steal=steal or self._clients.is_back(client))
         client.sends_copy_per_subscriber = connect.copies
         if connect.bridge is not None and not client.is_internal:
-            self._bridges.came(client, connect.bridge, duplex=connect.duplex)
+            self._bridges.on_bridge_connected(client, connect.bridge, duplex=connect.duplex)
 
     def user_headers(self, login: str | None, principal: Principal) -> str:
         """Return the header lines that messages of the client carry to name their producer."""

@@ -25,7 +25,9 @@ class Here:
             name="x", session="s", commits=SimpleNamespace(keep_record=lambda *about: about[-1]())
         )
         self.master = ClusterPeer(ClusterMember("m", BrokerAddress("m", 1)))
-        self.master.came(SimpleNamespace(send=lambda _command, headers, _body: self.asked.append(headers["receipt"])))
+        self.master.on_connected(
+            SimpleNamespace(send=lambda _command, headers, _body: self.asked.append(headers["receipt"]))
+        )
         self.recording = ChangeLog(
             context=context,
             master="m",
@@ -36,25 +38,25 @@ class Here:
         )
         self.tell(1)
 
-    def soon(self, change):
+    def apply_later(self, change):
         self.done.append(change)
 
-    def when_done(self, then):
+    def call_when_applied(self, then):
         then()
 
-    def held(self):
+    def existing(self):
         return self.holds
 
     def tell(self, version, *changes, first=True, last=True):
         """The master tells a part of its record."""
         entries = [[change.name, number, change.attributes] for number, change in changes]
-        self.recording.on_record("m", "r", version, entries, first=first, last=last)
+        self.recording.on_record_part("m", "r", version, entries, first=first, last=last)
 
     def make(self, change, version):
         """It is made here, and the master answers that it recorded it."""
         outcome = []
         self.recording.change(change, outcome.append)
-        self.master.confirmed(f"{self.asked[-1]} {version}")
+        self.master.on_confirmed(f"{self.asked[-1]} {version}")
         assert outcome == [""]
         self.holds.append(change)
 

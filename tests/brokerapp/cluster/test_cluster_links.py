@@ -21,7 +21,7 @@ async def test_a_broker_that_is_down_is_logged_once_without_a_traceback(caplog):
     peer, tries = ClusterPeer(member), []
     cluster = SimpleNamespace(
         terms=terms, peers={"X": peer}, agreement="{}",
-        peer_went=lambda peer, why, refused=False: (tries.append(why), peer.went(why, refused=refused)),
+        on_peer_lost=lambda peer, why, refused=False: (tries.append(why), peer.on_lost(why, refused=refused)),
     )  # fmt: skip
     links = ClusterLinks("W", cluster, ssl.create_default_context)
     links.start()

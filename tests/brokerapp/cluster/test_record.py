@@ -23,9 +23,9 @@ def record(id="r", version=0, /, **versions):
 
 
 def test_each_change_is_one_version():
-    first = record().changed(queue("a"))
+    first = record().with_change(queue("a"))
     assert (first.version, first.entries) == (1, {"queue://a": RecordedItem(1)})
-    assert first.changed(queue("a", False)) == record("r", 2)
+    assert first.with_change(queue("a", False)) == record("r", 2)
 
 
 @pytest.mark.parametrize(
@@ -34,11 +34,11 @@ def test_each_change_is_one_version():
 )
 def test_what_changes_nothing_is_refused(change, why):
     with pytest.raises(RequestRefused, match=why):
-        record("r", 1, a=1).changed(change)
+        record("r", 1, a=1).with_change(change)
 
 
 def test_a_durable_subscription_that_keeps_something_else_takes_the_place_of_the_one_before():
-    changed = ClusterRecord("r").changed(durable()).changed(durable("a = 1"))
+    changed = ClusterRecord("r").with_change(durable()).with_change(durable("a = 1"))
     [entry] = changed.entries.values()
     assert (changed.version, entry.version, entry.attributes["selector"]) == (2, 2, "a = 1")
 

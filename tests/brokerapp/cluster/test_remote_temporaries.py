@@ -19,7 +19,7 @@ def test_that_there_are_too_many_of_other_brokers_is_said_once(monkeypatch, capl
     lodging = RemoteTemporaries(temporaries=SimpleNamespace(host_remote=here.append), timers=None, peers=())
     first, second, third = names(3)
     for each in (first, second, third):
-        lodging.came("x", each, SimpleNamespace(spec=TemporaryOwner))
+        lodging.on_added_remotely("x", each, SimpleNamespace(spec=TemporaryOwner))
     assert here == [first]
     assert [each.getMessage() for each in caplog.records] == [f"cluster: {second} of x is not known here: 1 are"]
 
@@ -30,12 +30,12 @@ def test_what_a_broker_has_is_told_in_parts_and_only_what_none_of_them_named_is_
         temporaries=SimpleNamespace(host_remote=here.add, remove=here.discard), timers=None, peers=()
     )
     there, told = ClusterPeer(SimpleNamespace(name="x", address="there")), []
-    there.came(SimpleNamespace(send=lambda _command, _headers, body: told.append(json.loads(body))))
+    there.on_connected(SimpleNamespace(send=lambda _command, _headers, body: told.append(json.loads(body))))
     for left in (names(3 * ENTRIES_AT_ONCE), names(2 * ENTRIES_AT_ONCE + 1), []):
         there.send_entries("temporaries are", list(map(str, left)))
         for part in told:
             listed = dict.fromkeys(map(Destination.parse, part["entries"]))
             assert len(listed) <= ENTRIES_AT_ONCE
-            lodging.replace_part("x", listed, first=part["first"], last=part["last"])
+            lodging.on_list_part("x", listed, first=part["first"], last=part["last"])
         told.clear()
         assert here == set(left)
