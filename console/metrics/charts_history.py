@@ -197,7 +197,7 @@ def _runs(places: Sequence[int]) -> list[list[int]]:
 
 
 def spark_area(line: str) -> str:
-    """Return the path of the area below a sparkline, closing each stretch at the base. live.js does the same."""
+    """Return the path of the area below a sparkline, closing each stretch at the base. live_socket.js does the same."""
     return re.sub(r"M(\d+),[^M]*", rf"\g<0>V{SPARK_HEIGHT}H\1Z", line)
 
 
