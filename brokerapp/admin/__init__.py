@@ -36,7 +36,7 @@ class BrokerAdmin(BrowsingAdmin, StatisticsAdmin, OperationsAdmin, RoutingAdmin)
 
         return NetworkAdmin(self._ask, self._ask_each, self._store.connectors)
 
-    async def lease(self, name: str, holder: str, milliseconds: int) -> bool:
+    async def acquire_lease(self, name: str, holder: str, milliseconds: int) -> bool:
         """Acquire or renew the lease on a task that one process may do; return False while another process holds it."""
         await self._open()
         return await self.rings.acquire_lease(name, holder, milliseconds)

@@ -106,7 +106,7 @@ class BrowsingAdmin(AdminClientBase):
         log = await self._log(destination)
         return (await self._store.logs.depths([log]))[log]
 
-    async def place_at(self, destination: Destination, time_ms: int) -> int:
+    async def seq_at(self, destination: Destination, time_ms: int) -> int:
         """Return the number after which the messages begin that arrived at this time (ms since the epoch) or later.
 
         Messages are in the order in which they came, so that some thirty of a million need to be looked at.
@@ -122,14 +122,14 @@ class BrowsingAdmin(AdminClientBase):
                 low = found[0].seq
         return low
 
-    async def waiting(
+    async def scheduled(
         self, start_ms: int = 0, end_ms: int = END_OF_TIME_MS, skip: int = 0, limit: int = 50
     ) -> tuple[int, list[ScheduledMessage]]:
         """Count scheduled messages, and return those due in a time range in order, without the first `skip`."""
         found = await self._store.schedules.read_jobs(start_ms, end_ms, skip, limit)
         return await self._store.schedules.job_count(), [_to_scheduled(each) for each in found]
 
-    async def waiting_as(self, job: str) -> ScheduledMessage | None:
+    async def scheduled_job(self, job: str) -> ScheduledMessage | None:
         """Return the scheduled message with this job id, or None."""
         found = await self._store.schedules.read_job(job)
         return None if found is None else _to_scheduled(found)

@@ -42,7 +42,7 @@ class NetworkAdmin:
         found = await self._ask("network_demand", name=name)
         return {(each["remote"], each["direction"]): [DemandStats(**one) for one in each["demand"]] for each in found}
 
-    async def why(self, destination: Destination, seq: int | None = None) -> list[JsonObject]:
+    async def diagnose(self, destination: Destination, seq: int | None = None) -> list[JsonObject]:
         """Return for each connector why a destination, or one message of a queue, is not forwarded.
 
         A dict each: `connector`, `remote`, `crosses`, and the `reason` (a sentence) where it does not. Raises
@@ -50,7 +50,7 @@ class NetworkAdmin:
         """
         return await self._ask("network_why", destination=str(destination), seq=seq)
 
-    async def put(self, definition: Mapping[str, JsonValue], outbound: str | None = None) -> None:
+    async def put_connector(self, definition: Mapping[str, JsonValue], outbound: str | None = None) -> None:
         """Create or replace a connector, in the form of NetworkConnector.to_json.
 
         A password that is None stays as it is. `outbound`, a rule as SLUICE_OUTBOUND states it, is kept with the
@@ -59,7 +59,7 @@ class NetworkAdmin:
         rule = {"outbound": outbound} if outbound is not None else {}
         await self._ask("network_put", definition=dict(definition), **rule)
 
-    async def remove(self, name: str) -> None:
+    async def remove_connector(self, name: str) -> None:
         """Delete a connector. Raises RequestRefused if there is none of this name."""
         await self._ask("network_remove", name=name)
 

@@ -76,7 +76,7 @@ class OperationsAdmin(AdminClientBase):
         """Copy messages to another destination, in order; return how many. Raises LimitExceeded when that is full."""
         return await self._ask("copy", queue=str(queue), target=str(target), **_checked(which))
 
-    async def retry(self, queue: Destination, **which: JsonValue) -> int:
+    async def resubmit(self, queue: Destination, **which: JsonValue) -> int:
         """Resubmit dead letters to their original destinations, in order; return how many."""
         return await self._ask("retry", queue=str(queue), **_checked(which))
 
@@ -116,7 +116,7 @@ class OperationsAdmin(AdminClientBase):
         """Return for messages with these headers `queues` and `topics` that they would reach, or an `error`."""
         return await self._ask("routes", messages=[[str(destination), headers] for destination, headers in messages])
 
-    async def forget_waiting(self, job: str) -> None:
+    async def cancel_scheduled(self, job: str) -> None:
         """Cancel a scheduled message. Needs a live node. Raises RequestRefused if there is none."""
         await self._ask("forget_waiting", job=job)
 
@@ -126,7 +126,7 @@ class OperationsAdmin(AdminClientBase):
         """Return the message groups of a queue, each with the client and the subscription that own it."""
         return await self._ask("groups", destination=str(queue))
 
-    async def forget_groups(self, queue: Destination, group: str | None = None) -> int:
+    async def reset_groups(self, queue: Destination, group: str | None = None) -> int:
         """Reset the assignment of one message group, or of all; return how many had an owner."""
         return await self._ask("forget_groups", destination=str(queue), group=group)
 
@@ -139,7 +139,7 @@ class OperationsAdmin(AdminClientBase):
         """Return the remembered selectors of one queue, with the time of their last use."""
         return (await self._store.logs.attributes(str(queue))).get("selectors", {})
 
-    async def forget_selectors(self, queue: Destination, selector: str | None = None) -> bool:
+    async def delete_selectors(self, queue: Destination, selector: str | None = None) -> bool:
         """Delete one remembered selector of a queue, or all; return whether there was one."""
         return await self._ask("forget_selectors", destination=str(queue), selector=selector)
 

@@ -82,6 +82,6 @@ class StatisticsAdmin(AdminClientBase):
             for name, status in (await self._store.nodes.statuses()).items()
         ]
 
-    async def used(self) -> tuple[int, dict[str, int]]:
+    async def used_bytes(self) -> tuple[int, dict[str, int]]:
         """Return the bytes of all stored messages, and of each log by its native name."""
         return await self._store.logs.used_bytes()

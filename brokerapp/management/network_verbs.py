@@ -110,13 +110,13 @@ async def _demand(admin: BrokerAdmin, args: Namespace) -> Answer:
 
 
 async def _diagnosis(admin: BrokerAdmin, args: Namespace) -> Answer:
-    found = await admin.networks.why(Destination.parse(args.destination), args.message)
+    found = await admin.networks.diagnose(Destination.parse(args.destination), args.message)
     lines = [f"{each['connector']} to {each['remote']}: {each['reason'] or 'forwarded'}" for each in found]
     return found, lines or ["No network connectors"]
 
 
 async def _put(admin: BrokerAdmin, args: Namespace) -> Answer:
-    await admin.networks.put(args.definition)
+    await admin.networks.put_connector(args.definition)
     return {"put": args.definition.get("name")}, [f"Connector {args.definition.get('name')} saved"]
 
 
@@ -131,7 +131,7 @@ async def _stop(admin: BrokerAdmin, args: Namespace) -> Answer:
 
 
 async def _remove(admin: BrokerAdmin, args: Namespace) -> Answer:
-    await admin.networks.remove(args.connector)
+    await admin.networks.remove_connector(args.connector)
     return {"removed": args.connector}, [f"Connector {args.connector} deleted"]
 
 

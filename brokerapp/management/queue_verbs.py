@@ -67,7 +67,7 @@ async def _copy(admin: BrokerAdmin, args: Namespace) -> Answer:
 
 
 async def _resubmit(admin: BrokerAdmin, args: Namespace) -> Answer:
-    return _dealt_with("retried", await admin.retry(Destination.parse(args.queue), **_which(args)))
+    return _dealt_with("retried", await admin.resubmit(Destination.parse(args.queue), **_which(args)))
 
 
 async def _remove(admin: BrokerAdmin, args: Namespace) -> Answer:
@@ -92,7 +92,7 @@ async def _groups(admin: BrokerAdmin, args: Namespace) -> Answer:
 
 
 async def _reset_groups(admin: BrokerAdmin, args: Namespace) -> Answer:
-    count = await admin.forget_groups(Destination.parse(args.queue), args.group)
+    count = await admin.reset_groups(Destination.parse(args.queue), args.group)
     return {"forgotten": count}, [f"{count:,} group assignment{'' if count == 1 else 's'} reset"]
 
 
@@ -113,7 +113,7 @@ def _age(milliseconds: int) -> str:
 
 
 async def _delete_selectors(admin: BrokerAdmin, args: Namespace) -> Answer:
-    found = await admin.forget_selectors(Destination.parse(args.queue), args.selector)
+    found = await admin.delete_selectors(Destination.parse(args.queue), args.selector)
     return {"forgotten": found}, ["Deleted" if found else "Selector not found"]
 
 

@@ -89,7 +89,7 @@ async def _of_selectors(admin: BrokerAdmin, args: Namespace) -> Standing:
 
 
 async def _of_scheduled(admin: BrokerAdmin, args: Namespace) -> Standing:
-    _, found = await admin.waiting(limit=MAX_WAITING)
+    _, found = await admin.scheduled(limit=MAX_WAITING)
     wanted = (each for each in found if each.job == args.job)
     return next(({"job": each.job, "due_ms": each.due_ms, "to": each.to} for each in wanted), None)
 

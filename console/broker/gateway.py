@@ -120,9 +120,9 @@ class Gateway:
         rest = self.run(count(destination, seen.next, selector, SCAN - seen.scanned, LOOK))
         return rest.after(len(seen.messages), seen.scanned)
 
-    def place_at(self, queue: Destination, time_ms: int) -> int:
-        """Find the first message at a time; see BrokerAdmin.place_at."""
-        return self.run(self.admin.place_at(queue, time_ms))
+    def seq_at(self, queue: Destination, time_ms: int) -> int:
+        """Find the first message at a time; see BrokerAdmin.seq_at."""
+        return self.run(self.admin.seq_at(queue, time_ms))
 
     def last(self, queue: Destination) -> int:
         """Return the number of a queue's newest message, or 0."""
@@ -160,21 +160,21 @@ class Gateway:
         """Return the message groups of a queue; see BrokerAdmin.groups."""
         return self.run(self.admin.groups(queue))
 
-    def forget_groups(self, queue: Destination, group: str | None) -> int:
+    def reset_groups(self, queue: Destination, group: str | None) -> int:
         """Reset the assignment of message groups; return how many had an owner."""
-        return self.run(self.admin.forget_groups(queue, group))
+        return self.run(self.admin.reset_groups(queue, group))
 
-    def waiting(self, skip: int, limit: int) -> tuple[int, list[ScheduledMessage]]:
-        """Return a page of scheduled messages; see BrokerAdmin.waiting."""
-        return self.run(self.admin.waiting(skip=skip, limit=limit))
+    def scheduled(self, skip: int, limit: int) -> tuple[int, list[ScheduledMessage]]:
+        """Return a page of scheduled messages; see BrokerAdmin.scheduled."""
+        return self.run(self.admin.scheduled(skip=skip, limit=limit))
 
-    def waiting_as(self, job: str) -> ScheduledMessage | None:
+    def scheduled_job(self, job: str) -> ScheduledMessage | None:
         """Return the scheduled message of a job, or None."""
-        return self.run(self.admin.waiting_as(job))
+        return self.run(self.admin.scheduled_job(job))
 
-    def forget_waiting(self, job: str) -> None:
+    def cancel_scheduled(self, job: str) -> None:
         """Cancel a scheduled message."""
-        self.run(self.admin.forget_waiting(job))
+        self.run(self.admin.cancel_scheduled(job))
 
     def message(self, destination: Destination, seq: int) -> BrowsePage:
         """Return the one message at seq, or none."""
@@ -192,16 +192,16 @@ class Gateway:
         """Return remembered selectors of a queue's consumers; see BrokerAdmin.selectors."""
         return self.run(self.admin.selectors_of(queue))
 
-    def forget_selectors(self, queue: Destination, selector: str) -> bool:
+    def delete_selectors(self, queue: Destination, selector: str) -> bool:
         """Delete a remembered selector."""
-        return self.run(self.admin.forget_selectors(queue, selector))
+        return self.run(self.admin.delete_selectors(queue, selector))
 
     def create(self, destination: Destination) -> bool:
-        """Make the destination exist; whether it did not before."""
+        """Create a destination; return whether it did not exist before."""
         return self.run(self.admin.create(destination))
 
     def delete(self, destination: Destination) -> int:
-        """Remove the destination with all it holds; how many messages."""
+        """Delete a destination with its messages; return how many messages."""
         return self.run(self.admin.delete(destination), LONG_PATIENCE)
 
     def definitions(self, version: int | None = None) -> Definitions:

@@ -72,7 +72,7 @@ def delete_selector(request: HttpRequest, queue: Destination, selector: str) -> 
     require(request, Permission.CREATE, queue)
     get_stats(queue)
     with trail.recording(request, "forget selector", queue, before={"selector": selector}):
-        return gateway().forget_selectors(queue, selector)
+        return gateway().delete_selectors(queue, selector)
 
 
 def reset_groups(request: HttpRequest, queue: Destination, group: str | None) -> int:
@@ -80,6 +80,6 @@ def reset_groups(request: HttpRequest, queue: Destination, group: str | None) ->
     require(request, Permission.PAUSE, queue)
     get_stats(queue)
     with trail.recording(request, "forget groups", queue, before={"group": group or "all"}) as change:
-        count = gateway().forget_groups(queue, group)
+        count = gateway().reset_groups(queue, group)
         change.after = {"had an owner": count}
     return count

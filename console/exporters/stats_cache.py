@@ -98,7 +98,7 @@ class StatsReading:
     @cached_property
     def used(self) -> tuple[int, dict[str, int]]:
         """Return the bytes of all messages in the store, and by destination (native name)."""
-        found = self._door.run(self._door.admin.used())
+        found = self._door.run(self._door.admin.used_bytes())
         if self._sees is everything:
             return found
         seen = {name: used for name, used in found[1].items() if self._sees(Destination.parse(name))}

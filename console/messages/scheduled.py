@@ -29,7 +29,7 @@ def is_visible(message: ScheduledMessage, sees: Sees) -> bool:
 
 def cancel(request: HttpRequest, job: str) -> None:
     """Cancel a scheduled message. Raises RequestRefused, PermissionDenied."""
-    found = gateway().waiting_as(job)
+    found = gateway().scheduled_job(job)
     if found is None:
         require(request, Permission.REMOVE)
         raise RequestRefused(f"scheduled message {job!r} not found: it was delivered or cancelled")
@@ -39,4 +39,4 @@ def cancel(request: HttpRequest, job: str) -> None:
     if not targets:
         require_everywhere(request, Permission.REMOVE)
     with trail.recording(request, "forget scheduled", found.to, before={"job": job, "due_ms": found.due_ms}):
-        gateway().forget_waiting(job)
+        gateway().cancel_scheduled(job)

@@ -46,7 +46,7 @@ def put_connector(request: HttpRequest, definition: Mapping[str, Any], *, is_new
     _check_addresses(definition, known.get(name))
     action = "create connector" if is_new else "change connector"
     with trail.recording(request, action, name, before=known.get(name)) as change:
-        gateway().run(gateway().admin.networks.put(definition, settings.SLUICE.outbound))
+        gateway().run(gateway().admin.networks.put_connector(definition, settings.SLUICE.outbound))
         change.after = get_connector_or_404(name, network_stats()).definition
     _wait_for_mirror(lambda stats: any(each.name == name for each in stats.connectors))
 
@@ -79,7 +79,7 @@ def switch_connector(request: HttpRequest, name: str, action: str) -> None:
     """Start, stop or remove a connector. Raises RequestRefused, PermissionDenied, Http404."""
     require_everywhere(request, Permission.BRIDGE)
     former, admin = get_connector_or_404(name, network_stats()), gateway().admin.networks
-    act = {"start": admin.start, "stop": admin.stop, "remove": admin.remove}[action]
+    act = {"start": admin.start, "stop": admin.stop, "remove": admin.remove_connector}[action]
     with trail.recording(request, f"{action} connector", name, before=former.definition):
         gateway().run(act(name))
     _wait_for_mirror(lambda stats: all(_is_so(each, action) for each in stats.connectors if each.name == name))

@@ -95,7 +95,7 @@ def test_a_damaged_message_is_not_copied(spoilt):
 
 
 def test_a_scheduled_message_that_is_damaged_is_a_dead_letter(spoilt):
-    [waiting] = spoilt.ask(lambda admin: admin.waiting())[1]
+    [waiting] = spoilt.ask(lambda admin: admin.scheduled())[1]
     jobs = spoilt.node.broker.scheduled_jobs
 
     def due():
@@ -106,7 +106,7 @@ def test_a_scheduled_message_that_is_damaged_is_a_dead_letter(spoilt):
     spoilt.look(due)
     wait_until(lambda: dead(spoilt, "later"), "a dead letter")
     assert dead(spoilt, "later")[0].headers[CAUSE] == DAMAGED
-    assert spoilt.ask(lambda admin: admin.waiting())[0] == 0
+    assert spoilt.ask(lambda admin: admin.scheduled())[0] == 0
 
 
 def test_a_step_with_a_damaged_message_is_refused_and_leaves_it(spoilt):

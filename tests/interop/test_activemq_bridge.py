@@ -346,7 +346,7 @@ def test_what_an_activemq_refuses_stays_where_it_is_while_all_else_crosses(store
         aside = {each.destination for rows in demand.values() for each in rows if each.aside}
         assert aside == {"queue://closed.q", "queue://open.q", "queue://secret.r"}
         [odd] = ours.browse("open.q")
-        [why] = ours.ask(lambda admin: admin.networks.why(Destination.queue("open.q"), odd.seq))
+        [why] = ours.ask(lambda admin: admin.networks.diagnose(Destination.queue("open.q"), odd.seq))
         assert "full" in why["reason"]
         there.subscribe("/queue/full", id="full")
         assert sorted(each[:3] for each in there.bodies(3)) == ["odd", "odd", "xxx"], "there is room at last"

@@ -361,7 +361,7 @@ def operators(load: Load) -> None:
     consumer.leave()
     back = [each for each in ledger.present(DLQ) if each.message.to == "queue://rejected"][:25]
     ids = [each.message.id for each in back]
-    span = load.operate(lambda admin: admin.retry(Destination.parse(DLQ), ids=ids))
+    span = load.operate(lambda admin: admin.resubmit(Destination.parse(DLQ), ids=ids))
     for each in back:
         ledger.become(each, "queue://rejected", MOVED, span, MOVED)
     consumer = load.client("reformed").subscribe("queue://rejected", "client-individual")

@@ -265,7 +265,7 @@ def test_one_dead_letter_without_an_id_is_none_and_not_all_of_them(client_of, or
     settings.MONITOR = MonitorOptions(exec_all=True)
     orders.send("/queue/Orders.In", "x")
     asked = {"type": "exec", "mbean": bean("Orders.In"), "operation": "retryMessage", "arguments": [""]}
-    with patch.object(gateway().admin, "retry", wraps=gateway().admin.retry) as retry:
+    with patch.object(gateway().admin, "resubmit", wraps=gateway().admin.resubmit) as retry:
         post(client_of("operator"), asked)
     assert [each.kwargs for each in retry.call_args_list] == [{"ids": [""]}]
 

@@ -32,7 +32,7 @@ def far(redis_url) -> Iterator[SeveralNodes]:
 def bridge(near: SeveralNodes, far: SeveralNodes, agent: str, **options: str) -> None:
     """Have a connector from the one to both nodes of the other."""
     connector = to(far["a"].port, far["b"].port, agent=agent, **options)
-    near.admin(lambda admin: admin.networks.put(connector.to_json(secrets=True)))
+    near.admin(lambda admin: admin.networks.put_connector(connector.to_json(secrets=True)))
     wait_until(lambda: connected(keeper(near)) == 1, "the bridge")
 
 
@@ -178,7 +178,7 @@ def test_what_comes_by_two_bridges_to_two_nodes_is_heard_once_at_each(redis_url,
     with several_nodes(redis_url, "only") as source:
         for each, node in far.nodes.items():
             connector = to(node.port, name=each, **both).to_json(secrets=True)
-            source.admin(lambda admin, connector=connector: admin.networks.put(connector))
+            source.admin(lambda admin, connector=connector: admin.networks.put_connector(connector))
         listeners = [far[each].client() for each in "ab"]
         for each in listeners:
             each.subscribe(f"/topic/{name}")

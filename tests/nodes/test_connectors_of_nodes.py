@@ -48,7 +48,7 @@ def is_connected(node: OneNode, name: str) -> bool:
 def test_one_node_has_the_connectors_whichever_was_asked_and_another_when_it_dies(broker, other):
     for name in ("bridge", "rests"):
         definition = to(other.port, name=name).to_json(secrets=True)
-        broker.admin(lambda admin, definition=definition: admin.networks.put(definition))
+        broker.admin(lambda admin, definition=definition: admin.networks.put_connector(definition))
     broker.admin(lambda admin: admin.networks.stop("rests"))
     [here] = [node for node in "ab" if connectors_at(broker[node])]
     there = {"a": "b", "b": "a"}[here]
@@ -58,7 +58,7 @@ def test_one_node_has_the_connectors_whichever_was_asked_and_another_when_it_die
     broker.crash(here)
     wait_until(lambda: connectors_at(broker[there]) == {"bridge": True, "rests": False}, "the other has them")
     wait_until(lambda: is_connected(broker[there], "bridge"), "the bridge of the other")
-    broker.admin(lambda admin: admin.networks.remove("rests"))
+    broker.admin(lambda admin: admin.networks.remove_connector("rests"))
     broker.admin(lambda admin: admin.networks.start("bridge"))
     assert connectors_at(broker[there]) == {"bridge": True}
 

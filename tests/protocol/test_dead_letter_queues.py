@@ -145,7 +145,7 @@ def test_dead_letters_go_back_to_where_they_failed_and_may_fail_again(connect, n
                 client.nack(message)
             client.unsubscribe("again")
         assert [each.body for each in node.browse(where)] == [b"a", b"b", b"c"]
-        assert node.ask(lambda admin: admin.retry(queue(where))) == 3
+        assert node.ask(lambda admin: admin.resubmit(queue(where))) == 3
         assert node.bodies(place) == ["a", "b", "c"]
         assert node.depth(where) == 0
     route = f"/queue/{place},/queue/{where},/queue/{place},/queue/{where}"

@@ -299,9 +299,9 @@ def test_a_test_message_goes_the_way_of_any_and_says_which(connect, node, name):
 def test_a_test_message_may_wait_and_a_wrong_one_is_refused(node, name):
     delayed = OperatorMessage(f"/queue/{name}", {"AMQ_SCHEDULED_DELAY": "3600000"}, b"later").to_json()
     id = node.ask(lambda admin: admin.send(delayed))["id"]
-    _, waiting = node.ask(lambda admin: admin.waiting())
+    _, waiting = node.ask(lambda admin: admin.scheduled())
     assert id in [each.job for each in waiting]
-    node.ask(lambda admin: admin.forget_waiting(id))
+    node.ask(lambda admin: admin.cancel_scheduled(id))
     wrong = OperatorMessage(f"/queue/{name}", {"AMQ_SCHEDULED_CRON": "every now and then"}, b"").to_json()
     with pytest.raises(RequestRefused, match="five fields"):
         node.ask(lambda admin: admin.send(wrong))
@@ -317,11 +317,11 @@ def test_a_place_in_a_queue_is_found_by_time_and_from_the_end(connect, node, nam
             time.sleep(0.01)
 
     async def look(admin: BrokerAdmin):
-        after = await admin.place_at(queue(name), middle)
+        after = await admin.seq_at(queue(name), middle)
         newest = await admin.browse_back(queue(name), limit=3)
         before = await admin.browse_back(queue(name), before=newest.next, limit=3)
         pages = [await admin.browse(queue(name), after, limit=3), newest, before]
-        beyond = await admin.place_at(queue(name), middle + 3_600_000)
+        beyond = await admin.seq_at(queue(name), middle + 3_600_000)
         return [[each.body for each in page.messages] for page in pages], beyond, await admin.last(queue(name))
 
     pages, beyond, last = node.ask(look)

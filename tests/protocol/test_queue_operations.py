@@ -119,7 +119,7 @@ def test_dead_letters_are_retried_and_fail_again(connect, node, name):
     for _ in range(2):
         client.nack(client.take()[0])
         wait_until(lambda: any(each.headers.get("case") == name for each in node.browse("ActiveMQ.DLQ")), "it is dead")
-        assert node.ask(lambda admin: admin.retry(dead, selector=mine)) == 1
+        assert node.ask(lambda admin: admin.resubmit(dead, selector=mine)) == 1
     assert client.take()[0].body == "poison too"
 
 
@@ -197,12 +197,12 @@ def test_groups_are_listed_and_assigned_anew(connect, node, name):
     client.take()
     client.subscribe(f"/queue/{name}", id="two")
     assert node.ask(lambda admin: admin.groups(queue(name))) == [["g", client.heard["session"], "one"]]
-    assert node.ask(lambda admin: admin.forget_groups(queue(name), "other")) == 0
-    assert node.ask(lambda admin: admin.forget_groups(queue(name), "g")) == 1
+    assert node.ask(lambda admin: admin.reset_groups(queue(name), "other")) == 0
+    assert node.ask(lambda admin: admin.reset_groups(queue(name), "g")) == 1
     assert node.ask(lambda admin: admin.groups(queue(name))) == []
     client.send(f"/queue/{name}", "2", JMSXGroupID="g")
     assert client.take()[0].headers["JMSXGroupFirstForConsumer"] == "true"
-    assert node.ask(lambda admin: admin.forget_groups(queue(name))) == 1
+    assert node.ask(lambda admin: admin.reset_groups(queue(name))) == 1
 
 
 @pytest.mark.parametrize("verb", ["move", "copy"])

@@ -150,7 +150,7 @@ def test_what_waits_for_its_delay_is_seen_by_operators_and_not_by_schedulers(con
     client.nack(client.take()[0])
 
     def waiting():
-        _, found = node.ask(lambda admin: admin.waiting(limit=1000))
+        _, found = node.ask(lambda admin: admin.scheduled(limit=1000))
         return [(each.purpose, each.to) for each in found if each.to == f"queue://{name}"]
 
     assert waiting() == [("return", f"queue://{name}")]
@@ -199,7 +199,7 @@ def test_what_waits_for_a_temporary_queue_that_is_gone_is_given_up(connect, node
     client.nack(client.take()[0])
 
     def waits():
-        return any("temp-queue" in each.to for each in node.ask(lambda admin: admin.waiting())[1])
+        return any("temp-queue" in each.to for each in node.ask(lambda admin: admin.scheduled())[1])
 
     assert waits()
     client.leave()

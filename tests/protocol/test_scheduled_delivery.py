@@ -22,7 +22,7 @@ def now_ms():
 
 def waiting(node, destination):
     """Messages that wait for a destination."""
-    _, found = node.ask(lambda admin: admin.waiting(limit=1000))
+    _, found = node.ask(lambda admin: admin.scheduled(limit=1000))
     return [each for each in found if each.to == destination]
 
 
@@ -347,7 +347,7 @@ def test_removing_many_takes_them_all(connect, node, name, empty):
         client.send(f"/queue/{name}", str(number), wait=False, AMQ_SCHEDULED_DELAY=LATER)
     client.round_trip()
     manage(client, "REMOVEALL")
-    assert node.ask(lambda admin: admin.waiting()) == (0, [])
+    assert node.ask(lambda admin: admin.scheduled()) == (0, [])
 
 
 @pytest.mark.parametrize(
@@ -368,7 +368,7 @@ def test_management_that_makes_no_sense_is_an_error(connect, headers, said):
 def test_operators_remove_what_waits(connect, node, name):
     schedule(connect(), name, "a")
     [job] = waiting(node, f"/queue/{name}")
-    node.ask(lambda admin: admin.forget_waiting(job.job))
+    node.ask(lambda admin: admin.cancel_scheduled(job.job))
     assert waiting(node, f"/queue/{name}") == []
     with pytest.raises(RequestRefused, match=r"scheduled message .* not found"):
-        node.ask(lambda admin: admin.forget_waiting(job.job))
+        node.ask(lambda admin: admin.cancel_scheduled(job.job))

@@ -90,11 +90,11 @@ def test_an_entry_can_be_removed(start):
     come_and_go(node, "colour = 'blue'")
     assert remembered(node) == ["colour = 'red'", "colour = 'blue'"]
     queue = Destination.queue(QUEUE)
-    assert node.ask(lambda admin: admin.forget_selectors(queue, "colour = 'red'"))
-    assert not node.ask(lambda admin: admin.forget_selectors(queue, "colour = 'red'"))
+    assert node.ask(lambda admin: admin.delete_selectors(queue, "colour = 'red'"))
+    assert not node.ask(lambda admin: admin.delete_selectors(queue, "colour = 'red'"))
     publish(node, "red", "blue")
     assert node.bodies(QUEUE) == ["blue"]
-    assert node.ask(lambda admin: admin.forget_selectors(queue))
+    assert node.ask(lambda admin: admin.delete_selectors(queue))
     assert remembered(node) == []
 
 

@@ -100,7 +100,7 @@ class BulkMoves:
         log = self._transfer.find_log(queue)
         return await self._move(log, MessageSelection.of(criteria), self._transfer.fixed_target(log, target))
 
-    async def retry(self, queue: str, **criteria: Unpack[Criteria]) -> int:
+    async def resubmit(self, queue: str, **criteria: Unpack[Criteria]) -> int:
         """Move dead letters to their original destinations; messages without one stay."""
         log = self._transfer.find_log(queue)
         return await self._move(log, MessageSelection.of(criteria), self._transfer.original_destination)

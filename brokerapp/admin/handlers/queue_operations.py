@@ -77,7 +77,7 @@ class QueueOperations:
         groups = self._find(destination).groups
         return [[name, owner.client.client_id, owner.name] for name, owner in groups or ()]
 
-    async def forget_groups(self, destination: str, group: str | None) -> int:
+    async def reset_groups(self, destination: str, group: str | None) -> int:
         """Reset the assignment of one message group of a queue, or of all; return how many had an owner."""
         log = self._find(destination)
         if log.groups is None:
@@ -87,7 +87,7 @@ class QueueOperations:
         self._pump()
         return reset
 
-    async def forget_selectors(self, destination: str, selector: str | None) -> bool:
+    async def delete_selectors(self, destination: str, selector: str | None) -> bool:
         """Delete one remembered selector of a queue's former consumers, or all; return whether there was one."""
         found = self._queues.remembering.forget(self._find(destination), selector)
         await self._commits.barrier()

@@ -218,7 +218,7 @@ async def _delete(admin: BrokerAdmin, args: Namespace) -> Answer:
 
 
 async def _scheduled(admin: BrokerAdmin, args: Namespace) -> Answer:
-    count, found = await admin.waiting(skip=args.skip, limit=args.limit)
+    count, found = await admin.scheduled(skip=args.skip, limit=args.limit)
     lines = []
     for each in found:
         due = datetime.fromtimestamp(each.due_ms / 1000).astimezone().isoformat(sep=" ", timespec="milliseconds")
@@ -228,7 +228,7 @@ async def _scheduled(admin: BrokerAdmin, args: Namespace) -> Answer:
 
 
 async def _cancel_scheduled(admin: BrokerAdmin, args: Namespace) -> Answer:
-    await admin.forget_waiting(args.job)
+    await admin.cancel_scheduled(args.job)
     return {"forgotten": args.job}, [f"Scheduled message {args.job} cancelled"]
 
 

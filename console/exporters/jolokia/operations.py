@@ -175,12 +175,12 @@ def _require_everywhere(caller: Caller, permission: Permission) -> None:
 
 def _retry(caller: Caller, stats: DestinationStats, id: str) -> bool:
     _require_everywhere(caller, Permission.RESUBMIT)
-    return _call_broker(gateway().admin.retry(stats.destination, ids=[id])) > 0
+    return _call_broker(gateway().admin.resubmit(stats.destination, ids=[id])) > 0
 
 
 def _retry_all(caller: Caller, stats: DestinationStats) -> int:
     _require_everywhere(caller, Permission.BULK)
-    return _call_broker(gateway().admin.retry(stats.destination))
+    return _call_broker(gateway().admin.resubmit(stats.destination))
 
 
 def _create(kind: DestinationKind) -> Callable[[Caller, Any, str], None]:

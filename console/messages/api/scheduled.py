@@ -39,7 +39,7 @@ class ScheduledMessagePage(Schema):
 def list_scheduled(request: HttpRequest, query: Paged) -> Any:
     """List scheduled messages in order of their next delivery."""
     sees = visible(request.user, Permission.BROWSE)
-    total, found = gateway().waiting((query.page - 1) * query.size, query.size)
+    total, found = gateway().scheduled((query.page - 1) * query.size, query.size)
     return {"items": [each for each in found if scheduled.is_visible(each, sees)], "total": total, "page": query.page}
 
 

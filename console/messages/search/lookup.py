@@ -230,7 +230,7 @@ def locate(id: str, queue: Destination, came: datetime) -> list[BrowsedMessage]:
     """Find the copies of a message in a queue near the time of its arrival."""
     broker, selector = gateway(), f"JMSMessageID = '{id.replace(QUOTE, QUOTE * 2)}'"
     try:
-        after = broker.place_at(queue, int(came.astimezone(UTC).timestamp() * 1000) - CLOCK_TOLERANCE_MS)
+        after = broker.seq_at(queue, int(came.astimezone(UTC).timestamp() * 1000) - CLOCK_TOLERANCE_MS)
         near = broker.browse(queue, after, MAX_COPIES, selector, SCAN_NEAR)
         return near.messages or broker.browse_back(queue, END_OF_LOG, MAX_COPIES, selector, PAGE).messages
     except BrokerError:  # the queue was deleted

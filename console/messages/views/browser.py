@@ -196,7 +196,7 @@ def _jump(request: HttpRequest, queue: Destination) -> HttpResponse:
         moment = timezones.parse_moment(text, timezones.current_zone_name())
         if moment is None:
             raise RequestRefused(f"{text[:40]!r} must be a message number or a time such as 2026-01-31T14:30")
-        after = gateway().place_at(queue, int(moment.timestamp() * 1000))
+        after = gateway().seq_at(queue, int(moment.timestamp() * 1000))
         before = after + 1
     place = {"before": before, "end": 1} if browse.newest_first else {"after": after}
     path = reverse("messages", kwargs={"name": queue.name})

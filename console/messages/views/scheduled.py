@@ -53,7 +53,7 @@ class ScheduledRow:
 def scheduled(request: HttpRequest) -> HttpResponse:
     """Show scheduled messages for destinations that the user may browse, in order of time."""
     skip = parse_integer(request.GET.get("skip"), digits=8)
-    total, found = gateway().waiting(skip, PAGE_SIZE)
+    total, found = gateway().scheduled(skip, PAGE_SIZE)
     sees = visible(request.user, Permission.BROWSE)
     rows = [ScheduledRow(each, service.targets_of(each)) for each in found if service.is_visible(each, sees)]
     context = {

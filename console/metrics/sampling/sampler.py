@@ -82,7 +82,7 @@ class MetricsSampler:
     async def tick(self, now: float) -> None:
         """Record a sample and evaluate alert rules, if this process holds the lease."""
         was_on_duty = self.on_duty
-        self.on_duty = await self._door.admin.lease(LEASE, self.holder, LEASE_MS)
+        self.on_duty = await self._door.admin.acquire_lease(LEASE, self.holder, LEASE_MS)
         if not self.on_duty:
             return
         picture = self._mirror.picture

@@ -261,11 +261,11 @@ def test_a_ring_is_cut_to_its_length(console):
 
 def test_a_lease_is_had_by_one_and_given_back(console):
     admin = gateway().admin
-    assert gateway().run(admin.lease("test", "one", 60_000))
-    assert not gateway().run(admin.lease("test", "two", 60_000))
-    assert gateway().run(admin.lease("test", "one", 60_000))
+    assert gateway().run(admin.acquire_lease("test", "one", 60_000))
+    assert not gateway().run(admin.acquire_lease("test", "two", 60_000))
+    assert gateway().run(admin.acquire_lease("test", "one", 60_000))
     gateway().run(admin.rings.release_lease("test", "one"))
-    wait_until(lambda: gateway().run(admin.lease("test", "two", 1000)), "the lease")
+    wait_until(lambda: gateway().run(admin.acquire_lease("test", "two", 1000)), "the lease")
     assert LEASE != "test"
 
 

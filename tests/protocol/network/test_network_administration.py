@@ -105,17 +105,17 @@ def test_listeners_are_told_of_bridges_at_both_ends(pair, connect):
 def test_a_connector_is_made_changed_stopped_and_removed_while_the_broker_runs(store, connect, name):
     with running(store) as b, running(store) as a:
         definition = {"name": "new", "uri": f"static:(tcp://127.0.0.1:{b.port}){QUICK}", "excluded": ["queue://no.>"]}
-        a.ask(lambda admin: admin.networks.put(definition))
+        a.ask(lambda admin: admin.networks.put_connector(definition))
         wait_until(lambda: bridged(a), "the bridge")
         consumer, sender = connect(port=b.port), connect(port=a.port)
         consumer.subscribe(f"/queue/no.{name}")
         changed = {**definition, "excluded": [], "options": {"userName": "u", "password": "secret"}}
-        a.ask(lambda admin: admin.networks.put(changed))
+        a.ask(lambda admin: admin.networks.put_connector(changed))
         sender.send(f"/queue/no.{name}", "crosses now", persistent="true")
         assert consumer.bodies() == ["crosses now"]
         told = connector_of(a)
         assert told.definition["options"] == {"userName": "u", "password": None}
-        a.ask(lambda admin: admin.networks.put(told.definition))  # as a form gives it back
+        a.ask(lambda admin: admin.networks.put_connector(told.definition))  # as a form gives it back
         assert a.look(lambda: next(iter(a.node.network)).options.password) == "secret"
         a.ask(lambda admin: admin.networks.stop("new"))
         assert [(each.state, each.bridges[0].demand) for each in connector_of(a).ways] == [
@@ -125,7 +125,7 @@ def test_a_connector_is_made_changed_stopped_and_removed_while_the_broker_runs(s
         assert consumer.has_no_more()
         a.ask(lambda admin: admin.networks.start("new"))
         assert consumer.bodies() == ["waits"]
-        a.ask(lambda admin: admin.networks.remove("new"))
+        a.ask(lambda admin: admin.networks.remove_connector("new"))
         assert stats_of(a).connectors == []
 
 
@@ -139,11 +139,11 @@ def test_a_connector_of_an_operator_is_there_after_a_restart_and_one_that_is_wro
             ({"name": "", "uri": "u"}, "name of a network connector is missing"),
         ):
             with pytest.raises(DefinitionRefused, match=why):
-                a.ask(lambda admin, wrong=wrong: admin.networks.put(wrong))
+                a.ask(lambda admin, wrong=wrong: admin.networks.put_connector(wrong))
         with pytest.raises(RequestRefused, match="network connector 'y' not found"):
             a.ask(lambda admin: admin.networks.start("y"))
-        a.ask(lambda admin: admin.networks.put({"name": "new", "uri": f"tcp://127.0.0.1:{b.port}"}))
-        a.ask(lambda admin: admin.networks.remove("of the file"))
+        a.ask(lambda admin: admin.networks.put_connector({"name": "new", "uri": f"tcp://127.0.0.1:{b.port}"}))
+        a.ask(lambda admin: admin.networks.remove_connector("of the file"))
         a.restart()
         assert [each.name for each in stats_of(a).connectors] == ["new"]
 
@@ -165,7 +165,7 @@ def test_a_stored_connector_that_this_version_refuses_is_left_out_and_stays_in_t
         )
         a.ask(lambda admin: admin.networks.stop("fine"))
         assert '"colour": "blue"' in a.do(a.node._store.connectors.read)
-        a.ask(lambda admin: admin.networks.put(to(b.port, name="odd").to_json()))
+        a.ask(lambda admin: admin.networks.put_connector(to(b.port, name="odd").to_json()))
         assert {each.name for each in stats_of(a).connectors} == {"fine", "odd"}
         assert "colour" not in a.do(a.node._store.connectors.read)
 
@@ -254,7 +254,7 @@ def test_what_the_other_broker_refuses_stays_and_is_tried_again_while_all_else_c
         first = told.take()[0]
         assert f'"string":"{closed}"' in first.body
         assert "write" in first.headers["cause"]
-        [why] = a.ask(lambda admin: admin.networks.why(Destination.queue(closed)))
+        [why] = a.ask(lambda admin: admin.networks.diagnose(Destination.queue(closed)))
         assert "temporarily rejected by the other broker" in why["reason"]
         [demand] = a.ask(lambda admin: admin.networks.demand("bridge")).values()
         assert {each.destination for each in demand if each.aside} == {f"queue://{closed}"}
@@ -321,7 +321,7 @@ def test_why_a_message_does_not_cross_is_told(store, connect, name):
         wait_until(lambda: bridged(a), "the bridge")
 
         def why(seq: int | None = None) -> str:
-            [told] = a.ask(lambda admin: admin.networks.why(Destination.queue(name), seq))
+            [told] = a.ask(lambda admin: admin.networks.diagnose(Destination.queue(name), seq))
             assert (told["connector"], told["remote"], told["crosses"]) == ("bridge", b.name, not told["reason"])
             return told["reason"]
 

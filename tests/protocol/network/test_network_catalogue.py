@@ -235,9 +235,9 @@ def test_a_bridge_for_the_time_drains_a_queue_to_another_broker_in_its_order(sto
         for each in sent:
             sender.send(f"/queue/{name}", each, wait=each == sent[-1], persistent="true")
         drain = {**to(b.port, staticBridge="true").to_json(), "statically_included": [f"queue://{name}"]}
-        a.ask(lambda admin: admin.networks.put(drain))
+        a.ask(lambda admin: admin.networks.put_connector(drain))
         wait_until(lambda: (a.depth(name), b.depth(name)) == (0, len(sent)), "all there, none here")
-        a.ask(lambda admin: admin.networks.remove("bridge"))
+        a.ask(lambda admin: admin.networks.remove_connector("bridge"))
         assert b.bodies(name) == sent
 
 
@@ -369,7 +369,7 @@ def test_in_a_mesh_each_queue_of_a_virtual_topic_gets_one_copy(store, connect, n
     with running(store, **told) as c, running(store, **told) as b, running(store, **told) as a:
         for node, others in ((b, (c,)), (a, (b, c))):
             for each in mesh_of(*others):
-                node.ask(lambda admin, each=each: admin.networks.put(each))
+                node.ask(lambda admin, each=each: admin.networks.put_connector(each))
         consumers = []
         for node in (a, b, c):
             consumers.append(connect(port=node.port))

@@ -84,7 +84,7 @@ def test_what_a_connector_excludes_from_now_on_is_not_kept_any_more(store, b, co
             durable(connect, b, topic).leave()
         wait_until(lambda: kept(a, name) == {f"{name}.no", f"{name}.yes"}, "both")
         excluding = replace(connector, excluded=(Destination.topic(f"{name}.no"),))
-        a.ask(lambda admin: admin.networks.put(excluding.to_json()))
+        a.ask(lambda admin: admin.networks.put_connector(excluding.to_json()))
         wait_until(lambda: kept(a, name) == {f"{name}.yes"}, "the end of the excluded one")
 
 
@@ -98,12 +98,12 @@ def test_with_a_connector_goes_what_was_kept_for_it(store, b, connect, name, con
         wait_until(lambda: len(keeping(a, name)) == 2 and kept(b, name) == {f"{name}.{a.name}"}, "what is kept at both")
         if not connected:
             switch(a, False)
-        a.ask(lambda admin: admin.networks.remove("bridge"))
+        a.ask(lambda admin: admin.networks.remove_connector("bridge"))
         wait_until(
             lambda: list(keeping(a, name)) == [f"bridge_of_another_{b.name}_inbound_{a.name}"], "only the other one"
         )
         wait_until(lambda: bool(kept(b, name)) is not connected, "what the other broker kept")
-        a.ask(lambda admin: admin.networks.remove("bridge_of_another"))
+        a.ask(lambda admin: admin.networks.remove_connector("bridge_of_another"))
         wait_until(lambda: not kept(a, name), "the other one")
         for node in (a, b):
             forget(connect, node, f"{name}.{node.name}")
@@ -137,7 +137,7 @@ def kept_at(node: RunningNode, topic: str) -> list[int]:
 
 def test_what_came_from_a_broker_is_not_kept_for_the_bridge_to_it(store, connect, name):
     with running(store) as b, running(store, to(b.port)) as a:
-        b.ask(lambda admin: admin.networks.put(to(a.port, name="back").to_json()))
+        b.ask(lambda admin: admin.networks.put_connector(to(a.port, name="back").to_json()))
         wait_until(lambda: bridged(a) and bridged(b), "the bridges")
         subscribers = [durable(connect, node, name) for node in (a, b)]
         wait_for_demand(a, f"topic://{name}")

@@ -38,7 +38,7 @@ class BrokerNetwork:
         for source, targets in wanted.items():
             for target in targets:
                 connector = to(self.nodes[target].port, name=f"{source}{target}", **options)
-                self.nodes[source].ask(lambda admin, each=connector: admin.networks.put(each.to_json()))
+                self.nodes[source].ask(lambda admin, each=connector: admin.networks.put_connector(each.to_json()))
         for source, targets in wanted.items():
             count = len(targets)
             wait_until(lambda s=source, n=count: len(bridges_of(self.nodes[s])) == n, f"the bridges of {source}")
@@ -320,7 +320,7 @@ def test_of_many_brokers_each_that_comes_or_goes_is_counted(store, connect, name
 def test_a_broker_that_leads_to_itself_makes_no_bridge(store):
     with running(store) as node:
         connector = to(node.port).to_json()
-        node.ask(lambda admin: admin.networks.put(connector))
+        node.ask(lambda admin: admin.networks.put_connector(connector))
 
         def is_refused() -> bool:
             return (
