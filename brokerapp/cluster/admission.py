@@ -1,4 +1,4 @@
-"""ClusterAdmission: accepts the links of other brokers, and clients only once the master's record is there."""
+"""Accept the links of other brokers, and clients only once the master's record is there."""
 
 from __future__ import annotations
 

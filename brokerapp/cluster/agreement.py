@@ -1,4 +1,4 @@
-"""ClusterAgreement: the settings that all brokers of a cluster must have alike."""
+"""Compare the settings that all brokers of a cluster must have alike."""
 
 from __future__ import annotations
 

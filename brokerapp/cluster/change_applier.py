@@ -1,4 +1,4 @@
-"""Applies the changes of a cluster's record at this broker, one after the other."""
+"""Apply the changes of a cluster's record at this broker, one after the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cluster: what the rest of a broker sees of the cluster that it is in."""
+"""Represent the cluster that a broker is in to the rest of the broker."""
 
 from __future__ import annotations
 

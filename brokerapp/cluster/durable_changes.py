@@ -1,4 +1,4 @@
-"""DurableSubscriptionChanges: records durable subscriptions in the cluster before clients create or delete them."""
+"""Record durable subscriptions in the cluster before clients create or delete them."""
 
 from __future__ import annotations
 

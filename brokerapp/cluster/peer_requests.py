@@ -1,4 +1,4 @@
-"""PeerRequests: carries out what other brokers of the cluster tell or ask this one."""
+"""Carry out the requests of other brokers of the cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Consumes at all other brokers of a cluster what clients of this one consume.
+"""Consume at all other brokers of a cluster what clients of this one consume.
 
 Each consumer of queues, and of a named subscription, has a subscription of its own there, with its own selector,
 priority and credit: the broker that keeps a message decides who gets it. Subscribers of a topic share one.

@@ -1,4 +1,4 @@
-"""Keeps temporary destinations of the other brokers of a cluster at this broker.
+"""Keep temporary destinations of the other brokers of a cluster at this broker.
 
 When their home is gone, those whose clients may reconnect wait here as long as they would there; the others go. A
 client that comes back to this broker instead takes its own along: they are at home here from then on.

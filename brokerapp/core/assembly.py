@@ -1,4 +1,4 @@
-"""Builds the broker of a node from its parts.
+"""Build the broker of a node from its parts.
 
 Each part is given by keyword what it uses. Seven parts are used by parts that they use themselves: what is sent is
 stored, what is stored is dispatched, and what fails, expires or is retained is sent again. These seven are allocated

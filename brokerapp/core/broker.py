@@ -1,4 +1,4 @@
-"""Broker: one node's view of the broker, as its parts by name.
+"""Hold the parts of one node's broker by name.
 
 `commands` says which part does what a client asks. Synchronous; nothing here waits. The assembly builds it.
 """

@@ -1,4 +1,4 @@
-"""Connects the events of a broker with the parts that follow them: what happens when a client, say, is gone."""
+"""Connect the events of a broker with the parts that follow them: what happens when a client, say, is gone."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The life of one node: start, listeners, configuration, status reports, stop."""
+"""Run one node: start, listeners, configuration, status reports, stop."""

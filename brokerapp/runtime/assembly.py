@@ -1,4 +1,4 @@
-"""Builds the parts of a node that use its broker: logins and connections, its cluster, and what it reports."""
+"""Build the parts of a node that use its broker: logins and connections, its cluster, and its reports."""
 
 from __future__ import annotations
 

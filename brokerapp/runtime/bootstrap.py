@@ -1,4 +1,4 @@
-"""Builds nodes from the environment or a configuration file."""
+"""Build nodes from the environment or a configuration file."""
 
 from __future__ import annotations
 

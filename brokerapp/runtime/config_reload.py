@@ -1,4 +1,4 @@
-"""Applies changes of the configuration file to a running node (ActiveMQ's runtimeConfigurationPlugin).
+"""Apply changes of the configuration file to a running node (ActiveMQ's runtimeConfigurationPlugin).
 
 Virtual destinations and policies change at once, as when an operator changes them; what else the file says counts when
 the node starts the next time. A file that cannot be used changes nothing, and is complained about once.

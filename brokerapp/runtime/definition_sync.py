@@ -1,4 +1,4 @@
-"""DefinitionSync: keeps a node at the definitions of the store, or stores those of its configuration."""
+"""Keep a node at the definitions of the store, or store those of its configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DispatchLoop: dispatches once per tick of the event loop, while its node is certain to be a member."""
+"""Run a round of dispatch once per tick of the event loop, while the node is certain to be a member."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NodeHeartbeat: writes the status of a node for the other nodes and for operators, once a second."""
+"""Write the status of a node for the other nodes and for operators, once a second."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Node: one running process of a broker. Opens the store, serves listeners, does the periodic work, stops cleanly."""
+"""Run a node of a broker: open the store, serve listeners, do the periodic work, stop cleanly."""
 
 from __future__ import annotations
 

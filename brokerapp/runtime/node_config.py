@@ -1,4 +1,4 @@
-"""NodeConfig: what a node needs to know to become one of its broker's."""
+"""Define the settings of a node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks other and former nodes on the store of a node that starts, and recovers their logs."""
+"""Check other and former nodes on the store of a node that starts, and recovers their logs."""
 
 from __future__ import annotations
 

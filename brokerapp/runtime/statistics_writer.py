@@ -1,4 +1,4 @@
-"""StatisticsWriter: writes the statistics of destinations that changed to the store."""
+"""Write the statistics of destinations that changed to the store."""
 
 from __future__ import annotations
 

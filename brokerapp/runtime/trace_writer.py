@@ -1,4 +1,4 @@
-"""TraceWriter: writes recorded events and the depths of queues to the store."""
+"""Write recorded events and the depths of queues to the store."""
 
 from __future__ import annotations
 

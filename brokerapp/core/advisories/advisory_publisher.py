@@ -1,4 +1,4 @@
-"""AdvisoryPublisher: builds advisory messages and publishes them."""
+"""Build advisory messages and publish them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AdvisoryAudience: says whether anybody receives an advisory, so that nothing is built that nobody receives."""
+"""Find out whether anybody receives an advisory, so that nothing is built that nobody receives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DestinationMeasurements: reads the statistics of destinations, and what waits in a node's memory for them."""
+"""Read the statistics of destinations, and what waits in a node's memory for them."""
 
 from __future__ import annotations
 

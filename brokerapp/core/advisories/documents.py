@@ -1,4 +1,4 @@
-"""What an advisory says, as the plain values that ActiveMQ's JSON has. Pure.
+"""Build the bodies of advisories as plain values, as ActiveMQ's JSON has them. Pure.
 
 Fields that mean something here have their values; those that only ActiveMQ's wire format needs (`commandId`,
 `responseRequired`) are left out, but for `null`, which stands in every destination and tells clients nothing.

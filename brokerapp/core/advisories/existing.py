@@ -1,4 +1,4 @@
-"""ExistingState: lists what exists for new subscribers of advisories, and the counts that advisories bear."""
+"""List what exists for new subscribers of advisories, and count consumers and producers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LifecycleAdvisories: publishes which connections, destinations, consumers, producers and bridges come and go.
+"""Publish advisories about connections, destinations, consumers, producers and bridges that come and go.
 
 Advisory topics, their consumers and their messages are not told of themselves.
 """

@@ -1,4 +1,4 @@
-"""MessageAdvisories: publishes what happens to messages, as far as policies ask for it, and what limits producers."""
+"""Publish advisories about messages, as far as policies ask for them, and about blocked producers."""
 
 from __future__ import annotations
 

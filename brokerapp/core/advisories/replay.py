@@ -1,4 +1,4 @@
-"""AdvisoryReplay: tells new subscribers of advisories what exists already."""
+"""Send advisories about what exists already to new subscribers of advisories."""
 
 from __future__ import annotations
 

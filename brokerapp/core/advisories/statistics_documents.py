@@ -1,4 +1,4 @@
-"""The maps of numbers that statistics are answered with, under ActiveMQ's names.
+"""Build the replies to requests for statistics, under ActiveMQ's names.
 
 Memory is the node's own: what waits there to be handed out. Store is what all messages take in the store, temp what
 those of them take that are not persistent.

@@ -1,4 +1,4 @@
-"""Decides what clients may do at destinations."""
+"""Decide what clients may do at destinations."""
 
 from __future__ import annotations
 

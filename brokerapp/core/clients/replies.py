@@ -1,4 +1,4 @@
-"""Confirms or refuses what clients request."""
+"""Confirm or refuse what clients request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Holds the routing table in force."""
+"""Hold the routing table in force."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Updates counters whose values are kept elsewhere."""
+"""Update counters whose values are kept elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Removes destinations from all parts that know them."""
+"""Remove destinations from all parts that know them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CommitStore: what the broker needs of the store, as ports by the kind of data."""
+"""Define what the broker needs of the store, as ports by the kind of data."""
 
 from __future__ import annotations
 

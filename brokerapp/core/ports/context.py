@@ -1,4 +1,4 @@
-"""What every part of the broker is given."""
+"""Define what every part of the broker is given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""BrokerEvents: what happens to clients, consumers and destinations of a broker, for whoever wants to know."""
+"""Define the events of a broker: what happens to its clients, consumers and destinations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads from the policy of a destination what its consumers may hold, unless they say otherwise. Pure."""
+"""Read from the policy of a destination what its consumers may hold, unless they say otherwise. Pure."""
 
 from __future__ import annotations
 

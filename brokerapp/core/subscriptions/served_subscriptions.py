@@ -1,4 +1,4 @@
-"""ServedSubscriptions: the subscriptions that messages are given to, with the queues and topics they are given from."""
+"""Begin and end to give messages to subscriptions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SubscriptionSources: checks that a client may consume from the destinations it names, and creates them."""
+"""Check that a client may consume from the destinations it names, and create them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SubscribeHandler: carries out SUBSCRIBE."""
+"""Create subscriptions as SUBSCRIBE commands ask for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Subscriptions: the subscriptions of all clients, from their creation to their end."""
+"""Manage the subscriptions of all clients, from their creation to their end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""UnsubscribeHandler: carries out UNSUBSCRIBE."""
+"""End or delete subscriptions as UNSUBSCRIBE commands ask for it."""
 
 from __future__ import annotations
 

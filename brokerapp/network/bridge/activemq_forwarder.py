@@ -1,4 +1,4 @@
-"""Forwards messages to an ActiveMQ in transactions, each with a record of what is in it.
+"""Forward messages to an ActiveMQ in transactions, each with a record of what is in it.
 
 ActiveMQ gives message-ids itself: it cannot know what it is sent again after a link broke. So each transaction also
 puts a record, one message with the ids of the others, into a queue of the bridge's own. A bridge that begins reads what

@@ -1,4 +1,4 @@
-"""Follows the consumers at the target of a bridge by that broker's advisories."""
+"""Follow the consumers at the target of a bridge by that broker's advisories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeps the connection of a network connector to one broker, and its bridges."""
+"""Keep the connection of a network connector to one broker, and its bridges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forwards messages to the target of a bridge, and says when the source may forget them."""
+"""Forward messages to the target of a bridge, and say when the source may forget them."""
 
 from __future__ import annotations
 

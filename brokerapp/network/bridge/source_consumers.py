@@ -1,4 +1,4 @@
-"""Keeps the subscriptions of a bridge at its source."""
+"""Keep the subscriptions of a bridge at its source."""
 
 from __future__ import annotations
 

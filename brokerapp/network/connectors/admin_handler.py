@@ -1,4 +1,4 @@
-"""NetworkRequests: carries out operators' requests about the network connectors of a broker."""
+"""Carry out operators' requests about the network connectors of a broker."""
 
 from __future__ import annotations
 

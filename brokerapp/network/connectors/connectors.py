@@ -1,4 +1,4 @@
-"""Runs the network connectors of a broker, which can be changed while it runs."""
+"""Run the network connectors of a broker, which can be changed while it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Describes the connectors of a broker, and bridges of others to it, for operators."""
+"""Describe the connectors of a broker, and bridges of others to it, for operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a bridge asks an ActiveMQ before it begins: its name, by which messages that come again are known.
+"""Ask an ActiveMQ for its name, by which a bridge knows messages that come again.
 
 Its advisories bear the name. (They bear an id of the broker, too, which is another one each time it starts: messages
 that it gives again after a restart were not recognised by it.) Nothing crosses before it is certain whether it has a

@@ -1,4 +1,4 @@
-"""NetworkConnector: a link to other brokers as a file or an operator declares it, and its JSON form. Pure."""
+"""Define network connectors as a file or an operator declares them, and their JSON form. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rule for connections that users of the console ask for: webhooks and network connectors. Pure.
+"""Check the addresses that users of the console may connect to: webhooks and network connectors. Pure.
 
 Whoever may name an address for Sluice to connect to could otherwise reach what only Sluice's machine and its network
 reach. Public addresses are allowed, private ones as far as the administrator says with SLUICE_OUTBOUND, and addresses

@@ -1,4 +1,4 @@
-"""What the connections of a node share: what they use of its broker, and the state of each connector."""
+"""Define what the connections of a node share: its broker's services, and the state of each connector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sends heart-beats of a connection, and detects clients that send none."""
+"""Send the heart-beats of a connection, and detect clients that send none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""StompConnection: passes bytes of a socket to the session, its commands to the broker, and frames back.
+"""Pass bytes of a socket to the session, its commands to the broker, and frames back.
 
 Applies back-pressure in both directions.
 """

@@ -1,4 +1,4 @@
-"""LoginHandler: authenticates clients and registers them with the broker."""
+"""Authenticate clients and register them with the broker."""
 
 from __future__ import annotations
 
