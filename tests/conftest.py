@@ -22,7 +22,7 @@ import pytest
 import stomp
 from django.conf import settings
 
-from brokerapp.config import BrokerConfig, TransportConnector
+from brokerapp.config import default_config
 from brokerapp.engine.policy.authorization import Principal
 from brokerapp.runtime.bootstrap import node_config
 from brokerapp.store.server.embedded import EmbeddedStore
@@ -165,7 +165,7 @@ def running_broker(store_url, request) -> Iterator[RunningBroker]:
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     broker = RunningBroker(request.module.__name__.rpartition(".")[2], store_url, loop)
-    config = BrokerConfig(name=broker.name, connectors=(TransportConnector("stomp", "stomp", "127.0.0.1", 0),))
+    config = default_config(broker.name, 0)
 
     async def start() -> Node:
         node = Node(node_config(config, store_url, alone=True), _let_ada_in)

@@ -213,7 +213,7 @@ def test_the_legend_of_a_chart_shows_and_hides_what_it_names(page_of, site):
     page.goto(f"{site.url}/analytics/runs/{run}/")
     drawn, entries = page.locator(".scatterlayer .trace"), page.locator(".figure-legend").get_by_role("button")
     expect(entries).to_have_text(["quiet", "of the previous week"])
-    expect(entries.nth(1).locator(".key-dotted")).to_have_count(1)
+    expect(entries.nth(1).locator(".legend-key-dotted")).to_have_count(1)
     expect(drawn).to_have_count(2)
     entries.nth(1).click()
     expect(entries.nth(1)).to_have_attribute("aria-pressed", "false")

@@ -84,12 +84,12 @@ def test_a_form_says_what_is_set_and_what_is_removed():
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"property_name": "n", "property_type": "number", "property_value": "five"}, "'five' is no number"),
-        ({"property_name": "n", "property_type": "boolean", "property_value": "yes"}, "'yes' is no boolean"),
+        ({"property_name": "n", "property_type": "number", "property_value": "five"}, "'five' is not a number"),
+        ({"property_name": "n", "property_type": "boolean", "property_value": "yes"}, "'yes' is not a boolean"),
         ({"property_name": ["n", "n"], "property_type": ["text"] * 2, "property_value": ["1", "2"]}, "given twice"),
         ({"priority": "high"}, "priority: 'high'"),
         ({"lives": "-1"}, "lives: '-1'"),
-        ({"encoding": "base64", "body": "?"}, "no base64"),
+        ({"encoding": "base64", "body": "?"}, "invalid base64"),
         ({"persistent": "perhaps"}, "must be true or false"),
     ],
 )

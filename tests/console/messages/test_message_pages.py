@@ -353,7 +353,7 @@ def test_all_that_match_are_edited_after_a_look_at_the_first_one(admin, console,
     assert [blast.sentence for blast in look.context["impact"].groups] == ["goes to exactly one queue"]
     assert not Job.objects.exists()
     wrong = admin.post(act(name), {**form, "property-type": ["number"], "look": "1"})
-    assert "is no number" in text(wrong)
+    assert "is not a number" in text(wrong)
     page = admin.get(admin.post(act(name), form)["Location"])
     job = Job.objects.get()
     assert dict(page.context["changes"]) == {"region": "us"}
@@ -575,14 +575,14 @@ WRONG = [
     ({"destination": ""}, "Enter a destination"),
     ({"count": "0"}, "count: '0' must be a whole number from 1"),
     ({"priority": "10"}, "priority: '10'"),
-    ({"property-name": ["n"], "property-type": ["number"], "property-value": ["five"]}, "'five' is no number"),
+    ({"property-name": ["n"], "property-type": ["number"], "property-value": ["five"]}, "'five' is not a number"),
     ({"property-name": ["priority"], "property-type": ["text"], "property-value": ["5"]}, "use its own field"),
     (
         {"property-name": ["JMSXUserID"], "property-type": ["text"], "property-value": ["eve"]},
         "reserved for the broker",
     ),
     ({"property-name": ["sentBy"], "property-type": ["text"], "property-value": ["eve"]}, "is set by the broker"),
-    ({"body": "%", "encoding": "base64"}, "it is no base64"),
+    ({"body": "%", "encoding": "base64"}, "invalid base64"),
     ({"cron": "whenever"}, "five fields"),
     ({"repeat": "3"}, "repeat requires a repeat interval"),
 ]
