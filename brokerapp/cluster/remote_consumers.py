@@ -168,7 +168,7 @@ class RemoteConsumers:
         for subscription in self._id_of:
             gone = [each for each in subscription.pending if _is_kept_by(each, keeper)]
             for each in gone:
-                subscription.remove_pending(each)
+                subscription.pending.remove(each)
 
     # -- what comes
 

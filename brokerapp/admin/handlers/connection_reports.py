@@ -40,7 +40,7 @@ def connection_of(client: Client) -> ConnectionStats:
         sent=client.sent_count,
         delivered=client.delivered_count,
         slow=_is_slow(client),
-        discarded=sum(each.discarded_count for each in client.subscriptions.values()),
+        discarded=sum(each.pending.discarded_count for each in client.subscriptions.values()),
         blocked=client.blocked_sends > 0,
     )
 
@@ -94,7 +94,7 @@ def consumer_of(client: Client, subscription: Subscription) -> ConsumerStats:
         in_flight=len(subscription.unacked),
         delivered=subscription.delivered_count,
         acked=subscription.acked_count,
-        discarded=subscription.discarded_count,
+        discarded=subscription.pending.discarded_count,
         slow=is_slow(subscription),
         oldest_ms=first.message.born_us // 1000 if first else 0,
     )

@@ -46,4 +46,4 @@ class DestinationMeasurements:
             log = self._queues.find(destination)
             return log.ready_bytes + log.uncommitted_bytes, len(log.ready)
         waiting = self._dispatcher.subscribers(destination)
-        return sum(each.pending_bytes for each in waiting), sum(len(each.pending) for each in waiting)
+        return sum(each.pending.bytes for each in waiting), sum(len(each.pending) for each in waiting)

@@ -65,7 +65,7 @@ class MessageAdvisories:
     def discarded(self, subscription: Subscription, entry: LogEntry) -> None:
         """Tell that a message of a topic was dropped for a subscriber that is too slow."""
         consumer = documents.id_text(documents.consumer_id(subscription, self._name))
-        about = {"consumerId": consumer, "discardedCount": subscription.discarded_count}
+        about = {"consumerId": consumer, "discardedCount": subscription.pending.discarded_count}
         self._tell_of_message(topics.DISCARDED, Destination.parse(entry.shown_destination), entry.message, about)
 
     def _tell_of_messages(self, event: str, place: Destination, entries: Iterable[LogEntry]) -> None:

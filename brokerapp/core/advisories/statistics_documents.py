@@ -138,7 +138,7 @@ class StatisticsDocuments:
             "dispatchedCounter": subscription.delivered_count,
             "dispatchedQueueSize": in_flight,
             "prefetchSize": subscription.prefetch,
-            "maximumPendingMessageLimit": subscription.max_pending,
+            "maximumPendingMessageLimit": subscription.pending.max_count,
             "exclusive": subscription.exclusive,
             "retroactive": subscription.retroactive,
             "slowConsumer": is_slow(subscription),

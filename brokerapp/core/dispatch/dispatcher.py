@@ -19,13 +19,13 @@ from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.selective_dispatch import SelectorEvaluation
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.entry_factory import group_by_way, log_entry_of, native_form, partition, topic_entries
-from brokerapp.engine.entries.eviction import OLDEST, evict
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.entries.remote_entry import RemoteLogEntry, accept_remote
 from brokerapp.engine.routing.destination_trie import DestinationTrie
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.message import BodySizes, Message, RoutedCopy
 from brokerapp.store import StoredLogEntry
+from brokerapp.system import clock
 from brokerapp.tracing.consumers import ConsumerRecorder
 from brokerapp.tracing.schema import ACK, BRIDGE_FORWARD, DISPATCH
 
@@ -89,7 +89,7 @@ class Dispatcher:
     def add_pending(self, subscription: Subscription, entries: Sequence[LogEntry]) -> None:
         """Let messages that are in no log here wait for a subscription until it has credit."""
         if entries:
-            subscription.add_pending(entries)
+            subscription.pending.add(entries)
             self._pending_subscriptions[subscription] = None
 
     def wake(self, client: Client) -> None:
@@ -283,9 +283,10 @@ class Dispatcher:
             if selector is not None:
                 wanted = [entry for entry, wants in zip(entries, evaluations, strict=True) if wants(selector)]
             self.add_pending(subscription, wanted)
-            if subscription.is_over_pending_limit:
+            if subscription.pending.is_over_limit:
                 self._dispatch_pending(subscription)
-                self._evict_excess(subscription)
+                for entry in subscription.pending.discard_excess(clock.now_ms()):
+                    self._discard(subscription, entry)
 
     def offer_to_subscriber(
         self, subscription: Subscription, message: Message, copy: RoutedCopy, queue: Destination | None = None
@@ -298,20 +299,12 @@ class Dispatcher:
         if subscription.selector is None or SelectorEvaluation(entry, copy.destination)(subscription.selector):
             self.add_pending(subscription, (entry,))
 
-    def _evict_excess(self, subscription: Subscription) -> None:
-        now_us = time.time_ns() // 1000
-        while subscription.is_over_pending_limit:
-            for entry in evict(subscription.pending, subscription.eviction or OLDEST, now_us // 1000):
-                subscription.pending_bytes -= len(entry.message.body)
-                self._discard(subscription, entry)
-
     def _discard(self, subscription: Subscription, entry: LogEntry) -> None:
         """A message of a topic is not kept for a subscriber that is too slow."""
         topic, consumer = Destination.parse(entry.shown_destination), subscription.client.client_id
         stats = self._counters.of(topic)
         stats.DroppedCount += 1
         self._counters.mark_changed(stats)
-        subscription.discarded_count += 1
         self._advisories.discarded(subscription, entry)
         self._dead_letters.discard_for_subscriber(entry, "discarded for a slow subscriber", consumer)
 

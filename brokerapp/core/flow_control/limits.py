@@ -97,7 +97,7 @@ class DestinationLimits:
 
     def _waiting(self, topic: Destination) -> int:
         waiting = (
-            each.pending_bytes + MESSAGE_BYTES * len(each.pending) for each in self._dispatcher.subscribers(topic)
+            each.pending.bytes + MESSAGE_BYTES * len(each.pending) for each in self._dispatcher.subscribers(topic)
         )
         return max(waiting, default=0)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from brokerapp.core.flow_control.limits import MESSAGE_BYTES
-from brokerapp.engine.dispatch.subscription import MAX_PENDING_BYTES, Subscription
+from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.eviction import pending_limit
+from brokerapp.engine.entries.pending_messages import MAX_PENDING_BYTES
 from brokerapp.engine.policy.send_timeout import memory_limit_of
 from brokerapp.model.definitions import PolicyEntry
 from brokerapp.model.destination import Destination, DestinationKind
@@ -45,9 +46,9 @@ def is_exclusive(policy: PolicyEntry | None, options: Mapping[str, str]) -> bool
 def limit_pending(subscription: Subscription, policy: PolicyEntry | None, wanted: int) -> None:
     """Limit how many messages of topics may wait for a subscription, which itself asked for at most `wanted`."""
     limit = policy.pending_message_limit if policy else None
-    subscription.max_pending = pending_limit(limit, subscription.prefetch, wanted)
+    subscription.pending.max_count = pending_limit(limit, subscription.prefetch, wanted)
     bound = memory_limit_of(policy).bytes
-    subscription.max_pending_bytes = MAX_PENDING_BYTES + bound  # its producers wait before anything goes
+    subscription.pending.max_bytes = MAX_PENDING_BYTES + bound  # its producers wait before anything goes
     if limit is None:
-        subscription.max_pending += bound // MESSAGE_BYTES
-    subscription.eviction = policy.message_eviction if policy else None
+        subscription.pending.max_count += bound // MESSAGE_BYTES
+    subscription.pending.eviction = policy.message_eviction if policy else None

@@ -5,21 +5,16 @@ Logs and topics feed it alike, and know nothing of the connection behind it.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Collection, Mapping, Sized
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from brokerapp.engine.entries.log_entry import LogEntry
+from brokerapp.engine.entries.pending_messages import PendingMessages
 from brokerapp.engine.routing.bridge_eligibility import BridgeEligibility
 from brokerapp.model.destination import Destination
-from brokerapp.model.policy_strategies import MessageEviction
 from brokerapp.selectors import Selector
 
-#: Bytes of bodies that wait for one subscriber of topics; beyond it, or their number, some go, which is recorded.
-MAX_PENDING_BYTES = 16 * 1024 * 1024
-#: Bytes of bodies that are taken at once from what waits: then it is seen whether the socket takes more.
-MAX_TAKEN_BYTES = 256 * 1024
 #: Tells the keys of copies apart that bear the same ack id.
 _DUPLICATE_SUFFIX = "\n"
 
@@ -61,12 +56,7 @@ class Subscription:
     credit: int = 0  #: messages it may still be given
     unacked: dict[str, LogEntry] = field(default_factory=dict)  #: by ack id, in order of delivery
     logs: list[SourceLog] = field(default_factory=list)  #: that feed it
-    pending: deque[LogEntry] = field(default_factory=deque)  #: of a topic: waiting for credit
-    pending_bytes: int = 0  #: of bodies in it
-    max_pending: int = 0  #: messages that may be in it
-    max_pending_bytes: int = MAX_PENDING_BYTES  #: of bodies
-    eviction: MessageEviction | None = None  #: which of them go when they are more; None: the oldest
-    discarded_count: int = 0  #: those that went
+    pending: PendingMessages = field(default_factory=PendingMessages)  #: wait for credit, and are in none of its logs
     acked_count: int = 0  #: messages it acknowledged
     principal: Any = None  #: for whom its client, another broker of the cluster, consumes; None: for the client itself
     slow_state: Any = None  #: what was seen of it, where a policy cares how it keeps up
@@ -108,35 +98,9 @@ class Subscription:
         only = len(self.logs) == 1 and len(self.destinations) == 1 and not self.got_retained
         return self.logs[0] if only else None
 
-    # -- what waits for it that is in none of its logs
-
-    def add_pending(self, entries: Collection[LogEntry]) -> None:
-        """Let messages wait until it is ready."""
-        self.pending.extend(entries)
-        self.pending_bytes += sum([len(entry.message.body) for entry in entries])
-
     def take_pending(self) -> list[LogEntry]:
-        """Take the oldest pending messages: as many as it has credit for and its socket is likely to take at once."""
-        pending = self.pending
-        room = len(pending) if self.ack_mode == "auto" else min(len(pending), self.credit)
-        taken: list[LogEntry] = []
-        size = 0
-        while len(taken) < room and size < MAX_TAKEN_BYTES:
-            entry = pending.popleft()
-            taken.append(entry)
-            size += len(entry.message.body)
-        self.pending_bytes -= size
-        return taken
-
-    def remove_pending(self, entry: LogEntry) -> None:
-        """One of those waits no longer."""
-        self.pending.remove(entry)
-        self.pending_bytes -= len(entry.message.body)
-
-    @property
-    def is_over_pending_limit(self) -> bool:
-        """Whether more waits than may."""
-        return len(self.pending) > self.max_pending or self.pending_bytes > self.max_pending_bytes
+        """Take the oldest messages that are in no log, as many as there is credit for."""
+        return self.pending.take(len(self.pending) if self.ack_mode == "auto" else self.credit)
 
     # -- what it holds
 

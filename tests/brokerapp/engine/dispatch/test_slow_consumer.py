@@ -47,7 +47,7 @@ def test_who_cannot_be_given_what_waits_is_slow(consumer, slow):
 
 def test_a_topic_subscriber_is_slow_while_messages_wait_for_it():
     consumer = subscription(depth=0)
-    consumer.pending.append(ENTRY)
+    consumer.pending.add((ENTRY,))
     assert is_slow(consumer)
     consumer.credit = 1
     assert not is_slow(consumer)
