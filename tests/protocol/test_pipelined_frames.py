@@ -114,6 +114,25 @@ def test_acks_of_several_subscriptions_in_one_write_settle_what_they_name_and_a_
     wait_until(lambda: node.depth(f"{name}.a") + node.depth(f"{name}.b") == 10, "thirty are settled")
 
 
+def test_acks_with_receipts_in_one_write_are_each_confirmed_when_all_are_settled_and_a_wrong_one_is_refused(
+    raw, node, name
+):
+    client = raw()
+    headers = {"destination": f"/queue/{name}.>", "id": "a", "ack": "client-individual", "receipt": "s"}
+    client.tell("SUBSCRIBE", headers)
+    for queue in ("one", "two"):
+        client.write(burst(f"/queue/{name}.{queue}", range(10), persistent="true"))
+    acks = [frame.headers["ack"] for frame in hear(client, 41) if frame.command == "MESSAGE"]
+    assert len(acks) == 20
+    ids = [*acks[:10], "9-99", *acks[10:]]
+    client.write(b"".join(encode("ACK", {"id": id, "receipt": f"r{at}"}) for at, id in enumerate(ids)))
+    answers = hear(client, 21)
+    [refused] = [frame for frame in answers if frame.command == "ERROR"]
+    assert refused.headers["receipt-id"] == "r10"
+    assert receipts(answers) == [f"r{at}" for at in range(21) if at != 10]
+    assert (node.depth(f"{name}.one"), node.depth(f"{name}.two")) == (0, 0)
+
+
 def test_what_nobody_may_send_is_refused_message_by_message(raw, node, name):
     client = raw()
     client.write(burst("/queue/ ", range(3)))

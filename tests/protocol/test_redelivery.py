@@ -204,7 +204,7 @@ def test_what_waits_for_a_temporary_queue_that_is_gone_is_given_up(connect, node
     assert waits()
     client.leave()
     wait_until(lambda: not waits(), "it is given up")
-    assert "is given up: temp-queue://" in caplog.text
+    assert "is dropped: temp-queue://" in caplog.text
 
 
 def consumer_dies(node, name):

@@ -55,11 +55,15 @@ class Acknowledgements:
         ack_ids = acks.ack_ids
         if acks.receipts is None and acks.subscriptions is None and acks.transaction is None:
             ack_ids = self._acknowledge_by_key(client, ack_ids)
-        count = len(ack_ids)
+        rows = zip(
+            ack_ids,
+            acks.subscriptions or repeat(None, len(ack_ids)),
+            acks.receipts or repeat(None, len(ack_ids)),
+            strict=True,
+        )
         settled: list[SettledBy] = []
-        for ack_id, named, receipt in zip(
-            ack_ids, acks.subscriptions or repeat(None, count), acks.receipts or repeat(None, count), strict=True
-        ):
+        receipts: list[str] = []
+        for ack_id, named, receipt in rows:
             try:
                 transaction = client.transaction(acks.transaction) if acks.transaction is not None else None
                 taken = self._take(client, ack_id, named, transaction)
@@ -69,10 +73,13 @@ class Acknowledgements:
             if transaction is not None:
                 transaction.settled += taken
                 self._replies.confirm(client, receipt)
-            elif receipt is not None:
-                self._writer.perform(client, (), receipt, settled=taken)
-            else:
-                settled += taken
+                continue
+            settled += taken
+            if receipt is not None:
+                receipts.append(receipt)
+        if receipts:
+            self._writer.perform(client, (), receipts, settled=settled)
+            return
         for subscription, alike in groupby(settled, itemgetter(0)):
             self._account(subscription, [entry for _, _, entry in alike], committed=False)
 

@@ -98,7 +98,7 @@ class MessageWriterPort(Protocol):
         self,
         client: Client,
         placed: Sequence[RoutedBatch],
-        receipt: str | None,
+        receipts: Sequence[str | None],
         *,
         settled: Sequence[tuple[Subscription, str, LogEntry]] = (),
         jobs: Sequence[ScheduledJobChange] = (),

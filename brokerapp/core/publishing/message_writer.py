@@ -83,7 +83,7 @@ class MessageWriter:
         self,
         client: Client,
         placed: Sequence[RoutedBatch],
-        receipt: str | None,
+        receipts: Sequence[str | None],
         *,
         settled: Sequence[tuple[Subscription, str, LogEntry]] = (),
         jobs: Sequence[ScheduledJobChange] = (),
@@ -93,7 +93,7 @@ class MessageWriter:
     ) -> None:
         """Let it happen, all or nothing; then tell the client if it asked. `undo` is called when a limit refuses it."""
         write = AtomicWrite(
-            self, client, placed, receipt, settled=settled, jobs=jobs, undo=undo, is_commit=is_commit
+            self, client, placed, receipts, settled=settled, jobs=jobs, undo=undo, is_commit=is_commit
         )  # fmt: skip
         write.dedup_key = dedup_key
         if write.count or write.settles or jobs or client.pending_writes or not self._flow_control.is_free(placed):
@@ -101,7 +101,7 @@ class MessageWriter:
             return
         self._acknowledgements.count_settled(settled)
         self._arrivals.on_committed(placed, 0, self._committed(write))
-        self._replies.confirm(client, receipt)
+        self._replies.confirm(client, *receipts)
 
     def _submit(self, write: ClientWrite) -> None:
         flow = self._flow_control

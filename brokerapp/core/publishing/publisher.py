@@ -120,7 +120,7 @@ class Publisher:
         if len(placed) > 1:
             self._submit(gathered)
             self._router.record_sent(placed, placed[0].message.born_us)
-            self._writer.perform(client, placed, send.receipt, dedup_key=key)
+            self._writer.perform(client, placed, [send.receipt], dedup_key=key)
             self._expiration.expire_on_arrival(placed)
             return
         [each] = placed

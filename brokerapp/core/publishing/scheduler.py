@@ -112,7 +112,7 @@ class MessageScheduler:
             return ScheduledJobChange(message.id, schedule.first(clock.now_ms()), record, new=True)
 
         if transaction is None:
-            self._writer.perform(client, (), send.receipt, jobs=[change()])
+            self._writer.perform(client, (), [send.receipt], jobs=[change()])
         else:
             client.check_transaction_limits(transaction, len(record))
             self._quotas.reserve(len(record))

@@ -90,7 +90,7 @@ class Transactions:
 
         jobs = [each() for each in transaction.jobs]
         self._writer.perform(
-            client, transaction.messages, commit.receipt, settled=settled, jobs=jobs, undo=undo, is_commit=True
+            client, transaction.messages, [commit.receipt], settled=settled, jobs=jobs, undo=undo, is_commit=True
         )
         self._expiration.expire_on_arrival(transaction.messages)
 

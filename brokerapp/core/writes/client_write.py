@@ -55,7 +55,7 @@ class ClientWrite(PendingWrite):
         return given
 
     @property
-    def receipts(self) -> list[str | None]:
+    def receipts(self) -> Sequence[str | None]:
         """Return what the client wants to be told, for each message."""
         return [receipt for each in self.placed for receipt in each.receipts]
 
@@ -100,7 +100,7 @@ class ClientWrite(PendingWrite):
 class AtomicWrite(ClientWrite):
     """What happens whole or not at all: a transaction, an acknowledgement, a message to several destinations."""
 
-    __slots__ = ("dedup_key", "is_commit", "jobs", "settled", "undo", "wanted_receipt")
+    __slots__ = ("dedup_key", "is_commit", "jobs", "settled", "undo", "wanted_receipts")
 
     is_atomic = True
 
@@ -109,7 +109,7 @@ class AtomicWrite(ClientWrite):
         owner: WriteOwner,
         client: Client,
         placed: Sequence[RoutedBatch],
-        receipt: str | None,
+        receipts: Sequence[str | None],
         *,
         settled: Sequence[tuple[Subscription, str, LogEntry]] = (),
         jobs: Sequence[ScheduledJobChange] = (),
@@ -117,13 +117,13 @@ class AtomicWrite(ClientWrite):
         is_commit: bool = False,
     ) -> None:
         super().__init__(owner, client, placed)
-        self.wanted_receipt, self.settled, self.jobs, self.undo = receipt, settled, jobs, undo
+        self.wanted_receipts, self.settled, self.jobs, self.undo = receipts, settled, jobs, undo
         self.settles = [entry for _, _, entry in settled if entry.seq]
         self.is_commit, self.dedup_key = is_commit, ""
 
     @property
-    def receipts(self) -> list[str | None]:
-        return [self.wanted_receipt]
+    def receipts(self) -> Sequence[str | None]:
+        return self.wanted_receipts
 
     def droppable_rows(self, position: int) -> list[tuple[int, int, int, int]]:
         return [(position, *row) for row in _droppable(self.placed)]
