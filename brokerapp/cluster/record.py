@@ -49,12 +49,12 @@ class ClusterChange:
         return Destination.parse(self.name)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return the object as values that JSON can hold."""
         return {"name": self.name, "exists": self.exists, "attributes": dict(self.attributes)}
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> ClusterChange:
-        """The inverse of to_json."""
+        """Build the object from the result of to_json."""
         return ClusterChange(str(data["name"]), bool(data["exists"]), dict(data["attributes"]))
 
 

@@ -56,11 +56,11 @@ class ClusterStatus:
         return [each for each in self.members if each.state in (MemberState.DOWN, MemberState.REFUSED)]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return the object as values that JSON can hold."""
         return asdict(self)
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> ClusterStatus:
-        """The inverse of to_json."""
+        """Build the object from the result of to_json."""
         members = tuple(MemberStatus(**{**each, "state": MemberState(each["state"])}) for each in data["members"])
         return ClusterStatus(**{**data, "members": members, "temporaries": tuple(data["temporaries"])})

@@ -14,7 +14,7 @@ from brokerapp.model.broker_path import Path
 
 @dataclass(slots=True)
 class ConnectCommand:
-    """Log in."""
+    """Authenticates a client, after which its session is open."""
 
     login: str | None
     passcode: str | None
@@ -121,7 +121,7 @@ class NackCommand:
 
 @dataclass(slots=True)
 class BeginCommand:
-    """Start a transaction."""
+    """Starts a transaction with an id that the client chose."""
 
     transaction: str
     receipt: str | None
@@ -145,7 +145,7 @@ class AbortCommand:
 
 @dataclass(slots=True)
 class DisconnectCommand:
-    """Leave."""
+    """Ends a session; its receipt is sent before the connection is closed."""
 
     receipt: str | None
 

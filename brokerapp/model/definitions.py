@@ -36,12 +36,12 @@ class VirtualTopic:
 
     @property
     def id(self) -> str:
-        """What tells this definition from all others."""
+        """Return the id that identifies this definition among all others."""
         return f"{self.kind}:{self.name}|{self.prefix}|{self.postfix}"
 
     @property
     def called(self) -> str:
-        """What it is called where people read of it."""
+        """Return the name of this definition in texts for users."""
         return f"virtual topic {self.name}"
 
 
@@ -75,12 +75,12 @@ class CompositeDestination:
 
     @property
     def id(self) -> str:
-        """What tells this definition from all others."""
+        """Return the id that identifies this definition among all others."""
         return f"{self.kind}:{self.destination.name}"
 
     @property
     def called(self) -> str:
-        """What it is called where people read of it."""
+        """Return the name of this definition in texts for users."""
         return f"composite {self.destination.kind} {self.destination.name}"
 
 
@@ -97,12 +97,12 @@ class MirroredQueue:
 
     @property
     def id(self) -> str:
-        """What tells this definition from all others."""
+        """Return the id that identifies this definition among all others."""
         return self.kind
 
     @property
     def called(self) -> str:
-        """What it is called where people read of it."""
+        """Return the name of this definition in texts for users."""
         return "mirroring of every queue"
 
 
@@ -133,7 +133,7 @@ class DeadLetterStrategy:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryPolicy:
-    """What a topic remembers for retroactive consumers.
+    """Policy of the messages that a topic retains for retroactive consumers.
 
     `none`, `lastImage`, `fixedCount` (messages), `fixedSized` (bytes) or `timed` (milliseconds). None: the default.
     """
@@ -208,18 +208,18 @@ class PolicyEntry:
 
     @property
     def id(self) -> str:
-        """What tells this definition from all others."""
+        """Return the id that identifies this definition among all others."""
         return f"policyEntry:{self.destination}"
 
     @property
     def called(self) -> str:
-        """What it is called where people read of it."""
+        """Return the name of this definition in texts for users."""
         return f"policy of {self.destination}"
 
 
 @dataclass(frozen=True, slots=True)
 class RedeliveryPolicy:
-    """How messages that failed at destinations matching `destination` (a pattern) are given out again.
+    """Policy of the redelivery of messages that failed at destinations matching a pattern.
 
     Delays are milliseconds. ActiveMQ's names and defaults; -1 is no limit.
     """
@@ -236,12 +236,12 @@ class RedeliveryPolicy:
 
     @property
     def id(self) -> str:
-        """What tells this policy from all others."""
+        """Return the id that identifies this policy among all others."""
         return f"redeliveryPolicy:{self.destination}"
 
     @property
     def called(self) -> str:
-        """What it is called where people read of it."""
+        """Return the name of this definition in texts for users."""
         return f"redelivery policy of {self.destination}"
 
 

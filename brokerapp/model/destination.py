@@ -27,7 +27,7 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
 class DestinationKind(StrEnum):
-    """What a destination is. A temporary one belongs to a connection, which alone may call it by a name of its own."""
+    """Kind of a destination. A temporary one belongs to a connection, which alone has a short name for it."""
 
     QUEUE = "queue"
     TOPIC = "topic"
@@ -117,12 +117,12 @@ class Destination:
 
     @staticmethod
     def queue(name: str) -> Destination:
-        """The queue of this name."""
+        """Return the queue of this name as a destination."""
         return Destination(DestinationKind.QUEUE, name)
 
     @staticmethod
     def topic(name: str) -> Destination:
-        """The topic of this name."""
+        """Return the topic of this name as a destination."""
         return Destination(DestinationKind.TOPIC, name)
 
     @staticmethod

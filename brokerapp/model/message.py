@@ -76,7 +76,7 @@ class Message:
 
     @property
     def size(self) -> int:
-        """Bytes of the body."""
+        """Return the size of the body in bytes."""
         return self.facts[1]
 
     @property
@@ -116,7 +116,7 @@ class Message:
 
     @staticmethod
     def load(stored: bytes) -> Message:
-        """The inverse of stored()."""
+        """Load a message from its stored form."""
         return decode_messages((stored,))[0]
 
 
@@ -195,6 +195,6 @@ class BodySizes(NamedTuple):
 
     @classmethod
     def of(cls, messages: Sequence[Message]) -> BodySizes:
-        """Those of some messages, at least one."""
+        """Compute the sizes of the bodies of one or more messages."""
         sizes = [message.size for message in messages]
         return cls(len(sizes), sum(sizes), min(sizes), max(sizes))

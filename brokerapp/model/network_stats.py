@@ -1,7 +1,7 @@
-"""What a broker tells about its place in a network: its connectors, and the bridges of other brokers to it.
+"""Define the status of a broker in its networks: its connectors, and the bridges of other brokers to it.
 
-Plain values, which a node's status bears every second (`NodeStatus.network`). Counts are since the node started, times
-milliseconds since the epoch, 0: never.
+Plain values, part of the status that a node writes every second (`NodeStatus.network`). Counts are since the node
+started; times are milliseconds since the epoch, 0: never.
 """
 
 from __future__ import annotations
@@ -111,12 +111,12 @@ class NetworkStats:
     incoming: list[InboundBridgeStats] = field(default_factory=list)
 
     def to_json(self) -> JsonObject:
-        """Plain values."""
+        """Return the object as values that JSON can hold."""
         return asdict(self)
 
     @staticmethod
     def from_json(data: Mapping[str, JsonValue]) -> NetworkStats:
-        """The inverse of to_json."""
+        """Build the object from the result of to_json."""
         return NetworkStats(
             [_connector(each) for each in data.get("connectors", ())],
             [InboundBridgeStats(**each) for each in data.get("incoming", ())],

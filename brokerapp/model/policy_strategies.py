@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class PendingMessageLimit:
-    """How many messages of a topic may wait for a subscriber beyond its prefetch: a `constant` number, or a multiple of
-    its prefetch (`prefetchRate`).
+    """Limit of the messages of a topic that may wait for a subscriber beyond its prefetch.
+
+    It is a `constant` number, or a multiple of the prefetch (`prefetchRate`).
     """
 
     kind: str = "constant"
@@ -50,7 +51,7 @@ class SlowConsumerStrategy:
 
 @dataclass(frozen=True, slots=True)
 class NetworkBridgeFilter:
-    """What bridges may take from a queue beside what the network's rules let cross (`conditional`).
+    """Limits of what bridges take from a queue, in addition to the rules of the network (`conditional`).
 
     A limit holds for each consumer of a bridge: one for all consumers at its other end where they are taken together.
     """

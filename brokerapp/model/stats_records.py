@@ -1,4 +1,4 @@
-"""What the broker tells about itself: records with the attribute names JMX gave them, as JSON-able values."""
+"""Define the figures that the broker reports, under the attribute names of JMX, as values that JSON can hold."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class DestinationStats:
 
     @staticmethod
     def from_json(data: JsonObject) -> DestinationStats:
-        """The inverse of to_json."""
+        """Build the object from the result of to_json."""
         return DestinationStats(**{**data, "destination": Destination.parse(data["destination"])})
 
 
@@ -99,13 +99,13 @@ class SubscriptionStats:
     numbers: DestinationStats  #: `destination` is what operators name it by; without consumers it is offline
 
     def to_json(self) -> JsonObject:
-        """Plain values."""
+        """Return the object as values that JSON can hold."""
         return {**self.subscription.attributes(), **self.numbers.to_json()}
 
 
 @dataclass(slots=True)
 class ConnectionStats:
-    """One STOMP connection."""
+    """Figures of one STOMP connection, for lists."""
 
     id: str
     client_id: str
@@ -121,7 +121,7 @@ class ConnectionStats:
     blocked: bool = False  #: a send of it waits for room
 
     def to_json(self) -> JsonObject:
-        """Plain values."""
+        """Return the object as values that JSON can hold."""
         return asdict(self)
 
 
@@ -150,7 +150,7 @@ class ConsumerStats:
 
 @dataclass(slots=True)
 class ConnectionDetails:
-    """One connection in full."""
+    """All details of one connection, with its consumers and producers."""
 
     connection: JsonObject  #: ConnectionStats
     consumers: list[JsonObject] = field(default_factory=list)  #: ConsumerStats
@@ -161,7 +161,7 @@ class ConnectionDetails:
     heard_ms_ago: int = 0  #: when something came from it
 
     def to_json(self) -> JsonObject:
-        """Plain values."""
+        """Return the object as values that JSON can hold."""
         return asdict(self)
 
 
@@ -176,7 +176,7 @@ class ListenerStats:
     accepted: int = 0  #: connections of the connector since the node started
 
     def to_json(self) -> JsonObject:
-        """Plain values."""
+        """Return the object as values that JSON can hold."""
         return asdict(self)
 
 
@@ -202,7 +202,7 @@ class NodeStatus:
     definitions: int | None = None  #: version of the definitions that it routes by; None: it does not say
 
     def to_json(self) -> JsonObject:
-        """Plain values."""
+        """Return the object as values that JSON can hold."""
         return asdict(self)
 
 
@@ -250,7 +250,7 @@ class BrowsePage:
 
 @dataclass(frozen=True, slots=True)
 class MatchCount:
-    """How many messages there are; at least so many where not all were looked at."""
+    """Number of matching messages, or a lower bound if not all messages were examined."""
 
     count: int
     is_whole: bool = True
@@ -267,7 +267,7 @@ class MatchCount:
 
 @dataclass(frozen=True, slots=True)
 class MessageOperationOutcome:
-    """What became of one message of a step."""
+    """Outcome of an operation for one message."""
 
     seq: int
     outcome: str  #: done, held (by a consumer), gone, or refused

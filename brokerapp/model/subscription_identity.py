@@ -21,7 +21,7 @@ _NOT_PLAIN = re.compile(r"[%:#?,\s\x00-\x1f\x7f-\x9f]")
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionIdentity:
-    """What is kept, and for whom. `client_id`, `name` and `durable` are its identity, as JMS has it."""
+    """A named subscription of topics. `client_id`, `name` and `durable` identify it, as in JMS."""
 
     client_id: str  #: "": of no client in particular; only a shared one may be so
     name: str
@@ -53,7 +53,7 @@ class SubscriptionIdentity:
 
     @property
     def key(self) -> tuple[str, str, bool]:
-        """What tells it from all others."""
+        """Return what identifies this subscription among all others."""
         return self.client_id, self.name, self.durable
 
     @property
@@ -81,7 +81,7 @@ class SubscriptionIdentity:
     # -- as the attributes of its log in the store
 
     def attributes(self) -> JsonObject:
-        """Plain JSON values."""
+        """Return the object as values that JSON can hold."""
         found = {
             "kind": SUBSCRIPTION,
             "client_id": self.client_id,

@@ -19,7 +19,7 @@ _LARGEST = 2**32 - 1
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """How finely something is kept: steps of so many seconds, so many of them."""
+    """Resolution of a history: number of steps and their length in seconds."""
 
     name: str
     step: int
@@ -27,7 +27,7 @@ class Resolution:
 
     @property
     def span(self) -> int:
-        """Seconds it reaches back."""
+        """Return how many seconds the history reaches back."""
         return self.step * self.length
 
 
@@ -84,7 +84,7 @@ _FLOWS = ("arrived", "left", "expired", "redelivered", "dropped", "blocked")
 
 
 def pack_point(point: DestinationPoint | BrokerPoint) -> bytes:
-    """A point as it is kept."""
+    """Encode a point for the store."""
     if isinstance(point, BrokerPoint):
         rest = b"" if point.nodes is None else _REST.pack(*_cut(value or 0 for value in point[9:17]))
         disk = b"" if point.nodes is None or point.disk is None else _DISK.pack(point.disk)
@@ -168,7 +168,7 @@ def _standing(stats: DestinationStats) -> tuple[int, int]:
 
 
 def _counters_of(stats: DestinationStats) -> tuple[int, ...]:
-    """What _FLOWS are, as counted since the node started."""
+    """Return the counters behind _FLOWS, counted since the node started."""
     left = stats.DispatchCount if stats.destination.kind is DestinationKind.TOPIC else stats.DequeueCount
     return (
         stats.EnqueueCount,
@@ -188,10 +188,10 @@ class HistoryAdmission:
         self._most, self._still = most, still
 
     def admit(self, names: Iterable[str], now: float) -> tuple[list[str], list[str]]:
-        """Those of these that moved now which get a point, and those whose history makes room for them.
+        """Return which of the changed destinations get a point, and whose history is deleted for them.
 
-        Who has a history keeps it while it moves: a broker with more busy destinations than fit shows some whole
-        rather than all in pieces.
+        A destination keeps its history while it changes: with more busy destinations than fit, some have a complete
+        history, rather than all an incomplete one.
         """
         names = list(names)
         known = [name for name in names if name in self.moved]

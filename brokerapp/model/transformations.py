@@ -58,7 +58,7 @@ Document = tuple[str, Any]
 
 
 def find_error(transformation: str, body: bytes) -> str | None:
-    """What is wrong with a body that a SEND announces so, as one line; None when nothing is known to be."""
+    """Return what is wrong with a body for the transformation that its SEND announces, in one line, or None."""
     if transformation in _SYNTAXES:
         return f"{transformation} is what a SUBSCRIBE asks for: it does not say what the body is"
     if transformation not in _FORMS or len(body) > MAX_READ_BYTES:

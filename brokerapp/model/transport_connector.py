@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 
 class Transport(NamedTuple):
-    """How STOMP's bytes travel."""
+    """Transport of STOMP: TCP, TLS or WebSocket."""
 
     tls: bool = False
     websocket: bool = False
 
     @property
     def scheme(self) -> str:
-        """What such an address begins with."""
+        """Return the scheme of addresses with this transport."""
         return CANONICAL[self]
 
 
@@ -54,7 +54,7 @@ HEART_BEAT_CEILING_MS = 600_000
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """What a connector grants its connections; milliseconds and bytes."""
+    """Limits of the connections of a connector, in milliseconds and bytes."""
 
     max_connections: int | None = None  #: None: any number
     max_frame: int | None = None  #: headers and body together; None: whatever headers and body may be each
@@ -93,7 +93,7 @@ class KeyStore:
 
 @dataclass(frozen=True, slots=True)
 class TlsStores:
-    """Who the broker is, and whose certificates it believes; None: not said."""
+    """The broker's key, and the certificates that it trusts; None: not configured."""
 
     key_store: KeyStore | None = None
     key: KeyStore | None = None  #: PEM: the private key, when it is not in the file with the certificate
@@ -105,7 +105,7 @@ NO_STORES = TlsStores()
 
 @dataclass(frozen=True, slots=True)
 class TlsOptions:
-    """What a connector asks of TLS."""
+    """TLS options of a connector: client certificates and protocol versions."""
 
     client_auth: ClientAuth = ClientAuth.NONE
     protocols: tuple[str, ...] = ()  #: such as TLSv1.2; none: 1.2 and later

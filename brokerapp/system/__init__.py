@@ -1,1 +1,1 @@
-"""What the process asks of its operating system: clock, timers, environment, directories, locks."""
+"""Access to the operating system: clock, timers, environment, directories, locks."""

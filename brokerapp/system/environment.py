@@ -131,7 +131,7 @@ class Environment:
 
     @property
     def store(self) -> Path:
-        """The embedded store."""
+        """Return the directory of the embedded store."""
         return self.data / "store"
 
     @property

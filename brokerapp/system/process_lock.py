@@ -1,4 +1,4 @@
-"""Who owns what among processes: a child is its parent's and ends with it; a folder is one process's at a time."""
+"""Lock directories for one process at a time, and end child processes with their parent."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ class Timer:
     call: Callable[[], None] | None = field(compare=False)  #: None: cancelled
 
     def cancel(self) -> None:
-        """Do not do it."""
+        """Cancel the callback, so that it is not called."""
         self.call = None
 
 

@@ -21,12 +21,12 @@ class TemporaryOwner:
     window_ms: int  #: how long it waits for the client; 0: it does not
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return the object as values that JSON can hold."""
         return {**asdict(self), "kind": str(self.kind)}
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> TemporaryOwner:
-        """The inverse of to_json."""
+        """Build the object from the result of to_json."""
         return TemporaryOwner(**{**data, "kind": DestinationKind(data["kind"])})
 
     def is_of(self, client: Client) -> bool:

@@ -28,7 +28,7 @@ MAX_PRIORITY = 9
 
 @dataclass(frozen=True, slots=True)
 class MessageEdit:
-    """What is changed; all else of a message stays as it is. A value of `set` is text, as STOMP has it."""
+    """Changes of a message; everything else is kept. Values of `set` are text, as in STOMP."""
 
     set: Mapping[str, str] = field(default_factory=dict)  #: properties, and headers of EDITABLE
     remove: tuple[str, ...] = ()  #: the same, to be there no more
@@ -46,7 +46,7 @@ class MessageEdit:
         return bool(self.set or self.remove) or any(each is not None for each in given)
 
     def batch_size(self, most: int) -> int:
-        """How many messages are edited at once, at most so many: what is given comes once for each of them."""
+        """Return how many messages are edited at once, at most `most`, by the size of what is set in each."""
         return batch_size(most, estimate_bytes(self.set, self.body or b""))
 
     def check(self) -> None:
@@ -86,21 +86,21 @@ class MessageEdit:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return the object as values that JSON can hold."""
         body = None if self.body is None else base64.b64encode(self.body).decode()
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return values | {"set": dict(self.set), "remove": list(self.remove), "body": body}
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> MessageEdit:
-        """The inverse of to_json."""
+        """Build the object from the result of to_json."""
         body = None if data["body"] is None else base64.b64decode(data["body"])
         return MessageEdit(**{**data, "remove": tuple(data["remove"]), "body": body})
 
     def told(self, values: Mapping[str, str] | None = None) -> list[tuple[str, str]]:
-        """What is asked, change by change: its name and what becomes of it. `values`: those of `set`, perhaps covered.
+        """Describe each change by name and new value. `values`: those of `set`, possibly masked.
 
-        Of a body only its size is told: it may hold what not everybody may read.
+        Of a body only the size is given, as not every reader may see its content.
         """
         shown = self.set if values is None else values
         found = [(name, shown.get(name, "")) for name in self.set]

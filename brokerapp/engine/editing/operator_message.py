@@ -34,17 +34,17 @@ class OperatorMessage:
     is_bytes: bool = False  #: consumers are told the body's length, and take it for bytes
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return the object as values that JSON can hold."""
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return values | {"properties": dict(self.properties), "body": base64.b64encode(self.body).decode()}
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> OperatorMessage:
-        """The inverse of to_json."""
+        """Build the object from the result of to_json."""
         return OperatorMessage(**{**data, "body": base64.b64decode(data["body"])})
 
     def send(self, more: Mapping[str, str]) -> SendCommand:
-        """What a client would ask, with more properties, which the broker writes."""
+        """Build the SEND of this message, with more properties that the broker writes."""
         headers = {
             name: value
             for name, value in {**self.properties, **with_broker_headers({}, more)}.items()
@@ -70,5 +70,5 @@ def estimate_bytes(properties: Mapping[str, str], body: bytes) -> int:
 
 
 def batch_size(most: int, weight: int) -> int:
-    """How many messages of so many bytes go at once, at most so many: all wait while the store takes them in."""
+    """Return how many messages of this size are sent at once, at most `most`, as other clients wait meanwhile."""
     return max(1, min(most, BYTES_AT_ONCE // max(1, weight)))

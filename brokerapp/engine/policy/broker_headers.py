@@ -79,7 +79,7 @@ def failure_history(headers: Mapping[str, str]) -> dict[str, str | None]:
 
 
 def with_broker_headers(before: Mapping[str, str], changed: Mapping[str, str | None]) -> dict[str, str | None]:
-    """What the broker changes of a message's headers (None: taken away), with what says that it was the broker."""
+    """Add the broker's signature to its changes of a message's headers (None: removed)."""
     kept = broker_headers(before).keys() - changed.keys()
     names = kept | {name for name, value in changed.items() if name in NAMES and value is not None}
     none = None if NAMES.isdisjoint(before) else ""  # what a client said of itself must not pass for unsigned

@@ -84,7 +84,7 @@ def _within(name: str, room: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterInfo:
-    """How a message came to be a dead letter."""
+    """Cause, origin and time of the failure of a message."""
 
     cause: str
     source: Destination  #: where it died
@@ -120,7 +120,7 @@ def dead_letter(message: Message, death: DeadLetterInfo, strategy: DeadLetterStr
 
 
 def route_headers(message: Message, sent_to: str, place: Destination) -> dict[str, str]:
-    """What headers say of the way of a message that leaves this place: where it was sent and where it lay, in order.
+    """Return the headers with the route of a message that leaves a destination: where it was sent and stored, in order.
 
     `sent_to` is where it was sent to come here, STOMP form; "" when that was here. When there are too many, each is
     named once, where it was last: whoever asks where the message ever was finds all the same. Places that it names and

@@ -22,7 +22,7 @@ MAX_DIGITS = 18  #: of the number by which it asks
 
 
 class DestinationOrigin(StrEnum):
-    """How a destination began."""
+    """Who created a destination: an operator, or a client."""
 
     ADMIN = "admin"  #: an operator, or the configuration
     AUTO = "auto"  #: a client that named it
@@ -30,7 +30,7 @@ class DestinationOrigin(StrEnum):
 
 
 class ConnectionEnd(StrEnum):
-    """How a connection, or what stands for it, ended."""
+    """How a connection ended, which decides about its temporary destinations."""
 
     LEFT = "left"  #: the client said good-bye
     LOST = "lost"  #: the connection broke
@@ -39,7 +39,7 @@ class ConnectionEnd(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DestinationUsage:
-    """Who uses a destination at one broker."""
+    """Number of users and messages of a destination at one broker."""
 
     consumers: int = 0
     messages: int = 0  #: in it, or on their way to it
@@ -47,7 +47,7 @@ class DestinationUsage:
 
     @property
     def is_unused(self) -> bool:
-        """Whether nobody does."""
+        """Return whether the destination has no consumers, messages or producers."""
         return not (self.consumers or self.messages or self.producers)
 
 
@@ -71,12 +71,12 @@ def survives_restart(origin: DestinationOrigin, window_ms: int) -> bool:
 
 
 def reconnect_grace_ms(ending: ConnectionEnd, window_ms: int) -> int:
-    """How long temporary destinations are there after their connection ended so; 0: they go with it."""
+    """Return for how long temporary destinations outlive a connection that ended in this way; 0: not at all."""
     return 0 if ending is ConnectionEnd.LEFT else window_ms
 
 
 def reconnect_window_ms(asked: str | None, usual_ms: int) -> int:
-    """How long a client that may reconnect has time to, of what its CONNECT says; 0: it may not.
+    """Return the milliseconds in which a client may reconnect, by a header of its CONNECT; 0: not at all.
 
     `true` asks for the usual time, a number for so many milliseconds. Raises ProtocolError.
     """

@@ -8,9 +8,9 @@ from brokerapp.model.definitions import PolicyEntry
 
 
 def forced_persistency(policies: Iterable[PolicyEntry | None], otherwise: bool | None) -> bool | None:
-    """What the policies of the destinations that one message is sent to make of it; `otherwise` if they leave it open.
+    """Decide whether a message is persistent by the policies of its destinations; `otherwise` if they do not say.
 
-    A message is one thing wherever it goes: where they differ it is persistent, so that nobody loses it.
+    All copies of a message are alike: if the policies differ it is persistent, so that no copy is lost.
     """
     said = [policy.force_persistency for policy in policies if policy and policy.force_persistency is not None]
     return any(said) if said else otherwise

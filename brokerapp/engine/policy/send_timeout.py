@@ -11,7 +11,7 @@ WARNING_INTERVAL_MS = 30_000
 
 
 def send_timeout_ms(policy: PolicyEntry | None, fails: bool, fails_after_ms: int) -> int | None:
-    """How long such a send waits for room: 0, it is refused at once; None, as long as it takes.
+    """Return for how many milliseconds a send is blocked; 0: it is refused at once; None: without limit.
 
     A policy that says something about it counts before the whole broker's `sendFailIfNoSpace` and
     `sendFailIfNoSpaceAfterTimeout` (`fails`, `fails_after_ms`).
@@ -36,10 +36,10 @@ NO_LIMIT = ByteLimit(0, "")
 
 
 def store_limit_of(policy: PolicyEntry | None) -> ByteLimit:
-    """What a queue or a named subscription may hold in the store.
+    """Return the limit of what a queue or a named subscription may hold in the store.
 
-    As in ActiveMQ, `memoryLimit` bounds a queue only where that is to hold its messages in memory (`vmQueueCursor`),
-    and nobody minds it without flow control. `storeLimit` is ours, and always meant.
+    As in ActiveMQ, `memoryLimit` limits a queue only if the queue is to hold its messages in memory (`vmQueueCursor`),
+    and only with flow control. `storeLimit` is Sluice's own, and always applies.
     """
     if policy is None:
         return NO_LIMIT
@@ -50,7 +50,7 @@ def store_limit_of(policy: PolicyEntry | None) -> ByteLimit:
 
 
 def memory_limit_of(policy: PolicyEntry | None) -> ByteLimit:
-    """What may wait for a subscriber of a topic before its producers do."""
+    """Return the limit of a topic subscriber's backlog beyond which producers are blocked."""
     if policy is None or policy.producer_flow_control is False or not policy.memory_limit:
         return NO_LIMIT
     return ByteLimit(policy.memory_limit, "memoryLimit")

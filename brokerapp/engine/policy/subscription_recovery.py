@@ -41,7 +41,7 @@ class RetainedMessage:
 
 
 class RetainedMessages:
-    """What one topic remembers."""
+    """The messages that one topic retains."""
 
     __slots__ = ("bytes", "is_retained_known", "recent", "retained")
 
@@ -52,7 +52,7 @@ class RetainedMessages:
         self.bytes = 0
 
     def add(self, message: Message, copy: RoutedCopy, policy: RecoveryPolicy | None, now_ms: int) -> None:
-        """A message was published."""
+        """Retain a message that was published, as the policy says."""
         if message.headers.get(RETAIN, "").lower() == "true":
             self._retain(message, copy, now_ms)
         if policy is not None:
@@ -91,7 +91,7 @@ class RetainedMessages:
             self.bytes -= self.recent.popleft().size
 
     def messages(self, policy: RecoveryPolicy | None, now_ms: int) -> list[RetainedMessage]:
-        """What a subscriber that comes now may have, in order; nothing that is past its time."""
+        """Return the retained messages for a new subscriber, in order, without expired ones."""
         self.trim(policy, now_ms)
         found = [self.retained, *self.recent] if self.retained is not None else list(self.recent)
         return [each for each in found if not 0 < each.message.expires <= now_ms]

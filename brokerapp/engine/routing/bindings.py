@@ -18,7 +18,7 @@ from brokerapp.selectors import Selector, compile_selector
 
 
 class RoutingType(StrEnum):
-    """How messages to an address reach its queues: one of them gets each, or all get a copy."""
+    """Routing of messages to the queues of an address: one of them gets each message, or all get a copy."""
 
     ANYCAST = "ANYCAST"
     MULTICAST = "MULTICAST"
@@ -46,11 +46,11 @@ class Binding:
 
     @property
     def id(self) -> str:
-        """How routes are explained by it."""
+        """Return the fully qualified name, which explanations of routes show."""
         return f"{self.address}{QUALIFIER}{self.queue}"
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return the object as values that JSON can hold."""
         values = {"address": self.address, "routing": str(self.routing)}
         return values if self.filter is None else {**values, "filter": self.filter}
 
@@ -75,11 +75,11 @@ class Bindings:
         return iter(self._by_queue.values())
 
     def of(self, queue: str) -> Binding | None:
-        """The binding of a queue."""
+        """Return the binding of a queue, or None."""
         return self._by_queue.get(queue)
 
     def at_topic(self, topic: str) -> list[Binding]:
-        """What is bound to a topic, also by a pattern."""
+        """Return the bindings to a topic, those by patterns included."""
         return self._topics.find(topic) if self._by_queue else []
 
     def sharing(self, address: str) -> list[str]:

@@ -32,7 +32,7 @@ def _came_from_there() -> BridgeDecision:
 
 @dataclass(slots=True)
 class BridgeFilterCounts:
-    """What a broker kept from one bridge, or had already of what that brought."""
+    """Number of messages that were not given to a bridge, and of duplicates that it delivered."""
 
     too_far: int = 0  #: messages of topics that were not given to it, having crossed as many bridges as they may
     repeated: int = 0  #: copies that it handed over again
@@ -40,7 +40,7 @@ class BridgeFilterCounts:
 
 @dataclass(slots=True)
 class BridgeRate:
-    """What crossed in the present span of time."""
+    """Number of messages forwarded in the current period of a rate limit."""
 
     until_ms: int = 0
     crossed: int = 0
@@ -62,7 +62,7 @@ class BridgeEligibility:
 
     @property
     def text(self) -> str | None:
-        """The selector's."""
+        """Return the text of the selector, or None."""
         return self.selector.text if self.selector is not None else None
 
     def excludes(self, name: str) -> bool:
@@ -76,7 +76,7 @@ class BridgeEligibility:
     def verdict(
         self, path: Path, asks: SelectorTest, returning: Callable[[], BridgeDecision] = _came_from_there
     ) -> BridgeDecision:
-        """What becomes of a message that crossed this path; `returning` says so of one that came from there."""
+        """Decide about a message with this path; `returning` decides about one that came from the other broker."""
         if self.to in path:
             if (found := returning()) is not BridgeDecision.CROSSES:
                 return found

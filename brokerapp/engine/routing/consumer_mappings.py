@@ -46,7 +46,7 @@ class ConsumerQueueMapping:
 
 @dataclass(frozen=True, slots=True)
 class MappedQueue:
-    """What a consumer's queue becomes."""
+    """The subscription queue that a consumer queue is mapped to."""
 
     name: str  #: fully qualified
     selector_aware: bool

@@ -44,7 +44,7 @@ def topics_behind(definitions: Definitions, queue: Destination) -> Iterator[Dest
 
 
 def virtual_destinations_behind(definitions: Definitions, target: Destination) -> Iterator[Destination]:
-    """What messages are sent to so that they come to this queue or topic, or to those that match it."""
+    """Yield the destinations from which definitions copy messages to this queue, topic or pattern."""
     for each in definitions.virtual_destinations:
         match each:
             case VirtualTopic() if target.is_queue:

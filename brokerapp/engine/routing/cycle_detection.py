@@ -69,7 +69,7 @@ class _ForwardGraph:
             self.starts.append(Destination.queue(ANY_REST))
 
     def after(self, step: ForwardNode) -> Iterator[ForwardNode]:
-        """What comes next."""
+        """Yield the destinations and definitions that follow a step."""
         if isinstance(step, Destination):
             yield from self._copies(step)
             return
@@ -79,7 +79,7 @@ class _ForwardGraph:
             yield from self._copies(step.destination)
 
     def _copies(self, destination: Destination) -> Iterator[ForwardNode]:
-        """What gets a copy of what arrives there."""
+        """Yield the destinations that get a copy of messages to a destination."""
         if destination.is_queue:
             for each in self._mirrors:
                 yield from self._reached(Destination.topic(f"{each.prefix}{destination.name}{each.postfix}"))

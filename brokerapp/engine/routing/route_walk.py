@@ -211,7 +211,7 @@ class _RouteWalk:
                 self._visit(RoutedCopy(queue, topic), depth + 1)
 
     def _matches_binding(self, binding: Binding | None, topic: Destination) -> bool | None:
-        """What the filter of a bound queue says to the message; True where there is none."""
+        """Evaluate the selector of a bound queue; True without a selector."""
         if binding is None or binding.selector is None:
             return True
         self.route.depends_on_message = True
@@ -231,7 +231,7 @@ class _RouteWalk:
         return RoutedCopy(queue, copy.original, copy.shown or own)
 
     def _copy_to_subscriptions(self, copy: RoutedCopy, depth: int) -> None:
-        """What a topic gets is kept for its named subscriptions, once for each as in a queue."""
+        """Add a copy for each named subscription of a topic."""
         topic = copy.destination
         for feed in self.topology.feeds_of(topic.name):
             outcome: bool | None = feed.may_read(topic)

@@ -33,13 +33,13 @@ class SubscriptionLog:
     persistent_only: bool = False  #: nobody consumes, and the broker keeps only such messages then
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return the object as values that JSON can hold."""
         only = {"persistentOnly": True} if self.persistent_only else {}
         return {"log": self.log, **only, **self.subscription.attributes()}
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> SubscriptionLog:
-        """The inverse of to_json."""
+        """Build the object from the result of to_json."""
         return SubscriptionLog(
             SubscriptionIdentity.from_attributes(data), data["log"], data.get("persistentOnly", False)
         )
@@ -58,7 +58,7 @@ class RoutingContext:
     listened: tuple[str, ...] | None = None
 
     def topology(self, definitions: Definitions, compiling: SelectorCompiler = compile_selector) -> RoutingTable:
-        """What the definitions come to under them."""
+        """Compile definitions to a routing table in this context."""
         interests = {
             queue: [compiling(each, False) if each is not None else None for each in texts]
             for queue, texts in self.wanted.items()
@@ -89,7 +89,7 @@ class RoutingContext:
         return self.listened is None or any(matches(each, topic.name) for each in self.listened)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return the object as values that JSON can hold."""
         return {
             "queues": list(self.queues),
             "bindings": {each.queue: each.to_json() for each in self.bindings},
@@ -100,7 +100,7 @@ class RoutingContext:
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> RoutingContext:
-        """The inverse of to_json."""
+        """Build the object from the result of to_json."""
         bindings = [Binding.from_json(queue, each) for queue, each in data["bindings"].items()]
         return RoutingContext(
             tuple(data["queues"]),

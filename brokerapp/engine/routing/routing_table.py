@@ -40,7 +40,7 @@ class CompiledForwardTarget:
 
 
 class RoutingTable:
-    """What routing needs to know. Only queues, feeds and bindings change it; all of these outlive the definitions."""
+    """Compiled definitions with the existing queues, feeds and bindings, which change and outlive the definitions."""
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ class RoutingTable:
         return max(found, key=lambda policy: specificity(policy.destination.name), default=None)
 
     def add_queue(self, name: str) -> None:
-        """A queue came to exist."""
+        """Add a queue that was created."""
         self.queues.add(name, name)
         self.plans.clear()
 
@@ -177,7 +177,7 @@ class RoutingTable:
         )
 
     def feeds_of(self, topic: str) -> Iterable[SubscriptionFeed]:
-        """Who keeps messages of this topic; each once, however many of its patterns match."""
+        """Return the named subscriptions of a topic, each once, however many of its patterns match."""
         return dict.fromkeys(self.feeds.find(topic))
 
     def add_feed(self, feed: SubscriptionFeed) -> None:
@@ -187,13 +187,13 @@ class RoutingTable:
         self.plans.clear()
 
     def remove_feed(self, feed: SubscriptionFeed) -> None:
-        """It is fed no longer."""
+        """Remove a named subscription that was deleted."""
         for topic in feed.subscription.topics:
             self.feeds.remove(topic.name, feed)
         self.plans.clear()
 
     def remove_queue(self, name: str) -> None:
-        """A queue is gone."""
+        """Remove a queue that was deleted."""
         self.queues.remove(name, name)
         self.bindings.remove(name)
         self.plans.clear()

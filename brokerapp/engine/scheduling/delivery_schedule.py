@@ -116,14 +116,14 @@ def _when_put_back(start_ms: int, end_ms: int) -> int | None:
 
 
 def _offset(moment_ms: int) -> timedelta:
-    """How far local time is ahead of UTC then."""
+    """Return the offset of local time from UTC at a time."""
     return datetime.fromtimestamp(moment_ms / 1000).astimezone().utcoffset() or timedelta()
 
 
 def read_schedule(headers: Mapping[str, str], most_repeats: int = LONGEST_MS) -> DeliverySchedule | None:
-    """What a message's headers ask for; None when that is nothing. Raises RequestRefused, which names the header.
+    """Read the schedule in a message's headers, or None. Raises RequestRefused, which names the header.
 
-    `most_repeats` bounds how often it is repeated where it says how often.
+    `most_repeats` limits the number of repetitions.
     """
     if not any(headers.get(name, "").strip() for name in (CRON, PERIOD, DELAY, TIME)):
         return None

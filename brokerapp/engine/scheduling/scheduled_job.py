@@ -12,7 +12,7 @@ from brokerapp.model.stored_message import load_stored
 
 
 class JobPurpose(StrEnum):
-    """Why a message waits."""
+    """Purpose of a scheduled message: a delayed send, or a delayed redelivery."""
 
     SEND = "send"  #: its producer wants it delivered later
     RETURN = "return"  #: it failed, and its queue gets it again
@@ -20,7 +20,7 @@ class JobPurpose(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ScheduledJob:
-    """What is to be done with a message when the time comes."""
+    """A message with its schedule, and what to do with it when it is due."""
 
     purpose: JobPurpose
     to: str  #: where to: what the producer named (a list of destinations may be), or the queue's native name
@@ -43,7 +43,7 @@ class ScheduledJob:
 
     @staticmethod
     def load(record: bytes) -> ScheduledJob:
-        """The inverse of record()."""
+        """Load a job from its record in the store."""
         line, _, stored = record.partition(b"\n")
         about = json.loads(line)
         own = {name: about.pop(name, "") for name in ("to", "original", "shown")}
