@@ -1,4 +1,4 @@
-"""ActiveMQ's XML configuration, in and out: `read_config`, `import_definitions`, `export_config`,
+"""Reads and writes ActiveMQ's XML configuration: `read_config`, `import_definitions`, `export_config`,
 `export_xml`, `default_config`.
 """
 

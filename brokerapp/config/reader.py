@@ -1,4 +1,4 @@
-"""An activemq.xml -> BrokerConfig, with a report of what was taken, what was not, and why.
+"""Reads an activemq.xml to a BrokerConfig, with a report of what was imported, what was not, and why.
 
 Whole files, a `<broker>` alone, or a fragment of one (`<destinationInterceptors>`, `<plugins>`, `<compositeQueue>`) are
 read. What ActiveMQ refuses in definitions is refused here; what is not known of the broker itself is only reported.

@@ -1,4 +1,4 @@
-"""A configuration -> an activemq.xml that ActiveMQ Classic starts with, and that is read back unchanged."""
+"""Writes a configuration as an activemq.xml that ActiveMQ Classic accepts and that is read back unchanged."""
 
 from __future__ import annotations
 

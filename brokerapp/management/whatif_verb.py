@@ -1,5 +1,8 @@
-"""brokerctl's verb that tries a file on recorded traffic. It asks the installation's Spark server itself, without a
-worker: who waits at a terminal sees how it goes, and ends it with Ctrl-C."""
+"""brokerctl's verb `whatif`: runs a what-if analysis of a file.
+
+It uses the Spark server of the installation directly, without a worker: progress is shown in the terminal, and Ctrl-C
+cancels it.
+"""
 
 from __future__ import annotations
 

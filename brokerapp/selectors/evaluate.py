@@ -1,4 +1,4 @@
-"""Tree -> predicate: a function from a message's headers to TRUE, FALSE or unknown (None).
+"""Compiles a tree to a predicate: a function from a message's headers to TRUE, FALSE or unknown (None).
 
 The tree is compiled to closures once, types being known then, so that a message costs about one call a node. No closure
 raises: what cannot be computed is unknown.

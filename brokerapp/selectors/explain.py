@@ -1,4 +1,4 @@
-"""Why a selector is TRUE, FALSE or unknown for a message: its clauses, each with its value and the reason."""
+"""Explains why a selector is TRUE, FALSE or unknown for a message: its clauses with values and reasons."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""The text functions of ActiveMQ's selectors, on regular expressions as Python writes them (Java's differ in rare
-constructs).
+"""The text functions of ActiveMQ's selectors, with Python's regular expressions (Java's differ in rare constructs).
 
-There are expressions that take more steps for a text than there are seconds; the node does nothing else meanwhile. So
-each search has a moment, and where that is not enough the function has no result.
+Some expressions would run practically without end for some texts, and the node does nothing else meanwhile. So each
+search has a time limit; when it is exceeded, the function has no result.
 """
 
 from __future__ import annotations

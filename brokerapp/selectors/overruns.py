@@ -1,6 +1,6 @@
-"""Track conditions that take too long for some messages: they have no result there, and soon are not evaluated.
+"""Tracks conditions that take too long for some messages: they have no result there, and are disabled if it repeats.
 
-The node does nothing else while it computes a condition, and anybody who may subscribe may bring one.
+The node does nothing else while it evaluates a condition, and every client that may subscribe can send one.
 """
 
 from __future__ import annotations

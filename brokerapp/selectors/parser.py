@@ -1,4 +1,4 @@
-"""Selector text -> tree, by operator precedence.
+"""Parses the text of a selector to a tree, by operator precedence.
 
 What cannot be meant is refused here, with its position: orderings of text, truth or NULL literals, `= NULL`, IN with
 anything but text literals after a property, LIKE without a literal pattern, a value as a condition.

@@ -1,4 +1,4 @@
-"""Tree -> text: the selector in its plainest form, with no more parentheses than it needs.
+"""Renders a tree as text in its plainest form, with no more parentheses than necessary.
 
 `parse(render(tree))` is the tree again.
 """

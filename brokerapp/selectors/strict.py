@@ -1,7 +1,7 @@
-"""Strict typing: a tree that means what ActiveMQ's own filters mean, where text never stands for a number or a truth.
+"""Rewrites a tree for strict typing, as in ActiveMQ's own filters: text never stands for a number or a truth.
 
-The change is made in the tree, so that every reader of it follows: a comparison that can only come to one thing when
-the text is there becomes one of the text with itself, which is unknown while the text is missing.
+The tree itself is changed, so that all its readers agree: a comparison that has only one possible value when the text
+is there becomes a comparison of the text with itself, which is unknown while the text is missing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Text of a selector -> tokens.
+"""Splits the text of a selector into tokens.
 
 Comments (`-- to a line end`, `/* .. */`) and blanks separate tokens and are dropped; without a line end behind
 it, `--` is two signs, as in ActiveMQ. Names are letters, digits, `_` and `$`; the hyphenated names of STOMP's own

@@ -1,4 +1,4 @@
-"""The tree of a selector: what the parser makes and every backend reads (predicate, Spark column, explanation).
+"""The tree of a selector, built by the parser and read by all backends (predicate, Spark column, explanation).
 
     selector   a condition: And, Or, Not, Compare, Between, Like, In, IsNull, a boolean Call, a Property, a Literal
     operand    Literal, Property, Arithmetic, Negative, Call, or a condition where its truth is compared

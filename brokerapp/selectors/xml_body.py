@@ -1,7 +1,7 @@
-"""XPATH: a condition on a message's body, where that is XML. It is computed apart, see brokerapp.selectors.xpath.
+"""XPATH: conditions on XML bodies of messages, evaluated in a separate process (brokerapp.selectors.xpath).
 
-A body that is no XML, has a document type declaration or is too large is no match, and so is one for which the
-expression cannot be computed, or not in good time.
+A body that is not XML, has a document type declaration or is too large does not match, and neither does one for which
+the expression fails or exceeds its time limit.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A commit as the server's function takes it, and what it answers.
+"""Encodes a commit for the function of the server, and decodes its reply.
 
 The function (functions/batch.lua) gets one flat row of arguments and knows a log by its index in the call's keys: a
 name that many units share is sent once.

@@ -1,4 +1,4 @@
-"""From what the recorder noted to Arrow columns: flat lists of references to a table with an event a row."""
+"""Converts the flat lists of the recorder to an Arrow table with one event per row."""
 
 from __future__ import annotations
 

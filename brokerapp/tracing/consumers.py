@@ -1,7 +1,7 @@
 """Records as trace events that a client began to consume from a destination, and that it stopped.
 
-A client counts once at a destination, however many subscriptions it has there. Each event says how many clients consume
-there from then on, as far as this node serves them: what was before a window need not be read to know who is left.
+A client counts once per destination, however many subscriptions it has there. Each event contains the number of clients
+that this node serves at the destination from then on, so that no earlier event is needed to know it.
 """
 
 from __future__ import annotations

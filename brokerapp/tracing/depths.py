@@ -1,8 +1,8 @@
-"""Where depths stand, as trace events: all logs that hold anything when a node begins, when it stops and at each full
-hour, and at each minute those that changed.
+"""Records depths as trace events: of all logs with messages when a node starts, when it stops and at each full hour,
+and each minute of those that changed.
 
-So whoever reads an hour needs no other to know the depths in it, and no arithmetic to know them to the minute. That the
-broker itself began is said, too: no node of it ran before. Each node notes its own logs and knows nothing of others.
+So a reader of one hour needs no other one to know the depths in it to the minute. The start of the broker, when no node
+ran before, is recorded, too. Each node records its own logs.
 """
 
 from __future__ import annotations

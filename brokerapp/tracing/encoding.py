@@ -1,4 +1,4 @@
-"""Batches of trace events as bytes: packed on the node as they were noted, made into columns by whoever reads them.
+"""Encodes batches of trace events as bytes on the node, and decodes them to columns for readers.
 
     magic  length  zstd(msgpack((broker, runs, facts, heads, weights)))
 

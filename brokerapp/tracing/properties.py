@@ -1,4 +1,4 @@
-"""Properties of many messages at once, from the heads they are stored with, as Arrow maps.
+"""Extracts the properties of many messages from their heads as Arrow maps.
 
 A head is parsed here by column instead of by message, which costs a fraction: all heads are cut into lines together,
 equal lines are recognised, and only different lines are looked into. `Message.headers` is the rule; the outcome is the

@@ -1,4 +1,4 @@
-"""Which fields of a BrokerConfig are attributes of `<broker>`: one rule for reading and writing."""
+"""Lists the fields of BrokerConfig that are attributes of `<broker>`, for reading and writing."""
 
 from __future__ import annotations
 

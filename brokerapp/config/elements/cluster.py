@@ -1,4 +1,4 @@
-"""The attributes of `<broker>` about its cluster, `sluice:clusterBrokers` and others <-> ClusterTerms."""
+"""Reads and writes the attributes of `<broker>` for its cluster: `sluice:clusterBrokers` and others."""
 
 from __future__ import annotations
 

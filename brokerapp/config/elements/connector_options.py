@@ -1,6 +1,6 @@
-"""Options of a transport connector, as its uri and its element have them -> what they grant a connection.
+"""Reads the options of a transport connector, from its uri and its element: limits, TLS and naming conventions.
 
-Three tables: what is honoured, what is without meaning here and why, and (in neither) what nobody knows.
+Options are supported, without effect here (with the reason), or unknown.
 """
 
 from __future__ import annotations

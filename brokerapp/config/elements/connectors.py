@@ -1,4 +1,4 @@
-"""`<transportConnectors>` and `<networkConnectors>` <-> connectors."""
+"""Reads and writes `<transportConnectors>` and `<networkConnectors>`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`<messageGroupMapFactory>` -> the text of messageGroupMapFactoryType, which says the same in an attribute."""
+"""Reads `<messageGroupMapFactory>` as the equivalent attribute messageGroupMapFactoryType."""
 
 from __future__ import annotations
 

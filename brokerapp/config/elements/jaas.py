@@ -1,7 +1,7 @@
-"""A JAAS login configuration -> who may connect, as far as ActiveMQ's property files and guests make it up.
+"""Reads users from a JAAS login configuration with ActiveMQ's property files and guests.
 
-`PropertiesLoginModule` reads users and groups from two files beside the login configuration, `GuestLoginModule` lets
-those in who bring no password. Anything else, or a combination nobody could foresee, lets nobody in.
+`PropertiesLoginModule` reads users and groups from two files next to the login configuration, `GuestLoginModule`
+accepts clients without a password. Any other module or combination denies all access.
 """
 
 from __future__ import annotations

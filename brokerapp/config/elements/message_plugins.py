@@ -1,4 +1,4 @@
-"""`<discardingDLQBrokerPlugin>` <-> which dead letters are dropped."""
+"""Reads and writes `<discardingDLQBrokerPlugin>`: which dead letters are dropped."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""`<plugins>` <-> who may connect, who may do what, and the plugins known by name.
+"""Reads and writes `<plugins>`: authentication, authorization and other plugins.
 
-What guards the broker is never dropped: a guard that cannot be read lets nobody in.
+Access rules are never dropped: one that cannot be read denies all access.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`<destinationPolicy>` <-> policy entries with their dead letter strategies."""
+"""Reads and writes `<destinationPolicy>`: policy entries with their dead-letter strategies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`<subscriptionRecoveryPolicy>` <-> what a topic remembers for retroactive consumers."""
+"""Reads and writes `<subscriptionRecoveryPolicy>`: messages that a topic retains for retroactive consumers."""
 
 from __future__ import annotations
 

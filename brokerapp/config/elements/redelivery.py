@@ -1,4 +1,4 @@
-"""`<redeliveryPlugin>` <-> the redelivery policies, with what becomes of messages that none of them keeps."""
+"""Reads and writes `<redeliveryPlugin>`: redelivery policies, and the treatment of messages without one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Strategies in a policyEntry <-> records: one table for reading and writing."""
+"""Reads and writes the strategies in a policyEntry by one table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`<systemUsage>` <-> limits of the whole broker."""
+"""Reads and writes `<systemUsage>`: limits of the whole broker."""
 
 from __future__ import annotations
 

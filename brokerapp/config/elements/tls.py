@@ -1,4 +1,4 @@
-"""`<sslContext>` <-> the files with the broker's certificate and those it believes."""
+"""Reads and writes `<sslContext>`: the files with the broker's certificate and trusted certificates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`<destinationInterceptors>` <-> virtual destinations."""
+"""Reads and writes `<destinationInterceptors>`: virtual destinations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fields of a definition <-> attributes of its element: one rule for reading and writing.
+"""Converts fields of a definition to attributes of its element and back, by one rule.
 
 An attribute is called like its field, in ActiveMQ's spelling (`forward_only` is `forwardOnly`), and has its default.
 What only Sluice has is an attribute in the namespace `urn:sluice`: ActiveMQ starts with such a file all the same.

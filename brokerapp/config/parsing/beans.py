@@ -1,8 +1,8 @@
-"""`<beans>`: what stands beside the broker, in the file itself and in those it imports.
+"""Reads `<beans>`: elements next to the broker, in the file itself and in imported ones.
 
-`<import resource="..."/>` is followed as Spring follows it: a relative name lies beside the file that says so,
-`classpath:` is the first file's folder, what cannot be read or goes round in a circle is refused, and what is imported
-stands where the import stood. Only files are imported, never addresses of a network.
+`<import resource="..."/>` is followed as in Spring: a relative name is relative to the importing file, `classpath:` is
+the folder of the first file, unreadable files and circular imports are refused, and the imported elements replace the
+import. Only local files are imported.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Text of a configuration file -> elements that know their line and notice what nobody took from them.
+"""Parses a configuration file to elements that know their line and track which attributes were read.
 
-Nothing outside the text is read here: no network, no DTD, no entities. Namespaces are dropped: those of ActiveMQ (also
-the one of its first years), of Spring, and none at all mean the same here.
+Nothing but the text is read: no network, no DTD, no entities. Namespaces are dropped: those of ActiveMQ, current and
+old, and of Spring, and no namespace mean the same here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`${name}` and `${name:default}` in a configuration file."""
+"""Replaces `${name}` and `${name:default}` in a configuration file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Java's property files, and the Spring beans that let placeholders have their values from there."""
+"""Reads Java's property files, and the Spring beans that name them as the source of placeholders."""
 
 from __future__ import annotations
 

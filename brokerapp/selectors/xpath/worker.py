@@ -1,4 +1,4 @@
-"""The process that computes XPath: `python -m brokerapp.selectors.xpath.worker SOCKET`, started by xpath_process.py.
+"""The process that evaluates XPath: `python -m brokerapp.selectors.xpath.worker SOCKET`, started by xpath_process.py.
 
 A child answers questions, each within a moment of the processor's time, or dies of it. Then its parent says so in its
 place, and makes another one, which is there at once.

@@ -1,4 +1,4 @@
-"""Asking the process that computes XPath, which is started by the first question and ends with who asks."""
+"""Sends requests to the process that evaluates XPath; starts it on demand. It ends with its parent."""
 
 from __future__ import annotations
 

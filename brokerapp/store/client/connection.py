@@ -1,5 +1,5 @@
-"""What a connection to the store does that the driver's does not by itself: pack in C, notice a dead server, and serve
-one kind of call directly.
+"""Extends the driver's connection to the store: packs commands in C, notices a dead server, and sends one kind of call
+directly.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every key of the store, built here and nowhere else. One hash tag a broker, so that one function may touch them all.
+"""Builds all keys of the store. A broker has one hash tag, so that one function may access all its keys.
 
 {B}:state          hash    session:S, batch:S, reply:S: a session that may write, what it wrote last; epoch: how often
                            the members changed; seq, bytes; expiring, returned: how many entries are; prioritized: how

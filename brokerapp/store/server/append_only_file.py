@@ -1,9 +1,10 @@
-"""The append-only file of an embedded store, before a server reads it: an incomplete last write is cut, damage refused.
+"""Checks the append-only file of an embedded store before a server reads it: cuts an incomplete last write, refuses
+other damage.
 
-A crash may leave the last write incomplete: the file ends within a command or a transaction, or, where a file system
-had made the file longer before it wrote the data, in NULs. The server does not start with the second, and cuts
-whatever follows a wrong length without telling. So it is told to cut nothing, and this module does: only what no
-receipt can have been sent for, or nothing is left of, and what is cut is kept beside the file.
+After a crash the last write may be incomplete: the file ends within a command or a transaction or, where a file system
+had extended it before it wrote the data, in NULs. The server does not start with NULs, and silently cuts everything
+that follows a wrong length. So it is configured to cut nothing, and this module cuts instead: only data that no receipt
+can have been sent for, or of which nothing is left. What is cut is kept beside the file.
 """
 
 from __future__ import annotations

