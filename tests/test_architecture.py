@@ -39,7 +39,7 @@ PROJECT_IMPORTS: dict[str, str] = {
     "brokerapp.stomp": "brokerapp.errors brokerapp.model brokerapp.engine",
     "brokerapp.core": (
         "brokerapp.errors brokerapp.model brokerapp.system brokerapp.selectors brokerapp.engine =brokerapp.store "
-        "brokerapp.tracing brokerapp.core brokerapp.nodes"
+        "brokerapp.tracing brokerapp.core"
     ),
     "brokerapp.nodes": (
         "brokerapp.errors brokerapp.model brokerapp.system brokerapp.selectors brokerapp.engine brokerapp.store "
@@ -202,9 +202,9 @@ HOMES: dict[str, tuple[str, ...]] = {
         "brokerapp.runtime.disk_watch",
         "brokerapp.runtime.node",
         "brokerapp.nodes.membership.client_id_claims",
-        "brokerapp.nodes.links.propagation",
+        "brokerapp.nodes.ownership.log_declarations",
         "brokerapp.nodes.links.peer_links",
-        "brokerapp.nodes.delivery.retained_sync",
+        "brokerapp.nodes.topics.retained_sync",
         "brokerapp.runtime.startup_checks",
         "brokerapp.runtime.dispatch_loop",
         "brokerapp.nodes.membership.membership",

@@ -16,7 +16,6 @@ from brokerapp.core.advisories.destination_measurements import DestinationMeasur
 from brokerapp.core.advisories.existing import ExistingState
 from brokerapp.core.advisories.lifecycle import LifecycleAdvisories
 from brokerapp.core.advisories.message_advisories import MessageAdvisories
-from brokerapp.core.advisories.remote_advisories import RemoteAdvisories
 from brokerapp.core.advisories.replay import AdvisoryReplay
 from brokerapp.core.advisories.statistics_documents import StatisticsDocuments
 from brokerapp.core.advisories.statistics_plugin import StatisticsPlugin
@@ -43,7 +42,7 @@ from brokerapp.core.dispatch.rejections import Rejections
 from brokerapp.core.event_handlers import add_event_handlers
 from brokerapp.core.flow_control.limits import DestinationLimits
 from brokerapp.core.flow_control.producer_flow import FlowControl
-from brokerapp.core.ports import BrokerContext
+from brokerapp.core.ports import BrokerContext, PlacementBuilder
 from brokerapp.core.ports.commit_store import CommitStore
 from brokerapp.core.publishing.arrivals import MessageArrivals
 from brokerapp.core.publishing.concurrent_dispatch import ConcurrentDispatch
@@ -86,8 +85,6 @@ from brokerapp.model.commands import (
 )
 from brokerapp.model.definitions import Definitions
 from brokerapp.model.settings import DEFAULT_SETTINGS, Settings
-from brokerapp.nodes.ownership.coordinator import OwnershipCoordinator
-from brokerapp.nodes.ownership.orphaned_temporaries import OrphanedTemporaries
 from brokerapp.store import StoreLimits
 from brokerapp.system import clock
 from brokerapp.tracing.recorder import TraceRecorder
@@ -97,7 +94,10 @@ SELECTOR_EXPIRY_MS = 10_000
 
 
 class AssembledBroker(Broker):
-    """The broker of a node, with all its parts. `session` tells this run of the node from all others."""
+    """The broker of a node, with all its parts. `session` tells this run of the node from all others.
+
+    `nodes` builds what joins the node with others, which the parts use and which uses them.
+    """
 
     def __init__(
         self,
@@ -108,13 +108,14 @@ class AssembledBroker(Broker):
         after_batch: Callable[[], None],
         tracer: TraceRecorder,
         definitions: Definitions,
+        nodes: PlacementBuilder,
         settings: Settings = DEFAULT_SETTINGS,
         access: AuthorizationMap | None = None,
     ) -> None:
         super().__init__(name, session, settings, tracer)
         self.quotas = Quotas(settings.memory_limit)
         self._allocate()
-        self.placement = OwnershipCoordinator(self)
+        self.placement = nodes.placement
         self.routing = CurrentRouting(
             definitions=definitions, is_wanted=lambda queue, headers: self.queues.is_wanted(queue, headers)
         )
@@ -124,7 +125,7 @@ class AssembledBroker(Broker):
         )  # fmt: skip
         self.commits = GroupCommit(
             store=store, session=session, store_limits=limits, after_batch=after_batch,
-            is_followed=self.arrivals.is_followed, announce=lambda logs: self.placement.propagation.declare_logs(logs),
+            is_followed=self.arrivals.is_followed, announce=lambda logs: self.placement.declare(logs),
             on_batch=self.flow_control.on_batch,
         )  # fmt: skip
         context = self.context()
@@ -134,6 +135,7 @@ class AssembledBroker(Broker):
         self._initialise_allocated(context)
         self._construct_users(context)
         self._construct_advisories(context)
+        nodes.initialise(self)
         add_event_handlers(self)
         self.commands = {
             SendBatchCommand: self.publisher.send,
@@ -275,7 +277,7 @@ class AssembledBroker(Broker):
             retained=self.retained,
         )  # fmt: skip
         TemporaryDestinations.__init__(
-            self.temporaries, context=context, orphans=OrphanedTemporaries(self), authorizer=self.authorizer,
+            self.temporaries, context=context, authorizer=self.authorizer,
             events=self.events, placement=self.placement, queues=self.queues,
             reconnect_window=self.reconnect_window, removal=self.removal, routing=self.routing,
         )  # fmt: skip
@@ -367,16 +369,13 @@ class AssembledBroker(Broker):
             context=context, clients=self.clients, duplicates=self.duplicates, durables=self.durables,
             publisher=self.advisory_publisher, routing=self.routing,
         )  # fmt: skip
-        self.remote_advisories = RemoteAdvisories(
-            placement=self.placement, here=lambda: existing.of_clients(), tell=self.advisory_publisher.tell_local
-        )
         existing = ExistingState(
             context=context, clients=self.clients, duplicates=self.duplicates, durables=self.durables,
-            gauges=self.gauges, virtual=virtual, remote=self.remote_advisories,
+            gauges=self.gauges, virtual=virtual, placement=self.placement,
         )  # fmt: skip
         replay = AdvisoryReplay(
             context=context, authorizer=self.authorizer, existing=existing, placement=self.placement,
-            publisher=self.advisory_publisher, remote=self.remote_advisories,
+            publisher=self.advisory_publisher,
         )  # fmt: skip
         self.advisories = LifecycleAdvisories(
             context=context, existing=existing, publisher=self.advisory_publisher, replay=replay, virtual=virtual

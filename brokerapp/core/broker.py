@@ -12,7 +12,6 @@ from brokerapp.core.advisories.advisory_publisher import AdvisoryPublisher
 from brokerapp.core.advisories.audience import AdvisoryAudience
 from brokerapp.core.advisories.lifecycle import LifecycleAdvisories
 from brokerapp.core.advisories.message_advisories import MessageAdvisories
-from brokerapp.core.advisories.remote_advisories import RemoteAdvisories
 from brokerapp.core.advisories.statistics_plugin import StatisticsPlugin
 from brokerapp.core.clients.authorizer import ClientAuthorizer
 from brokerapp.core.clients.bridge_clients import BridgeClients
@@ -34,7 +33,7 @@ from brokerapp.core.dispatch.dispatcher import Dispatcher
 from brokerapp.core.dispatch.rejections import Rejections
 from brokerapp.core.flow_control.limits import DestinationLimits
 from brokerapp.core.flow_control.producer_flow import FlowControl
-from brokerapp.core.ports import BrokerContext, BrokerEvents, ClusterPort
+from brokerapp.core.ports import BrokerContext, BrokerEvents, ClusterPort, Placement
 from brokerapp.core.publishing.arrivals import MessageArrivals
 from brokerapp.core.publishing.concurrent_dispatch import ConcurrentDispatch
 from brokerapp.core.publishing.group_commit import GroupCommit
@@ -65,7 +64,6 @@ from brokerapp.errors import ProtocolError
 from brokerapp.model.commands import ClientCommand, ConnectCommand
 from brokerapp.model.definitions import Definitions
 from brokerapp.model.settings import Settings
-from brokerapp.nodes.ownership.coordinator import OwnershipCoordinator
 from brokerapp.system.timers import Timers
 from brokerapp.tracing.recorder import TraceRecorder
 
@@ -122,8 +120,7 @@ class Broker:
     audience: AdvisoryAudience
     advisory_publisher: AdvisoryPublisher
     message_advisories: MessageAdvisories
-    remote_advisories: RemoteAdvisories
-    placement: OwnershipCoordinator
+    placement: Placement
     quotas: Quotas
     #: Who does what a client asks. Each may raise RequestRefused.
     commands: dict[type[ClientCommand], Callable[[Client, Any], None]]

@@ -15,13 +15,13 @@ def add_event_handlers(broker: Broker) -> None:
             broker.flow_control.on_client_gone(client)
 
     def on_logs_recovered(last: int) -> None:
-        if not broker.placement.other_sessions:
+        if broker.placement.is_alone:
             broker.stale.drop_up_to(last)
         if broker.settings.statistics:
             broker.statistics.start()
 
     events.client_returned.add(
-        broker.reconnect_window.on_client_returned, broker.temporaries.strangers.on_client_connected
+        broker.reconnect_window.on_client_returned, broker.placement.orphaned_temporaries.on_client_connected
     )
     events.client_connected.add(advisories.on_client_connected)
     events.client_disconnected.add(

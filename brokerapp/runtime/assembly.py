@@ -21,7 +21,6 @@ from brokerapp.cluster.settings import ClusterSettings
 from brokerapp.core.broker import Broker
 from brokerapp.model.destination import Destination
 from brokerapp.network.connectors.stats import NetworkStatus
-from brokerapp.nodes.ownership.status import ownership_status
 from brokerapp.runtime.heartbeat import NodeHeartbeat, StoreStatus
 from brokerapp.runtime.listeners import Listeners
 from brokerapp.runtime.statistics_writer import StatisticsWriter
@@ -160,7 +159,7 @@ def node_heartbeat(
         sections={
             "network": lambda: network.stats().to_json(),
             "cluster": cluster_status,
-            "homes": lambda: ownership_status(broker),
+            "homes": broker.placement.status,
         },
         write=write,
     )

@@ -6,7 +6,7 @@ import asyncio
 
 from brokerapp.core.dispatch.dispatcher import Dispatcher
 from brokerapp.nodes.membership.membership import NodeMembership
-from brokerapp.nodes.ownership.coordinator import OwnershipCoordinator
+from brokerapp.nodes.placement import NodePlacement
 
 #: Seconds until a node looks again whether it may give anything out, as it may have been taken for dead.
 UNSURE_SECONDS = 0.05
@@ -20,7 +20,7 @@ class DispatchLoop:
         self._requested = False
         self._unsure: asyncio.TimerHandle | None = None  # of the next look whether anything may be given out
 
-    def attach(self, dispatcher: Dispatcher, placement: OwnershipCoordinator, membership: NodeMembership) -> None:
+    def attach(self, dispatcher: Dispatcher, placement: NodePlacement, membership: NodeMembership) -> None:
         """Run this dispatcher as long as the node's membership is certain.
 
         Called once, before anything is dispatched: the group commit, which the dispatcher needs, calls `run`.
@@ -38,14 +38,17 @@ class DispatchLoop:
         self._requested = False
         if self._failed.done():
             return
-        homes = self._placement
-        if homes.other_sessions:
-            homes.append_notices.send()
-        if self._membership.is_confirmed:
-            homes.outbound_consumers.deliver_due()
+        if not self._placement.is_alone:
+            self._placement.append_notices.send()
+        if self.can_dispatch():
+            self._placement.outbound_deliveries.deliver_due()
             self._dispatcher.run_once()
         elif self._unsure is None:
             self._unsure = asyncio.get_running_loop().call_later(UNSURE_SECONDS, self._retry)
+
+    def can_dispatch(self) -> bool:
+        """Return whether the node is certain to be a member, so that no other dispatches the same."""
+        return self._membership.is_confirmed
 
     def _retry(self) -> None:
         self._unsure = None

@@ -27,6 +27,7 @@ from brokerapp.network.connectors.connectors import ConnectorManager
 from brokerapp.network.connectors.diagnosis import BridgeDiagnosis
 from brokerapp.network.connectors.leader import ConnectorLeader
 from brokerapp.network.connectors.stats import NetworkStatus
+from brokerapp.nodes.assembly import NodeAssembly
 from brokerapp.nodes.membership.compatibility import CLUSTERED
 from brokerapp.nodes.membership.membership import NodeMembership
 from brokerapp.runtime.assembly import client_services, join_cluster, node_heartbeat, statistics_writer, trace_writer
@@ -104,16 +105,15 @@ class Node:
         definitions = await self._definition_sync.load_or_define(config.definitions, config.replaces_definitions)
         self.broker = await self._make_broker(definitions)
         self.membership = NodeMembership(
-            self._store.nodes, config.node, config.link_host, config.node_timeout_ms, self.broker.placement,
-            unrivalled=config.owns_store, tls=config.link_tls, about={CLUSTERED: config.cluster is not None},
+            store=self._store.nodes, name=config.node, host=config.link_host, timeout_ms=config.node_timeout_ms,
+            placement=self._placement, is_exclusive=config.owns_store, tls=config.link_tls,
+            about={CLUSTERED: config.cluster is not None},
         )  # fmt: skip
-        self._dispatch_loop.attach(self.broker.dispatcher, self.broker.placement, self.membership)
+        self._dispatch_loop.attach(self.broker.dispatcher, self._placement, self.membership)
         last = await self.membership.join()
-        alone = not self.broker.placement.other_sessions
+        alone = self._placement.is_alone
         if alone:
             await self._store.stats.clear()
-        self.broker.placement.request_dispatch = self._dispatch_loop.request
-        self.broker.placement.can_dispatch = lambda: self.membership.is_confirmed
         handlers = build_handlers(self.broker, pump=self._dispatch_loop.request, refresh=self._apply_definitions)
         if config.cluster is not None:
             await self._join_cluster(config.cluster, handlers.recorded_changes)
@@ -125,14 +125,14 @@ class Node:
             self._listeners.internal_connector, (), trust,
             durables=self.broker.durables, advisories=self.broker.advisories, at_once=config.network_at_once,
         )  # fmt: skip
-        self._seat = ConnectorLeader(self.broker.placement, self.network, registry)
+        self._seat = ConnectorLeader(self._placement.peers, self.network, registry)
         network = NetworkStatus(
             connections=self.network, bridges=self.broker.bridges, routing=self.broker.routing
         )  # fmt: skip
         diagnosis = BridgeDiagnosis(self.network, queues=self.broker.queues, commits=self.broker.commits)
         network_requests = NetworkRequests(leader=self._seat, registry=registry, status=network, diagnosis=diagnosis)
         self._serving = RequestRouter(
-            self.broker.placement, config.node, self._control.requests, self._store.requests,
+            self._placement, config.node, self._control.requests, self._store.requests,
             RequestHandler({**handlers.by_verb, **network_requests.verbs}),
         )  # fmt: skip
         self._statistics = statistics_writer(self.broker, self._store, await self._store.stats.version())
@@ -213,8 +213,13 @@ class Node:
             of_log=lambda log: self.broker.limits.of_log(log),
         )
         recorder = TraceRecorder(self.config.broker) if self.config.trace else NullTraceRecorder(self.config.broker)
+        nodes = NodeAssembly(
+            request_dispatch=self._dispatch_loop.request, can_dispatch=self._dispatch_loop.can_dispatch
+        )
+        self._placement = nodes.placement
         broker = AssembledBroker(
-            self.config.broker, self.session, self._store, self._limits, self._dispatch_loop.run, recorder, definitions,
+            self.config.broker, self.session, self._store, self._limits, self._dispatch_loop.run, recorder,
+            definitions, nodes,
             self.config.settings, AuthorizationMap(self.config.grants) if self.config.grants is not None else None,
         )  # fmt: skip
         self._committer = broker.commits
@@ -225,10 +230,10 @@ class Node:
     async def _take_part(self, last: int) -> None:
         """Join the other nodes: they learn of this one, it learns of the logs, then it takes over some."""
         await self._unless_failed(self.membership.wait_for_others(known=False))
-        await self._unless_failed(self.broker.placement.retained_sync.fetch())
+        await self._unless_failed(self._placement.retained_sync.fetch())
         states = await self._store.logs.recover()
         self.broker.store_recovery.recover(states, last)
-        self.broker.placement.on_logs_loaded()
+        self._placement.coordinator.on_logs_loaded()
         await self._unless_failed(self.membership.wait_for_others(known=True))
 
     async def _unless_failed(self, work: Coroutine[None, None, None]) -> None:
@@ -336,7 +341,7 @@ class Node:
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(min(TICK_SECONDS, self.membership.period))
-            self.broker.placement.depth_recount.recount_idle()
+            self._placement.depth_recount.recount_idle()
             await self._heartbeat.send()
             async with self._publish_lock:
                 if self._limits.disk.may_commit:  # else acknowledgements have no disk space

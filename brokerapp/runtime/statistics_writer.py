@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 
 from brokerapp.core.dispatch.counters import DestinationCounters
-from brokerapp.core.ports import GaugesPort
+from brokerapp.core.ports import GaugesPort, Placement
 from brokerapp.errors import StoreUnavailable
-from brokerapp.nodes.ownership.coordinator import OwnershipCoordinator
 from brokerapp.store.stats_snapshots import StatisticsStore
 
 
@@ -19,7 +18,7 @@ class StatisticsWriter:
         *,
         counters: DestinationCounters,
         gauges: GaugesPort,
-        placement: OwnershipCoordinator,
+        placement: Placement,
         store: StatisticsStore,
         snapshot: int,
     ) -> None:
@@ -36,16 +35,16 @@ class StatisticsWriter:
         changed, gone = self._counters.take_changes()
         if not changed and not gone:
             return
-        homes = self._placement
-        homes.stats_aggregation.forget(gone)
-        if homes.other_sessions:  # each node writes those of the destinations that it owns
-            changed = homes.stats_aggregation.report(changed)
-            gone = [each for each in gone if homes.is_local(str(each))]
+        placement = self._placement
+        placement.stats_aggregation.forget(gone)
+        if not placement.is_alone:  # each node writes those of the destinations that it owns
+            changed = placement.stats_aggregation.report(changed)
+            gone = [each for each in gone if placement.is_local(str(each))]
         for each in changed:
             each.version = self._snapshot + 1
             self._gauges.update(each)
         rows = {
-            str(each.destination): json.dumps(homes.stats_aggregation.with_remote_parts(each).to_json())
+            str(each.destination): json.dumps(placement.stats_aggregation.with_remote_parts(each).to_json())
             for each in changed
         }
         forgotten = self._counters.removals_published_before(self._snapshot)

@@ -51,13 +51,13 @@ def _tell_what_waits(*_: object) -> None:
 def _known_by(node: Node) -> Iterator[str]:
     """What a node knows of its logs, of who consumes them, and of what it is to hear from others."""
     homes = node.broker.placement
-    about = f"epoch {homes.members.epoch}, others {homes.other_sessions}, asked {homes.propagation._pending}"
+    about = f"epoch {homes.peers.members.epoch}, others {homes.peers.other_sessions}, asked {homes.requests._pending}"
     yield f"node {node.session}: {about}"
     for log in node.broker.queues:
         facts = {name: getattr(log, name) for name in ("away", *_OF_LOGS)}
-        account = homes.outbound_consumers._accounts.get(log.name)
+        account = homes.outbound_accounts._accounts.get(log.name)
         held = {} if account is None else {number: each[0].key for number, each in account.unacked.items()}
-        elsewhere = sorted(homes.inbound_consumers.unacked_seqs(log.name))
+        elsewhere = sorted(homes.remote_unacked.seqs(log.name))
         yield f"{log.name}: {facts}, held here {held}, at other nodes {elsewhere}"
         for each in homes.outbound_consumers.known_consumers(log):
             client = each.client

@@ -51,6 +51,6 @@ def test_a_node_that_is_told_of_no_cluster_does_not_join_one_whose_broker_is_in_
 
             with pytest.raises(ConfigurationRefused, match="node second cannot join node"):
                 running.do(join)
-            assert running.look(lambda: running.node.broker.placement.other_sessions) == []
+            assert running.look(lambda: running.node.broker.placement.peers.other_sessions) == []
         finally:
             running.stop()

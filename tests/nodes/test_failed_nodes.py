@@ -62,7 +62,7 @@ async def test_who_has_not_logged_in_yet_is_let_go_of_as_others_are_when_a_node_
 async def test_a_node_looks_once_at_a_time_whether_it_may_give_anything_out_and_no_more_when_it_failed(monkeypatch):
     failed = asyncio.get_running_loop().create_future()
     pump = DispatchLoop(failed)
-    pump.attach(SimpleNamespace(), SimpleNamespace(other_sessions=()), SimpleNamespace(is_confirmed=False))
+    pump.attach(SimpleNamespace(), SimpleNamespace(is_alone=True), SimpleNamespace(is_confirmed=False))
     pumps, run = [], pump.run
     monkeypatch.setattr(pump, "run", lambda: (pumps.append(1), run()))
     for _ in range(20):

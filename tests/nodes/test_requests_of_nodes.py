@@ -172,11 +172,8 @@ def test_what_is_acknowledged_in_transactions_is_held_where_its_log_is_next_and_
     wait_until(lambda: broker["a"].look(lambda: any(each.settled for each in flow.waiting())), "the COMMIT waits")
     homes = leave(broker, queue)
     [subscription] = homes.outbound_consumers.known_consumers(broker["a"].node.broker.queues[f"queue://{queue}"])
-    assert (
-        broker["a"].look(lambda: homes.outbound_consumers._attach_arguments(subscription, homes.session))["credit"]
-        == subscription.credit
-        == 0
-    )
+    about = broker["a"].look(lambda: homes.outbound_consumers._attach_arguments(subscription, homes.peers.session))
+    assert about["credit"] == subscription.credit == 0
     broker["a"].look(homes.handoff_in.take_over)
     other = client("a")
     other.subscribe(f"/queue/{queue}")
@@ -203,7 +200,7 @@ def leave(broker, queue, home="a"):
     homes, log = broker[home].node.broker.placement, broker[home].node.broker.queues[f"queue://{queue}"]
 
     def vacate():
-        homes.outbound_consumers.on_handed_off(log)
+        homes.outbound_handoff.on_handed_off(log)
         log.is_remote = True
         log.release_ownership()
 
@@ -246,7 +243,8 @@ def test_what_waits_until_nodes_have_taken_queues_home_keeps_no_other_request_wa
     for home, queue in queues.items():
         client(home).send(f"/queue/{queue}", "x", persistent="true")
         homes[home] = one = leave(broker, queue, home)
-        broker[home].look(lambda one=one: one.handoff_in.forget(*one.other_sessions))  # it may take nothing for now
+        [other] = one.peers.other_sessions
+        broker[home].look(lambda one=one, other=other: one.handoff.on_link_down(other))  # it may take nothing for now
         awaits = one.handoff_in.is_pending
         monkeypatch.setattr(
             one.handoff_in, "is_pending", lambda log, awaits=awaits: awaits(log) and not waiting.add(log)
@@ -259,7 +257,8 @@ def test_what_waits_until_nodes_have_taken_queues_home_keeps_no_other_request_wa
                 await asyncio.sleep(0.01)
             await asyncio.wait_for(admin.cluster(), 5)
             for home, one in homes.items():
-                broker[home].look(lambda one=one: one.handoff_in.on_epoch_done(*one.other_sessions, one.members.epoch))
+                done = *one.peers.other_sessions, one.peers.members.epoch
+                broker[home].look(lambda one=one, done=done: one.handoff.on_epoch_done(*done))
                 broker[home].look(one.handoff_in.take_over)
             return await asyncio.gather(*purges)
 

@@ -109,14 +109,13 @@ def test_a_home_that_a_durable_subscription_has_not_come_to_yet_can_lose_a_consu
     subscriber = client("a", **{"client-id": name})
     subscriber.subscribe(f"/topic/{name}", **{"activemq.subscriptionName": name})
     subscriber.leave()
-    home = broker["a"].node.broker.placement
-    [log] = [each for each in home._broker.queues if name in each.name]
+    [log] = [each for each in broker["a"].node.broker.queues if name in each.name]
     at = next(each for each in "ab" if not broker[each].look(lambda each=each: _log(broker[each], log.name).is_remote))
     homes, guests = broker[at].node.broker.placement, broker[at].node.broker.placement.inbound_consumers
 
     def come_and_go() -> list:
         """The log is about to be at home here, and is not taken yet."""
-        here, [other] = _log(broker[at], log.name), homes.other_sessions
+        here, [other] = _log(broker[at], log.name), homes.peers.other_sessions
         facts = {
             "name": "s", "client_id": name, "prefetch": 1, "destinations": [f"topic://{name}"], "credit": 1,
             "priority": 0, "exclusive": False, "selector": None, "crossing": None, "bridge": "",

@@ -199,6 +199,6 @@ def test_brokerctl_says_of_how_many_queues_each_node_is_the_home(broker, client,
     def homes() -> dict[str, str]:
         said = StringIO()
         call_command("brokerctl", "--redis", broker.redis_url, "--name", broker.name, "stats", stdout=said)
-        return dict(re.findall(rf"^{broker.name} (\w+) .* home of (\d+) queues?$", said.getvalue(), re.MULTILINE))
+        return dict(re.findall(rf"^{broker.name} (\w+) .* owns (\d+) queues?$", said.getvalue(), re.MULTILINE))
 
     wait_until(lambda: homes().keys() == {"a", "b"} and "0" not in homes().values(), "both say so")

@@ -7,7 +7,13 @@ from brokerapp.admin.handlers.log_pages import require_local
 from brokerapp.admin.handlers.queue_operations import QueueOperations
 from brokerapp.cluster.record import ClusterChange
 from brokerapp.core.destinations.auto_creation import AutoCreation
-from brokerapp.core.ports import BrokerContext, DestinationRemovalPort, Destinations, TopicListeners, TopicSubscribers
+from brokerapp.core.ports import (
+    BrokerContext,
+    DestinationRemovalPort,
+    Destinations,
+    TopicListenersPort,
+    TopicSubscribers,
+)
 from brokerapp.core.subscriptions.durable_subscriptions import DurableSubscriptions
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.errors import RequestRefused
@@ -62,7 +68,7 @@ class DeleteOperations:
         durables: DurableSubscriptions,
         removal: DestinationRemovalPort,
         dispatcher: TopicSubscribers,
-        listeners: TopicListeners,
+        listeners: TopicListenersPort,
         queue_operations: QueueOperations,
         cluster: ClusterChanges,
     ) -> None:

@@ -54,7 +54,7 @@ def build_handlers(
     creation = CreateOperations(context=context, creation=broker.creation, durables=broker.durables, cluster=cluster)
     deletion = DeleteOperations(
         context=context, queues=broker.queues, durables=broker.durables, removal=broker.removal,
-        dispatcher=broker.dispatcher, listeners=placement.propagation, queue_operations=queues, cluster=cluster,
+        dispatcher=broker.dispatcher, listeners=placement.topic_listeners, queue_operations=queues, cluster=cluster,
     )  # fmt: skip
     recorded_changes = RecordedChanges(
         context=context, queues=broker.queues, durables=broker.durables, subscriptions=broker.subscriptions,
@@ -69,7 +69,7 @@ def build_handlers(
         messages=broker.messages, publisher=broker.publisher, routing=broker.routing, scheduler=broker.scheduler,
     )  # fmt: skip
     routes = RouteExplainer(
-        routing=broker.routing, queues=broker.queues, durables=broker.durables, listeners=placement.propagation
+        routing=broker.routing, queues=broker.queues, durables=broker.durables, listeners=placement.topic_listeners
     )
     statistics = DestinationStatistics(
         counters=broker.counters, gauges=broker.gauges, is_local=placement.is_local, totals=placement.stats_aggregation

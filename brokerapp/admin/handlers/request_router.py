@@ -13,7 +13,7 @@ from brokerapp.admin.handlers.request_handler import RequestHandler
 from brokerapp.errors import StoreUnavailable
 from brokerapp.model import JsonObject
 from brokerapp.nodes.membership.request_owner import log_of_request, other_node_for
-from brokerapp.nodes.ownership.coordinator import OwnershipCoordinator
+from brokerapp.nodes.placement import NodePlacement
 from brokerapp.store.requests import RequestStore
 
 #: Seconds that one call waits for the next request.
@@ -38,13 +38,13 @@ class RequestRouter:
 
     def __init__(
         self,
-        ownership: OwnershipCoordinator,
+        placement: NodePlacement,
         node: str,
         asked: RequestStore,
         store: RequestStore,
         handler: RequestHandler,
     ) -> None:
-        self._ownership, self._node, self._asked, self._store, self._handler = ownership, node, asked, store, handler
+        self._placement, self._node, self._asked, self._store, self._handler = placement, node, asked, store, handler
         self._deferred: deque[Request] = deque()
         self._taken_over = asyncio.Event()
 
@@ -64,10 +64,10 @@ class RequestRouter:
             self._taken_over.clear()
 
     async def _serve(self, request: Request) -> None:
-        other = other_node_for(self._ownership.members, request["verb"], request["args"])
+        other = other_node_for(self._placement.peers.members, request["verb"], request["args"])
         if other is not None:
             await self._store.forward(request, other)
-        elif self._ownership.handoff_in.is_pending(log_of_request(request["args"])):
+        elif self._placement.handoff_in.is_pending(log_of_request(request["args"])):
             await self._defer(request)
         else:
             await self._store.reply(request["id"], await self._handler.answer(request))
@@ -80,5 +80,5 @@ class RequestRouter:
             await self._store.reply(request["id"], TOO_MANY)
             return
         if not self._deferred:
-            self._ownership.handoff_in.when_taken_over(self._taken_over.set)
+            self._placement.handoff_in.when_taken_over(self._taken_over.set)
         self._deferred.append(request)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from brokerapp.core.destinations.queue_registry import QueueRegistry
-from brokerapp.core.ports import DurablesPort, RoutingPort, TopicListeners
+from brokerapp.core.ports import DurablesPort, RoutingPort, TopicListenersPort
 from brokerapp.engine.routing.consumer_queues import topic_behind
 from brokerapp.engine.routing.route_walk import Route, RouteHop, trace_route
 from brokerapp.engine.routing.routing_context import RoutingContext, SubscriptionLog
@@ -23,7 +23,7 @@ class RouteExplainer:
     """Routes messages without sending them: nothing is stored, counted or delivered."""
 
     def __init__(
-        self, *, routing: RoutingPort, queues: QueueRegistry, durables: DurablesPort, listeners: TopicListeners
+        self, *, routing: RoutingPort, queues: QueueRegistry, durables: DurablesPort, listeners: TopicListenersPort
     ) -> None:
         self._routing, self._queues, self._durables, self._listeners = routing, queues, durables, listeners
 
@@ -54,7 +54,7 @@ class RouteExplainer:
             SubscriptionLog(each.identity, each.log.name, each.feed.persistent_only) for each in self._durables
         )
         selectors = {name: self._selectors(name) for name in _selector_aware_queues(queues, considered)}
-        listened = tuple(self._listeners.listened_topics(DestinationKind.TOPIC))
+        listened = tuple(self._listeners.names(DestinationKind.TOPIC))
         return RoutingContext(tuple(queues), tuple(table.bindings), subscriptions, selectors, listened).to_json()
 
     def _selectors(self, queue: str) -> tuple[str | None, ...]:

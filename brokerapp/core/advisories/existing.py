@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from brokerapp.core.advisories import documents
 from brokerapp.core.advisories.documents import Document
-from brokerapp.core.advisories.remote_advisories import RemoteAdvisories
 from brokerapp.core.advisories.virtual_consumers import VirtualConsumers
 from brokerapp.engine.routing import advisory_topics as topics
 from brokerapp.engine.routing.advisory_topics import is_advisory, topic_of
@@ -17,7 +16,7 @@ from brokerapp.model.broker_path import BRIDGE_DURABLE_PREFIX
 from brokerapp.model.destination import Destination, DestinationKind
 
 if TYPE_CHECKING:
-    from brokerapp.core.ports import BrokerContext, DuplicatesPort, DurablesPort, GaugesPort
+    from brokerapp.core.ports import BrokerContext, DuplicatesPort, DurablesPort, GaugesPort, Placement
     from brokerapp.engine.clients.client import Client
 
 #: One thing to tell: topic, headers of its own, body.
@@ -36,12 +35,12 @@ class ExistingState:
         durables: DurablesPort,
         gauges: GaugesPort,
         virtual: VirtualConsumers,
-        remote: RemoteAdvisories,
+        placement: Placement,
     ) -> None:
         self._name, self._counters = context.name, context.counters
         self._clients, self._duplicates, self._durables = clients, duplicates, durables
         self._gauges = gauges
-        self._virtual, self._remote = virtual, remote
+        self._virtual, self._placement = virtual, placement
         #: What tells a bridge from others -> the broker it leads to, and what its advisories say in headers.
         self.bridges: dict[str, tuple[str, Document]] = {}
 
@@ -89,7 +88,7 @@ class ExistingState:
         yield from self._elsewhere_of(topics.VIRTUAL_CONSUMER)
 
     def _elsewhere_of(self, event: str) -> Iterator[News]:
-        for topic, document in self._remote.known(event):
+        for topic, document in self._placement.remote_advisories.known(event):
             yield topic, {}, document
 
     def _wanting_there(self) -> Iterator[News]:

@@ -5,7 +5,7 @@ Advisory topics, their consumers and their messages are not told of themselves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from brokerapp.core.advisories import documents
@@ -43,6 +43,18 @@ class LifecycleAdvisories:
     def on_definitions_changed(self) -> None:
         """Tell which virtual destinations have consumers now, and which have none any more."""
         self._virtual.redefined()
+
+    def local_consumers(self) -> Iterator[tuple[str, Document]]:
+        """Yield topics and advisories of all consumers of this node's clients, for other nodes."""
+        return self._existing.of_clients()
+
+    def publish_here(self, topic: str, document: Document) -> None:
+        """Publish an advisory about a client of another node to subscribers at this node only."""
+        self._publisher.tell_local(topic, document)
+
+    def publish_consumer_gone(self, topic: str, consumer_id: Document) -> None:
+        """Publish to subscribers at this node only that a consumer at another node ended."""
+        self._publisher.tell_local(topic, documents.gone_by_id(consumer_id))
 
     def on_client_connected(self, client: Client) -> None:
         """Tell that a client logged in."""

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from brokerapp.core.advisories import documents
 from brokerapp.core.advisories.advisory_publisher import AdvisoryPublisher
 from brokerapp.core.advisories.existing import ExistingState
-from brokerapp.core.advisories.remote_advisories import RemoteAdvisories
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.routing import advisory_topics as topics
 from brokerapp.engine.routing.destination_trie import matches, overlap
@@ -28,10 +27,9 @@ class AdvisoryReplay:
         existing: ExistingState,
         placement: Placement,
         publisher: AdvisoryPublisher,
-        remote: RemoteAdvisories,
     ) -> None:
         self._settings, self._authorizer, self._existing = context.settings, authorizer, existing
-        self._placement, self._publisher, self._remote = placement, publisher, remote
+        self._placement, self._publisher = placement, publisher
 
     def start(self, subscriber: Subscription) -> None:
         """Tell this subscriber, and nobody else, what exists of what it wants to hear of."""
@@ -47,7 +45,7 @@ class AdvisoryReplay:
                 if any(matches(each.name, name) for each in wanted) and self._authorizer.may(subscriber, "read", topic):
                     self._publisher.offer(subscriber, name, headers, document)
                     told += 1
-        self._remote.listen(wanted, lambda: self._tell_all_told(subscriber, told))
+        self._placement.remote_advisories.listen(wanted, lambda: self._tell_all_told(subscriber, told))
 
     def _tell_all_told(self, subscriber: Subscription, told: int) -> None:
         """Let a bridge know that it knows all consumers now, those of other nodes' clients too."""

@@ -135,9 +135,8 @@ class StatisticsPlugin:
         def begin(told: Reported) -> None:
             self._go_on(islice(self._answers(asked, request.headers, told), MAX_ANSWERS), target, request.headers)
 
-        homes = self._placement
-        names = [str(each) for each in self._about(asked)] if homes.other_sessions else []
-        if away := [each for each in names if not homes.is_local(each)]:
+        names = [str(each) for each in self._about(asked)]
+        if away := [each for each in names if not self._placement.is_local(each)]:
             self._commits.read_with(lambda store: store.stats.read(away), lambda rows: begin(_by_destination(rows)))
         else:
             begin({})

@@ -152,9 +152,9 @@ class IdleDestinations:
         if not self._placement.is_local(str(destination)):
             return False
         if destination.kind is DestinationKind.TOPIC:
-            subscribers = self._dispatcher.subscribers(destination) or self._placement.propagation.sessions_listening(
+            subscribers = self._dispatcher.subscribers(
                 destination
-            )
+            ) or self._placement.topic_listeners.sessions_listening(destination)
             return not (subscribers or self._routing.table.feeds_of(destination.name))
         if destination.kind is not DestinationKind.QUEUE:
             return False

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from brokerapp.core.destinations.reconnect_window import AT, BELONGS, OF_TEMPORARY
-from brokerapp.engine.clients.temporary_owner import TemporaryOwner
+from brokerapp.engine.clients.temporary_owner import TemporaryOwner, session_of_temporary
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.subscription_identity import SUBSCRIPTION
-from brokerapp.nodes.links.members import session_of_temporary
 from brokerapp.store import DISCARDED, LogState
 
 if TYPE_CHECKING:
@@ -75,13 +74,13 @@ class StoreRecovery:
 
     def _note_who_has(self, destination: Destination, at: str, attributes: Mapping[str, Any]) -> None:
         """A temporary destination is had by that node; of one that is gone, by its home."""
-        homes, whose = self._placement, attributes.get(BELONGS)
+        placement, whose = self._placement, attributes.get(BELONGS)
         if destination.is_queue:
             self._queues.kept[destination] = {each: attributes[each] for each in OF_TEMPORARY & attributes.keys()}
         if at == self._session:
             return
         belongs = TemporaryOwner.from_json(whose) if whose else None
-        if belongs is None or homes.is_other_member(at) or not homes.is_local(str(destination)):
+        if belongs is None or placement.is_other_member(at) or not placement.is_local(str(destination)):
             self._temporaries.learn(destination, at, belongs)
         else:
             self._reconnect_window.recover(destination, belongs)

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 
 from brokerapp.core.destinations.reconnect_window import AT
 from brokerapp.engine.clients.client import Client
-from brokerapp.engine.clients.temporary_owner import TemporaryOwner, owner_for
+from brokerapp.engine.clients.temporary_owner import TemporaryOwner, owner_for, session_of_temporary
 from brokerapp.engine.policy.life_cycles import ConnectionEnd, reconnect_grace_ms
 from brokerapp.errors import LimitExceeded, RequestRefused
 from brokerapp.model.destination import Destination, DestinationKind, check_name
-from brokerapp.nodes.links.members import session_of_temporary
 
 if TYPE_CHECKING:
     from brokerapp.core.ports import (
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
         BrokerContext,
         BrokerEvents,
         DestinationRemovalPort,
-        OrphanedTemporariesPort,
         Placement,
         QueueLifecycle,
         ReconnectWindowPort,
@@ -45,7 +43,6 @@ class TemporaryDestinations:
         self,
         *,
         context: BrokerContext,
-        orphans: OrphanedTemporariesPort,
         authorizer: Authorizer,
         events: BrokerEvents,
         placement: Placement,
@@ -66,7 +63,6 @@ class TemporaryDestinations:
         self._senders: dict[Destination, dict[Client, None]] = {}  # of each that exists, who sent to it
         self._belonging: dict[Destination, TemporaryOwner] = {}  # of those that are at home here
         self._lent: dict[Destination, set[tuple[Client, str]]] = {}  # of each of another broker, who consumes it
-        self.strangers = orphans  #: those of other nodes
 
     def __contains__(self, destination: Destination) -> bool:
         return destination in self._senders
@@ -137,12 +133,12 @@ class TemporaryDestinations:
         """The node of that session has this one from now on; `belongs`: if its client may reconnect."""
         self._leave(destination)
         self._senders.setdefault(destination, {})
-        self.strangers.add(destination, at, belongs)
+        self._placement.orphaned_temporaries.add(destination, at, belongs)
 
     def unlearn(self, destination: Destination) -> None:
         """Another node removed it."""
         self._leave(destination)
-        self.strangers.remove(destination)
+        self._placement.orphaned_temporaries.remove(destination)
         self._queues.kept.pop(destination, None)
         if not destination.is_queue:
             self._counters.remove(destination)
@@ -213,7 +209,7 @@ class TemporaryDestinations:
         if destination not in self._senders:
             return
         was_at_home = self._belonging.pop(destination, None) is not None
-        self.strangers.remove(destination)
+        self._placement.orphaned_temporaries.remove(destination)
         if was_at_home:
             self._events.temporary_removed(destination)
         if not destination.is_queue and was_at_home:

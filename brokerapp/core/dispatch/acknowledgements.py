@@ -145,7 +145,7 @@ class Acknowledgements:
         """Let a subscription hold as many more messages as it holds no longer."""
         count = len(entries)
         if subscription.has_remote_logs:
-            self._placement.outbound_consumers.give_credit(subscription, entries)
+            self._placement.outbound_settlement.give_credit(subscription, entries)
         subscription.credit += count
         subscription.acked_count += count
         if subscription.credit <= count:  # it had none
@@ -166,7 +166,7 @@ class Acknowledgements:
                 self._counters.of(Destination.parse(shown)).InFlightCount -= len(entries)
                 self._dispatcher.acknowledge_topic(subscription, entries, now_us)
             elif (log := self._queues.get(name)) is not None and log.is_remote:
-                remote = self._placement.outbound_consumers
+                remote = self._placement.outbound_settlement
                 remote.on_settled(name, entries, client) if committed else remote.settle(entries, client)
             else:
                 if log is not None:  # else it was removed meanwhile, with all it held

@@ -228,14 +228,14 @@ class Dispatcher:
         if not subscription.client.is_internal:
             self.consumer_recorder.on_subscribed(str(topic), subscription.client.client_id)
         self._subscribers_by_topic.clear()
-        self._placement.propagation.add_listener(topic)
+        self._placement.topic_listeners.add(topic)
 
     def unsubscribe(self, subscription: Subscription, topic: Destination) -> None:
         """It is one no longer."""
         self._topics[topic.kind].remove(topic.name, subscription)
         self.consumer_recorder.on_unsubscribed(str(topic), subscription.client.client_id)
         self._subscribers_by_topic.clear()
-        self._placement.propagation.remove_listener(topic)
+        self._placement.topic_listeners.remove(topic)
         self._pending_subscriptions.pop(subscription, None)
 
     def subscribers(self, topic: Destination) -> list[Subscription]:
@@ -255,7 +255,9 @@ class Dispatcher:
 
     def has_subscribers(self, topic: Destination) -> bool:
         """Whether somebody subscribes to this topic, or to one that matches the pattern."""
-        return bool(self._topics[topic.kind].find(topic.name) or self._placement.propagation.sessions_listening(topic))
+        return bool(
+            self._topics[topic.kind].find(topic.name) or self._placement.topic_listeners.sessions_listening(topic)
+        )
 
     def publish(self, messages: Sequence[Message], copy: RoutedCopy, sender: Client | None = None) -> None:
         """Dispatch messages to the subscribers of a topic, here and at other nodes."""
@@ -263,7 +265,7 @@ class Dispatcher:
         stats.count_arrivals(BodySizes.of(messages))
         self._counters.mark_changed(stats)
         for message in messages:
-            self._placement.propagation.publish_to_listeners(message, copy, bringer(message, sender))
+            self._placement.topic_listeners.publish(message, copy, bringer(message, sender))
         self.publish_locally(messages, copy, sender)
 
     def publish_locally(self, messages: Sequence[Message], copy: RoutedCopy, sender: Client | None) -> None:

@@ -86,7 +86,7 @@ class Rejections:
         entry = subscription.unacked.pop(key)
         subscription.credit += 1
         if subscription.has_remote_logs:
-            self._placement.outbound_consumers.give_credit(subscription, (entry,))
+            self._placement.outbound_settlement.give_credit(subscription, (entry,))
         self._dispatcher.resume(subscription)
         cause = f"rejected by {client.client_id} ({reason or 'NACK'})"
         if client.bridge:

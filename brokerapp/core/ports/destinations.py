@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Protocol
 
-from brokerapp.core.ports.placement import OrphanedTemporariesPort
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.clients.temporary_owner import TemporaryOwner
 from brokerapp.engine.dispatch.dispatch_policy import DispatchPolicy
@@ -141,8 +140,6 @@ class TemporariesPort(Protocol):
     def end(self, client: Client) -> None: ...
 
     def remove(self, destination: Destination) -> None: ...
-
-    strangers: OrphanedTemporariesPort
 
 
 class TemporaryRecovery(TemporariesPort, Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Protocol
 
 from brokerapp.core.writes.client_write import ClientWrite
@@ -26,6 +26,8 @@ class FlowControlPort(Protocol):
     def block(self, unit: ClientWrite, full: str) -> str | None: ...
 
     def release(self, waiting: BlockedSend) -> None: ...
+
+    def waiting(self) -> Iterator[ClientWrite]: ...
 
     def on_unblocked(self, client: Client, then: Callable[[], None]) -> None: ...
 

@@ -1,25 +1,29 @@
-"""Ports of the nodes that form one broker: which of them owns a log, and what the others must be told."""
+"""Ports of the nodes that form one broker: which of them owns a log, and what the others must know."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 from brokerapp.engine.clients.client import Client
+from brokerapp.engine.clients.temporary_owner import TemporaryOwner
 from brokerapp.engine.dispatch.durable_subscription import DurableSubscription
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.log_entry import LogEntry
+from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.message import Message, RoutedCopy
 from brokerapp.model.stats_records import DestinationStats
 from brokerapp.model.subscription_identity import SubscriptionIdentity
+from brokerapp.selectors import Selector
 
 #: Called with the reason why other nodes refused, or "".
-Then = Callable[[Any], None]
+OnAnswer = Callable[[str | RequestRefused], None]
 
 
-class OutboundCredit(Protocol):
+class OutboundSettlementPort(Protocol):
     """Settles entries of logs that other nodes own, and returns the credit of their consumers."""
 
     def settle(self, entries: Sequence[LogEntry], client: Client) -> None: ...
@@ -32,13 +36,9 @@ class OutboundCredit(Protocol):
 
     def requeue(self, name: str, entries: Sequence[LogEntry]) -> None: ...
 
-    def on_log_removed(self, log: str) -> None: ...
 
-
-class OutboundConsumersPort(OutboundCredit, Protocol):
+class OutboundConsumersPort(Protocol):
     """Consumers of this node's clients at logs that other nodes own."""
-
-    session: str
 
     def attach(self, subscription: Subscription, log: MessageLog) -> None: ...
 
@@ -50,39 +50,55 @@ class OutboundConsumersPort(OutboundCredit, Protocol):
 
     def forget(self, subscription: Subscription) -> None: ...
 
+    def on_log_removed(self, log: str) -> None: ...
 
-class InboundConsumersPort(Protocol):
-    """Consumers of other nodes' clients at logs that this node owns."""
 
-    def holding_sessions(self, log: str) -> Iterable[str]: ...
+class RemoteUnackedPort(Protocol):
+    """Knows what consumers of other nodes hold of logs that this node owns."""
+
+    def sessions(self, log: str) -> Iterable[str]: ...
+
+
+class SubscriptionTakeoverPort(Protocol):
+    """Knows who may still consume from a subscription."""
 
     def maybe_consumed(self, log: str) -> bool: ...
 
 
-class TopicListeners(Protocol):
-    """Knows to which topics clients of other nodes listen."""
+class SubscriptionRemovalPort(Protocol):
+    """Removes a durable subscription unless somebody consumes it at another node."""
+
+    def remove(self, durable: DurableSubscription, then: OnAnswer) -> None: ...
+
+    def question_before_claim(self, wanted: SubscriptionIdentity) -> Callable[[OnAnswer], None] | None: ...
+
+
+class TopicListenersPort(Protocol):
+    """Knows who listens to topics on all nodes, and sends messages there."""
+
+    def add(self, topic: Destination) -> None: ...
+
+    def remove(self, topic: Destination) -> None: ...
+
+    def names(self, kind: DestinationKind) -> list[str]: ...
 
     def sessions_listening(self, topic: Destination) -> Iterable[str]: ...
 
-    def listened_topics(self, kind: DestinationKind) -> list[str]: ...
+    def publish(self, message: Message, copy: RoutedCopy, by: str | None) -> None: ...
 
 
-class PropagationPort(TopicListeners, Protocol):
-    """Tells other nodes what they must know, and waits until they confirm it."""
+class RemoteAdvisoriesPort(Protocol):
+    """Knows the consumers at other nodes, as their advisories describe them."""
 
-    def request(self, sessions: Iterable[str], word: int, facts: tuple[Any, ...], then: Then) -> None: ...
+    def known(self, event: str) -> list[tuple[str, dict[str, Any]]]: ...  # documents are JSON
 
-    def when_propagated(self, then: Callable[[], None]) -> None: ...
+    def listen(self, wanted: Iterable[Destination], then: Callable[[], None]) -> None: ...
 
-    def announce_removed(self, log: str) -> None: ...
 
-    def add_listener(self, topic: Destination) -> None: ...
+class BridgeBidsPort(Protocol):
+    """Tells other nodes which consumers of bridges compete for the same messages."""
 
-    def remove_listener(self, topic: Destination) -> None: ...
-
-    def local_listener_count(self, topic: Destination) -> int: ...
-
-    def publish_to_listeners(self, message: Message, copy: RoutedCopy, by: str | None) -> None: ...
+    def announce(self, target: Destination, key: str, bid: Sequence[Any] | None) -> None: ...  # of several types
 
 
 class AppendNoticesPort(Protocol):
@@ -97,22 +113,18 @@ class PendingConfirmationsPort(Protocol):
     """Clients' requests that wait for other nodes."""
 
     def wait(
-        self, client: Client, receipt: str | None, ask: Callable[[Then], None], then: Callable[[], None]
+        self, client: Client, receipt: str | None, ask: Callable[[OnAnswer], None], then: Callable[[], None]
     ) -> None: ...
 
-    def defer(self, client: Client, farewell: Callable[[], None]) -> bool: ...
+    def defer(self, client: Client, callback: Callable[[], None]) -> bool: ...
 
 
-class SubscriptionRemovalPort(Protocol):
-    """Removes a durable subscription unless somebody consumes it at another node."""
+class ClientIdClaimsPort(Protocol):
+    """Grants client ids when all nodes agree."""
 
-    def remove(self, durable: DurableSubscription, then: Then) -> None: ...
+    def is_needed(self, client: Client, client_id: str | None) -> bool: ...
 
-
-class SubscriptionTakeoverPort(Protocol):
-    """Asks the owner of a subscription's log before a consumer replaces the subscription."""
-
-    def question_before_claim(self, wanted: SubscriptionIdentity) -> Callable[[Then], None] | None: ...
+    def hold(self, client: Client, *, steals: bool) -> AbstractAsyncContextManager[None]: ...
 
 
 class StatsAggregationPort(Protocol):
@@ -120,54 +132,109 @@ class StatsAggregationPort(Protocol):
 
     def with_remote_parts(self, own: DestinationStats) -> DestinationStats: ...
 
+    def report(self, changed: Iterable[DestinationStats]) -> list[DestinationStats]: ...
+
+    def forget(self, destinations: Iterable[Destination]) -> None: ...
+
 
 class SelectorInterestPort(Protocol):
     """Knows the selectors of all nodes' consumers of a queue."""
 
     def on_consumers_changed(self, log: MessageLog) -> None: ...
 
-    def selectors_of(self, log: MessageLog) -> Any: ...
+    def on_definitions_changed(self) -> None: ...
+
+    def selectors_of(self, log: MessageLog) -> set[Selector | None]: ...
 
 
 class OrphanedTemporariesPort(Protocol):
     """Temporary destinations that other nodes have."""
 
-    def add(self, destination: Destination, at: str, belongs: Any) -> None: ...
+    def add(self, destination: Destination, session: str, owner: TemporaryOwner | None) -> None: ...
 
     def remove(self, destination: Destination) -> None: ...
 
     def on_client_connected(self, client: Client) -> None: ...
 
 
-class Ownership(Protocol):
-    """Says which node owns a log, and whether this node is surely a member of the broker."""
+class Placement(Protocol):
+    """Says which node owns a log, and joins the parts of this node with those of the others."""
 
-    other_sessions: list[str]
-    can_dispatch: Callable[[], bool]
-    request_dispatch: Callable[[], None]
+    @property
+    def is_alone(self) -> bool: ...
 
     def is_local(self, log: str) -> bool: ...
+
+    def is_other_member(self, session: str) -> bool: ...
 
     def on_log_added(self, log: MessageLog) -> None: ...
 
     def on_log_removed(self, log: str) -> None: ...
 
-    def is_other_member(self, session: str) -> bool: ...
+    def announce_removed(self, log: str) -> None: ...
+
+    async def declare(self, declarations: Sequence[tuple[str, str | None]]) -> None: ...
+
+    def status(self) -> Mapping[str, Any]: ...  # JSON
 
     def when_propagated(self, then: Callable[[], None]) -> None: ...
 
-    def send(self, session: str, word: int, *facts: Any) -> None: ...
+    @property
+    def request_dispatch(self) -> Callable[[], None]: ...
+
+    @property
+    def can_dispatch(self) -> Callable[[], bool]: ...
+
+    @property
+    def outbound_consumers(self) -> OutboundConsumersPort: ...
+
+    @property
+    def outbound_settlement(self) -> OutboundSettlementPort: ...
+
+    @property
+    def remote_unacked(self) -> RemoteUnackedPort: ...
+
+    @property
+    def append_notices(self) -> AppendNoticesPort: ...
+
+    @property
+    def pending_confirmations(self) -> PendingConfirmationsPort: ...
+
+    @property
+    def subscription_removal(self) -> SubscriptionRemovalPort: ...
+
+    @property
+    def subscription_takeover(self) -> SubscriptionTakeoverPort: ...
+
+    @property
+    def topic_listeners(self) -> TopicListenersPort: ...
+
+    @property
+    def remote_advisories(self) -> RemoteAdvisoriesPort: ...
+
+    @property
+    def bridge_bids(self) -> BridgeBidsPort: ...
+
+    @property
+    def client_id_claims(self) -> ClientIdClaimsPort: ...
+
+    @property
+    def stats_aggregation(self) -> StatsAggregationPort: ...
+
+    @property
+    def selector_interest(self) -> SelectorInterestPort: ...
+
+    @property
+    def orphaned_temporaries(self) -> OrphanedTemporariesPort: ...
 
 
-class Placement(Ownership, Protocol):
-    """The other nodes of the broker as its parts see them."""
+class PlacementBuilder(Protocol):
+    """Builds a placement, which the parts of the broker use, from those parts.
 
-    outbound_consumers: OutboundConsumersPort
-    inbound_consumers: InboundConsumersPort
-    propagation: PropagationPort
-    append_notices: AppendNoticesPort
-    pending_confirmations: PendingConfirmationsPort
-    subscription_removal: SubscriptionRemovalPort
-    subscription_takeover: SubscriptionTakeoverPort
-    stats_aggregation: StatsAggregationPort
-    selector_interest: SelectorInterestPort
+    `placement` is given to the parts, and may be called once `initialise` was called.
+    """
+
+    @property
+    def placement(self) -> Placement: ...
+
+    def initialise(self, broker: Any) -> None: ...  # the Broker, whose parts use these ports

@@ -155,4 +155,4 @@ class Transactions:
     def _hold_again(self, subscription: Subscription, entries: Mapping[str, LogEntry]) -> None:
         subscription.restore_unacked(entries)
         if subscription.has_remote_logs:
-            self._placement.outbound_consumers.take_credit(subscription, entries.values())
+            self._placement.outbound_settlement.take_credit(subscription, entries.values())

@@ -152,7 +152,7 @@ class DeadLettering:
         log.counts.count_departures((entry.message,))
         self._counters.mark_changed(log.counts)
         if log.is_remote:
-            return lambda: self._placement.outbound_consumers.on_settled(log.name, [entry], None)
+            return lambda: self._placement.outbound_settlement.on_settled(log.name, [entry], None)
         log.remove_settled([entry])
         return _nothing
 

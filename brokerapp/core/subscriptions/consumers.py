@@ -53,6 +53,7 @@ class Consumers:
         routing: RoutingPort,
     ) -> None:
         self._commits, self._counters, self._timers = context.commits, context.counters, context.timers
+        self._session = context.session
         self._may, self._dispatcher, self._placement = authorizer.may, dispatcher, placement
         self._queues, self._redelivery, self._routing = queues, redelivery, routing
         self._dead_letters = dead_letters
@@ -143,8 +144,8 @@ class Consumers:
             mark = (
                 open_mark(
                     log,
-                    self._placement.outbound_consumers.session,
-                    self._placement.inbound_consumers.holding_sessions(log.name),
+                    self._session,
+                    self._placement.remote_unacked.sessions(log.name),
                 )
                 if log.consumers
                 else closing_mark(log)
@@ -238,7 +239,7 @@ class Consumers:
         for name, back in by_log.items():
             log = self._queues.get(name)
             if log is not None and log.is_remote:
-                self._placement.outbound_consumers.requeue(name, back)
+                self._placement.outbound_settlement.requeue(name, back)
             elif log is not None:
                 self._take_back(log, back)
                 self._dispatcher.touch(log)

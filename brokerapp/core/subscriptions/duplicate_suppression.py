@@ -22,7 +22,6 @@ from brokerapp.core.subscriptions.served_subscriptions import ServedSubscription
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.routing.bridge_eligibility import BridgeEligibility
 from brokerapp.model.destination import Destination
-from brokerapp.nodes.links.protocol import PeerMessageType
 
 if TYPE_CHECKING:
     from brokerapp.core.ports import BrokerEvents, Placement
@@ -132,23 +131,19 @@ class DuplicateSuppression:
     # -- other nodes
 
     def _tell(self, target: Destination, bid: BridgeBid, *, gone: bool = False) -> None:
-        homes = self._placement
-        if homes.other_sessions:
-            row = (str(target), bid.key, None if gone else bid.told())
-            homes.propagation.request(homes.other_sessions, PeerMessageType.BRIDGE_BIDS, (False, [row]), lambda _: None)
+        self._placement.bridge_bids.announce(target, bid.key, None if gone else bid.told())
 
-    def send_all_bids(self, session: str) -> None:
-        """Let a node know all of ours."""
-        rows = [
+    def local_bids(self) -> list[tuple[str, str, Sequence]]:
+        """Return all bids of our own clients, as other nodes are told."""
+        return [
             (str(target), each.bid.key, each.bid.told())
             for target, known in self._here.items()
             for each in known.values()
         ]
-        self._placement.send(session, PeerMessageType.BRIDGE_BIDS, 0, True, rows)
 
-    def heard(self, session: str, id: int, anew: bool, rows: Iterable[Row]) -> None:
-        """What consumers of bridges another node has; `anew`: those are all."""
-        changed = self._drop(session) if anew else set()
+    def on_remote_bids(self, session: str, rows: Iterable[Row], *, replace: bool) -> None:
+        """Take bids of another node, all that it has if they `replace` the former ones."""
+        changed = self._drop(session) if replace else set()
         for name, key, told in rows:
             target = Destination.parse(name)
             changed.add(target)
@@ -161,7 +156,6 @@ class DuplicateSuppression:
             self._tidy(target, session)
         for target in changed:
             self._follow(target)
-        self._placement.send(session, PeerMessageType.CONFIRMED, id, "")
 
     def forget(self, session: str) -> None:
         """A node is no member any more."""

@@ -105,7 +105,7 @@ class DurableSubscriptions:
             logger.warning("%s has no topics, as the API once let it be created: it is deleted", state.name)
         elif state.attributes["kind"] != DISCARDED:
             subscription = SubscriptionIdentity.from_attributes(state.attributes)
-            if subscription.durable or self._placement.other_sessions:
+            if subscription.durable or not self._placement.is_alone:
                 log = self._queues.restore(state, last)
                 durable = self._add(SubscriptionFeed(subscription, log.destination, self._may_read), log)
                 if state.attributes.get("prioritized") and not (log.policy.prioritized or log.is_remote):
@@ -180,7 +180,7 @@ class DurableSubscriptions:
 
     def _add(self, feed: SubscriptionFeed, log: MessageLog) -> DurableSubscription:
         subscription = feed.subscription
-        durable = DurableSubscription(log, feed, clock.now_ms(), self._placement.inbound_consumers.maybe_consumed)
+        durable = DurableSubscription(log, feed, clock.now_ms(), self._placement.subscription_takeover.maybe_consumed)
         self._by_key[subscription.key] = self._by_log[log.name] = durable
         self._lead(durable)
         self._routing.table.add_feed(feed)
@@ -278,7 +278,7 @@ class DurableSubscriptions:
 
         def done() -> None:
             self._discarded.discard(log)
-            self._placement.propagation.announce_removed(log)
+            self._placement.announce_removed(log)
 
         self._discarded.add(log)
         self._commits.discard_log(log, done)

@@ -63,7 +63,7 @@ class SubscribeHandler:
         if old is not None and self._goes_on(old, subscribe, targets, crossing):
             return
         self._subscriptions.check_quota(client, targets)
-        if wanted and (ask := self._placement.subscription_takeover.question_before_claim(wanted)) is not None:
+        if wanted and (ask := self._placement.subscription_removal.question_before_claim(wanted)) is not None:
             self._placement.pending_confirmations.wait(
                 client, subscribe.receipt, ask, lambda: self.subscribe(client, subscribe)
             )

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from brokerapp.engine.clients.client import Client
-from brokerapp.model.destination import DestinationKind
+from brokerapp.model.destination import Destination, DestinationKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,3 +38,13 @@ class TemporaryOwner:
 def owner_for(client: Client, kind: DestinationKind, name: str) -> TemporaryOwner:
     """Whose a new temporary destination of a client is."""
     return TemporaryOwner(client.client_id, client.principal.name, kind, name, client.reconnect_ms)
+
+
+def session_of_temporary(log: str) -> str:
+    """Return the session of the node whose client made a temporary destination, by its name; "" for others."""
+    destination = Destination.parse(log)
+    if not destination.is_temporary:
+        return ""
+    client, _, _ = destination.name.rpartition(":")
+    node, _, _ = client.rpartition("-")
+    return node.rpartition("-")[2]

@@ -12,16 +12,14 @@ import asyncio
 from brokerapp.network.connectors.connector_store import NetworkConnectorStore
 from brokerapp.network.connectors.connectors import ConnectorManager
 from brokerapp.nodes.links.members import NETWORK
-from brokerapp.nodes.ownership.coordinator import OwnershipCoordinator
+from brokerapp.nodes.links.peers import Peers
 
 
 class ConnectorLeader:
     """Runs the connectors while this node is the one that has them. Whoever changes them holds `lock`."""
 
-    def __init__(
-        self, ownership: OwnershipCoordinator, connections: ConnectorManager, registry: NetworkConnectorStore
-    ) -> None:
-        self._ownership, self.connections, self._registry = ownership, connections, registry
+    def __init__(self, peers: Peers, connections: ConnectorManager, registry: NetworkConnectorStore) -> None:
+        self._peers, self.connections, self._registry = peers, connections, registry
         self.lock = asyncio.Lock()
         self._refresh_requested = asyncio.Event()
         self._has_left = False
@@ -29,7 +27,7 @@ class ConnectorLeader:
     @property
     def is_here(self) -> bool:
         """Return whether this node is the one that runs the connectors."""
-        return not self._has_left and self._ownership.members.leader_of(NETWORK) == self._ownership.session
+        return not self._has_left and self._peers.members.leader_of(NETWORK) == self._peers.session
 
     def request_refresh(self) -> None:
         """Ask for a refresh: the members, or the connectors in the store, may have changed."""

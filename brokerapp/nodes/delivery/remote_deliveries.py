@@ -1,101 +1,119 @@
-"""Takes deliveries that owners of logs send to consumers of this node.
+"""Completes deliveries that owners of logs send to consumers of this node.
 
-What this node stored itself comes as its number: it is kept here (append_notices), or read from the store when it was
-forgotten meanwhile. Until that has answered all that the same home gives waits, so that order is kept; nobody has it,
-and it counts as told of a moment later. If its home, or the link with it, is another one by then, it was never said.
+What this node stored itself comes as its number: it is cached here (append_notices), or read from the store if it was
+evicted meanwhile. Until the store has answered, all that the same owner sends waits, so that the order is kept; it
+counts as sent a moment later. If the log has another owner by then, or the link is another one, it was never sent.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from brokerapp.core.ports import BrokerContext
 from brokerapp.engine.entries.entry_factory import log_entry_of
 from brokerapp.engine.entries.log_entry import LogEntry
+from brokerapp.nodes.delivery.append_notices import AppendNotices
+from brokerapp.nodes.delivery.outbound_deliveries import OutboundDeliveries
+from brokerapp.nodes.links.observers import NodeObserver
+from brokerapp.nodes.links.peers import Peers
 from brokerapp.nodes.links.protocol import PeerMessageType, unpack_entry
 from brokerapp.store import StoredLogEntry
 
-if TYPE_CHECKING:
-    from brokerapp.nodes.ports import LocalBroker, NodeOwnership
-
-
-#: Messages read at once: as many as are given in one word. One gift more may go beyond it.
+#: Messages read at once: as many as are sent in one message to another node. One delivery more may go beyond it.
 READ_SIZE = 500
 
 
 @dataclass(slots=True)
 class RemoteDelivery:
-    """Entries of a log for the consumer of this key, or the numbers of those that are not found yet."""
+    """Entries of a log for the consumer with this key, or the numbers of those that are not read yet."""
 
     key: int
     log: str
     entries: list[LogEntry | int]
 
+    @property
+    def missing(self) -> list[int]:
+        """The numbers of entries that are not read yet."""
+        return [each for each in self.entries if isinstance(each, int)]
 
-class RemoteDeliveries:
-    """Takes deliveries sent here by the nodes that own the logs."""
+    @property
+    def found(self) -> list[LogEntry]:
+        """The entries that are at hand."""
+        return [each for each in self.entries if isinstance(each, LogEntry)]
 
-    def __init__(self, broker: LocalBroker, ownership: NodeOwnership) -> None:
-        self._broker, self._ownership = broker, ownership
-        self._pending: dict[
-            str, deque[RemoteDelivery]
-        ] = {}  # session of the home -> what waits for the store, or behind that
+
+class RemoteDeliveries(NodeObserver):
+    """Deliveries of other owners, of which some entries have to be read from the store."""
+
+    def __init__(
+        self,
+        *,
+        context: BrokerContext,
+        peers: Peers,
+        append_notices: AppendNotices,
+        deliveries: OutboundDeliveries,
+        request_dispatch: Callable[[], None],
+    ) -> None:
+        self._commits, self._peers, self._append_notices = context.commits, peers, append_notices
+        self._deliveries, self._request_dispatch = deliveries, request_dispatch
+        self._pending: dict[str, deque[RemoteDelivery]] = {}  # by session, what waits for the store or behind that
 
     def on_delivery(self, session: str, key: int, name: str, packed: list[Any]) -> None:
-        """A home gives us these."""
-        take = self._ownership.append_notices.take_cached
+        """Take a delivery from the owner of a log."""
+        take = self._append_notices.take_cached
         entries = [(take(name, each) or each) if isinstance(each, int) else unpack_entry(name, each) for each in packed]
-        gift, late = RemoteDelivery(key, name, entries), self._pending.get(session)
-        if late is not None:
-            late.append(gift)
-        elif _missing(gift):
-            self._pending[session] = deque((gift,))
+        delivery, pending = RemoteDelivery(key, name, entries), self._pending.get(session)
+        if pending is not None:
+            pending.append(delivery)
+        elif delivery.missing:
+            self._pending[session] = deque((delivery,))
             self._read_missing(session)
         else:
-            self._ownership.outbound_consumers.on_delivery(session, key, name, entries)
+            self._deliveries.on_delivery(session, key, name, delivery.found)
 
     def _read_missing(self, session: str) -> None:
-        """Read what is missing of the next gift, and of those behind it of the same log."""
-        waiting = self._pending[session]
-        first, sought = waiting[0], _of_one_log(waiting)
+        """Read what is missing of the next delivery, and of those behind it from the same log."""
+        pending = self._pending[session]
+        first, batch = pending[0], _of_one_log(pending)
 
-        def found(stored: list[StoredLogEntry]) -> None:
-            if self._pending.get(session) is not waiting or not waiting or waiting[0] is not first:
-                return  # it was never said
+        def on_read(stored: list[StoredLogEntry]) -> None:
+            if self._pending.get(session) is not pending or not pending or pending[0] is not first:
+                return  # it was never sent
             by_number = {each.seq: log_entry_of(first.log, each) for each in stored}
-            for gift in sought:
-                self._fill_in(session, gift, by_number)
-            self._deliver_complete(session, waiting)
+            for delivery in batch:
+                self._fill_in(session, delivery, by_number)
+            self._deliver_complete(session, pending)
 
-        missing = [number for each in sought for number in _missing(each)]
-        self._broker.commits.read_with(lambda store: store.entries.read_by_seq(first.log, missing), found)
+        missing = [number for each in batch for number in each.missing]
+        self._commits.read_with(lambda store: store.entries.read_by_seq(first.log, missing), on_read)
 
-    def _fill_in(self, session: str, gift: RemoteDelivery, found: Mapping[int, LogEntry]) -> None:
-        """These were missing. What the store has no more is held by nobody: others may be given in its place."""
-        gift.entries = [found.get(each, each) if isinstance(each, int) else each for each in gift.entries]
-        if gone := _missing(gift):
-            self._ownership.send(session, PeerMessageType.SETTLED, gift.log, None, gone)
-            self._ownership.send(session, PeerMessageType.CREDIT, gift.key, len(gone))
-            gift.entries = [each for each in gift.entries if isinstance(each, LogEntry)]
+    def _fill_in(self, session: str, delivery: RemoteDelivery, found: Mapping[int, LogEntry]) -> None:
+        """Insert what was read. What the store does not have any more is settled, so that others may be sent."""
+        delivery.entries = [found.get(each, each) if isinstance(each, int) else each for each in delivery.entries]
+        if gone := delivery.missing:
+            self._peers.send(session, PeerMessageType.SETTLED, delivery.log, None, gone)
+            self._peers.send(session, PeerMessageType.CREDIT, delivery.key, len(gone))
+            delivery.entries = list(delivery.found)
 
-    def _deliver_complete(self, session: str, waiting: deque[RemoteDelivery]) -> None:
-        """Give what is complete to whom it is for, in order."""
-        while waiting and not _missing(waiting[0]):
-            gift = waiting.popleft()
-            if gift.entries:
-                self._ownership.outbound_consumers.on_delivery(session, gift.key, gift.log, gift.entries)
-        if waiting:
+    def _deliver_complete(self, session: str, pending: deque[RemoteDelivery]) -> None:
+        """Deliver, in order, what is complete."""
+        while pending and not pending[0].missing:
+            delivery = pending.popleft()
+            if delivery.entries:
+                self._deliveries.on_delivery(session, delivery.key, delivery.log, delivery.found)
+        if pending:
             self._read_missing(session)
         else:
             del self._pending[session]
-        self._ownership.request_dispatch()
+        self._request_dispatch()
 
     def on_members_changed(self) -> None:
-        """The members are others: what a node gave whose log is at home elsewhere now, the new home gives."""
-        for session, waiting in list(self._pending.items()):
-            kept = deque(each for each in waiting if self._ownership.owner_of(each.log) == session)
+        """Drop deliveries from logs that have another owner now: that one sends them."""
+        for session, pending in list(self._pending.items()):
+            kept = deque(each for each in pending if self._peers.owner_of(each.log) == session)
             self._pending[session] = kept
             if kept:
                 self._read_missing(session)
@@ -103,19 +121,16 @@ class RemoteDeliveries:
                 del self._pending[session]
 
     def on_link_down(self, session: str) -> None:
-        """A node hears us no longer: what it gave and nobody has, it finds again by itself."""
+        """Drop deliveries of a node: it finds by itself what nobody has got."""
         self._pending.pop(session, None)
 
 
-def _of_one_log(waiting: Iterable[RemoteDelivery]) -> list[RemoteDelivery]:
-    """The first of these, and those behind it of the same log, as many as are read at once."""
-    found, numbers, log = [], 0, next(iter(waiting)).log
-    for each in waiting:
-        if each.log == log and numbers < READ_SIZE:
+def _of_one_log(pending: Iterable[RemoteDelivery]) -> list[RemoteDelivery]:
+    """Return the first delivery, and those behind it from the same log, as many as are read at once."""
+    found: list[RemoteDelivery] = []
+    count = 0
+    for each in pending:
+        if each.log == (found[0].log if found else each.log) and count < READ_SIZE:
             found.append(each)
-            numbers += len(_missing(each))
+            count += len(each.missing)
     return found
-
-
-def _missing(gift: RemoteDelivery) -> list[int]:
-    return [each for each in gift.entries if isinstance(each, int)]

@@ -1,20 +1,22 @@
 """Handles messages of other nodes in the epoch in which they were sent.
 
-What is said of logs in an epoch to come waits until this node has come to it, with all that the same node says later.
+What concerns logs in an epoch to come is deferred until this node has come to it, with all that the same node sends
+later.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from brokerapp.nodes.links.observers import NodeObserver
+from brokerapp.nodes.links.peers import Peers
 from brokerapp.nodes.links.protocol import ABOUT_LOGS, PeerMessageType
 
-if TYPE_CHECKING:
-    from brokerapp.nodes.ports import NodeOwnership
-
-#: Of what a node says, that which holds in its epoch only.
+#: Handlers of messages: called with the session of the sender and the fields.
+Handlers = Mapping[PeerMessageType, Callable[..., None]]
+#: Messages that hold in their epoch only.
 _IN_ITS_EPOCH = frozenset(
     {
         *ABOUT_LOGS,
@@ -26,58 +28,53 @@ _IN_ITS_EPOCH = frozenset(
 )
 
 
-class PeerInbox:
+class PeerInbox(NodeObserver):
     """Handles messages of peers in order, and defers those of an epoch to come."""
 
-    def __init__(self, ownership: NodeOwnership, perform: Mapping[PeerMessageType, Callable[..., None]]) -> None:
-        self._ownership, self._handlers = ownership, perform
-        self._epochs: dict[str, int] = {}  # session -> epoch of what it says
-        self._deferred: dict[str, list[tuple[PeerMessageType, list[Any]]]] = defaultdict(
-            list
-        )  # said in an epoch to come
+    def __init__(self, *, peers: Peers, handlers: Handlers, request_dispatch: Callable[[], None]) -> None:
+        self._peers, self._handlers, self._request_dispatch = peers, handlers, request_dispatch
+        self._epochs: dict[str, int] = {}  # session -> epoch of what it sends
+        self._deferred: dict[str, list[tuple[PeerMessageType, list[Any]]]] = defaultdict(list)  # by session
 
-    def on_link_up(self, session: str) -> None:
-        """A node hears us from now on, and says in which epoch it is before it says anything else."""
+    def expect_epoch(self, session: str) -> None:
+        """Wait for the epoch of a node: it is the first that the node sends."""
         self._epochs[session] = -1
 
     def on_link_down(self, session: str) -> None:
-        """It does no more: what it said is said anew."""
+        """Drop what is deferred: the node sends it again over the next link."""
         self._deferred.pop(session, None)
 
-    def forget(self, session: str) -> None:
-        """It is no member any more."""
+    def on_member_removed(self, session: str) -> None:
+        """Forget a node that is no member any more."""
         self._epochs.pop(session, None)
         self._deferred.pop(session, None)
 
-    def on_message(self, session: str, word: PeerMessageType, facts: list[Any]) -> None:
-        """A node says something."""
-        if word is PeerMessageType.EPOCH:
-            self._epochs[session] = facts[0]
-        elif word is PeerMessageType.LOGS and self._ownership.is_joining:
-            self._ownership.send(
-                session, PeerMessageType.CONFIRMED, facts[0], ""
-            )  # it must not wait for us, who read all logs soon
-            self._deferred[session].append((word, [0, *facts[1:]]))
+    def on_message(self, session: str, message_type: PeerMessageType, fields: list[Any]) -> None:
+        """Handle a message of another node, or defer it; dispatch what follows from it."""
+        if message_type is PeerMessageType.EPOCH:
+            self._epochs[session] = fields[0]
+        elif message_type is PeerMessageType.LOGS and self._peers.is_joining:
+            self._peers.confirm(session, fields[0])  # it must not wait for this node, which reads all logs soon
+            self._deferred[session].append((message_type, [0, *fields[1:]]))
         else:
-            self._handle(session, word, facts)
+            self._handle(session, message_type, fields)
+        self._request_dispatch()
 
-    def _handle(self, session: str, word: PeerMessageType, facts: list[Any]) -> None:
-        homes, epoch = self._ownership, self._epochs.get(session, -1)
-        at_once = word is PeerMessageType.EPOCH_DONE and homes.is_joining
-        is_early = homes.is_joining or epoch > homes.members.epoch or self._deferred.get(session)
-        if not at_once and is_early and word in _IN_ITS_EPOCH:
-            self._deferred[session].append((word, facts))
-        elif epoch == homes.members.epoch or word not in (PeerMessageType.ATTACH, PeerMessageType.UNACKED):
-            self._handlers[word](session, *facts)
-        elif (
-            word is PeerMessageType.ATTACH
-        ):  # it says so again when it has come to this epoch: nobody waits for this answer
-            homes.send(session, PeerMessageType.CONFIRMED, facts[0], "")
+    def _handle(self, session: str, message_type: PeerMessageType, fields: list[Any]) -> None:
+        current, epoch = self._peers.members.epoch, self._epochs.get(session, -1)
+        at_once = message_type is PeerMessageType.EPOCH_DONE and self._peers.is_joining
+        is_early = self._peers.is_joining or epoch > current or self._deferred.get(session)
+        if not at_once and is_early and message_type in _IN_ITS_EPOCH:
+            self._deferred[session].append((message_type, fields))
+        elif epoch == current or message_type not in (PeerMessageType.ATTACH, PeerMessageType.UNACKED):
+            self._handlers[message_type](session, *fields)
+        elif message_type is PeerMessageType.ATTACH:  # it is sent again in this epoch: nobody waits for this answer
+            self._peers.confirm(session, fields[0])
 
     def handle_deferred(self) -> None:
-        """What was said in this epoch before we came to it."""
-        for session, said in list(self._deferred.items()):
-            if self._epochs.get(session, -1) <= self._ownership.members.epoch:
+        """Handle what was deferred until the epoch that this node has come to."""
+        for session, deferred in list(self._deferred.items()):
+            if self._epochs.get(session, -1) <= self._peers.members.epoch:
                 del self._deferred[session]
-                for word, facts in said:
-                    self._handle(session, word, facts)
+                for message_type, fields in deferred:
+                    self._handle(session, message_type, fields)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from brokerapp.model.destination import Destination
+from brokerapp.engine.clients.temporary_owner import session_of_temporary
 from brokerapp.nodes.links.protocol import LAST_TYPE_OF_OLDER_VERSIONS, PeerMessageType
 
 #: Logs whose home is remembered: their names come from clients.
@@ -76,16 +76,6 @@ class NodeMembers:
     def leader_of(self, thing: str) -> str:
         """The session of the member that does something for all, of those there are the one that hashes highest."""
         return max(self, key=lambda each: _weight(each.name, thing)).session if self._by_session else self.session
-
-
-def session_of_temporary(log: str) -> str:
-    """The session of the node whose client made a temporary destination, by its name; "" for others."""
-    destination = Destination.parse(log)
-    if not destination.is_temporary:
-        return ""
-    client, _, _ = destination.name.rpartition(":")
-    node, _, _ = client.rpartition("-")
-    return node.rpartition("-")[2]
 
 
 def _weight(name: str, log: str) -> bytes:

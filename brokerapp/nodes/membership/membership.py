@@ -6,44 +6,74 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from brokerapp.errors import Fenced, NodeIsolated, StoreUnavailable
+from brokerapp.nodes.links.handoff_state import HandoffState
 from brokerapp.nodes.links.members import NodeMember, NodeMembers
+from brokerapp.nodes.links.node_requests import NodeRequests
 from brokerapp.nodes.links.peer_links import LinkTls, NodeLinks
+from brokerapp.nodes.links.peers import Peers
 from brokerapp.nodes.links.protocol import PeerMessageType
 from brokerapp.nodes.links.unreachable_peers import UnreachablePeers
 from brokerapp.nodes.membership.liveness import HEARTBEATS_PER_TIMEOUT, Liveness
-from brokerapp.nodes.ports import NodeOwnership
+from brokerapp.nodes.ownership.coordinator import OwnershipCoordinator
+from brokerapp.nodes.ownership.handoff_in import HandoffIn
 from brokerapp.store.nodes import NodeStore
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class NodeMembership:
-    """Of the node of this name. It is a member from `join` until `leave`.
+class MemberPlacement(Protocol):
+    """What follows the members of a broker at one of its nodes."""
 
-    `unrivalled`: nobody else can use the store, so it is never taken for dead. `about`: what other nodes read of it.
+    @property
+    def peers(self) -> Peers: ...
+
+    @property
+    def requests(self) -> NodeRequests: ...
+
+    @property
+    def coordinator(self) -> OwnershipCoordinator: ...
+
+    @property
+    def handoff(self) -> HandoffState: ...
+
+    @property
+    def handoff_in(self) -> HandoffIn: ...
+
+
+class NodeMembership:
+    """Makes a node a member of its broker, from `join` until `leave`, and expels members that are dead.
+
+    `is_exclusive`: nobody else can use the store, so the node is never taken for dead. `about`: what other nodes read
+    of it.
     """
 
     def __init__(
-        self, store: NodeStore, name: str, host: str, timeout_ms: int, ownership: NodeOwnership, *,
-        unrivalled: bool = False, tls: LinkTls | None = None, about: Mapping[str, Any] | None = None,
-    ) -> None:  # fmt: skip
-        self._store, self.name, self._host, self._timeout_ms, self._ownership = store, name, host, timeout_ms, ownership
-        self._is_exclusive, self._about = unrivalled, about or {}
-        self.session = ownership.session
-        self.unreachable_peers, self._liveness = (
-            UnreachablePeers(self.session, timeout_ms / 1000),
-            Liveness(timeout_ms / 1000),
-        )
-        self._status: Mapping[str, Any] = {}  # what was said with the last beat
-        self._links = NodeLinks(self.session, ownership, tls)
-        self._latest: NodeMembers = ownership.members
+        self,
+        *,
+        store: NodeStore,
+        name: str,
+        host: str,
+        timeout_ms: int,
+        placement: MemberPlacement,
+        is_exclusive: bool = False,
+        tls: LinkTls | None = None,
+        about: Mapping[str, Any] | None = None,  # JSON
+    ) -> None:
+        self._store, self.name, self._host, self._timeout_ms = store, name, host, timeout_ms
+        self._placement, self._is_exclusive, self._about = placement, is_exclusive, about or {}
+        self.session = placement.peers.session
+        self.unreachable_peers = UnreachablePeers(self.session, timeout_ms / 1000)
+        self._liveness = Liveness(timeout_ms / 1000)
+        self._status: Mapping[str, Any] = {}  # what was sent with the last heartbeat, as JSON
+        self._links = NodeLinks(self.session, placement.coordinator, tls)
+        self._latest: NodeMembers = placement.peers.members
         self._changed = asyncio.Event()
         self._refresh_requested = asyncio.Event()
-        self._settled = asyncio.Event()
+        self._taken_over = asyncio.Event()
         self.on_followed: Callable[[], None] = lambda: None  #: told when logs have followed the members
 
     @property
@@ -56,7 +86,7 @@ class NodeMembership:
     async def join(self) -> int:
         """Be a member; the number of the broker's last message. Others may be there, see `settle`."""
         self._links.secret = await self._store.shared_secret()
-        self._ownership.attach_transport(self._links)
+        self._placement.coordinator.attach_transport(self._links)
         await self._links.listen(self._host)
         about = {**self._about, "link": self._links.address, "last_word": max(PeerMessageType)}
         began = _now()
@@ -65,17 +95,17 @@ class NodeMembership:
         if self._can_expel:
             await self._expel_dead()
         self._latest = await self._read_members()
-        self._ownership.join(self._latest)
+        self._placement.coordinator.join(self._latest)
         self._links.connect_to(self._latest)
         return last
 
     async def wait_for_others(self, *, known: bool) -> None:
         """Wait until the others give out nothing any more that is at home here; `known`: and it is given out here."""
-        while not (self._ownership.handoff_in.can_take_over if known else self._ownership.handoff_in.all_done):
+        while not (self._placement.handoff.can_take_over if known else self._placement.handoff.all_done):
             await asyncio.sleep(self.period / HEARTBEATS_PER_TIMEOUT)
         if known:
-            self._ownership.handoff_in.when_taken_over(self._settled.set)
-            await self._settled.wait()
+            self._placement.handoff_in.when_taken_over(self._taken_over.set)
+            await self._taken_over.wait()
 
     async def leave(self) -> None:
         """Be none any more."""
@@ -160,7 +190,7 @@ class NodeMembership:
             for each in self._latest:
                 if each.session not in members:
                     logger.info("node %s is a member no more", each.name)
-                    self._ownership.propagation.on_member_lost(each.session)  # at once: commits may wait for its answer
+                    self._placement.requests.on_member_lost(each.session)  # at once: commits may wait for its answer
             self._latest = members
             self._links.connect_to(members)
             self._changed.set()
@@ -191,7 +221,7 @@ class NodeMembership:
             await self._changed.wait()
             self._changed.clear()
             logger.info("%d other nodes in epoch %d", len(self._latest.others), self._latest.epoch)
-            await self._ownership.on_members_changed(self._latest)
+            await self._placement.coordinator.on_members_changed(self._latest)
             self.on_followed()
 
     async def _read_members(self) -> NodeMembers:

@@ -1,9 +1,9 @@
 """Adds up the counters of a destination over all nodes, at the node that owns it.
 
-Messages of a topic arrive at the nodes of those who send them, and are given out at those of its subscribers; also of a
-queue the nodes of its senders know something that its home does not. Each node tells the home what it counted, once a
-second where that changed: so what a link lost is told again. What a node counted that is gone the home counts on, but
-for its last second.
+Messages of a topic are counted at the nodes of their producers and subscribers; of a queue, too, the nodes of producers
+count something that its owner does not know. Each node sends the owner what it counted, once a second where that
+changed: so it is sent again when a link was lost. The owner goes on with what a node counted that is gone, but for its
+last second.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from brokerapp.core.ports import BrokerContext, GaugesPort
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import DestinationStats
+from brokerapp.nodes.links.observers import NodeObserver
+from brokerapp.nodes.links.peers import Peers
 from brokerapp.nodes.links.protocol import PeerMessageType
-
-if TYPE_CHECKING:
-    from brokerapp.nodes.ports import LocalBroker, NodeOwnership
 
 #: Numbers that only grow.
 COUNTS = (
@@ -26,18 +26,17 @@ COUNTS = (
     "DiscardedCount", "RedeliveredCount", "BlockedSends", "TotalBlockedTime", "EnqueueBytes", "DequeueBytes",
     "EnqueueTimeUs",
 )  # fmt: skip
-#: Numbers of what is there now, of which each node has its part: its own clients'. The rest of those of queues is known
-#: at their home.
+#: Numbers of what exists now, of which each node has its part: its own clients'. The owner of a queue knows the rest.
 TOPIC_GAUGES = ("ConsumerCount", "InFlightCount", "ProducerCount")
 QUEUE_GAUGES = ("ProducerCount",)
-#: The least and the greatest of something, and what counts of how much they are.
+#: The least and the greatest of something, and the number of values that they were taken from.
 RANGES = (("MinMessageSize", "MaxMessageSize", "EnqueueCount"), ("MinEnqueueTime", "MaxEnqueueTime", "DispatchCount"))
-#: Destinations told of in one word: bounds how long a link is busy with one.
+#: Destinations in one message to another node: bounds how long a link is busy with one.
 BATCH_SIZE = 500
 
 
 def total(own: DestinationStats, parts: Iterable[DestinationStats]) -> DestinationStats:
-    """The numbers of a destination at its home, with what other nodes counted."""
+    """Return the numbers of a destination at its owner, with those of other nodes added."""
     found = replace(own)
     for part in parts:
         _add(found, part, COUNTS + _gauges_of(own.destination))
@@ -45,7 +44,7 @@ def total(own: DestinationStats, parts: Iterable[DestinationStats]) -> Destinati
 
 
 def _add(found: DestinationStats, part: DestinationStats, names: Iterable[str]) -> None:
-    """Have these numbers of a part, too, and the least and the greatest of both."""
+    """Add these numbers of a part, and take the least and the greatest of both."""
     for least, greatest, counted in RANGES:
         if getattr(part, counted):
             known = getattr(found, counted)
@@ -65,72 +64,79 @@ def _has_counts(numbers: DestinationStats) -> bool:
     return any(getattr(numbers, name) for name in COUNTS + _gauges_of(numbers.destination))
 
 
-class StatsAggregation:
+class StatsAggregation(NodeObserver):
     """Reports counters to owners, and adds up those of other nodes."""
 
-    def __init__(self, broker: LocalBroker, ownership: NodeOwnership) -> None:
-        self._broker, self._ownership = broker, ownership
+    def __init__(self, *, context: BrokerContext, peers: Peers, gauges: GaugesPort) -> None:
+        self._counters, self._peers, self._gauges = context.counters, peers, gauges
         self._parts: dict[Destination, dict[str, DestinationStats]] = defaultdict(dict)  # by session
         self._reported: set[Destination] = set()
 
-    # -- at a home
+    # -- of destinations that this node owns
 
     def with_remote_parts(self, own: DestinationStats) -> DestinationStats:
-        """With what other nodes counted."""
+        """Return the numbers of a destination with those of other nodes added."""
         parts = self._parts.get(own.destination)
         return total(own, parts.values()) if parts else own
 
     def on_stats(self, session: str, rows: Iterable[dict[str, Any]]) -> None:
-        """Another node counted these."""
+        """Take numbers of another node."""
         for row in rows:
             part = DestinationStats.from_json(row)
-            destination, stats = part.destination, self._broker.counters
-            if destination.is_queue and destination not in stats:
+            destination = part.destination
+            if destination.is_queue and destination not in self._counters:
                 continue  # it is deleted
             self._parts[destination][session] = part
-            stats.mark_changed(stats.of(destination))
+            self._counters.mark_changed(self._counters.of(destination))
 
     def on_member_removed(self, session: str) -> None:
-        """A node is no member any more: its clients are gone, what it counted its homes have counted from now on."""
-        stats = self._broker.counters
+        """Count on, as the owner, what a node counted that is no member any more; its clients are gone."""
         for destination, parts in self._parts.items():
-            part, known = parts.pop(session, None), stats.find(destination)
+            part, known = parts.pop(session, None), self._counters.find(destination)
             if part is not None and known is not None:
-                if self._ownership.is_local(str(destination)):
+                if self._peers.is_local(str(destination)):
                     _add(known, part, COUNTS)
-                stats.mark_changed(known)
+                self._counters.mark_changed(known)
 
     def forget(self, destinations: Iterable[Destination]) -> None:
-        """These are deleted."""
+        """Forget deleted destinations."""
         for each in destinations:
             self._parts.pop(each, None)
             self._reported.discard(each)
 
-    # -- elsewhere
+    # -- of destinations that other nodes own
 
     def report(self, changed: Iterable[DestinationStats]) -> list[DestinationStats]:
-        """Tell homes what was counted here; those that are at home here."""
-        here, by_home = [], defaultdict(list)
+        """Send owners what was counted here; return the numbers of destinations that this node owns."""
+        local: list[DestinationStats] = []
+        by_owner: dict[str, list[dict[str, Any]]] = defaultdict(list)
         for each in changed:
             destination = each.destination
-            home = self._ownership.owner_of(str(destination))
-            if home == self._ownership.session:
-                here.append(each)
+            owner = self._peers.owner_of(str(destination))
+            if owner == self._peers.session:
+                local.append(each)
                 continue
             self._parts.pop(destination, None)
-            self._broker.gauges.update(each)
+            self._gauges.update(each)
             if destination in self._reported or _has_counts(each):
                 self._reported.add(destination)
-                by_home[home].append(each.to_json())
-        for home, rows in by_home.items():
+                by_owner[owner].append(each.to_json())
+        for owner, rows in by_owner.items():
             for start in range(0, len(rows), BATCH_SIZE):
-                self._ownership.send(home, PeerMessageType.STATS, rows[start : start + BATCH_SIZE])
-        return here
+                self._peers.send(owner, PeerMessageType.STATS, rows[start : start + BATCH_SIZE])
+        return local
 
-    def report_all(self) -> None:
-        """Homes are others, or hear us again: tell all of it, soon."""
-        stats, homes = self._broker.counters, self._ownership
-        for each in [each for each in self._parts if not homes.is_local(str(each))]:
+    def on_link_up(self, session: str) -> None:
+        """Report everything again, as the last reports may have been lost with the former link."""
+        self._report_all()
+
+    def on_logs_reassigned(self) -> None:
+        """Report everything to the new owners."""
+        self._report_all()
+
+    def _report_all(self) -> None:
+        for each in [each for each in self._parts if not self._peers.is_local(str(each))]:
             del self._parts[each]
-        found = (stats.find(each) for each in stats.destinations() if not homes.is_local(str(each)))
-        stats.changed.update(each for each in found if each is not None and _has_counts(each))
+        remote = (each for each in self._counters.destinations() if not self._peers.is_local(str(each)))
+        found = (self._counters.find(each) for each in remote)
+        self._counters.changed.update(each for each in found if each is not None and _has_counts(each))

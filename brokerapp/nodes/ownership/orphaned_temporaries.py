@@ -1,61 +1,59 @@
-"""Inherit temporary destinations of nodes that are gone, or delete them.
+"""Know the temporary destinations of other nodes, and adopt those of a node that is gone.
 
-A node has those that its clients made, and whose clients it waits for: its session is part of their names. A client
-that may reconnect and comes to another node takes its own along; their attributes say so. What a node had that is gone
-is inherited by one of the others: it waits for those clients that may come back, and removes the rest.
+A node has the temporary destinations of its clients, and of clients that may reconnect to it: its session is part of
+their names. A client that reconnects to another node takes its own along; their attributes say so. What a node had that
+is gone is adopted by one of the others: it waits for clients that may reconnect, and removes the rest.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from brokerapp.core.ports import ReconnectWindowPort, TemporaryRecovery
 from brokerapp.engine.clients.client import Client
+from brokerapp.engine.clients.temporary_owner import TemporaryOwner
 from brokerapp.model.destination import Destination
-
-if TYPE_CHECKING:
-    from brokerapp.engine.clients.temporary_owner import TemporaryOwner
-    from brokerapp.nodes.ports import LocalBroker
+from brokerapp.nodes.links.observers import NodeObserver
+from brokerapp.nodes.links.peers import Peers
 
 
 @dataclass(frozen=True, slots=True)
 class OrphanedTemporary:
-    """One that another node has."""
+    """A temporary destination that another node has."""
 
-    session: str  #: the session of that node
-    owner: TemporaryOwner | None  #: whose it is, if that client may reconnect
+    session: str  #: of that node
+    owner: TemporaryOwner | None  #: its client, if that may reconnect
 
 
-class OrphanedTemporaries:
-    """A part of the temporary destinations."""
+class OrphanedTemporaries(NodeObserver):
+    """Temporary destinations of other nodes, until their client connects here or their node is gone."""
 
-    def __init__(self, broker: LocalBroker) -> None:
-        self._broker = broker
+    def __init__(self, *, peers: Peers, temporaries: TemporaryRecovery, reconnect_window: ReconnectWindowPort) -> None:
+        self._peers, self._temporaries, self._reconnect_window = peers, temporaries, reconnect_window
         self._by_destination: dict[Destination, OrphanedTemporary] = {}
 
-    def add(self, destination: Destination, at: str, belongs: TemporaryOwner | None) -> None:
-        """That node has it from now on."""
-        self._by_destination[destination] = OrphanedTemporary(at, belongs)
+    def add(self, destination: Destination, session: str, owner: TemporaryOwner | None) -> None:
+        """Note that another node has a temporary destination."""
+        self._by_destination[destination] = OrphanedTemporary(session, owner)
 
     def remove(self, destination: Destination) -> None:
-        """It is gone, or is had here."""
+        """Forget a temporary destination that is gone, or that this node has."""
         self._by_destination.pop(destination, None)
 
     def on_client_connected(self, client: Client) -> None:
-        """A client connected here: what it had at other nodes is had here from now on."""
-        for destination, stranger in list(self._by_destination.items()):
-            if stranger.owner is not None and stranger.owner.is_of(client):
+        """Take over what a client had at other nodes."""
+        for destination, temporary in list(self._by_destination.items()):
+            if temporary.owner is not None and temporary.owner.is_of(client):
                 self.remove(destination)
-                self._broker.temporaries.take_ownership(client, destination, stranger.owner)
+                self._temporaries.take_ownership(client, destination, temporary.owner)
 
-    def adopt_orphans(self) -> None:
-        """Nodes are gone: what they had and is at home here now waits for its client, or goes."""
-        homes = self._broker.placement
-        for destination, stranger in list(self._by_destination.items()):
-            if homes.is_other_member(stranger.session) or not homes.is_local(str(destination)):
+    def on_logs_reassigned(self) -> None:
+        """Adopt, as their owner, the temporary destinations of nodes that are no members any more."""
+        for destination, temporary in list(self._by_destination.items()):
+            if self._peers.is_other_member(temporary.session) or not self._peers.is_local(str(destination)):
                 continue
             self.remove(destination)
-            if stranger.owner is None:
-                self._broker.temporaries.remove(destination)
+            if temporary.owner is None:
+                self._temporaries.remove(destination)
             else:
-                self._broker.reconnect_window.recover(destination, stranger.owner)
+                self._reconnect_window.recover(destination, temporary.owner)

@@ -14,9 +14,9 @@ from brokerapp.model.message import Message
 from brokerapp.nodes.delivery import append_notices
 from brokerapp.nodes.links.members import NodeMember, NodeMembers
 from brokerapp.nodes.links.protocol import PeerMessageType, pack_for_session, unpack_batch
-from brokerapp.nodes.ownership.coordinator import OwnershipCoordinator
 from brokerapp.stomp import frames
 from brokerapp.store import StoredLogEntry
+from tests.nodes.parts import placement_of
 from tests.protocol.clients import RawClient
 from tests.waiting import wait_until
 
@@ -28,34 +28,26 @@ def entry(log, number):
     return LogEntry(log, number, message, size=len(message.stored()))
 
 
-class Queues(dict):
-    """Those that a node knows: none."""
-
-    holds = dict.__contains__
-
-
 class AwayFromHome:
     """A node whose clients produce to a log at home elsewhere, and consume from it."""
 
     def __init__(self, monkeypatch):
         self.told, self.asked, self.given, self.waiting = [], [], [], 0
-        broker = SimpleNamespace(
-            session=ME.session, queues=Queues(), commits=self, scheduled_jobs=SimpleNamespace(start=lambda: None),
-            counters=SimpleNamespace(destinations=lambda: (), changed=set(), mark_changed=lambda _stats: None),
-            temporaries=SimpleNamespace(strangers=SimpleNamespace(adopt_orphans=lambda: None)),
-        )  # fmt: skip
-        self.homes = OwnershipCoordinator(broker)
-        self.homes.join(NodeMembers(2, (ME, OTHER), ME.session))
+        self.homes = placement_of(ME.session, commits=self)
+        self.homes.coordinator.join(NodeMembers(2, (ME, OTHER), ME.session))
         self.log = next(name for name in (f"queue://{n}" for n in range(20)) if not self.homes.is_local(name))
-        monkeypatch.setattr(self.homes, "send", lambda _session, *facts: self.told.append(facts))
+        monkeypatch.setattr(self.homes.peers, "send", lambda _session, *facts: self.told.append(facts))
         self.heard = True
-        monkeypatch.setattr(self.homes, "is_linked", lambda _session: self.heard)
-        monkeypatch.setattr(self.homes, "unsent_bytes", lambda _session: self.waiting)
-        monkeypatch.setattr(self.homes.outbound_consumers, "has_consumers", lambda _log: True)
+        monkeypatch.setattr(self.homes.peers, "is_linked", lambda _session: self.heard)
+        monkeypatch.setattr(self.homes.peers, "unsent_bytes", lambda _session: self.waiting)
+        monkeypatch.setattr(self.homes.outbound_accounts, "has_consumers", lambda _log: True)
         monkeypatch.setattr(
-            self.homes.outbound_consumers, "on_delivery",
+            self.homes.outbound_deliveries, "on_delivery",
             lambda _session, key, _log, entries: self.given.append((key, [each.seq for each in entries])),
         )  # fmt: skip
+
+    def submit(self, _write):
+        """Nothing is stored."""
 
     def read_with(self, _question, callback):
         """As the committer: the store answers later."""
@@ -129,7 +121,7 @@ def test_a_home_wants_messages_until_it_says_otherwise_the_log_is_gone_or_the_me
     for end in (
         lambda: wished(OTHER.session, node.log, False),
         lambda: node.homes.on_log_removed(node.log),
-        lambda: node.homes.join(NodeMembers(3, (ME, OTHER), ME.session)),
+        lambda: node.homes.coordinator.join(NodeMembers(3, (ME, OTHER), ME.session)),
     ):
         wished(OTHER.session, node.log, True)
         assert is_followed(node.log)
@@ -142,7 +134,7 @@ def test_what_was_stored_when_the_members_become_others_is_told_to_those_who_wer
         node.store(3, before=1)
 
     node.barrier, node.submit = barrier, lambda _unit: None
-    asyncio.run(node.homes.on_members_changed(NodeMembers(3, (ME, OTHER), ME.session)))
+    asyncio.run(node.homes.coordinator.on_members_changed(NodeMembers(3, (ME, OTHER), ME.session)))
     assert [facts[0] for facts in node.told[:2]] == [PeerMessageType.APPENDED, PeerMessageType.EPOCH]
     node.told.clear()
     node.homes.append_notices.send()
@@ -150,9 +142,9 @@ def test_what_was_stored_when_the_members_become_others_is_told_to_those_who_wer
 
 
 def test_what_is_stored_in_a_log_that_is_about_to_be_taken_here_is_told_to_nobody_who_joins_later(node):
-    node.homes.join(NodeMembers(3, (ME,), ME.session))
+    node.homes.coordinator.join(NodeMembers(3, (ME,), ME.session))
     node.store(3, before=1)
-    node.homes.join(NodeMembers(4, (ME, OTHER), ME.session))
+    node.homes.coordinator.join(NodeMembers(4, (ME, OTHER), ME.session))
     node.told.clear()
     node.homes.append_notices.send()
     assert not node.told
@@ -220,10 +212,10 @@ def test_of_what_the_store_has_no_more_the_home_is_told_so_and_that_others_may_b
 
 def test_what_waits_for_the_store_was_never_given_when_its_home_or_the_link_is_another_one(node):
     node.give(3)
-    node.homes.on_link_down(OTHER.session)
+    node.homes.coordinator.on_link_down(OTHER.session)
     node.answer(3)
     node.give(4)
-    node.homes.join(NodeMembers(3, (ME,), ME.session))
+    node.homes.coordinator.join(NodeMembers(3, (ME,), ME.session))
     node.answer(4)
     assert (node.given, node.homes.remote_deliveries._pending) == ([], {})
 
@@ -232,7 +224,7 @@ def test_what_waits_for_the_store_is_given_where_the_members_are_others_and_its_
     node.give(3)
     members = NodeMembers(3, (ME, OTHER, THIRD), ME.session)
     assert members.owner_of(node.log) == OTHER.session
-    node.homes.join(members)
+    node.homes.coordinator.join(members)
     first, second = node.asked
     node.asked = [first]
     node.answer(3)
@@ -257,7 +249,7 @@ def away(broker, client, name):
         read = committer.read
         committer.read = lambda *which, read=read: found.reads.append(which[0]) or read(*which)
         undo.append(lambda committer=committer: vars(committer).pop("read"))
-    perform = broker["b"].node.broker.placement._inbox._handlers
+    perform = broker["b"].node.broker.placement.inbox._handlers
     given = perform[PeerMessageType.DELIVER]
     perform[PeerMessageType.DELIVER] = lambda session, key, name, packed: (
         found.remote_deliveries.extend(packed if name == log else ()), given(session, key, name, packed),

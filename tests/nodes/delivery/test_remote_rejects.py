@@ -81,7 +81,7 @@ def test_what_is_rejected_as_its_log_comes_home_is_a_dead_letter_once(broker, cl
 
     def between_two_homes():
         """The log is at home here from now on, and what the store knows of it is not read yet; in that moment..."""
-        homes.outbound_consumers.on_handed_off(log)
+        homes.outbound_handoff.on_handed_off(log)
         log.is_remote = True
         log.release_ownership()
         rejects = partial(

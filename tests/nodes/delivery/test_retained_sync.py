@@ -9,11 +9,12 @@ from brokerapp.core.subscriptions.retroactive import RetroactiveRecovery
 from brokerapp.model.definitions import RecoveryPolicy
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message, RoutedCopy
-from brokerapp.nodes.delivery import retained_sync
-from brokerapp.nodes.delivery.retained_sync import RetainedSync, RetainedSyncSession
-from brokerapp.nodes.links.propagation import Propagation
+from brokerapp.nodes.links.node_requests import NodeRequests
 from brokerapp.nodes.links.protocol import PeerMessageType
+from brokerapp.nodes.topics import retained_sync
+from brokerapp.nodes.topics.retained_sync import RetainedSync, RetainedSyncSession
 from tests.broker_parts import part_of
+from tests.nodes.parts import peers_of
 
 POLICY = SimpleNamespace(recovery=RecoveryPolicy("fixedCount", maximum_size=100))
 TOPICS = [Destination.topic(each) for each in "xy"]
@@ -25,15 +26,15 @@ class Node:
     def __init__(self, nodes, session, joining=False):
         self.nodes, self.session, self.told, self.mute = nodes, session, [], False
         topology = SimpleNamespace(remembers=True, policy_for=lambda _topic: POLICY)
-        broker = SimpleNamespace()
-        self.recovery = broker.retained = part_of(
+        self.recovery = part_of(
             RetroactiveRecovery, routing=SimpleNamespace(table=topology),
             timers=SimpleNamespace(call_every=lambda *_: None),
         )  # fmt: skip
         others = [each for each in "abc" if each != session]
-        self.homes = SimpleNamespace(other_sessions=others, is_joining=joining, send=self.tell)
-        self.known = self.homes.propagation = Propagation(broker, self.homes)
-        self.past = RetainedSync(broker, self.homes)
+        self.peers = peers_of(session, others, self.tell)
+        self.peers.set_joining(is_joining=joining)
+        self.known = NodeRequests(peers=self.peers)
+        self.past = RetainedSync(peers=self.peers, requests=self.known, retained=self.recovery)
 
     def tell(self, session, word, *facts):
         self.told.append((word, *facts))
@@ -79,7 +80,7 @@ def learn(*joining):
 
 
 def test_of_two_that_join_at_once_both_learn_from_the_one_that_was_there(nodes):
-    nodes["b"].homes.is_joining = True
+    nodes["b"].peers.set_joining(is_joining=True)
     nodes["c"].remember(2)
     learn(nodes["a"], nodes["b"])
     assert nodes["a"].remembers == nodes["b"].remembers == ["x0", "x1", "y0", "y1"]

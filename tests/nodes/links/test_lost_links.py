@@ -1,4 +1,4 @@
-"""Test links that are lost and made again, and messages that arrive late or of another epoch."""
+"""What live nodes say and do not hear, or hear too late: links that are lost and made again, words of another epoch."""
 
 import itertools
 import threading
@@ -87,10 +87,10 @@ def test_a_consumer_of_which_a_node_tells_before_it_knows_of_an_epoch_waits_for_
 
     def tell() -> None:
         homes = broker["b"].node.broker.placement
-        [home] = homes.other_sessions
-        homes.send(home, PeerMessageType.EPOCH, homes.members.epoch - 1)
-        homes.propagation.request([home], PeerMessageType.ATTACH, (1, f"queue://{queue}", {}), lambda _: answered.set())
-        homes.send(home, PeerMessageType.EPOCH, homes.members.epoch)
+        [home] = homes.peers.other_sessions
+        homes.peers.send(home, PeerMessageType.EPOCH, homes.peers.members.epoch - 1)
+        homes.requests.send([home], PeerMessageType.ATTACH, (1, f"queue://{queue}", {}), lambda _: answered.set())
+        homes.peers.send(home, PeerMessageType.EPOCH, homes.peers.members.epoch)
 
     broker["b"].look(tell)
     assert answered.wait(10)
@@ -233,20 +233,20 @@ def test_a_durable_subscription_is_in_use_while_its_consumer_is_behind_a_lost_li
         with pytest.raises(RequestRefused, match="in use"):
             durables.remove(durable)
         with monkeypatch.context() as patch:
-            patch.setattr(homes, "send", lambda *words: said.append(words))
+            patch.setattr(homes.peers, "send", lambda *words: said.append(words))
             homes.inbound_consumers.on_attach("third", 1, 1, durable.log.name, {})
 
     broker["a"].look(ask_for_it)
     [behind] = (
-        homes.other_sessions
+        homes.peers.other_sessions
     )  # who comes from a third node waits until this one says whether it consumes it still
     assert [(to, word, log) for to, word, _, log in said] == [(behind, PeerMessageType.IS_CONSUMED, durable.log.name)]
 
     def expelled():
-        [session] = homes.other_sessions
-        homes.propagation.on_member_lost(session)
+        [session] = homes.peers.other_sessions
+        homes.requests.on_member_lost(session)
         active = durable.is_active
-        homes.propagation.forget(session)
+        homes.peers.on_member_removed(session)
         return active
 
     assert not broker["a"].look(expelled)
@@ -263,24 +263,24 @@ def test_a_node_that_was_linked_before_it_was_a_member_is_told_all_that_it_would
     broker, monkeypatch
 ):
     homes = broker["a"].node.broker.placement
-    [other] = homes.other_sessions
-    broker["a"].look(lambda: setattr(homes._remote_advisories, "_listening", True))
-    wait_until(lambda: broker["a"].look(lambda: not homes.propagation._pending), "nothing is open that was said before")
+    [other] = homes.peers.other_sessions
+    broker["a"].look(lambda: setattr(homes.remote_advisories, "_listening", True))
+    wait_until(lambda: broker["a"].look(lambda: not homes.requests._pending), "nothing is open that was said before")
 
     def words(work) -> set[PeerMessageType]:
         said = set()
         with monkeypatch.context() as patch:
-            patch.setattr(homes, "send", lambda _session, word, *_: said.add(word))
+            patch.setattr(homes.peers, "send", lambda _session, word, *_: said.add(word))
             broker["a"].do(work)
         return said
 
     async def link() -> None:
-        homes.on_link_up(other)
+        homes.coordinator.on_link_up(other)
         await broker["a"].node._committer.barrier()
 
     async def follow() -> None:
-        homes.other_sessions.clear()
-        await homes.on_members_changed(homes.members)
+        homes.peers.other_sessions.clear()
+        await homes.coordinator.on_members_changed(homes.peers.members)
         await broker["a"].node._committer.barrier()
 
     told = words(link)
@@ -290,16 +290,16 @@ def test_a_node_that_was_linked_before_it_was_a_member_is_told_all_that_it_would
 
 def test_a_node_that_was_linked_before_it_was_a_member_knows_who_began_to_listen_in_between(broker, client, name):
     homes = broker["a"].node.broker.placement
-    [other] = homes.other_sessions
-    broker["a"].look(homes.other_sessions.clear)
+    [other] = homes.peers.other_sessions
+    broker["a"].look(homes.peers.other_sessions.clear)
     listener = client("a")
     listener.subscribe(f"/topic/{name}")
     assert not broker["b"].look(lambda: list(_listeners_elsewhere(broker["b"], name)))
-    broker["a"].do(lambda: homes.on_members_changed(homes.members))
-    assert homes.other_sessions == [other]
+    broker["a"].do(lambda: homes.coordinator.on_members_changed(homes.peers.members))
+    assert homes.peers.other_sessions == [other]
     client("b").send(f"/topic/{name}", "news")
     assert listener.bodies() == ["news"]
 
 
 def _listeners_elsewhere(node: OneNode, topic: str):
-    return node.node.broker.placement.propagation.sessions_listening(Destination.topic(topic))
+    return node.node.broker.placement.topic_listeners.sessions_listening(Destination.topic(topic))

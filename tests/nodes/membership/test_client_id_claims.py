@@ -9,10 +9,11 @@ from brokerapp.core.clients.connections import ClientRegistry
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.policy.authorization import Principal
 from brokerapp.errors import ProtocolError
-from brokerapp.nodes.links.propagation import Propagation
+from brokerapp.nodes.links.node_requests import NodeRequests
 from brokerapp.nodes.links.protocol import PeerMessageType
 from brokerapp.nodes.membership.client_id_claims import ClientIdClaims
 from tests.broker_parts import part_of
+from tests.nodes.parts import peers_of
 
 
 class Node:
@@ -24,11 +25,10 @@ class Node:
         for each in nodes.values():
             each.others.append(session)
         nodes[session] = self
-        broker = SimpleNamespace()
-        homes = SimpleNamespace(session=session, other_sessions=self.others, send=self.tell)
-        self.connecting = broker.connections = part_of(ClientRegistry)
-        self.claims, self.known = ClientIdClaims(broker, homes), Propagation(broker, homes)
-        homes.propagation = self.known
+        peers = peers_of(session, [], self.tell)
+        peers.other_sessions = self.others  # to which those that come later are added
+        self.connecting, self.known = part_of(ClientRegistry), NodeRequests(peers=peers)
+        self.claims = ClientIdClaims(peers=peers, requests=self.known, clients=self.connecting)
         self.cut = []
         self.connecting.disconnect = lambda client: self.cut.append(client.id)
 

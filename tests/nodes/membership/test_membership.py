@@ -8,8 +8,8 @@ import pytest
 from brokerapp.errors import Fenced, StoreUnavailable
 from brokerapp.nodes.membership.liveness import RECOVERY_PERIODS, Liveness
 from brokerapp.nodes.membership.membership import NodeMembership
-from brokerapp.nodes.ownership.coordinator import OwnershipCoordinator
 from brokerapp.runtime.node import Node
+from tests.nodes.parts import placement_of
 
 TIMEOUT, PERIOD = 5.0, 1.0
 LONG = TIMEOUT + RECOVERY_PERIODS * PERIOD
@@ -97,8 +97,7 @@ def membership():
     """Makes that of the node `a`, whose store is this one."""
 
     def make(store):
-        broker = SimpleNamespace(session="1", commits=SimpleNamespace(), queues={})
-        made = NodeMembership(store, "a", "127.0.0.1", 50, OwnershipCoordinator(broker))
+        made = NodeMembership(store=store, name="a", host="127.0.0.1", timeout_ms=50, placement=placement_of("1"))
         made._liveness.on_heartbeat_confirmed(0.0, asyncio.get_running_loop().time())
         return made
 

@@ -1,4 +1,4 @@
-"""Test handoff when nodes stop, die, freeze and join: nothing is lost, and only messages in flight are redelivered."""
+"""Nodes that leave, die, stand still and join: logs move, nothing is lost, and only what was held comes again."""
 
 import asyncio
 import time
@@ -341,16 +341,14 @@ def test_what_was_dropped_on_its_way_to_a_consumer_as_its_queue_moved_comes_flag
         lambda: broker["a"].node.broker.placement.inbound_consumers.count == len(queues),
         "their owner knows the consumers",
     )
-    abroad, former = broker["b"].node.broker.placement.outbound_consumers, broker["a"].node.broker.session
+    abroad, former = broker["b"].node.broker.placement.outbound_deliveries, broker["a"].node.broker.session
     given = abroad.on_delivery  # what comes from a former owner is dropped; here all is that comes from it
     abroad.on_delivery = lambda session, *what: None if session == former else given(session, *what)
     for queue in queues:
         for number in range(2):
             taker.send(f"/queue/{queue}", f"{queue} {number}", persistent="true")
-    guests = broker["a"].node.broker.placement.inbound_consumers
-    wait_until(
-        lambda: all(list(guests.unacked_entries(f"queue://{each}")) for each in queues), "one of each is on its way"
-    )
+    unacked = broker["a"].node.broker.placement.remote_unacked
+    wait_until(lambda: all(unacked.sessions(f"queue://{each}") for each in queues), "one of each is on its way")
     broker.start("c")
     del abroad.on_delivery
     moved = [each for each in queues if not broker["c"].look(lambda each=each: is_away(broker["c"], each))]
@@ -370,21 +368,19 @@ def test_what_comes_back_to_a_home_that_has_not_taken_the_log_yet_is_flagged(bro
     consumer.send(f"/queue/{queue}", "held", persistent="true")
     consumer.take()
     homes, log = broker["a"].node.broker.placement, broker["a"].node.broker.queues[f"queue://{queue}"]
-    entered = homes.outbound_consumers._accounts[log.name]
+    entered = homes.outbound_accounts.of(log.name)
 
     def between_two_homes():
         """The log is at home here from now on, and what the store and other nodes know of it is not read yet."""
-        homes.outbound_consumers.on_handed_off(log)
+        homes.outbound_handoff.on_handed_off(log)
         log.is_remote = True
         log.release_ownership()
 
     broker["a"].look(between_two_homes)
-    assert broker["a"].look(lambda: len(entered.unacked) + len(homes.inbound_consumers.unacked_seqs(log.name))) == 1
+    assert broker["a"].look(lambda: len(entered.unacked) + len(homes.remote_unacked.seqs(log.name))) == 1
     consumer.break_off()
     wait_until(
-        lambda: (
-            not broker["a"].look(lambda: len(entered.unacked) + len(homes.inbound_consumers.unacked_seqs(log.name)))
-        ),
+        lambda: not broker["a"].look(lambda: len(entered.unacked) + len(homes.remote_unacked.seqs(log.name))),
         "it comes back",
     )
     broker["a"].look(homes.handoff_in.take_over)
@@ -465,9 +461,9 @@ def test_what_waits_for_a_client_as_its_log_comes_home_is_given_out_when_that_cl
     consumer = client("b")
     consumer.subscribe(f"/queue/{queue}", ack="client-individual")
     homes = broker["b"].node.broker.placement
-    sure, homes.can_dispatch = homes.can_dispatch, lambda: False
+    homes.outbound_deliveries.deliver_due = lambda: None
     client("b").send(f"/queue/{queue}", "waits", persistent="true")
-    account = homes.outbound_consumers._accounts[f"queue://{queue}"]
+    account = homes.outbound_accounts.of(f"queue://{queue}")
     wait_until(lambda: broker["b"].look(lambda: len(account.unacked)), "it came, and its client cannot have it yet")
     broker.stop("a")
     wait_until(
@@ -476,7 +472,7 @@ def test_what_waits_for_a_client_as_its_log_comes_home_is_given_out_when_that_cl
     consumer.break_off()
     log = broker["b"].node.broker.queues[f"queue://{queue}"]
     wait_until(lambda: not broker["b"].look(lambda: log.consumers), "its consumer is gone")
-    homes.can_dispatch = sure
+    del homes.outbound_deliveries.deliver_due
     taker = client("b")
     taker.subscribe(f"/queue/{queue}")
     assert taker.bodies() == ["waits"]
@@ -518,10 +514,11 @@ def test_what_is_given_back_while_a_home_to_come_does_not_hear_of_it_is_flagged(
 
     broker["a"].look(between_two_homes)
     without_links(broker["b"], True)
-    wait_until(lambda: not broker["a"].look(lambda: homes.is_linked(homes.other_sessions[0])), "the link is lost")
+    [other] = homes.peers.other_sessions
+    wait_until(lambda: not broker["a"].look(lambda: homes.peers.is_linked(other)), "the link is lost")
     consumer.break_off()
-    abroad = broker["b"].node.broker.placement.outbound_consumers
-    wait_until(lambda: not broker["b"].look(lambda: abroad._accounts[log.name].unacked), "it is given back")
+    accounts = broker["b"].node.broker.placement.outbound_accounts
+    wait_until(lambda: not broker["b"].look(lambda: accounts.of(log.name).unacked), "it is given back")
     without_links(broker["b"], False)
     taker = client("a")
     taker.subscribe(f"/queue/{queue}")
@@ -534,17 +531,17 @@ def test_a_log_that_is_taken_home_as_it_is_about_to_leave_again_leaves(broker, c
     consumer = client("b")
     consumer.subscribe(f"/queue/{queue}")
     homes, log = broker["b"].node.broker.placement, broker["b"].node.broker.queues[f"queue://{queue}"]
-    both = homes.members
+    both, here = homes.peers.members, homes.peers.session
     tenure = log.handoff_count
 
     async def gone_and_back():
-        await homes.on_members_changed(
-            NodeMembers(both.epoch + 1, [each for each in both if each.session == homes.session], homes.session)
+        await homes.coordinator.on_members_changed(
+            NodeMembers(both.epoch + 1, [each for each in both if each.session == here], here)
         )
         while broker["b"].node._committer._reads:
             await asyncio.sleep(0)
         assert log.is_remote, "the store was asked, and has not answered"
-        await homes.on_members_changed(NodeMembers(both.epoch + 2, both, homes.session))
+        await homes.coordinator.on_members_changed(NodeMembers(both.epoch + 2, both, here))
 
     broker["b"].do(gone_and_back)
     assert (log.is_remote, log.suspend_reasons, log.handoff_count) == (True, set(), tenure + 2)

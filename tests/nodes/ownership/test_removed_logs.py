@@ -1,4 +1,4 @@
-"""Test logs that one node removes while another one appends to them."""
+"""Logs that one node removes while another one stores into them."""
 
 import pytest
 
@@ -82,7 +82,7 @@ def test_what_arrives_for_a_temporary_queue_that_is_gone_costs_no_link(broker, c
     owner.leave()
     wait_until(lambda: _queues(broker, "a").get(log) is None, "it is gone")
     homes = broker["a"].node.broker.placement
-    broker["a"].look(lambda: homes.remote_appends.on_appended(homes.other_sessions[0], log, 1, 1, 1, 1))
+    broker["a"].look(lambda: homes.remote_appends.on_appended(homes.peers.other_sessions[0], log, 1, 1, 1, 1))
     wait_until(lambda: log not in _logs(broker), "nothing is left of it")
 
 
@@ -95,14 +95,14 @@ def test_what_arrives_for_a_subscription_of_which_its_home_has_not_heard_yet_is_
 
     def hear_late(session, id, rows):
         late.append((session, 0, rows))
-        home.placement.send(session, PeerMessageType.CONFIRMED, id, "")
+        home.placement.peers.send(session, PeerMessageType.CONFIRMED, id, "")
 
-    monkeypatch.setitem(home.placement._inbox._handlers, PeerMessageType.LOGS, hear_late)
+    monkeypatch.setitem(home.placement.inbox._handlers, PeerMessageType.LOGS, hear_late)
     log = broker["b"].look(lambda: other.durables.create(wanted)).log.name
     client("b").send(f"/topic/{name}", "kept", persistent="true")
     wait_until(lambda: home.queues.get(log) is not None, "the home looks it up")
     monkeypatch.undo()
-    broker["a"].look(lambda: [home.placement._on_logs(*each) for each in late])
+    broker["a"].look(lambda: [home.placement.declarations.on_logs(*each) for each in late])
     subscriber = client("a", **{"client-id": name})
     subscriber.subscribe(f"/topic/{name}", **{"activemq.subscriptionName": "s"})
     assert subscriber.bodies() == ["kept"]

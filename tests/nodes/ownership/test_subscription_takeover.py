@@ -1,4 +1,4 @@
-"""Test requests for a named subscription whose consumer is at another node, which may be gone."""
+"""Who wants a named subscription whose consumer is at another node, which may be gone, or cannot say."""
 
 import itertools
 import threading
@@ -8,14 +8,14 @@ import pytest
 
 from brokerapp.model.destination import Destination
 from brokerapp.model.subscription_identity import SubscriptionIdentity
+from brokerapp.nodes.delivery import subscription_takeover
+from brokerapp.nodes.delivery.subscription_takeover import SubscriptionTakeover
 from brokerapp.nodes.links.members import NodeMember, NodeMembers
-from brokerapp.nodes.links.propagation import Propagation
+from brokerapp.nodes.links.node_requests import NodeRequests
 from brokerapp.nodes.links.protocol import PeerMessageType
-from brokerapp.nodes.ownership import subscription_takeover
-from brokerapp.nodes.ownership.coordinator import OwnershipCoordinator
-from brokerapp.nodes.ownership.subscription_takeover import SubscriptionTakeover
 from brokerapp.system import clock
 from tests.nodes.conftest import several_nodes
+from tests.nodes.parts import FakeTransport, peers_of, placement_of
 from tests.waiting import wait_until
 
 LOG = "subscription://client:news"
@@ -27,16 +27,14 @@ class Nodes:
     def __init__(self):
         self.said, self.later = [], []
         self.now_ms, self.renewed, self.queues = 0, [], {}
-        timers = SimpleNamespace(at=self._later)
-        broker = SimpleNamespace(timers=timers, queues=self.queues)
-        self.homes = homes = SimpleNamespace(
-            session="h", send=lambda *said: self.said.append(said), reconnect=self.renewed.append,
-            handoff_in=SimpleNamespace(all_reached=True),
+        self.lost, self.tried, self.handoff = [], [], SimpleNamespace(all_done=True)
+        peers = peers_of("h", [], lambda *said: self.said.append(said), self.renewed.append)
+        self.known = NodeRequests(peers=peers)
+        self.contending = SubscriptionTakeover(
+            context=SimpleNamespace(timers=SimpleNamespace(at=self._later)), peers=peers, requests=self.known,
+            queues=self.queues, outbound_consumers=None, handoff=self.handoff,
         )  # fmt: skip
-        homes.propagation = self.known = Propagation(broker, homes)
-        homes.inbound_consumers = SimpleNamespace(sessions_maybe_consuming=lambda _log: self.lost)
-        self.lost, self.tried = [], []
-        self.contending = SubscriptionTakeover(broker, homes)
+        self.contending._sessions_maybe_consuming = lambda _log: self.lost
 
     def _later(self, at_ms, then):
         self.later.append((at_ms, then))
@@ -106,18 +104,18 @@ def test_who_comes_waits_for_a_node_that_does_not_answer_and_tries_again_when_th
     assert (nodes.tried, nodes.told) == ([], [])
     nodes.known.on_member_lost("a")
     nodes.wait()
-    assert nodes.tried == [], "Homes does not go by that yet"
+    assert nodes.tried == [], "the members do not say so yet"
     nodes.leave("a")
     nodes.wait()
     assert nodes.tried == [("c", 7)]
-    nodes.come(7, "a", id=2)  # Homes does not go by that yet: it looks again in a moment, and asks nobody
+    nodes.come(7, "a", id=2)  # the members do not say so yet: it looks again in a moment, and asks nobody
     assert nodes.later
 
 
 def test_the_rest_of_its_node_waits_for_no_such_answer(nodes):
     nodes.come(7, "a")
     went_on = []
-    nodes.known.when_propagated(lambda: went_on.append(True))
+    nodes.known.when_confirmed(lambda: went_on.append(True))
     assert went_on
 
 
@@ -152,7 +150,7 @@ def test_who_says_it_again_in_another_epoch_is_answered_for_the_first_time(nodes
 def test_a_home_that_counts_a_consumer_whose_node_denies_it_asks_more_and_more_rarely_and_then_counts_anew(
     nodes, caplog, agree
 ):
-    nodes.homes.handoff_in.all_done = agree
+    nodes.handoff.all_done = agree
     nodes.come(7, "a")
     pauses = []
     while nodes.now_ms < subscription_takeover.DENIED_MS:
@@ -161,7 +159,7 @@ def test_a_home_that_counts_a_consumer_whose_node_denies_it_asks_more_and_more_r
         pauses.append(nodes.wait())
     assert pauses[:4] == [50, 100, 200, 400]
     assert max(pauses) == subscription_takeover.LONGEST_RETRY_MS
-    assert (nodes.renewed, "denies it" in caplog.text) == ((["a"], True) if agree else ([], False))
+    assert (nodes.renewed, "does not confirm it" in caplog.text) == ((["a"], True) if agree else ([], False))
     nodes.leave("a")  # what it says anew
     nodes.answer("a")
     nodes.wait()
@@ -183,13 +181,13 @@ def test_however_often_one_comes_its_rivals_are_asked_once_at_a_time(nodes):
 
 def test_a_node_says_whether_its_clients_consume_a_log_that_is_at_home_elsewhere():
     queues, said = {}, []
-    homes = OwnershipCoordinator(SimpleNamespace(session="a", commits=SimpleNamespace(), queues=queues))
-    homes.attach_transport(SimpleNamespace(send=lambda *facts: said.append(facts)))
-    homes.join(NodeMembers(1, [NodeMember("a", "a"), NodeMember("h", "h")], "a"))
+    homes = placement_of("a", queues=queues)
+    homes.coordinator.attach_transport(FakeTransport(lambda *facts: said.append(facts)))
+    homes.coordinator.join(NodeMembers(1, [NodeMember("a", "a"), NodeMember("h", "h")], "a"))
     said.clear()
     log = queues[LOG] = SimpleNamespace(name=LOG, is_remote=True)
     homes.subscription_takeover.on_query("h", 1, LOG)
-    homes.outbound_consumers._accounts[LOG].consumers["somebody"] = True
+    homes.outbound_accounts.of(LOG).consumers["somebody"] = True
     homes.subscription_takeover.on_query("h", 2, LOG)
     log.is_remote = False  # it came home: who asked is its home no more
     homes.subscription_takeover.on_query("h", 3, LOG)
@@ -232,7 +230,7 @@ def test_a_consumer_that_its_node_knows_nothing_of_is_in_nobodys_way_for_ever(re
         asked = {"id": durable, "activemq.subscriptionName": durable, "activemq.shared": "false"}
         holder, newcomer = broker["b"].client(**shares_id), broker["a"].client(**shares_id)
         holder.subscribe(f"/topic/{durable}", **asked)
-        account = broker["b"].node.broker.placement.outbound_consumers._accounts[str(_log(name, durable))]
+        account = broker["b"].node.broker.placement.outbound_accounts.of(str(_log(name, durable)))
         broker["b"].look(account.consumers.clear)  # without a word to its home
         newcomer.subscribe(f"/topic/{durable}", **asked)
         newcomer.send(f"/topic/{durable}", "served", persistent="true")

@@ -1,0 +1,1 @@
+"""Topics whose publishers and subscribers are at different nodes."""

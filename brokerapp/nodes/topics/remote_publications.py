@@ -1,0 +1,29 @@
+"""Gives the subscribers of topics at this node what was published at other nodes."""
+
+from __future__ import annotations
+
+from brokerapp.core.ports import DispatcherPort
+from brokerapp.engine.routing.advisory_topics import is_advisory
+from brokerapp.model.destination import Destination
+from brokerapp.model.message import Message, RoutedCopy
+from brokerapp.nodes.ports import RepeatedMessages
+from brokerapp.nodes.topics.remote_advisories import RemoteAdvisories
+
+
+class RemotePublications:
+    """Publishes messages of other nodes to local subscribers."""
+
+    def __init__(
+        self, *, dispatcher: DispatcherPort, bridges: RepeatedMessages, remote_advisories: RemoteAdvisories
+    ) -> None:
+        self._dispatcher, self._bridges, self._remote_advisories = dispatcher, bridges, remote_advisories
+
+    def on_published(self, session: str, topic: str, stored: bytes, original: str, shown: str, by: str | None) -> None:
+        """Publish a message here, unless a bridge of the broker `by` brought it to this node before."""
+        at = (Destination.parse(each) if each else None for each in (original, shown))
+        copy, message = RoutedCopy(Destination.parse(topic), *at), Message.load(stored)
+        if by is not None and self._bridges.came_before(message, copy.destination, by):
+            return
+        if is_advisory(copy.destination):
+            self._remote_advisories.on_advisory(session, copy.destination.name, message.body)
+        self._dispatcher.publish_locally((message,), copy, None)
