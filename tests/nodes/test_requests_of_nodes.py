@@ -129,7 +129,7 @@ def test_what_a_bridge_says_it_needs_no_more_stays_while_somebody_at_another_nod
     consumer, _ = durable_elsewhere(broker, client, name)
 
     def keep(node):
-        broker[node].look(lambda: broker[node].node.broker.durables.keep_of_bridge(name, ()))
+        broker[node].look(lambda: broker[node].node.broker.durables.remove_unused_of_bridge(name, ()))
         for each in "ab":
             broker[each].do(broker[each].node._committer.barrier)
 
@@ -273,4 +273,4 @@ def test_for_whom_a_durable_subscription_is_kept_all_nodes_know(broker, name):
         broker["a"].look(lambda wanted=wanted, first=first: here.adopt(here.claim(wanted), first))
         broker["a"].do(broker["a"].node._committer.barrier)
         assert broker["b"].look(lambda: there.known_as(kept)).identity == wanted
-        assert bool(there.leading_back(["east"])) == bool(wanted.leads_to)
+        assert bool(there.logs_kept_for_bridges(["east"])) == bool(wanted.leads_to)

@@ -97,7 +97,7 @@ class AutoCreation:
         self._topics.add(topic)
         self._counters.of(topic)
 
-    def unlearn(self, topic: Destination) -> None:
+    def on_deleted_remotely(self, topic: Destination) -> None:
         """Another node's operator deleted the topic."""
         self._topics.discard(topic)
 

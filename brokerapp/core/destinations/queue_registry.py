@@ -65,7 +65,7 @@ class QueueRegistry(LogRegistry):
         self.remembering.load(log, attributes.get("selectors", {}))
         self._dispatcher.touch(log)
 
-    def declare_again(self, log: MessageLog) -> None:
+    def redeclare(self, log: MessageLog) -> None:
         """It was removed from the store, and must be there."""
         self._describe(log)
 

@@ -64,15 +64,15 @@ class StoreRecovery:
 
     def _recover_temporary(self, destination: Destination, state: LogState, last: int) -> None:
         """One that another node has, or whose client may reconnect; the others went with their clients."""
-        at = _node_that_has(destination, state.attributes)
+        at = _owner_session(destination, state.attributes)
         if BELONGS not in state.attributes and not self._placement.is_other_member(at):
             self._commits.discard_log(state.name)
             return
         if destination.is_queue:
             self._queues.recover(state, last)
-        self._note_who_has(destination, at, state.attributes)
+        self._note_owner(destination, at, state.attributes)
 
-    def _note_who_has(self, destination: Destination, at: str, attributes: Mapping[str, Any]) -> None:
+    def _note_owner(self, destination: Destination, at: str, attributes: Mapping[str, Any]) -> None:
         """A temporary destination is had by that node; of one that is gone, by its home."""
         placement, whose = self._placement, attributes.get(BELONGS)
         if destination.is_queue:
@@ -91,7 +91,7 @@ class StoreRecovery:
         kind, log = described.get("kind"), self._queues.get(name)
         is_subscription = Destination.parse(name).kind is DestinationKind.SUBSCRIPTION
         if attributes is None and is_subscription:
-            self._durables.name_is_free(name)
+            self._durables.on_removal_completed(name)
         elif kind == DISCARDED:
             self._unlearn(name)
         elif kind == DestinationKind.TOPIC or log is None:
@@ -101,7 +101,7 @@ class StoreRecovery:
         else:
             self._queues.described(log, described)
             if log.destination.is_temporary:
-                self._note_who_has(log.destination, _node_that_has(log.destination, described), described)
+                self._note_owner(log.destination, _owner_session(log.destination, described), described)
 
     def _unlearn(self, name: str) -> None:
         """Another node removed a log, or a topic that was declared."""
@@ -113,18 +113,18 @@ class StoreRecovery:
         self._placement.on_log_removed(name)
         if log is None:
             part = self._temporaries if destination.is_temporary else self._creation
-            part.unlearn(destination)
+            part.on_deleted_remotely(destination)
         elif not log.is_remote and gets_ours and not is_subscription:
-            self._queues.declare_again(log)  # it gets messages of ours as this comes
+            self._queues.redeclare(log)  # it gets messages of ours as this comes
         else:
             self._placement.outbound_consumers.on_log_removed(name)
             (self._durables if is_subscription else self._queues).on_removed_remotely(log)
             if destination.is_temporary:
-                self._temporaries.unlearn(destination)
+                self._temporaries.on_deleted_remotely(destination)
             if is_subscription and gets_ours:
                 self._commits.clear(name)
 
 
-def _node_that_has(temporary: Destination, attributes: Mapping[str, Any]) -> str:
+def _owner_session(temporary: Destination, attributes: Mapping[str, Any]) -> str:
     """The session of the node whose client a temporary destination belongs to, or for whose client it waits."""
     return attributes.get(AT) or session_of_temporary(str(temporary))

@@ -135,7 +135,7 @@ class TemporaryDestinations:
         self._senders.setdefault(destination, {})
         self._placement.orphaned_temporaries.add(destination, at, belongs)
 
-    def unlearn(self, destination: Destination) -> None:
+    def on_deleted_remotely(self, destination: Destination) -> None:
         """Another node removed it."""
         self._leave(destination)
         self._placement.orphaned_temporaries.remove(destination)
@@ -145,7 +145,7 @@ class TemporaryDestinations:
         for producer in self._senders.pop(destination, ()):
             producer.producing_to.discard(destination)
 
-    def lend(self, bridge: Client, subscription: str, destination: Destination) -> None:
+    def host_for_bridge(self, bridge: Client, subscription: str, destination: Destination) -> None:
         """A bridge subscribes to one of the broker at its other end: it is here, too. Raises RequestRefused."""
         if destination in self._senders and destination not in self._lent:
             return  # it is of this broker
@@ -157,7 +157,7 @@ class TemporaryDestinations:
             self._begin(destination)
         self._lent.setdefault(destination, set()).add((bridge, subscription))
 
-    def give_back(self, client: Client, subscription: str, destination: Destination) -> None:
+    def release_remote(self, client: Client, subscription: str, destination: Destination) -> None:
         """This subscription is over: when it was the last of bridges, the destination is gone, with what it held."""
         consumers = self._lent.get(destination, set())
         if (client, subscription) in consumers:
@@ -178,13 +178,13 @@ class TemporaryDestinations:
         if self.is_gone(destination):
             raise RequestRefused(f"the destination {destination} does not exist: its connection was closed")
 
-    def sent_by(self, client: Client, destination: Destination) -> None:
+    def add_producer(self, client: Client, destination: Destination) -> None:
         """A client sends there for the first time. Raises RequestRefused when it does not exist."""
         self.check(destination)
         if destination in self._senders:
             self._senders[destination][client] = None
 
-    def left_by(self, client: Client, destination: Destination) -> None:
+    def remove_producer(self, client: Client, destination: Destination) -> None:
         """A client sends there no more."""
         self._senders.get(destination, {}).pop(client, None)
 

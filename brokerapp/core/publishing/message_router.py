@@ -110,7 +110,7 @@ class MessageRouter:
         found = route(message, destination, self._routing.table, sent_to, by, is_moved=is_moved)
         if held:
             found = exclude_bound(found, held)
-        if message.path and (back := self._durables.leading_back(message.path)):
+        if message.path and (back := self._durables.logs_kept_for_bridges(message.path)):
             found = exclude_logs(found, back)
         message = annotate_bound(message, found, held)
         if found.groups is None:

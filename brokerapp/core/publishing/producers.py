@@ -49,7 +49,7 @@ class ProducerRegistry:
 
     def _ended(self, client: Client, destination: Destination) -> None:
         self._count(destination, -1)
-        self._temporaries.left_by(client, destination)
+        self._temporaries.remove_producer(client, destination)
         self._events.producer_stopped(client, destination)
 
     def _count(self, destination: Destination, change: int) -> None:

@@ -35,7 +35,7 @@ class SendAdmission:
             if each not in client.producing_to:
                 self.check(each)
                 if each.is_temporary:
-                    self._temporaries.sent_by(client, each)
+                    self._temporaries.add_producer(client, each)
                 self._producers.began(client, each)
 
     def check(self, destination: Destination) -> None:

@@ -93,7 +93,7 @@ class DurableSubscriptions:
         feeds = self._routing.table.feeds_of(topic.name)
         return [self._by_key[feed.subscription.key] for feed in feeds]
 
-    def leading_back(self, path: Iterable[str]) -> set[Destination]:
+    def logs_kept_for_bridges(self, path: Iterable[str]) -> set[Destination]:
         """The logs kept for bridges to the brokers of this path."""
         return set().union(*[self._leading[each] for each in path if each in self._leading])
 
@@ -243,7 +243,7 @@ class DurableSubscriptions:
             raise RequestRefused(f"the {durable.identity} is in use: its consumers unsubscribe first")
         self._discard_log(durable)
 
-    def keep_of_bridge(self, client_id: str, names: Collection[str]) -> None:
+    def remove_unused_of_bridge(self, client_id: str, names: Collection[str]) -> None:
         """Of this bridge's durable subscriptions only those of these names are needed, and those with consumers."""
         for durable in list(self):
             named = durable.identity
@@ -283,7 +283,7 @@ class DurableSubscriptions:
         self._discarded.add(log)
         self._commits.discard_log(log, done)
 
-    def name_is_free(self, log: str) -> None:
+    def on_removal_completed(self, log: str) -> None:
         """Another node has removed the log of this name with all it held."""
         self._discarded.discard(log)
 

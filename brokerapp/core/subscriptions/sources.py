@@ -29,7 +29,9 @@ class SubscriptionSources:
         for each in targets:
             if each.is_temporary:
                 if TO_HEADER in subscribe.options and client.is_broker:
-                    self._temporaries.lend(client, subscription_name(subscribe.id, subscribe.destination), each)
+                    self._temporaries.host_for_bridge(
+                        client, subscription_name(subscribe.id, subscribe.destination), each
+                    )
                 self._temporaries.check(each)
             self._authorizer.require(client, "read", each)
             self._creation.check(each)
@@ -41,4 +43,4 @@ class SubscriptionSources:
         """Give back temporary destinations of other brokers that a bridge consumed by the subscription of this name."""
         for each in sources:
             if each.is_temporary:
-                self._temporaries.give_back(client, name, each)
+                self._temporaries.release_remote(client, name, each)

@@ -36,7 +36,7 @@ class UnsubscribeHandler:
         """End a subscription, what it holds goes back; or delete durable ones. Raises RequestRefused."""
         if unsubscribe.keep is not None:
             if client.is_broker:
-                self._durables.keep_of_bridge(client.client_id, unsubscribe.keep)
+                self._durables.remove_unused_of_bridge(client.client_id, unsubscribe.keep)
             self._replies.confirm_after(client, unsubscribe.receipt)
             return
         if unsubscribe.subscription_name is not None:

@@ -32,7 +32,7 @@ class BridgeSubscriptions(Protocol):
 
     def __iter__(self) -> Iterator[DurableSubscription]: ...
 
-    def keep_of_bridge(self, client_id: str, names: Collection[str]) -> None: ...
+    def remove_unused_of_bridge(self, client_id: str, names: Collection[str]) -> None: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -270,7 +270,7 @@ class ConnectorManager:
         clients = {each.identity.client_id for each in self._durables}
         for client in clients:
             if any(is_of_removed_connector(client, name, self._name, self._connectors) for name in names):
-                self._durables.keep_of_bridge(client, ())
+                self._durables.remove_unused_of_bridge(client, ())
 
     async def _remove(self, name: str, *, for_good: bool = False) -> None:
         """Stop running a connector. Unless it is `for_good` another node may run it."""

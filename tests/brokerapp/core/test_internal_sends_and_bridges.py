@@ -31,7 +31,7 @@ class FakeBroker(SimpleNamespace):
         super().__init__(
             name="b", session="s", routing=SimpleNamespace(table=topology), kept=[],
             queues=SimpleNamespace(ensure_target=lambda _destination: None),
-            durables=SimpleNamespace(leading_back=lambda path: {FEED.target} if "a" in path else set()),
+            durables=SimpleNamespace(logs_kept_for_bridges=lambda path: {FEED.target} if "a" in path else set()),
             commits=SimpleNamespace(submit=lambda unit: unit.callback(1, "")),
             arrivals=SimpleNamespace(on_committed=lambda placed, *_, **__: self.kept.extend(placed[0].route.queues)),
             timers=SimpleNamespace(call_every=lambda *_: None),
