@@ -56,7 +56,7 @@ class ChangeApplier:
     # -- the loop
 
     async def run(self) -> None:
-        """Serve until cancelled."""
+        """Apply queued changes, one after the other, until cancelled."""
         while True:
             next_one = await self._queue.get()
             if not isinstance(next_one, ClusterChange):

@@ -28,7 +28,7 @@ class ClusterLinks:
             self._tasks.append(asyncio.create_task(self._keep_connected(peer), name=f"cluster link to {peer.name}"))
 
     async def stop(self) -> None:
-        """Take all down."""
+        """Close all links, and stop reconnecting."""
         for task in self._tasks:
             task.cancel()
         for task in self._tasks:

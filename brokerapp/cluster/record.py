@@ -68,7 +68,7 @@ class RecordedItem:
 
 @dataclass(frozen=True, slots=True)
 class ClusterRecord:
-    """What exists. `version` counts the changes."""
+    """The destinations and durable subscriptions of a cluster. `version` counts the changes."""
 
     id: str = ""  #: "": there was none so far
     version: int = 0
@@ -124,7 +124,7 @@ class ClusterRecord:
 
 @dataclass(frozen=True, slots=True)
 class CatchUp:
-    """What a broker does to be as the master's record says."""
+    """What a broker has to do to agree with the master's record."""
 
     apply: tuple[ClusterChange, ...]  #: here, in order
     submit: tuple[ClusterChange, ...]  #: to the record
@@ -133,7 +133,7 @@ class CatchUp:
 def catch_up(
     mine: ClusterRecord, masters: ClusterRecord, held: Iterable[ClusterChange], configured: Iterable[ClusterChange]
 ) -> CatchUp:
-    """What follows for a broker from its copy, the master's record, what it holds, and what its configuration names.
+    """Compute what a broker has to do, from its copy, the master's record, what it holds, and its configuration.
 
     What it holds and the record does not was deleted while it was away, unless it knows another record, or none: then
     it joins this one with what it has, and nothing of it is lost.

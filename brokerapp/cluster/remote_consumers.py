@@ -254,7 +254,7 @@ def _text(destinations: Iterable[Destination]) -> str:
 
 
 def _named_headers(subscription: Subscription) -> dict[str, str]:
-    """What says that a named subscription is consumed, and whose."""
+    """Return the headers that identify a named subscription and its client."""
     named = subscription.durable.identity
     headers = {
         "activemq.subscriptionName": named.name,

@@ -27,7 +27,7 @@ class ClusterMember:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSettings:
-    """What a broker is told of its cluster."""
+    """Settings of a broker about its cluster."""
 
     members: tuple[ClusterMember, ...]  #: all of them, this one included
     master: str = ""  #: the name of the one that keeps the record; "": there is none
@@ -41,7 +41,7 @@ class ClusterSettings:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of all members."""
+        """Return the names of all members."""
         return tuple(each.name for each in self.members)
 
 
@@ -77,7 +77,7 @@ def check(terms: ClusterSettings, broker: str) -> None:
 
 
 def differences(ours: Mapping[str, str], theirs: Mapping[str, str]) -> list[str]:
-    """What two brokers of one cluster were told differently, a sentence each."""
+    """Describe how the settings of two brokers of a cluster differ, a sentence each."""
     return [
         f"{name} is {theirs.get(name, '')!r} there and {ours.get(name, '')!r} here"
         for name in sorted({*ours, *theirs})

@@ -1,1 +1,1 @@
-"""What the broker knows of a connected client."""
+"""Connected clients: their state, subscribe options and quotas."""

@@ -38,16 +38,16 @@ class ClientSink(Protocol):
         """A browser has got all of its snapshot."""
 
     def receipts(self, ids: Sequence[str]) -> None:
-        """What was asked under these names is done."""
+        """Confirm the requests with these receipt ids."""
 
     def refuse(self, error: BrokerError, receipt: str | None) -> None:
-        """What was asked cannot be done."""
+        """Report that a request was refused."""
 
     def flush(self) -> None:
         """Everything told so far may go out."""
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection of the client."""
 
     def abort(self) -> None:
         """End the connection at once, whatever it was not told yet."""
@@ -114,7 +114,7 @@ class RoutedBatch:
 
 @dataclass(slots=True)
 class Transaction:
-    """What a client did in a transaction that is not ended."""
+    """The sends, acknowledgements and jobs of an open transaction."""
 
     messages: list[RoutedBatch] = field(default_factory=list)
     settled: list[tuple[Subscription, str, LogEntry]] = field(default_factory=list)
@@ -132,7 +132,7 @@ class Transaction:
     _indexed_count: int = 0
 
     def settled_as(self, ack_id: str) -> Sequence[tuple[Subscription, str]]:
-        """What was settled of what clients name so, with its keys: by an index, as there may be very many."""
+        """Return the entries settled in this transaction under an ack id, with their keys, by an index."""
         if self._indexed is not self.settled:
             self._settled_by_ack_id, self._indexed, self._indexed_count = {}, self.settled, 0
         for subscription, key, _ in islice(self.settled, self._indexed_count, None):
@@ -213,7 +213,7 @@ class Client:
             raise RequestRefused(f"open transactions hold at most {MAX_TRANSACTION_BYTES} bytes of messages")
 
     def find_unacked(self, ack_id: str, subscription: str | None) -> tuple[Subscription, str] | None:
-        """Who holds the message an ACK or NACK names, and its key in `unacked`; raises RequestRefused.
+        """Find the subscription and key in `unacked` of the message that an ACK or NACK names. Raises RequestRefused.
 
         None when it was given to a subscription that is over, with which it went back.
         """

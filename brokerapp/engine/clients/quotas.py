@@ -27,7 +27,7 @@ WRITE_BYTES = (8 * 1024 * 1024, 64 * 1024)
 
 @dataclass(slots=True)
 class QuotaShare:
-    """What each client may have on its way to the store at a time."""
+    """Limit of each client's pending writes."""
 
     write_count: int = WRITE_COUNTS[0]
     bytes: int = WRITE_BYTES[0]
@@ -35,7 +35,7 @@ class QuotaShare:
 
 
 class Quotas:
-    """What is held, and what may be. `memory` is in bytes, 0 for the default."""
+    """What all clients hold, and its limits. `memory` is in bytes, 0 for the default."""
 
     def __init__(self, memory: int = 0) -> None:
         self.memory = memory or DEFAULT_MEMORY

@@ -66,7 +66,7 @@ def delegated_principal(client: Client, options: Mapping[str, str]) -> Principal
 def bridge_eligibility_of(
     client: Client, options: Mapping[str, str], selector: Selector | None
 ) -> BridgeEligibility | None:
-    """What the bridge of another broker takes; None for other consumers."""
+    """Return which messages a bridge of another broker may take; None for other consumers."""
     if TO_HEADER not in options or not client.is_broker:
         return None
     ttl, path = number_of(options, TTL_HEADER, 1), parse_path(options.get(PATH_HEADER, ""))
@@ -90,7 +90,7 @@ def is_true(options: Mapping[str, str], name: str) -> bool:
 
 
 def subscription_name(id: str | None, destination: str | None) -> str:
-    """What tells a client's subscriptions apart: the id it gave, or else the destination."""
+    """Return the key of a client's subscription: its id, or else the destination."""
     return id if id is not None else str(destination)
 
 

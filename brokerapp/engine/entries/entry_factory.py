@@ -22,7 +22,7 @@ def native_form(stomp: str) -> str:
 
 
 def log_entry_of(log: str, stored: StoredLogEntry) -> LogEntry:
-    """What the store holds, as the log's entry."""
+    """Build the entry of a log from what the store holds."""
     message = stored.message
     return LogEntry(
         log, stored.seq, message, stored.payload, stored.size, stored.original, stored.shown, message.deliveries
@@ -51,7 +51,7 @@ def group_by_way(
 
 
 def partition(entries: Sequence[LogEntry], wanted: Callable[[LogEntry], bool]) -> tuple[list[LogEntry], list[LogEntry]]:
-    """Those that are wanted and those that are not, both in order."""
+    """Split entries into those that are wanted and the others, both in order."""
     return [each for each in entries if wanted(each)], [each for each in entries if not wanted(each)]
 
 

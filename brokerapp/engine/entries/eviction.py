@@ -14,9 +14,9 @@ OLDEST = MessageEviction()
 
 
 def pending_limit(limit: PendingMessageLimit | None, prefetch: int, wanted: int) -> int:
-    """How many messages may wait; `wanted` is what the subscriber asks for, 0 when it does not.
+    """Return the limit of a subscriber's backlog; `wanted` is the limit that it requests, 0 for none.
 
-    As in ActiveMQ it is heard only where a policy sets a limit, and can only lower that.
+    As in ActiveMQ the request counts only where a policy sets a limit, and can only lower it.
     """
     if limit is None:
         return MAX_PENDING
@@ -40,7 +40,7 @@ def evict(pending: deque[LogEntry], eviction: MessageEviction, now_ms: int) -> l
 
 
 def _superseded(pending: deque[LogEntry], property_name: str) -> list[LogEntry]:
-    """Those that a later one with the same value of the property replaces."""
+    """Return the messages that a later one with the same value of a property replaces."""
     latest: dict[str, LogEntry] = {}
     followed = []
     for each in pending:

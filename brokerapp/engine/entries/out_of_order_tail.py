@@ -41,7 +41,7 @@ class OutOfOrderTail:
             self.clear()
 
     def take_after(self, number: int) -> list[LogEntry]:
-        """Those that follow all up to this number, which was read: its own no longer."""
+        """Remove and return the entries after a number up to which the log was read."""
         if not self._entries or self._before > number:
             return []
         found = [entry for entry in self._entries if entry.seq > number]

@@ -30,12 +30,12 @@ class ReadHorizon:
         return number > self.highest_seq and number > self.counted_up_to
 
     def note_seq(self, number: int) -> None:
-        """This one is known."""
+        """Note that the message with this number is known."""
         if number > self.highest_seq:
             self.highest_seq = number
 
     def note_seqs(self, numbers: Iterable[int]) -> None:
-        """These are."""
+        """Note that the messages with these numbers are known."""
         self.note_seq(max(numbers, default=0))
 
     def note_arrivals(self, count: int, upto: int, *, reading: bool) -> None:
@@ -49,7 +49,7 @@ class ReadHorizon:
             )
 
     def unread_after(self, loaded: int) -> int:
-        """How many came meanwhile, at most, that are not in a page which ended at this number."""
+        """Return at most how many messages arrived that are not in a page that ended at this number."""
         return self.arrived_while_reading if self.arrived_up_to > loaded else 0
 
     def on_page_read(self) -> None:

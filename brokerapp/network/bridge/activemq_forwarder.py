@@ -35,7 +35,7 @@ _BROWSER, _CONSUMER = "records-browser", "records"
 
 @dataclass(slots=True)
 class _ForwardRecord:
-    """What one transaction passed on."""
+    """The record of the messages that one transaction forwarded."""
 
     unforgotten_ids: set[str]  #: ids that the source may still give again
     ack: str = ""  #: by which it can be taken away, once ActiveMQ has given it

@@ -48,7 +48,7 @@ class AdvisoryListener:
         self._target.subscribe(self._prefix + SUBSCRIPTION_ID, topics, self._on_advisory, headers)
 
     def _topics(self) -> list[str]:
-        """Those that tell of the consumers this bridge cares for."""
+        """Return the advisory topics about the consumers that concern this bridge."""
         terms = self._terms
         if terms.destination_filter is not None:
             first, *others = terms.destination_filter.split(",")

@@ -36,13 +36,13 @@ _DELIVERY_HEADERS = frozenset({"subscription", "ack", "JMSXDeliveryCount", "dest
 
 
 def id_prefix_of(bridge: str) -> str:
-    """How all begins that is this bridge's on links it shares with another: subscriptions, receipts."""
+    """Return the prefix of a bridge's subscriptions and receipts, on links that it shares with another bridge."""
     return f"{bridge}:"
 
 
 @dataclass(slots=True)
 class BridgeCounters:
-    """What the bridges of one direction did, one after the other."""
+    """Counters of the bridges of one direction, over all their connections."""
 
     forwarded: int = 0
     forwarded_bytes: int = 0  #: of bodies
@@ -51,7 +51,7 @@ class BridgeCounters:
 
 
 def _describe_message(id: str) -> str:
-    """A message, to people."""
+    """Describe a message for users."""
     destination, _, message = id.rpartition(" ")
     return f"message {message} of {destination}"
 
@@ -108,7 +108,7 @@ class Bridge:
         self.consumers.remove_all(list(self.demand.subscriptions.values()))
 
     def _apply_demand_change(self, change: DemandChange) -> None:
-        """What comes begins before it takes over from what goes."""
+        """Start new subscriptions before ending those that they replace."""
         for each in change.begin:
             self.consumers.begin(each)
         for each in change.end:
@@ -232,7 +232,7 @@ class Bridge:
         self._unsubscribe_idle()
 
     def on_receipt(self, receipt: str) -> bool:
-        """What this receipt is for was done; whether it was this bridge that asked for it."""
+        """Handle a receipt; return whether this bridge requested it."""
         if not receipt.startswith(self._prefix):
             return False
         name = receipt.removeprefix(self._prefix)
@@ -305,7 +305,7 @@ class Bridge:
         self.consumers.suspend(wanted, f"{_REFUSED} ({_describe_message(id)}): {reason}")
 
     def held_back(self, wanted: DemandSubscription) -> str:
-        """What of all that is wanted does not cross for now, and why; ""."""
+        """Describe why messages of a subscription are not forwarded for now; "" if they are."""
         if said := self.consumers.suspended.get(wanted.id):
             return said
         held = list(self._refused_messages.held(self._prefix + wanted.id))
@@ -336,5 +336,5 @@ class Bridge:
 
     @property
     def destinations(self) -> list[Destination]:
-        """What it consumes at the source."""
+        """Return the destinations that the bridge consumes from at the source."""
         return [each.destination for each in self.demand.subscriptions.values()]

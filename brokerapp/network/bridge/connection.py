@@ -46,7 +46,7 @@ class BridgeAdvisories(Protocol):
 
 @dataclass(slots=True)
 class ConnectionCounters:
-    """What crossed by one way, in either direction, since it is there: links come and go."""
+    """Counters of a bridge connection in both directions, over all its links."""
 
     outbound: BridgeCounters = field(default_factory=BridgeCounters)
     inbound: BridgeCounters = field(default_factory=BridgeCounters)
@@ -200,7 +200,7 @@ class BridgeConnection:
         return link
 
     async def _name_of_activemq(self, link: BridgeLink, address: BrokerAddress) -> str:
-        """What an ActiveMQ is known by: its name, also where it no longer tells it; else its address."""
+        """Return the name of an ActiveMQ, remembered if it is not available; else its address."""
         name = await read_broker_name(link) or self._broker_names.get(address)
         if name is None:
             return f"{address.host}:{address.port}"
@@ -220,7 +220,7 @@ class BridgeConnection:
         return link
 
     def _hello_headers(self, id: str) -> dict[str, str]:
-        """What its links say of themselves to the brokers at their ends."""
+        """Return the headers with which a link identifies itself to the broker at its end."""
         copies = {} if self.terms.conduit_subscriptions else {COPIES_HEADER: "true"}
         return {BRIDGE_HEADER: self.broker, "client-id": id, WAY_HEADER: self._way_name, **copies}
 

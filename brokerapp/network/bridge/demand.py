@@ -70,7 +70,7 @@ class DemandSubscription:
 
 @dataclass(frozen=True, slots=True)
 class DemandChange:
-    """What a bridge is to subscribe to, what no longer, and what is for others from now on."""
+    """Changes of demand: subscriptions to begin, to end, and those whose consumers changed."""
 
     begin: tuple[DemandSubscription, ...] = ()
     end: tuple[DemandSubscription, ...] = ()
@@ -78,7 +78,7 @@ class DemandChange:
 
     @staticmethod
     def merge(changes: Iterable[DemandChange]) -> DemandChange:
-        """One of several."""
+        """Merge several changes into one."""
         several = list(changes)
         parts = ([each for change in several for each in getattr(change, part)] for part in ("begin", "end", "other"))
         return DemandChange(*map(tuple, parts))
@@ -88,7 +88,7 @@ NO_CHANGE = DemandChange()
 
 
 class Demand:
-    """What one bridge is to consume here, for the broker `there`."""
+    """The subscriptions that one bridge needs here, for the broker `there`."""
 
     def __init__(self, terms: ConnectorOptions, here: str, there: str) -> None:
         self._terms, self._here, self._there = terms, here, there
@@ -104,7 +104,7 @@ class Demand:
         return {each.destination.name for each in self.subscriptions.values() if each.durable} | self._inactive_topics
 
     def start_static(self) -> DemandChange:
-        """What is wanted without anybody consuming."""
+        """Begin the subscriptions to statically included destinations, which need no consumer."""
         return DemandChange(tuple([
             self._add_subscription(each, None, 0, (self._there,), self._is_forced(each), static=True)
             for each in self._terms.statically_included
@@ -266,7 +266,7 @@ def _origin_key(info: Document) -> str:
 
 
 def _origins(info: Document) -> frozenset[str]:
-    """Who is behind a consumer: itself, or those for whom the bridge is there that consumes."""
+    """Return the consumers behind a consumer: itself or, if it is a bridge, those that it serves."""
     known = (info.get("networkConsumerPath") or {}).get("ConsumerId", [])
     known = [known] if isinstance(known, Mapping) else known
     return frozenset(map(_consumer, known)) or frozenset({_consumer(info.get("consumerId", {}))})
@@ -279,7 +279,7 @@ def _path(info: Document) -> Path:
 
 
 def _destinations(info: Document) -> Iterator[Destination]:
-    """What a consumer consumes from; a list of destinations is taken apart."""
+    """Yield the destinations of a consumer, those of a list one by one."""
     about = info.get("destination", {})
     kind = _KINDS.get(about.get("@class", ""))
     first, *others = str(about.get("string", "")).split(",")

@@ -27,7 +27,7 @@ class Forwarder(Protocol):
     confirms_all: bool  #: whether it hears of each message if it is taken, also of one that need not be confirmed
 
     def send(self, message: ForwardedMessage) -> None:
-        """Pass it on, soon."""
+        """Forward a message, at once or with the next transaction."""
 
     def on_receipt(self, receipt: str) -> None:
         """A receipt of this outbox came, from the target or the source."""
@@ -37,7 +37,7 @@ class Forwarder(Protocol):
 
 
 def ignore_done(_acks: Sequence[str], _receipt: str | None) -> None:
-    """Nobody."""
+    """Ignore that messages were forwarded."""
 
 
 class ReceiptForwarder:
@@ -50,7 +50,7 @@ class ReceiptForwarder:
         self._target, self._prefix = target, prefix
 
     def send(self, message: ForwardedMessage) -> None:
-        """At once."""
+        """Forward a message at once."""
         if not message.needs_receipt:
             self._target.send("SEND", message.headers, message.body)
             self.on_done([message.ack], None)

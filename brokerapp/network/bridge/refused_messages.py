@@ -74,7 +74,7 @@ class DestinationRefusal:
         return self._is_open and not self.held
 
     def end(self) -> None:
-        """What it holds is the source's again."""
+        """End the trials; the source has the messages again."""
         self._is_ended = True
 
     def on_message(self, passing: MessageInTransit) -> None:
@@ -163,7 +163,7 @@ def _sequence_of(passing: MessageInTransit) -> int:
 
 
 class RefusedMessages:
-    """Those of one bridge. `prefetch`: messages that a subscription is given until some are confirmed."""
+    """Refused messages of one bridge. `prefetch` is that of its subscriptions."""
 
     def __init__(self, send: Callable[[MessageInTransit], None], later: CallLater, prefetch: int) -> None:
         self._send, self._later, self._max_held = send, later, min(MAX_HELD, prefetch - 1)
@@ -216,7 +216,7 @@ class RefusedMessages:
         return is_few and sum(each.size for each in all_) <= MAX_HELD_BYTES
 
     def end(self, subscription: str) -> None:
-        """What is held of a subscription is the source's again."""
+        """Forget the messages of a subscription, which the source has again."""
         for key in [key for key in self._by_destination if key[0] == subscription]:
             self._by_destination.pop(key).end()
         self._never_accepted = [each for each in self._never_accepted if each.subscription != subscription]
@@ -227,7 +227,7 @@ class RefusedMessages:
         return next(iter(trial.held.values())) if trial is not None and trial.refuses_all else None
 
     def held(self, subscription: str | None = None) -> Iterator[MessageInTransit]:
-        """What was set aside, of one subscription or of all."""
+        """Yield the messages that are set aside, of one subscription or of all."""
         refused = (each for trial in self._by_destination.values() for each in trial.held.values())
         for each in (*self._never_accepted, *refused):
             if subscription in (None, each.subscription):

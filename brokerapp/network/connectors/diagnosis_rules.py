@@ -15,7 +15,7 @@ from brokerapp.network.options.options import ConnectorOptions
 
 @dataclass(frozen=True, slots=True)
 class DiagnosisFacts:
-    """What is known of one way of a connector, and of a destination of this broker."""
+    """The facts about a bridge connection and a destination from which a diagnosis is made."""
 
     terms: ConnectorOptions
     destination: Destination

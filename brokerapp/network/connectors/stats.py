@@ -107,7 +107,7 @@ def _queued_count(way: BridgeConnection) -> int:
 
 
 def demand_of(connector: RunningConnector) -> list[dict[str, Any]]:
-    """What its bridges consume, by way and direction."""
+    """Return the demand of a connector's bridges, by connection and direction."""
     return [
         {"remote": way.remote, "direction": bridge.name, "demand": [asdict(each) for each in _demand_stats(bridge)]}
         for way in connector.connections

@@ -183,7 +183,7 @@ class BridgeLink(asyncio.Protocol):
         self.send("SUBSCRIBE", {"id": id, "destination": destination, **headers})
 
     def unsubscribe(self, id: str, headers: Mapping[str, str] | None = None) -> None:
-        """Consume no longer."""
+        """End a subscription at the broker."""
         self.on_message_by_subscription.pop(id, None)
         self.send("UNSUBSCRIBE", {"id": id, **(headers or {})})
 
@@ -214,7 +214,7 @@ class BridgeLink(asyncio.Protocol):
         self._loop.call_later(seconds, lambda: None if self.lost.done() else call())
 
     def close(self, why: str = "closed") -> None:
-        """End the connection."""
+        """Flush and close the connection, with a reason."""
         if not self.lost.done():
             self._flush()
             self._transport.close()

@@ -46,7 +46,7 @@ _NOT_OF = re.compile(rf"{PATH_PROPERTY} NOT LIKE '%,((?:[^,']|'')*),%' ESCAPE '{
 
 
 class RemoteDialect(Protocol):
-    """What differs between the brokers that a bridge may end at."""
+    """The differences between the brokers that a bridge may connect to."""
 
     @property
     def is_sluice(self) -> bool:
@@ -62,24 +62,24 @@ class RemoteDialect(Protocol):
         """Headers of the SEND that passes a message on, which has crossed this path."""
 
     def message_headers(self, headers: Headers) -> dict[str, str]:
-        """What of a MESSAGE's headers is the message's own, whatever broker is told of it."""
+        """Return the headers of a MESSAGE that belong to the message."""
 
     def consumer_info(self, info: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What an advisory tells of a consumer, with the path of its demand."""
+        """Return the consumer that an advisory is about, with the path of its demand."""
 
 
 class SluiceDialect:
-    """A broker of our own."""
+    """The dialect of a Sluice broker."""
 
     is_sluice = True
 
     def subscribe_headers(self, to: str, message_ttl: int, path: Path, selector: str | None) -> dict[str, str]:
-        """It knows what may cross."""
+        """Return the headers from which the broker decides which messages may be forwarded."""
         headers = {TO_HEADER: to, TTL_HEADER: str(message_ttl), PATH_HEADER: format_path(path)}
         return headers | {"selector": selector} if selector else headers
 
     def path_of(self, headers: Headers) -> Path:
-        """It says so."""
+        """Return the path of a message from the broker's own header."""
         return parse_path(headers.get(PATH_HEADER, ""))
 
     def message_headers(self, headers: Headers) -> dict[str, str]:
@@ -107,7 +107,7 @@ class ActiveMQDialect:
         return {"selector": f"({wanted}) AND ({crossing})" if wanted else crossing, "transformation": _AS_JSON}
 
     def path_of(self, headers: Headers) -> Path:
-        """The property's."""
+        """Return the path of a message from the property that bridges add."""
         return parse_path(headers.get(PATH_PROPERTY, ""))
 
     def message_headers(self, headers: Headers) -> dict[str, str]:
@@ -182,7 +182,7 @@ SLUICE, ACTIVEMQ = SluiceDialect(), ActiveMQDialect()
 
 
 def dialect_of(connected: Headers) -> RemoteDialect | None:
-    """What a broker speaks that answered CONNECT so; None for one that no bridge can end at."""
+    """Return the dialect of a broker by its CONNECTED frame; None for a broker that is not supported."""
     if BRIDGE_HEADER in connected:
         return SLUICE
     return ACTIVEMQ if connected.get("server", "").startswith("ActiveMQ/") else None

@@ -64,7 +64,7 @@ class LoopbackTransport(asyncio.Transport):
             self._schedule()
 
     def close(self) -> None:
-        """What was written is still received by the other end."""
+        """Close the connection; the other end still receives what was written."""
         if not self._closing:
             self._closing = True
             self._loop.call_soon(self._end)

@@ -40,7 +40,7 @@ class NetworkConnector:
         return {"name": self.name, "uri": self.uri, **lists, **({"options": options} if options else {}), **rule}
 
     def without_secrets(self) -> NetworkConnector:
-        """What anybody may read of it."""
+        """Return the connector without its secrets."""
         return replace(self, options=tuple((name, text) for name, text in self.options if name not in SECRETS))
 
     @staticmethod
@@ -67,7 +67,7 @@ class NetworkConnector:
         return replace(made, options=tuple(_options(options, former, same=same)))
 
     def option(self, name: str) -> str | None:
-        """What it says of this; None: nothing."""
+        """Return the text of an option, or None."""
         return dict(self.options).get(name)
 
 

@@ -20,7 +20,7 @@ def is_listed(target: Destination, patterns: Iterable[Destination]) -> bool:
 
 
 def exclusions_within(terms: ConnectorOptions, target: Destination) -> list[str]:
-    """What is excluded of all that is consumed there by this pattern: names and patterns."""
+    """Return the names and patterns that are excluded from what a pattern matches."""
     if not target.is_pattern:
         return []
     return [each.name for each in terms.excluded if each.kind is target.kind and overlap(each.name, target.name)]
@@ -45,7 +45,7 @@ def exclusion_reason(terms: ConnectorOptions, target: Destination) -> str:
 
 
 def included_part(terms: ConnectorOptions, target: Destination) -> list[Destination]:
-    """What crosses for a consumer of this destination: of a pattern the part that is included, in patterns or names.
+    """Return what is forwarded for a consumer of a destination: of a pattern, the included names and patterns.
 
     What is excluded of these is told to the source (see `excepted`).
     """
@@ -83,9 +83,9 @@ def queues_held_for(terms: ConnectorOptions, held: Iterable[str], path: Sequence
 
 
 def duplicate_warnings(terms: ConnectorOptions, virtual: Iterable[VirtualDestination]) -> list[str]:
-    """What goes wrong where virtual topics and their consumer queues are bridged, both: a sentence for each.
+    """Warn of virtual topics that are forwarded together with their consumer queues: a sentence for each.
 
-    A message then crosses as the topic's, of which the other broker makes copies, and as the copy that this one made.
+    A message is then forwarded for the topic, of which the other broker makes copies, and as the copy made here.
     """
     return [
         f"it forwards the virtual topic {each.name} and its consumer queues {each.prefix}{each.name}{each.postfix}: "

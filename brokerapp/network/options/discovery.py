@@ -39,7 +39,7 @@ class Discovery(asyncio.DatagramProtocol):
         self._task = asyncio.create_task(self._run(), name=f"discovery {self.group.name}")
 
     async def stop(self) -> None:
-        """Say good-bye."""
+        """Announce that the broker leaves, and stop."""
         if self._task is None:
             return
         self._task.cancel()

@@ -36,11 +36,11 @@ class DiscoveryGroup:
     time_to_live: int = 1  #: networks that an announcement crosses
 
     def announcement(self, broker: str, uri: str, *, alive: bool) -> bytes:
-        """What a broker says of itself."""
+        """Encode the announcement of a broker."""
         return f"{self.name}.{_PROTOCOL}.{'alive' if alive else 'dead'}.%{quote(broker, safe='')}%{uri}".encode()
 
     def parse(self, datagram: bytes) -> Announcement | None:
-        """What another broker of the group said; None for anything else."""
+        """Decode the announcement of another broker of the group; None for other datagrams."""
         try:
             said, broker, uri = datagram.decode().split("%", 1)[0], *_parse_announcement(datagram.decode())
         except (UnicodeDecodeError, ValueError):
@@ -51,7 +51,7 @@ class DiscoveryGroup:
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """An announcement."""
+    """An announcement of a broker of a multicast group: it is alive, or leaves."""
 
     broker: str
     uri: str

@@ -25,7 +25,7 @@ MAX_MS, MAX_BROKERS, MAX_PREFETCH, MAX_MULTIPLIER = 24 * 3_600_000, 1_000, 1_000
 
 @dataclass(frozen=True, slots=True)
 class ReconnectBackoff:
-    """How long to wait before a bridge is built anew, in milliseconds."""
+    """Delays before a bridge reconnects, in milliseconds."""
 
     initial_delay: int = 1_000
     max_delay: int = 30_000
@@ -210,7 +210,7 @@ def options_of(connector: NetworkConnector) -> tuple[ConnectorOptions, list[str]
 
 
 def unsupported_options(connector: NetworkConnector) -> list[tuple[str, str]]:
-    """What a connector says that changes nothing, by name, and why."""
+    """Return the options of a connector that have no effect, with the reasons."""
     named = [*WITHOUT_EFFECT.items(), *_WITHOUT_EFFECT_LISTED.items()]
     said = {name for name, _ in connector.options} | ({"durableDestinations"} if connector.durable else set())
     return [(name, f"has no effect: {why}") for name, why in named if name in said]

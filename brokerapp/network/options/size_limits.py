@@ -49,7 +49,7 @@ def _length(headers: Mapping[str, str]) -> int:
 
 
 def read_limits(text: str) -> FrameLimits:
-    """What the header says: the limit of bodies, then that of frames. Raises ValueError."""
+    """Parse the header with the limits of bodies and frames. Raises ValueError."""
     if (found := _HEADER(text)) is None:
         raise ValueError(f"{text[:40]!r} is not two numbers of bytes, body,frame")
     return FrameLimits(int(found[1]), int(found[2]))
