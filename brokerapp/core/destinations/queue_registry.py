@@ -75,7 +75,7 @@ class QueueRegistry(LogRegistry):
         if log is None:
             return False
         wanted = self._placement.selector_interest.selectors_of(log)  # equal ones are asked once
-        if None in wanted or any(selector.matches(headers) for selector in wanted):
+        if any(selector is None or selector.matches(headers) for selector in wanted):
             return True
         return self.remembering.wants(str(queue), headers)
 

@@ -133,7 +133,7 @@ class DuplicateSuppression:
     def _tell(self, target: Destination, bid: BridgeBid, *, gone: bool = False) -> None:
         self._placement.bridge_bids.announce(target, bid.key, None if gone else bid.told())
 
-    def local_bids(self) -> list[tuple[str, str, Sequence]]:
+    def local_bids(self) -> list[tuple[str, str, Sequence[Any]]]:
         """Return all bids of our own clients, as other nodes are told."""
         return [
             (str(target), each.bid.key, each.bid.told())
