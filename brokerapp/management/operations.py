@@ -22,14 +22,14 @@ class CliOperation:
 
     verb: str
     object: str
-    before: JsonValue = None  #: how what it is about stood, as JSON
-    after: JsonValue = None  #: how it stands now, and what was answered
+    before: JsonValue = None  #: state of its object, as JSON
+    after: JsonValue = None  #: state afterwards, with the result
     error: Exception | None = None
 
 
 @contextmanager
 def reporting(verb: str, object: str) -> Iterator[CliOperation]:
-    """Tell of the operation in the block, whether it worked or not."""
+    """Send the signals of an operation around a block, whether it succeeds or not."""
     operation = CliOperation(verb, object)
     operating.send(CliOperation)
     try:

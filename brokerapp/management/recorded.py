@@ -17,21 +17,21 @@ from brokerapp.model.definition_codec import to_json
 from brokerapp.model.destination import Destination
 from brokerapp.system.environment import Environment
 
-#: How something stands, as JSON; None: it does not exist.
-Standing = JsonObject | None
+#: State of an object as JSON; None: it does not exist.
+State = JsonObject | None
 
-#: Verbs that change nothing; what is not among them is recorded.
-READING = frozenset(
+#: Verbs that change nothing; all others are recorded.
+READ_ONLY = frozenset(
     {
         "destinations", "browse", "scheduled", "subscriptions", "definitions", "export", "stats", "groups", "selectors",
         "networks", "network-demand", "network-diagnosis", "whatif", "cluster",
     }
 )  # fmt: skip
-#: Arguments that say what a verb is about, the most telling first.
-ABOUT = ("destination", "queue", "job", "subscription", "connector", "definition", "file", "verb")
-#: Arguments that say which messages, and where they go.
-WHICH = ("target", "to", "selector", "id", "limit")
-#: Messages that wait until they are due, among which the one is looked for that shall not.
+#: Arguments that name the object of a verb, the most specific first.
+OBJECT_ARGUMENTS = ("destination", "queue", "job", "subscription", "connector", "definition", "file", "verb")
+#: Arguments that select messages and their target.
+SELECTION_ARGUMENTS = ("target", "to", "selector", "id", "limit")
+#: Scheduled messages among which the one to cancel is searched.
 MAX_WAITING = 1_000
 
 
@@ -39,28 +39,28 @@ def is_recorded(args: Namespace, url: str, name: str) -> bool:
     """Return whether a verb changes something, at the broker of this installation."""
     ours = Environment.read()
     is_ours = (url, name) == (ours.redis_url, ours.broker_name)
-    return is_ours and args.verb not in READING and not getattr(args, "dry_run", False)
+    return is_ours and args.verb not in READ_ONLY and not getattr(args, "dry_run", False)
 
 
-async def noted(
+async def run_recorded(
     operation: CliOperation, verb: Callable[..., Awaitable[Answer]], admin: BrokerAdmin, args: Namespace
 ) -> Answer:
     """Run a verb, and set the state before and after in the operation."""
-    read = STANDING.get(args.verb, _of_destination)
+    read = STATE_READERS.get(args.verb, _of_destination)
     operation.before = await read(admin, args)
     answer = await verb(admin, args)
-    which = {name: value for name in WHICH if (value := getattr(args, name, None)) is not None}
+    which = {name: value for name in SELECTION_ARGUMENTS if (value := getattr(args, name, None)) is not None}
     operation.after = {**(await read(admin, args) or {}), **which, **answer[0]}
     return answer
 
 
 def object_of(args: Namespace) -> str:
     """Return the name of the object of a verb."""
-    about = next(value for name in ABOUT if (value := getattr(args, name, None)) is not None)
+    about = next(value for name in OBJECT_ARGUMENTS if (value := getattr(args, name, None)) is not None)
     return str(about.get("name", "") if isinstance(about, dict) else about)
 
 
-async def _of_destination(admin: BrokerAdmin, args: Namespace) -> Standing:
+async def _of_destination(admin: BrokerAdmin, args: Namespace) -> State:
     named = Destination.parse(getattr(args, "destination", None) or args.queue)
     if not named.is_queue:  # a topic stores nothing
         return None
@@ -70,37 +70,37 @@ async def _of_destination(admin: BrokerAdmin, args: Namespace) -> Standing:
         return None
 
 
-async def _of_definitions(admin: BrokerAdmin, _args: Namespace) -> Standing:
+async def _of_definitions(admin: BrokerAdmin, _args: Namespace) -> State:
     return to_json(await admin.definitions())
 
 
-async def _of_connector(admin: BrokerAdmin, args: Namespace) -> Standing:
+async def _of_connector(admin: BrokerAdmin, args: Namespace) -> State:
     name = object_of(args)
     found = (each for each in await admin.networks.connectors() if each.name == name)
     return next((each.to_json() for each in found), None)
 
 
-async def _of_groups(admin: BrokerAdmin, args: Namespace) -> Standing:
+async def _of_groups(admin: BrokerAdmin, args: Namespace) -> State:
     return {"groups": await admin.groups(Destination.parse(args.queue))}
 
 
-async def _of_selectors(admin: BrokerAdmin, args: Namespace) -> Standing:
+async def _of_selectors(admin: BrokerAdmin, args: Namespace) -> State:
     return {"selectors": list(await admin.selectors_of(Destination.parse(args.queue)))}
 
 
-async def _of_scheduled(admin: BrokerAdmin, args: Namespace) -> Standing:
+async def _of_scheduled(admin: BrokerAdmin, args: Namespace) -> State:
     _, found = await admin.scheduled(limit=MAX_WAITING)
     wanted = (each for each in found if each.job == args.job)
     return next(({"job": each.job, "due_ms": each.due_ms, "to": each.to} for each in wanted), None)
 
 
-async def _of_subscription(admin: BrokerAdmin, args: Namespace) -> Standing:
+async def _of_subscription(admin: BrokerAdmin, args: Namespace) -> State:
     """Return None: a subscription does not exist before its creation."""
     return None
 
 
-#: How what a verb is about stands, where that is no destination.
-STANDING: dict[str, Callable[[BrokerAdmin, Namespace], Awaitable[Standing]]] = {
+#: Functions that read the state of objects other than destinations, by verb.
+STATE_READERS: dict[str, Callable[[BrokerAdmin, Namespace], Awaitable[State]]] = {
     "import": _of_definitions,
     "network-put": _of_connector,
     "network-start": _of_connector,

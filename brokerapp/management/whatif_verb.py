@@ -30,6 +30,11 @@ _SECONDS = {"m": 60, "h": 3600, "d": 86400}
 _MOMENT = "a duration such as 15m, 24h or 7d before now, or a time such as 2026-03-29T08:00 (UTC by default)"
 #: Rows of each table that are printed; --json has all that a page shows.
 PRINTED = 40
+#: Headers of columns whose names in the result, which is stored, are not terms of the glossary.
+_HEADERS = {
+    "what": "metric", "in_force": "active", "waiting_recorded": "backlog recorded", "waiting_draft": "backlog draft",
+    "at": "destination", "taken": "matched", "refused": "not matched",
+}  # fmt: skip
 
 
 def add_whatif_verb(verbs: Subparsers) -> None:
@@ -115,7 +120,7 @@ def _lines(result: JsonObject) -> list[str]:
 def _table(table: JsonObject, columns: tuple[str, ...]) -> list[str]:
     names = [each["name"] for each in table["columns"]]
     rows = [[_cell(row[names.index(name)]) for name in columns] for row in table["rows"][:PRINTED]]
-    shown = [[name.replace("_", " ") for name in columns], *rows]
+    shown = [[_HEADERS.get(name, name) for name in columns], *rows]
     widths = [max(len(row[place]) for row in shown) for place in range(len(columns))]
     is_number = [name not in ("what", "target", "state", "at", "selector") for name in columns]
     lines = [

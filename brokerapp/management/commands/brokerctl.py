@@ -22,7 +22,7 @@ from brokerapp.management.cluster_verb import cluster
 from brokerapp.management.network_verbs import NETWORK_VERBS, add_network_verbs
 from brokerapp.management.operations import reporting
 from brokerapp.management.queue_verbs import QUEUE_VERBS, add_verbs
-from brokerapp.management.recorded import is_recorded, noted, object_of
+from brokerapp.management.recorded import is_recorded, object_of, run_recorded
 from brokerapp.management.verbs import FORMER_NAMES, Answer, add_verb
 from brokerapp.management.whatif_verb import add_whatif_verb, whatif
 from brokerapp.model.definition_codec import to_json, virtual_destination_to_json
@@ -95,7 +95,7 @@ class Command(BaseCommand):
     def handle(self, *_args: Any, **options: Any) -> None:
         args = Namespace(**options)
         try:
-            result, lines = _answered(*_where(args), args)
+            result, lines = _run(*_locate_broker(args), args)
         except (BrokerError, OSError) as error:
             raise CommandError(str(error)) from error
         self.stdout.write(json.dumps(result, indent=1, ensure_ascii=False) if args.json else "\n".join(lines))
@@ -121,7 +121,7 @@ def _report_error(report: Callable[[str], NoReturn], message: str) -> NoReturn:
     report(f"unknown command {found[1]!r}{f': did you mean {near}?' if near else '.'} Commands: {', '.join(VERBS)}")
 
 
-def _where(args: Namespace) -> tuple[str, str]:
+def _locate_broker(args: Namespace) -> tuple[str, str]:
     """Return the store's URL and the broker's name, from the options or the environment."""
     environment = Environment.read()
     if args.data is not None:
@@ -133,16 +133,16 @@ def _where(args: Namespace) -> tuple[str, str]:
 Verb = Callable[[BrokerAdmin, Namespace], Awaitable[Answer]]
 
 
-def _answered(url: str, name: str, args: Namespace) -> Answer:
+def _run(url: str, name: str, args: Namespace) -> Answer:
     """Run a verb; report it to the audit log if it changes the broker of this installation."""
     verb = VERBS[args.verb]
     if not is_recorded(args, url, name):
-        return asyncio.run(_answer(url, name, verb, args))
+        return asyncio.run(_run_verb(url, name, verb, args))
     with reporting(FORMER_NAMES.get(args.verb, args.verb), object_of(args)) as operation:
-        return asyncio.run(_answer(url, name, partial(noted, operation, verb), args))
+        return asyncio.run(_run_verb(url, name, partial(run_recorded, operation, verb), args))
 
 
-async def _answer(url: str, name: str, verb: Verb, args: Namespace) -> Answer:
+async def _run_verb(url: str, name: str, verb: Verb, args: Namespace) -> Answer:
     admin = BrokerAdmin(url, name)
     try:
         return await verb(admin, args)
@@ -306,11 +306,11 @@ def _node_line(node: NodeStatus) -> str:
     )
     connections = f"{count:,} connection{'' if count == 1 else 's'}"
     lost = f"; not durable: {found}" if (found := durability_loss(node.store)) else ""
-    about = f"{', '.join(node.address)}, {connections}{store}{_homes(node)}{lost}"
+    about = f"{', '.join(node.address)}, {connections}{store}{_owned_queues(node)}{lost}"
     return f"{node.broker} {node.name} ({node.node}): {about}"
 
 
-def _homes(node: NodeStatus) -> str:
+def _owned_queues(node: NodeStatus) -> str:
     """Describe the part of a node in a broker of several nodes."""
     if not node.homes:
         return ""

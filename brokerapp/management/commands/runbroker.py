@@ -46,7 +46,7 @@ logger = logging.getLogger(__name__)
 WATCH_SECONDS = 0.2
 #: The most between two attempts to start one that does not start.
 LONGEST_WATCH_SECONDS = 10.0
-#: Seconds after which what is to end is told so again.
+#: Seconds after which what is to end is stop_requested so again.
 CANCEL_SECONDS = 1.0
 
 
@@ -137,35 +137,35 @@ class Command(BaseCommand):
                 check_link_address(wanted.node, reach, url)
             data.remember(wanted.broker, options["redis"])
             period = period_ms(config)
-            told, rejoining = _told_to_stop(), RestartBackoff()
-            while not told.is_set():
+            stop_requested, backoff = _stop_requested(), RestartBackoff()
+            while not stop_requested.is_set():
                 began, node = time.monotonic(), Node(wanted, authenticator(config.authentication))
-                beside = [partial(_keep_alive, store)] if store is not None else []
+                companions = [partial(_keep_alive, store)] if store is not None else []
                 if period:
-                    beside.append(partial(watch_file, options["config"], properties, period, node))
-                error = await self._runs(node, beside, told)
+                    companions.append(partial(watch_file, options["config"], properties, period, node))
+                error = await self._run_node(node, companions, stop_requested)
                 if error is None:
                     break
-                expelled = await _unless(told, node.was_expelled())
-                pause = 0.0 if expelled is None else rejoining.delay(error, expelled.result(), time.monotonic() - began)
+                expelled = await _unless_stopped(stop_requested, node.was_expelled())
+                pause = 0.0 if expelled is None else backoff.delay(error, expelled.result(), time.monotonic() - began)
                 await node.abandon()  # its tasks, too: a cancel that gets lost kept the process from ending
                 if pause is None:
                     raise error
                 logger.warning("node %s rejoins in %g s", wanted.node, pause)
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(told.wait(), pause)
+                    await asyncio.wait_for(stop_requested.wait(), pause)
         finally:
             if store is not None:
                 await asyncio.to_thread(store.stop)
 
-    async def _runs(
-        self, node: Node, beside: Iterable[Callable[[], Coroutine[Any, Any, None]]], told: asyncio.Event
+    async def _run_node(
+        self, node: Node, companions: Iterable[Callable[[], Coroutine[Any, Any, None]]], stop_requested: asyncio.Event
     ) -> BaseException | None:
-        """Run the node, and this beside it, until it cannot start or go on, and why; None: it stopped as we were told
-        to.
+        """Run the node and its companion tasks until it fails or a stop is requested; return the error, None after a
+        clean stop.
         """
         try:
-            if (started := await _unless(told, node.start())) is None:
+            if (started := await _unless_stopped(stop_requested, node.start())) is None:
                 await node.abandon()
                 return None
             started.result()
@@ -173,8 +173,8 @@ class Command(BaseCommand):
             return error
         self.stdout.write("ready")
         self.stdout.flush()
-        running = [asyncio.create_task(each()) for each in beside]
-        await _unless(told, asyncio.wait({node.failed}))
+        running = [asyncio.create_task(each()) for each in companions]
+        await _unless_stopped(stop_requested, asyncio.wait({node.failed}))
         for each in running:
             each.cancel()
         if node.failed.done():
@@ -183,9 +183,9 @@ class Command(BaseCommand):
         return None
 
 
-async def _unless(told: asyncio.Event, work: Coroutine[Any, Any, Any]) -> asyncio.Future[Any] | None:
-    """Await work that may take long; return None if the process is told to stop before it is done."""
-    doing, stop = asyncio.ensure_future(work), asyncio.ensure_future(told.wait())
+async def _unless_stopped(stop_requested: asyncio.Event, work: Coroutine[Any, Any, Any]) -> asyncio.Future[Any] | None:
+    """Await work that may take long; return None if the process is to stop before it is done."""
+    doing, stop = asyncio.ensure_future(work), asyncio.ensure_future(stop_requested.wait())
     await asyncio.wait({doing, stop}, return_when=asyncio.FIRST_COMPLETED)
     stop.cancel()
     if doing.done():
@@ -196,18 +196,18 @@ async def _unless(told: asyncio.Event, work: Coroutine[Any, Any, Any]) -> asynci
     return None
 
 
-def _told_to_stop() -> asyncio.Event:
-    """Set when a signal says so."""
-    told = asyncio.Event()
+def _stop_requested() -> asyncio.Event:
+    """Return an event that SIGTERM and SIGINT set."""
+    stop_requested = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, told.set)
-    return told
+        asyncio.get_running_loop().add_signal_handler(number, stop_requested.set)
+    return stop_requested
 
 
 async def _keep_alive(store: EmbeddedStore) -> None:
-    """Start our store again when it died; the node waits for it meanwhile.
+    """Restart the embedded store whenever it terminates; the node waits for it meanwhile.
 
-    Why it does not start is logged once. Each attempt may read its whole file, so they become rarer.
+    The reason of a failed start is logged once. Each attempt may read the whole file, so attempts become rarer.
     """
     problem, pause = "", WATCH_SECONDS
     while True:

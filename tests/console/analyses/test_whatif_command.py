@@ -53,12 +53,12 @@ def test_a_terminal_shows_the_sentence_the_notes_and_the_tables():
         "The draft would have changed what 1 target of 2 gets.",
         "note: Sampled.",
         "",
-        "what           in force  draft  difference",
-        "Copies stored     1,000  2,500       1,500",
+        "metric         active  draft  difference",
+        "Copies stored   1,000  2,500       1,500",
         "... and 49 more (use --json for all)",
         "",
-        "target             state  in force  draft  difference  waiting recorded  waiting draft",
-        "queue://orders.eu  new           0  1,500       1,500                               12",
+        "target             state  active  draft  difference  backlog recorded  backlog draft",
+        "queue://orders.eu  new         0  1,500       1,500                               12",
         "... and 49 more (use --json for all)",
     ]
 
