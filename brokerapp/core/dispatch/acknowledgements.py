@@ -123,7 +123,7 @@ class Acknowledgements:
     def find_unacked(
         self, client: Client, ack_id: str, named: str | None, transaction: Transaction | None = None
     ) -> tuple[Subscription, str] | None:
-        """Who holds the message, and its key; None when nothing is left to do. Raises RequestRefused.
+        """Return who holds a message, and its key; None when nothing is left to do. Raises RequestRefused.
 
         Before STOMP 1.2 what an open transaction acknowledged can be acknowledged again, as in ActiveMQ: in the same
         transaction in vain, otherwise it is taken out of that one.
@@ -142,7 +142,7 @@ class Acknowledgements:
         return found.subscription, found.key
 
     def grant_credit(self, subscription: Subscription, entries: Sequence[LogEntry]) -> None:
-        """Let a subscription hold as many more messages as it holds no longer."""
+        """Let a subscription have as many more messages as it acknowledged."""
         count = len(entries)
         if subscription.has_remote_logs:
             self._placement.outbound_settlement.give_credit(subscription, entries)
@@ -176,7 +176,7 @@ class Acknowledgements:
 
 
 def take_unacked(subscription: Subscription, key: str) -> list[SettledBy]:
-    """What an ACK settles: in mode `client` all up to the message, else the one."""
+    """Take what an ACK settles: in mode `client` all up to the message, else the one."""
     if subscription.ack_mode != "client":
         return [(subscription, key, subscription.unacked.pop(key))]
     taken = []

@@ -46,7 +46,7 @@ MAX_BATCH = 50
 
 
 class Browsers:
-    """What concerns browsers. A part of the broker."""
+    """Serve clients that browse queues."""
 
     def __init__(
         self,
@@ -72,13 +72,13 @@ class Browsers:
             raise RequestRefused("activemq.subscriptionName: a browser cannot be a durable subscription")
 
     def prefetch(self, queue: Destination) -> int:
-        """How much a browser may hold when it does not say."""
+        """Return the default prefetch of a browser."""
         policy = self._routing.table.policy_for(queue)
         wanted = policy.queue_browser_prefetch if policy is not None else None
         return DEFAULT_PREFETCH if wanted is None else wanted
 
     def join(self, subscription: Subscription) -> None:
-        """Let the queues exist that it names, as in ActiveMQ; it starts when its SUBSCRIBE is confirmed."""
+        """Create the queues that a browser names, as in ActiveMQ; it starts when its SUBSCRIBE is confirmed."""
         for target in subscription.destinations:
             if not target.is_pattern:
                 self._queues.ensure(target)
@@ -93,7 +93,7 @@ class Browsers:
 
 
 class BrowseCursor:
-    """One snapshot on its way."""
+    """Send one snapshot, as fast as its client takes it."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class BrowseCursor:
         self._is_reading = self._is_finished = False
 
     def begin(self) -> None:
-        """The snapshot is taken now."""
+        """Take the snapshot."""
         self._subscription.started = True
         found: dict[MessageLog, None] = {}
         for target in self._subscription.destinations:
@@ -126,18 +126,18 @@ class BrowseCursor:
         self._commits.read_with(lambda store: store.logs.last_seq(), self._on_last_seq_read)
 
     def _on_last_seq_read(self, last: int) -> None:
-        """It shows what was stored until now, at whichever node."""
+        """Limit the snapshot to what was stored until now, at whichever node."""
         self._is_reading, self._upto = False, last
         self.resume()
 
     def stop(self) -> None:
-        """Nobody wants the rest."""
+        """Discard the rest of the snapshot."""
         self._is_finished = True
         self._logs.clear()
         self._page.clear()
 
     def resume(self) -> None:
-        """Give the client what it can take, and read on when nothing is left."""
+        """Send what the client can take, and read on when nothing is left."""
         subscription = self._subscription
         if self._is_finished or not subscription.started:
             return

@@ -23,15 +23,15 @@ DEAD_LETTER_QUEUES = re.compile(r"(ActiveMQ\.)?DLQ(\..*)?")
 
 
 def _nothing() -> None:
-    """Nobody does anything about it."""
+    """Do nothing."""
 
 
 def _ignore(_destination: Destination) -> None:
-    """Nobody wants to know."""
+    """Do nothing about a destination."""
 
 
 class DestinationCounters:
-    """Numbers by destination."""
+    """Hold the counters of all destinations."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class DestinationCounters:
         return destination in self._by_destination
 
     def of(self, destination: Destination) -> DestinationStats:
-        """The numbers of a destination, from zero for a new one."""
+        """Return the counters of a destination, new ones from zero."""
         stats = self._by_destination.get(destination)
         if stats is None:
             stats = self._by_destination[destination] = _new(destination)
@@ -68,11 +68,11 @@ class DestinationCounters:
         return stats
 
     def find(self, destination: Destination) -> DestinationStats | None:
-        """The numbers of a destination that has some."""
+        """Return the counters of a destination that has some."""
         return self._by_destination.get(destination)
 
     def remove(self, destination: Destination) -> None:
-        """The destination is deleted."""
+        """Remove the counters of a deleted destination."""
         stats = self._by_destination.pop(destination, None)
         if stats is not None:
             self.changed.discard(stats)
@@ -80,32 +80,32 @@ class DestinationCounters:
         self._removed.add(destination)
 
     def destinations(self) -> list[Destination]:
-        """All destinations that have numbers."""
+        """Return all destinations that have counters."""
         return list(self._by_destination)
 
     def restore_changes(self, changed: list[DestinationStats], gone: list[Destination]) -> None:
-        """Changes that were taken but could not be told."""
+        """Keep changes that could not be published for the next time."""
         self.changed.update(each for each in changed if self._by_destination.get(each.destination) is each)
         self._removed.update(each for each in gone if each not in self._by_destination)
 
     def note_removals_published(self, gone: Iterable[Destination], snapshot: int) -> None:
-        """The end of these was told with this snapshot."""
+        """Note that the end of these destinations was published with this snapshot."""
         self._published_removals.update((each, snapshot) for each in gone if each not in self._by_destination)
 
     def removals_published_before(self, snapshot: int) -> list[Destination]:
-        """Those whose end was told so long before this snapshot that nobody needs to be told any more."""
+        """Return the destinations whose end was published so long ago that nobody asks any more."""
         last = snapshot - REMOVALS_KEPT_FOR
         return [
             each for each, told in itertools.takewhile(lambda item: item[1] <= last, self._published_removals.items())
         ]
 
     def forget_removals(self, destinations: Iterable[Destination]) -> None:
-        """Nobody is told of the end of these any more."""
+        """Forget the end of these destinations."""
         for each in destinations:
             self._published_removals.pop(each, None)
 
     def take_changes(self) -> tuple[list[DestinationStats], list[Destination]]:
-        """What changed and what is gone since the last call: of very much what is new, and was told of longest ago."""
+        """Return what changed and what was removed since the last call, the new and the oldest first."""
         # Whoever holds the numbers of a destination may change them after it was deleted: that is no news.
         changed = [each for each in self.changed if self._by_destination.get(each.destination) is each]
         gone = list(self._removed)
@@ -120,7 +120,7 @@ class DestinationCounters:
 
 
 def _new(destination: Destination) -> DestinationStats:
-    """Numbers of a new destination, and what the options behind its name say about it."""
+    """Make the counters of a new destination; options behind its name say what it is."""
     options = destination.options
     text = "&".join(f"{name}={value}" for name, value in options.items())
     is_dead = destination.is_queue and DEAD_LETTER_QUEUES.fullmatch(destination.name) is not None

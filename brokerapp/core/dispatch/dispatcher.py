@@ -1,4 +1,4 @@
-"""Dispatcher: hand messages of logs and topics to consumers, and account for what these hold.
+"""Hand messages of logs and topics to consumers, and account for what these acknowledge.
 
 Reading the sockets collects work (`touch`, `wake`); `run_once` does it once a tick, so that a burst costs one pass.
 """
@@ -49,7 +49,7 @@ _expires = attrgetter("message.expires")
 
 
 class Dispatcher:
-    """Everything between a stored message and a client's socket."""
+    """Hand messages of logs and topics to consumers."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Dispatcher:
         self._ready_logs[log] = None
 
     def untouch(self, log: MessageLog) -> None:
-        """Dispatch from this log no more: it is gone."""
+        """Dispatch no more from a log that was removed."""
         self._ready_logs.pop(log, None)
 
     def add_pending(self, subscription: Subscription, entries: Sequence[LogEntry]) -> None:
@@ -93,13 +93,13 @@ class Dispatcher:
             self._pending_subscriptions[subscription] = None
 
     def wake(self, client: Client) -> None:
-        """Flush what this client is to be sent at the next tick."""
+        """Flush what a client is to be sent at the next tick."""
         self._unflushed_clients[client] = None
 
     # -- once a tick
 
     def run_once(self) -> None:
-        """Give out what can be given, then let it go to the sockets."""
+        """Dispatch what can be dispatched, then flush it to the sockets."""
         if self.is_stopped:
             self._ready_logs.clear()
             self._pending_subscriptions.clear()
@@ -136,7 +136,7 @@ class Dispatcher:
             self._commits.read(log.name, after, PAGE_SIZE, loaded)
 
     def resume(self, subscription: Subscription) -> None:
-        """It may be given messages again."""
+        """Dispatch to a subscription again, which has credit or a free socket now."""
         for log in subscription.logs:
             self.touch(cast("MessageLog", log))
         if subscription.pending:
@@ -149,7 +149,7 @@ class Dispatcher:
     # -- queues
 
     def dispatch(self, log: MessageLog, subscription: Subscription, entries: list[LogEntry]) -> None:
-        """Hand these messages of a queue to a consumer; those that expired meanwhile go their own way."""
+        """Hand messages of a queue to a consumer; those that expired meanwhile are treated as expired."""
         now_us = time.time_ns() // 1000  # not that of a tick, nor when they were born: latencies are told from it
         now_ms = now_us // 1000
         if any(map(_expires, entries)):
@@ -180,19 +180,19 @@ class Dispatcher:
     def on_acknowledged(
         self, log: MessageLog, entries: list[LogEntry], client: Client | RemoteClient, now_us: int
     ) -> None:
-        """A consumer is done with these messages of a queue."""
+        """Account for messages of a queue that a consumer acknowledged."""
         self.count_acknowledged(log, entries)
         self.on_remote_acknowledged(log, entries, client, now_us)
 
     def count_acknowledged(self, log: MessageLog, entries: Sequence[LogEntry]) -> None:
-        """The node of a consumer counts what it acknowledged, see stats_aggregation.py."""
+        """Count acknowledged messages at the node of their consumer, see stats_aggregation.py."""
         log.counts.count_departures([entry.message for entry in entries])
         self._counters.mark_changed(log.counts)
 
     def on_remote_acknowledged(
         self, log: MessageLog, entries: list[LogEntry], client: Client | RemoteClient, now_us: int
     ) -> None:
-        """The same, as the home of the queue has it: they are gone from there."""
+        """Remove acknowledged messages from the log at its owner node, and record that."""
         log.remove_settled(entries)
         self._counters.mark_changed(log.counts)
         if client.bridge:
@@ -208,7 +208,7 @@ class Dispatcher:
 
     @staticmethod
     def ack_ids(subscription: Subscription, entries: Sequence[LogEntry]) -> list[str]:
-        """What the client will name the deliveries by: its own ids in STOMP 1.2, message-ids before."""
+        """Return the ids by which a client acknowledges deliveries: its own in STOMP 1.2, message-ids before."""
         client: Client = subscription.client
         if client.names_messages:
             for entry in entries:
@@ -223,7 +223,7 @@ class Dispatcher:
     # -- topics
 
     def subscribe(self, subscription: Subscription, topic: Destination) -> None:
-        """A subscriber of a topic, or of all that match a pattern."""
+        """Add a subscriber of a topic, or of all topics that match a pattern."""
         self._topics[topic.kind].add(topic.name, subscription)
         if not subscription.client.is_internal:
             self.consumer_recorder.on_subscribed(str(topic), subscription.client.client_id)
@@ -231,7 +231,7 @@ class Dispatcher:
         self._placement.topic_listeners.add(topic)
 
     def unsubscribe(self, subscription: Subscription, topic: Destination) -> None:
-        """It is one no longer."""
+        """Remove a subscriber."""
         self._topics[topic.kind].remove(topic.name, subscription)
         self.consumer_recorder.on_unsubscribed(str(topic), subscription.client.client_id)
         self._subscribers_by_topic.clear()
@@ -239,7 +239,7 @@ class Dispatcher:
         self._pending_subscriptions.pop(subscription, None)
 
     def subscribers(self, topic: Destination) -> list[Subscription]:
-        """Who gets messages of this topic; each once, however many of its patterns match."""
+        """Return who gets messages of a topic, each once, however many of its patterns match."""
         found = self._subscribers_by_topic.get(topic)
         if found is None:
             if (
@@ -254,7 +254,7 @@ class Dispatcher:
         return found
 
     def has_subscribers(self, topic: Destination) -> bool:
-        """Whether somebody subscribes to this topic, or to one that matches the pattern."""
+        """Return whether anybody subscribes to this topic, or to one that matches the pattern."""
         return bool(
             self._topics[topic.kind].find(topic.name) or self._placement.topic_listeners.sessions_listening(topic)
         )
@@ -302,7 +302,7 @@ class Dispatcher:
             self.add_pending(subscription, (entry,))
 
     def _discard(self, subscription: Subscription, entry: LogEntry) -> None:
-        """A message of a topic is not kept for a subscriber that is too slow."""
+        """Account for a message of a topic that a subscriber is too slow for."""
         topic, consumer = Destination.parse(entry.shown_destination), subscription.client.client_id
         stats = self._counters.of(topic)
         stats.DroppedCount += 1

@@ -71,7 +71,7 @@ class Rejections:
             )
 
     def expire_remote(self, client: Client, ack_id: str) -> None:
-        """Another broker of the cluster finds a message past its time, before its consumer there had it."""
+        """Expire a message that another broker of the cluster found expired before its consumer there had it."""
         held = client.find_unacked(ack_id, None)
         if held is None:
             return
@@ -82,7 +82,7 @@ class Rejections:
             self._dead_letters.expire(log, entry, client.client_id)
 
     def _reject(self, client: Client, subscription: Subscription, key: str, reason: str) -> None:
-        """One message failed: see Redelivering; straight from a topic it is dropped, as in ActiveMQ."""
+        """Take a message back that failed; straight from a topic it is dropped, as in ActiveMQ."""
         entry = subscription.unacked.pop(key)
         subscription.credit += 1
         if subscription.has_remote_logs:

@@ -52,7 +52,7 @@ def _nothing() -> None: ...
 
 
 class DeadLettering:
-    """What concerns messages that nobody could use. A part of the broker."""
+    """Dead-letters or drops messages that failed."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class DeadLettering:
         self._recent_dead_letters: dict[tuple[str, Destination], None] = {}  # dead letters of topics, in order
 
     def expire(self, log: MessageLog, entry: LogEntry, consumer: str | None = None) -> None:
-        """A message in flight is past its time; `consumer` held it, if one did."""
+        """Expire a message in flight; `consumer` held it, if one did."""
         log.counts.ExpiredCount += 1
         self.record(EXPIRE, time.time_ns() // 1000, entry, consumer, EXPIRED)
         self._advisories.expired(self.failure_source(log, entry)[0], entry.message)
@@ -102,12 +102,12 @@ class DeadLettering:
         return [each for each in found if not each.message.is_damaged]
 
     def fail_damaged(self, log: MessageLog, entry: LogEntry) -> None:
-        """Let a damaged message in flight be a dead letter."""
+        """Dead-letter a damaged message in flight."""
         logger.error("message %d of %s is damaged in the store", entry.seq, log.name)
         self.fail(log, entry, DAMAGED, None)
 
     def route_damaged_job(self, message: Message, source: Destination) -> RoutedBatch | None:
-        """A damaged message that waited as a job, on its way to the dead letters; None where they are dropped."""
+        """Route a damaged message of a scheduled job to the dead letters; None where they are dropped."""
         strategy = self._strategy(source)
         target = self._target(strategy, source, "", message, False)
         logger.error("a message that waited for %s is damaged in the store", source)
@@ -174,7 +174,7 @@ class DeadLettering:
         self._commits.submit(PendingWrite(appends, entries, ignores_limits=True, callback=on_committed))
 
     def _route(self, message: Message, target: Destination) -> RoutedBatch:
-        """A dead letter on its way."""
+        """Route a dead letter."""
         message, found = self._router.route(message, target)
         for group in found.groups:
             for each in group.logs:
@@ -208,7 +208,7 @@ class DeadLettering:
         self._move_to_dlq(dead_letter(entry.message, death, strategy), target, ())
 
     def _is_first_dead_letter(self, id: str, target: Destination) -> bool:
-        """Whether this message of a topic is not known to be a dead letter there."""
+        """Return whether this message of a topic is not known to be a dead letter there."""
         if (id, target) in self._recent_dead_letters:
             return False
         self._recent_dead_letters[id, target] = None
@@ -217,7 +217,7 @@ class DeadLettering:
         return True
 
     def drop(self, log: MessageLog, entry: LogEntry, cause: str, consumer: str | None) -> None:
-        """A message in flight goes nowhere: that is counted, and recorded with its cause."""
+        """Drop a message in flight: count it, and record its cause."""
         self.record(DROP, time.time_ns() // 1000, entry, consumer, cause)
         log.counts.DroppedCount += 1
         log.counts.DiscardedCount += 1
@@ -231,7 +231,7 @@ class DeadLettering:
     def _target(
         self, strategy: DeadLetterStrategy, source: Destination, durable: str, message: Message, expired: bool
     ) -> Destination | None:
-        """Where a message that failed goes; None when it is dropped."""
+        """Return where a message that failed goes; None when it is dropped."""
         discarding = self._settings.discarding
         if discarding is not None and is_discarded(discarding, source):
             self._discarded_count += 1
@@ -241,18 +241,18 @@ class DeadLettering:
         return dead_letter_destination(strategy, source, message, expired=expired, durable=durable)
 
     def is_in_dlq(self, log: MessageLog, entry: LogEntry) -> bool:
-        """Whether it lies where dead letters do: when it fails there again it is dropped."""
+        """Return whether a message is in a dead-letter queue: when it fails there again it is dropped."""
         source, _ = self.failure_source(log, entry)
         return is_dead_letter_queue(self._strategy(source), source)
 
     def failure_source(self, log: MessageLog, entry: LogEntry) -> tuple[Destination, str]:
-        """Where the message failed: in its queue; or at its topic, with the durable subscription it failed in."""
+        """Return where a message failed: its queue, or its topic and the durable subscription it failed in."""
         if log.destination.kind is not DestinationKind.SUBSCRIPTION:
             return log.destination, ""
         return Destination.parse(entry.shown_destination), self._durables.of_log(log).identity.short_name
 
     def record(self, kind: int, now_us: int, entry: LogEntry, consumer: str | None, reason: str | None) -> None:
-        """Note a trace event about a message in a queue or on its way from a topic."""
+        """Record a trace event of a message in a queue or on its way from a topic."""
         original = (
             entry.original_destination or entry.message.headers.get("original-destination") or entry.shown_destination
         )

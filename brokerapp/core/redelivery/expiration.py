@@ -31,7 +31,7 @@ MAX_PAGE_SIZE = 2_000
 
 
 class ExpirationSweeper:
-    """Looks for late messages, in the periods that the policies in force ask for. A part of the broker."""
+    """Looks for expired messages in the periods of the policies in force."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class ExpirationSweeper:
         self._sweeping: set[MessageLog] = set()
 
     def apply_policies(self) -> None:
-        """Look in the periods of the policies that are in force from now on."""
+        """Sweep in the periods of the policies that are in force from now on."""
         periods = {self._period(policy) for policy in (None, *self._routing.table.definitions.policies)} - {0}
         for period in self._sweeps.keys() - periods:
             self._sweeps.pop(period).cancel()
@@ -58,7 +58,7 @@ class ExpirationSweeper:
 
     @staticmethod
     def _period(policy: PolicyEntry | None) -> int:
-        """Milliseconds between two sweeps of the queues of a policy; 0: none."""
+        """Return milliseconds between two sweeps of the queues of a policy; 0: none."""
         period = policy.expire_messages_period if policy is not None else None
         if period is None:
             return DEFAULT_PERIOD_MS
@@ -76,7 +76,7 @@ class ExpirationSweeper:
         self._sweeps[period] = self._timers.at(clock.now_ms() + period, look)
 
     def _on_logs_found(self, names: list[str], period: int) -> None:
-        """These logs hold late messages: it is the turn of those that are swept in this period."""
+        """Sweep those logs with expired messages that have this period."""
         queues = self._queues
         logs = [log for name in names if (log := queues.get(name)) is not None]
         policy_for = self._routing.table.policy_for
@@ -88,14 +88,14 @@ class ExpirationSweeper:
         self.sweep(dict.fromkeys(log for each in late for group in each.route.groups for log in group.logs))
 
     def sweep(self, logs: Iterable[MessageLog]) -> None:
-        """Take out what is late and held by nobody; paused queues wait until they are resumed."""
+        """Expire what is late and held by nobody; paused queues wait until they are resumed."""
         for log in logs:
             if not (log.paused or log.is_remote or log in self._sweeping):
                 self._sweeping.add(log)
                 self._sweep_page(log, 0)
 
     def _sweep_page(self, log: MessageLog, skip: int) -> None:
-        """One page of a sweep, after the first `skip` late messages, which consumers hold."""
+        """Expire one page, after the first `skip` late messages, which consumers hold."""
         policy = self._routing.table.policy_for(log.destination)
         count = min((policy and policy.max_expire_page_size) or DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)
         now_ms, window = clock.now_ms(), log.generation

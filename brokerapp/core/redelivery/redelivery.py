@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class RedeliveryHandler:
-    """What concerns another chance. A part of the broker."""
+    """Redelivers rejected messages, with a delay perhaps."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class RedeliveryHandler:
             failures.drop(log, entry, cause, None)
 
     def _delay(self, log: MessageLog, entry: LogEntry, due_ms: int, reason: str, consumer: str) -> None:
-        """The message leaves its queue until then, in one step."""
+        """Move a message from its queue to a scheduled job, in one step."""
         now_us = time.time_ns() // 1000
         self._dead_letters.record(REDELIVER, now_us, entry, consumer, reason)
         self._dead_letters.record(DELAY, now_us, entry, None, None)
@@ -121,7 +121,7 @@ class RedeliveryHandler:
         self._commits.submit(JobWrite([change], settles=settles, ignores_limits=True, callback=on_committed))
 
     def return_message(self, id: str, _due_ms: int, job: ScheduledJob) -> None:
-        """Its delay is over: it returns to its queue, at the end."""
+        """Return a message to the end of its queue when its delay is over."""
         queue = Destination.parse(job.to)
         if self._temporaries.is_gone(queue):
             self._scheduled_jobs.lose(id, job.message, queue, job.original or job.shown or job.to)

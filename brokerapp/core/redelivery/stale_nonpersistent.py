@@ -23,7 +23,7 @@ CAUSE = "it is not persistent, and the node it was sent to is gone"
 
 
 class StaleNonPersistent:
-    """Drops, when a node starts, what the last one left that is not persistent. A part of the broker."""
+    """Drops, when a node starts, the non-persistent messages of the former one."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class StaleNonPersistent:
         self._last = 0
 
     def drop_up_to(self, last: int) -> None:
-        """Drop what has a number up to this one."""
+        """Drop the non-persistent messages with numbers up to this one."""
         if not self._commits.temp:
             for log in list(self._queues):
                 self._on_log_checked(log)
@@ -57,7 +57,7 @@ class StaleNonPersistent:
         self._read(0)
 
     def _read(self, after: int) -> None:
-        """The next page of the first log."""
+        """Read the next page of the first log."""
         if not self._logs:
             return
         log, window = self._logs[0], self._logs[0].generation

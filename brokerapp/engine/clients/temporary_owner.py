@@ -1,4 +1,4 @@
-"""TemporaryOwner: the client that a temporary destination belongs to."""
+"""Represent the client that a temporary destination belongs to."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from brokerapp.model.destination import Destination, DestinationKind
 
 @dataclass(frozen=True, slots=True)
 class TemporaryOwner:
-    """Whose a temporary destination is, wherever and whenever that client connects."""
+    """Identify the client that owns a temporary destination, wherever and whenever it connects."""
 
     client_id: str
     user: str
@@ -26,17 +26,17 @@ class TemporaryOwner:
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> TemporaryOwner:
-        """Build the object from the result of to_json."""
+        """Parse the result of to_json."""
         return TemporaryOwner(**{**data, "kind": DestinationKind(data["kind"])})
 
     def is_of(self, client: Client) -> bool:
-        """Whether it is this client's."""
+        """Return whether a client is the owner."""
         mine = client.has_client_id and client.reconnect_ms > 0 and self.window_ms > 0
         return mine and (client.client_id, client.principal.name) == (self.client_id, self.user)
 
 
 def owner_for(client: Client, kind: DestinationKind, name: str) -> TemporaryOwner:
-    """Whose a new temporary destination of a client is."""
+    """Return the owner of a client's new temporary destination."""
     return TemporaryOwner(client.client_id, client.principal.name, kind, name, client.reconnect_ms)
 
 

@@ -1,1 +1,1 @@
-"""Decides which consumer gets the next entry of a log."""
+"""Decide which consumer gets the next entry of a log."""

@@ -26,7 +26,7 @@ class AppendGroup:
         self.droppable: list[tuple[int, int]] = []  #: first and last, from 1, of those that may be
 
     def add(self, log: MessageLog, copy: RoutedCopy, droppable: bool) -> None:
-        """One queue more."""
+        """Add a queue."""
         self.logs[log] = None
         self.shared = len(self.logs) > 1
         if droppable:
@@ -39,7 +39,7 @@ class AppendGroup:
         self.rows.append((log.name, original, shown))
 
     def without_rows(self, numbers: Collection[int]) -> AppendGroup:
-        """The same without those of these numbers (from 1)."""
+        """Return the group without the rows of these numbers, which count from 1."""
         rest = AppendGroup()
         rest.shared = self.shared
         kept = [number not in numbers for number in range(1, len(self.rows) + 1)]

@@ -22,7 +22,7 @@ MIN_RETRY_MS = 50
 
 
 class BridgeRateFilter:
-    """That of one log. `later` is asked to offer everything again at a time (ms since the epoch)."""
+    """Apply the bridge filter of one log. `retry_at` offers everything again at a time (ms since the epoch)."""
 
     def __init__(
         self, log: str, consumers: Sequence[Subscription], now_ms: Callable[[], int], retry_at: Callable[[int], None]
@@ -47,7 +47,7 @@ class BridgeRateFilter:
     def decide(
         self, crossing: BridgeEligibility, entry: LogEntry, asks: SelectorTest, rules: NetworkBridgeFilter | None
     ) -> BridgeDecision:  # fmt: skip
-        """What becomes of it now."""
+        """Return whether a message may cross now, or why not."""
         path = entry.message.path
         if rules is None:
             return crossing.verdict(path, asks)
@@ -78,7 +78,7 @@ class BridgeRateFilter:
 
 
 def _takes(consumer: Subscription, asks: SelectorTest, rules: NetworkBridgeFilter) -> bool:
-    """Whether it is a consumer of this broker's own, and would take the message (if the policy cares for that)."""
+    """Return whether this broker's own consumer takes the message, as far as the policy cares."""
     selector = consumer.selector
     if isinstance(selector, BridgeEligibility):
         return False

@@ -14,7 +14,7 @@ DEFAULT_START_DELAY_MS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class DispatchPolicy:
-    """The rules of one queue."""
+    """Hold the dispatch options of one queue."""
 
     prioritized: bool = False  #: messages of a higher JMSPriority overtake those of a lower one
     strict_order: bool = False  #: one consumer is filled before the next gets any: no turns
@@ -26,11 +26,11 @@ class DispatchPolicy:
 
     @property
     def start_delay_ms(self) -> int:
-        """How long the first consumer of a queue waits at most before it is given messages; 0: not at all."""
+        """Return how long the first consumer waits for others before dispatch starts; 0: not at all."""
         return self.wait_ms or (DEFAULT_START_DELAY_MS if self.consumers_first > 1 else 0)
 
     def has_enough_consumers(self, consumers: int) -> bool:
-        """Whether enough consumers are there to start before the time is over."""
+        """Return whether enough consumers are there to start before the delay is over."""
         return 0 < self.consumers_first <= consumers
 
 
@@ -38,7 +38,7 @@ DEFAULT_DISPATCH_POLICY = DispatchPolicy()
 
 
 def dispatch_policy_of(policy: PolicyEntry | None) -> DispatchPolicy:
-    """What a policy says about giving out messages."""
+    """Read the dispatch options of a policy."""
     if policy is None:
         return DEFAULT_DISPATCH_POLICY
     return DispatchPolicy(

@@ -33,7 +33,7 @@ WINDOW_BYTES = 8 * 1024 * 1024
 
 
 class DispatchWindow:
-    """The window of the log of this name, for its consumers."""
+    """Hold the messages of one log that are in memory, for its consumers."""
 
     __slots__ = (
         "consumers",
@@ -81,7 +81,7 @@ class DispatchWindow:
     # -- messages that are new
 
     def append_entry(self, entry: LogEntry) -> None:
-        """A message was stored. It joins the window if nothing older waits outside and there is room."""
+        """Add a stored message: to the window if nothing older waits outside it and there is room."""
         self.depth += 1
         self.horizon.note_seq(entry.seq)
         full = len(self.ready) >= WINDOW_SIZE or self.ready_bytes >= WINDOW_BYTES
@@ -99,7 +99,7 @@ class DispatchWindow:
             self._note_group(entry)
 
     def _insert_by_priority(self, entry: LogEntry) -> None:
-        """A message takes its place by priority: in the window if that reaches so far, or to the end of the log."""
+        """Insert a message by priority: into the window if that reaches so far, else at the end of the log."""
         place = self.order_key(entry)
         for consumer in self.consumers:
             if consumer.scanned_up_to.get(self.name, 0) >= place:
@@ -118,7 +118,7 @@ class DispatchWindow:
         self._trim_to_size()
 
     def _trim_to_size(self) -> None:
-        """Leave to the store what is too much at the window's end."""
+        """Leave to the store what is too much at the end of the window."""
         if len(self.ready) <= 2 * WINDOW_SIZE and self.ready_bytes <= 2 * WINDOW_BYTES:
             return
         while len(self.ready) > WINDOW_SIZE or (self.ready_bytes > WINDOW_BYTES and len(self.ready) > 1):
@@ -129,7 +129,7 @@ class DispatchWindow:
         self.generation += 1
 
     def append_batch(self, entries: Sequence[LogEntry]) -> None:
-        """Messages were stored, one after the other."""
+        """Add messages that were stored one after the other."""
         size = sum([entry.size for entry in entries])
         fits = len(self.ready) + len(entries) <= WINDOW_SIZE and self.ready_bytes + size <= WINDOW_BYTES
         plain = not (self.policy.prioritized or self.lookahead.in_flight_seqs or have_groups(entries))
@@ -144,7 +144,7 @@ class DispatchWindow:
         self.ready_bytes += size
 
     def note_appended(self, count: int = 1, upto: int = UNKNOWN_SEQ) -> None:
-        """Messages were stored, with numbers up to this one, and are read when they are wanted."""
+        """Count messages that were stored, with numbers up to this one, and are read when they are wanted."""
         if upto <= self.horizon.counted_up_to:
             return
         self.depth += count
@@ -164,11 +164,11 @@ class DispatchWindow:
 
     @property
     def has_room_for_page(self) -> bool:
-        """Whether there is room for a page."""
+        """Return whether there is room for a page."""
         return len(self.ready) < PAGE_SIZE and self.ready_bytes < WINDOW_BYTES
 
     def on_page_read(self, entries: Iterable[LogEntry], window: int) -> None:
-        """What the store answered to reading on after `loaded`, when the window was the one of this number."""
+        """Take the page that was read after `loaded_up_to`, unless the window has another generation now."""
         self.paging = False
         if window != self.generation:
             return
@@ -188,7 +188,7 @@ class DispatchWindow:
 
     @property
     def _least_unread(self) -> int:
-        """How many are known to be behind the page that was read, at least."""
+        """Return how many messages are known to be behind the page that was read, at least."""
         if self.policy.prioritized:  # its places tell nothing of that
             return self.horizon.arrived_while_reading
         return self.horizon.unread_after(self.loaded_up_to)
@@ -200,7 +200,7 @@ class DispatchWindow:
         self.release_memory()
 
     def on_lookahead_read(self, entries: Iterable[LogEntry], window: int, after: int) -> None:
-        """What the store answered to reading on after that place, for `wants_ahead`."""
+        """Take the page that was read after `after` for `lookahead_position`."""
         self.paging = False
         if window != self.generation:
             return
@@ -212,7 +212,7 @@ class DispatchWindow:
         self._on_read(found)
 
     def _without_in_flight(self, entries: list[LogEntry]) -> list[LogEntry]:
-        """Those not in flight, as they are known here."""
+        """Return the messages that are not in flight, with their redelivery counts."""
         found = self.lookahead.exclude_in_flight(entries)
         for entry in found:
             entry.redelivery_count = self.redelivery_count_of(entry)
@@ -220,7 +220,7 @@ class DispatchWindow:
         return found
 
     def redelivery_count_of(self, entry: LogEntry) -> int:
-        """How often a waiting message was delivered before."""
+        """Return how often a waiting message was delivered before."""
         return self.redelivery_counts.get(
             entry.seq, entry.redelivery_count + int(entry.seq <= self.maybe_delivered_up_to)
         )
@@ -228,7 +228,7 @@ class DispatchWindow:
     # -- what comes back, and what leaves
 
     def requeue(self, entries: Iterable[LogEntry]) -> None:
-        """Entries that were in flight return to their place, one delivery older."""
+        """Return messages in flight to their positions, with one more redelivery."""
         back = sorted(entries, key=self.order_key)
         if not back:
             return
@@ -249,14 +249,14 @@ class DispatchWindow:
         self.release_memory()
 
     def _keep_loaded(self, back: list[LogEntry]) -> list[LogEntry]:
-        """Those of the window; those past it are not loaded, as before they were given out."""
+        """Return the messages that belong into the window; the others wait in the store again."""
         inside = [entry for entry in back if self.order_key(entry) <= self.loaded_up_to]
         self.lookahead.discard_page()
         self.unloaded_count += len(back) - len(inside)
         return inside
 
     def remove_settled(self, entries: Sequence[LogEntry]) -> None:
-        """Messages in flight are gone for good."""
+        """Remove messages in flight for good."""
         self.in_flight -= len(entries)
         self.depth -= len(entries)
         if self.redelivery_counts:
@@ -269,7 +269,7 @@ class DispatchWindow:
             self.release_memory()
 
     def seqs_not_in_flight(self, stored: Collection[OrderedMessage]) -> set[int]:
-        """The numbers of those of these stored messages that no consumer holds."""
+        """Return the numbers of those stored messages that no consumer holds."""
         ready = {entry.seq for entry in self.ready}
         return {
             each.seq
@@ -279,7 +279,7 @@ class DispatchWindow:
         }
 
     def remove_ready(self, stored: Collection[OrderedMessage]) -> set[int]:
-        """Remove those of these stored messages that no consumer holds; their numbers."""
+        """Remove those stored messages that no consumer holds, and return their numbers."""
         gone = self.seqs_not_in_flight(stored)
         left = deque(entry for entry in self.ready if entry.seq not in gone)
         unloaded = len(gone) - (len(self.ready) - len(left))
@@ -293,7 +293,7 @@ class DispatchWindow:
         return gone
 
     def reserve(self, stored: Collection[OrderedMessage]) -> set[int]:
-        """Take those of these stored messages that no consumer holds, as if one held them now; their numbers."""
+        """Mark those stored messages as in flight that no consumer holds, and return their numbers."""
         seized = self.remove_ready(stored)
         self.depth += len(seized)
         self.in_flight += len(seized)
@@ -305,7 +305,7 @@ class DispatchWindow:
     # -- beginning anew
 
     def apply_policy(self, rules: DispatchPolicy) -> None:
-        """Give out messages by these rules from now on."""
+        """Dispatch by this policy from now on."""
         former, self.policy = self.policy, rules
         if rules.bridge_filter != former.bridge_filter:
             self.reset_offers()
@@ -340,7 +340,7 @@ class DispatchWindow:
         self.recheck_store()
 
     def release_ownership(self) -> None:
-        """Hold nothing, and know nothing of who holds what: another node does."""
+        """Hold nothing any more: another node owns the log."""
         self.ready.clear()
         self.ready_bytes = self.depth = self.in_flight = self.unloaded_count = self.loaded_up_to = 0
         self.horizon.on_page_read()
@@ -352,14 +352,14 @@ class DispatchWindow:
         self.reset_offers()
 
     def recheck_store(self) -> None:
-        """There may be more in the store than is known."""
+        """Assume that the store may hold more than is known."""
         self.end_is_unknown = True
         self.unloaded_count += 1
         self.horizon.note_arrivals(1, UNKNOWN_SEQ, reading=self.paging)
         self.lookahead.reaches_end = False
 
     def release_memory(self) -> None:
-        """Without consumers and messages in flight nothing needs to be in memory."""
+        """Empty the window when there are neither consumers nor messages in flight."""
         if not (self.consumers or self.in_flight):
             self.ready.clear()
             self.ready_bytes = 0
@@ -370,10 +370,10 @@ class DispatchWindow:
             self.groups = None
 
     def _set_unloaded(self, count: int) -> None:
-        """So many are in the store alone, as far as is known; it is read on to its end where that is not sure."""
+        """Set how many messages are in the store only; at least one until the log's end has been read."""
         self.unloaded_count = max(count, int(self.end_is_unknown))
 
     def reset_offers(self) -> None:
-        """What consumers were offered before may be for them now."""
+        """Offer messages again that consumers did not take before."""
         for consumer in self.consumers:
             consumer.scanned_up_to.pop(self.name, None)

@@ -18,7 +18,7 @@ from brokerapp.model.subscription_identity import SubscriptionIdentity
 
 @dataclass(slots=True, eq=False)
 class DurableSubscription:
-    """A named subscription that exists."""
+    """Represent a named subscription that exists."""
 
     log: MessageLog
     feed: SubscriptionFeed
@@ -27,16 +27,16 @@ class DurableSubscription:
 
     @property
     def identity(self) -> SubscriptionIdentity:
-        """What it keeps, for whom."""
+        """Return what the subscription keeps, and for whom."""
         return self.feed.subscription
 
     @property
     def is_active(self) -> bool:
-        """Whether somebody consumes it, for all that is known here."""
+        """Return whether anybody consumes it, as far as is known here."""
         return bool(self.log.consumers) or self.maybe_consumed(self.log.name)
 
     def matches(self, wanted: SubscriptionIdentity) -> bool:
-        """Whether it keeps what is wanted. Raises RequestRefused when it cannot have the consumer, or be replaced."""
+        """Return whether it keeps what is wanted. Raises RequestRefused when the consumer cannot have or replace it."""
         if self.identity.shared != wanted.shared:
             raise RequestRefused(f"there is a {self.identity}: it cannot be shared and unshared")
         same = self.identity.has_same_contents(wanted)
@@ -47,7 +47,7 @@ class DurableSubscription:
         return same
 
     def must_be_replaced(self, wanted: SubscriptionIdentity, access: AuthorizationMap | None) -> bool:
-        """Whether its next consumer, who wants it so, is to have a new one. Raises what Durables.claim raises."""
+        """Return whether its next consumer needs a new one. Raises RequestRefused, AccessDenied."""
         same, entitled = self.matches(wanted), self._may_read_all(wanted, access)
         if self.is_active and not entitled:
             raise AccessDenied(f"the {self.identity} has consumers, and is given what this user may not read")
@@ -56,13 +56,13 @@ class DurableSubscription:
         return not (same and entitled)
 
     def _may_read_all(self, wanted: SubscriptionIdentity, access: AuthorizationMap | None) -> bool:
-        """Whether its next consumer may read all that it may hold: of a pattern each user gets what they may read."""
+        """Return whether its next consumer may read all that it may hold; of a pattern users get what they may read."""
         if access is None or wanted.groups == self.identity.groups:
             return True
         return all(access.may(_reader(wanted), "read", topic) for topic in self.identity.topics)
 
     def _check_may_drop(self, wanted: SubscriptionIdentity, access: AuthorizationMap | None) -> None:
-        """Who wants something else under a name drops what it keeps: only who could consume that may."""
+        """Raise AccessDenied unless a user could consume what would be dropped with the former subscription."""
         if access is None:
             return
         for topic in self.identity.topics:
@@ -72,7 +72,7 @@ class DurableSubscription:
 
 
 def may_read(subscription: SubscriptionIdentity, topic: Destination, access: AuthorizationMap | None) -> bool:
-    """Whether its user may read a topic, of those that its pattern matches."""
+    """Return whether the user of a subscription may read one of the topics that its pattern matches."""
     if access is None or subscription.groups is None:
         return True
     return access.may(_reader(subscription), "read", topic)

@@ -1,4 +1,4 @@
-"""Lookahead: a page of a log's messages past the window, for consumers that find nothing in the window.
+"""Hold a page of a log's messages past its window, for consumers that find nothing in the window.
 
 A window full of messages nobody able wants must not keep others from theirs, however many lie before those. So a log
 reads on past its window, page by page, for consumers who want none of it; each remembers how far it has looked
@@ -28,7 +28,7 @@ MAX_PAGE_BYTES = 8 * 1024 * 1024
 
 
 class Lookahead:
-    """The page, and which messages past the window are in flight."""
+    """Hold one page of a log past its window, and know which messages there are in flight."""
 
     __slots__ = (
         "_bytes",
@@ -66,7 +66,7 @@ class Lookahead:
         return self.upto > self.after
 
     def reset(self) -> None:
-        """Nothing is in flight, and nobody looks."""
+        """Forget the page and what is in flight."""
         self.discard_page()
         self.in_flight_seqs.clear()
         self._settled_while_reading.clear()
@@ -74,7 +74,7 @@ class Lookahead:
         self._not_in_flight.clear()
 
     def reorder(self, prioritized: bool, loaded: int, waiting: Iterable[int]) -> None:
-        """Places are others from now on. The window reached to `loaded` and held those that are `waiting`."""
+        """Sort by other positions from now on. The window reached to `loaded` and held those that are `waiting`."""
         if prioritized:
             self._not_in_flight = {*waiting, *(seq for seq in self._not_in_flight if seq > loaded)}
             self._in_flight_up_to = max(self._in_flight_up_to, loaded)
@@ -82,13 +82,13 @@ class Lookahead:
         self.discard_page()
 
     def set_page(self, entries: Iterable[LogEntry], after: int, upto: int | None) -> None:
-        """The page behind the place `after`, up to `upto`; None at the end of the log."""
+        """Hold the page after the position `after`, up to `upto`; None at the end of the log."""
         self._entries = deque(entries)
         self._bytes = sum(entry.size for entry in self._entries)
         self.after, self.upto, self.reaches_end = after, after if upto is None else upto, upto is None
 
     def append(self, entry: LogEntry) -> None:
-        """A message was stored: it is part of a page at the end of the log while there is room."""
+        """Add a stored message to a page at the end of the log, while there is room."""
         if not self.reaches_end:
             return
         if len(self._entries) >= MAX_PAGE or self._bytes >= MAX_PAGE_BYTES:
@@ -106,7 +106,7 @@ class Lookahead:
         return len(given)
 
     def next_position(self, hungry: Iterable[Subscription], log: str, loaded: int) -> int | None:
-        """The place to read on from for consumers who may be given more; None when all of them have seen all."""
+        """Return the position to read on from for consumers with credit; None when all have seen all."""
         seen = [max(consumer.scanned_up_to.get(log, 0), loaded) for consumer in hungry]
         if not seen or (self.reaches_end and min(seen) >= self.upto):
             return None
@@ -115,54 +115,54 @@ class Lookahead:
     # -- the window comes on, messages leave
 
     def is_in_flight(self, seq: int) -> bool:
-        """Whether a stored message past the window is in flight."""
+        """Return whether a stored message past the window is in flight."""
         return seq in self.in_flight_seqs or (seq <= self._in_flight_up_to and seq not in self._not_in_flight)
 
     def exclude_in_flight(self, entries: Iterable[LogEntry]) -> list[LogEntry]:
-        """What the window may hold of messages that were read."""
+        """Return the messages that are not in flight."""
         if not (self.in_flight_seqs or self._in_flight_up_to):
             return list(entries)
         return [entry for entry in entries if not self.is_in_flight(entry.seq)]
 
     def advance_to(self, upto: int) -> None:
-        """The window reaches to this place: what lies before is its own."""
+        """Leave all up to this position to the window."""
         while self._entries and self._order_key(self._entries[0]) <= upto:
             self._bytes -= self._entries.popleft().size
         if not self._knows_all_in_flight:
             self.in_flight_seqs = {seq for seq in self.in_flight_seqs if seq > upto}
 
     def note_inserted(self, place: int) -> None:
-        """A message of a prioritized log came to stand at this place in the store, past the window."""
+        """Note that a message of a prioritized log was stored at this position, past the window."""
         if self.after < place <= self.upto:
             self.discard_page()
         self.reaches_end = False
 
     def mark_in_flight(self, entries: Iterable[OrderedMessage]) -> None:
-        """These of the window are in flight."""
+        """Note that these messages of the window are in flight."""
         if self._knows_all_in_flight:
             self.in_flight_seqs.update(entry.seq for entry in entries)
 
     def unmark_in_flight(self, entries: Iterable[LogEntry]) -> None:
-        """These are not in flight any more, but wait."""
+        """Note that these messages are not in flight any more, but wait."""
         if self.in_flight_seqs:
             self.in_flight_seqs.difference_update(entry.seq for entry in entries)
         if self._in_flight_up_to:
             self._not_in_flight.update(entry.seq for entry in entries if entry.seq <= self._in_flight_up_to)
 
     def on_page_read(self) -> None:
-        """A page was read: what was settled meanwhile cannot come again."""
+        """Forget what was settled while the page was read."""
         self.in_flight_seqs.difference_update(self._settled_while_reading)
         self._settled_while_reading.clear()
 
     def remove_settled(self, seq: int, reading: bool) -> None:
-        """A message in flight is gone."""
+        """Note that a message in flight was settled."""
         if reading:
             self._settled_while_reading.append(seq)
         else:
             self.in_flight_seqs.discard(seq)
 
     def remove(self, gone: set[int]) -> None:
-        """These messages are no more."""
+        """Remove these messages from the page."""
         self.in_flight_seqs -= gone
         self._entries = deque(entry for entry in self._entries if entry.seq not in gone)
         self._bytes = sum(entry.size for entry in self._entries)

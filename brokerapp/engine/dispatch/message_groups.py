@@ -1,4 +1,4 @@
-"""Message groups: messages with one JMSXGroupID go to one consumer of their queue, in order, while it is there.
+"""Send messages with one JMSXGroupID to one consumer of their queue, in order, while it is there.
 
 ActiveMQ's rules: a new group goes to the consumer with the fewest groups; a message with JMSXGroupSeq 1 gives the group
 to whoever gets that message, one with a negative number closes it. Who owns which group is kept in a bounded map of one
@@ -43,7 +43,7 @@ _KINDS = {
 
 
 def parse_group_map(text: str | None) -> GroupMapSettings:
-    """What `messageGroupMapFactoryType` asks for, e.g. `bucket?bucketCount=64`; raises DefinitionRefused."""
+    """Parse `messageGroupMapFactoryType`, e.g. `bucket?bucketCount=64`. Raises DefinitionRefused."""
     if not text:
         return CACHED
     kind, _, option = text.strip().partition("?")
@@ -60,7 +60,7 @@ def parse_group_map(text: str | None) -> GroupMapSettings:
 
 
 def group_of(entry: LogEntry) -> str | None:
-    """The group of a message, if it has one."""
+    """Return the group of a message; None without one."""
     return entry.message.header("JMSXGroupID") if entry.message.has_group else None
 
 
@@ -70,7 +70,7 @@ def have_groups(entries: Iterable[LogEntry]) -> bool:
 
 
 def position_in_group(entry: LogEntry) -> int:
-    """Its JMSXGroupSeq; 0 when it has none that is a number."""
+    """Return the JMSXGroupSeq of a message; 0 when it has none that is a number."""
     try:
         return int(entry.message.header("JMSXGroupSeq") or 0)
     except ValueError:
@@ -78,7 +78,7 @@ def position_in_group(entry: LogEntry) -> int:
 
 
 class MessageGroups:
-    """The owners of one queue's groups."""
+    """Map the groups of one queue to the consumers that own them."""
 
     def __init__(self, wanted: GroupMapSettings = CACHED) -> None:
         self._settings = wanted
@@ -95,11 +95,11 @@ class MessageGroups:
         return iter(self._owners.items())
 
     def count_owned_by(self, consumer: Subscription) -> int:
-        """How many groups a consumer owns."""
+        """Return how many groups a consumer owns."""
         return self._counts[consumer]
 
     def owner(self, group: str) -> Subscription | None:
-        """Who gets the messages of this group."""
+        """Return the consumer that gets the messages of a group."""
         key = self._key(group)
         found = self._owners.get(key)
         if found is not None and self._settings.kind == "cached":
@@ -107,7 +107,7 @@ class MessageGroups:
         return found
 
     def assign(self, group: str, consumer: Subscription) -> None:
-        """It is this consumer's from now on."""
+        """Give a group to a consumer."""
         key = self._key(group)
         self._release(key)
         self._owners[key] = consumer
@@ -116,17 +116,17 @@ class MessageGroups:
             self._release(next(iter(self._owners)))
 
     def close(self, group: str) -> bool:
-        """Nobody owns it any more; whether anybody did."""
+        """Release a group, and return whether anybody owned it."""
         return self._release(self._key(group))
 
     def remove_consumer(self, consumer: Subscription) -> None:
-        """A consumer is gone: its groups go to others with their next messages."""
+        """Release the groups of a consumer: others get them with their next messages."""
         if self._counts.pop(consumer, 0):
             self._owners = {key: owner for key, owner in self._owners.items() if owner is not consumer}
             self.released = True
 
     def reassign(self, former: Subscription, consumer: Subscription) -> None:
-        """What was one consumer's is another one's from now on."""
+        """Give the groups of one consumer to another."""
         count = self._counts.pop(former, 0)
         if count:
             self._counts[consumer] += count
@@ -134,7 +134,7 @@ class MessageGroups:
             self.released = True
 
     def clear(self) -> int:
-        """Nobody owns any group; how many were owned."""
+        """Release all groups, and return how many were owned."""
         count = len(self._owners)
         self._owners.clear()
         self._counts.clear()

@@ -1,5 +1,6 @@
-"""MessageLog: a queue as its home node sees it, and who gets which of its messages. Pure: it decides, the broker
-performs. What of it is in memory: see dispatch_window.py.
+"""Decide which consumer gets which message of a queue, at the queue's owner node. Pure.
+
+`dispatch_window.py` says what of the queue is in memory.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from brokerapp.model.stats_records import DestinationStats
 
 
 class MessageLog(MultiWriterWindow):
-    """One queue. Numbers are those of DestinationStats."""
+    """Decide which consumer gets which message of one queue. `counts` are its DestinationStats."""
 
     __slots__ = (
         "bridge_filter",
@@ -51,18 +52,18 @@ class MessageLog(MultiWriterWindow):
         self.counts = counts
         self.destination = counts.destination
         self.turn = 0
-        self.dispatched_up_to = 0  #: the highest number that was given out
-        self.uncommitted_bytes = 0  #: bytes of messages that were given early and are not stored yet
+        self.dispatched_up_to = 0  #: the highest number that was dispatched
+        self.uncommitted_bytes = 0  #: bytes of messages that were dispatched and are not committed yet
         self.is_remote = False  #: another node dispatches from it
         self.handoff_count = 0  #: grows whenever another node dispatches from it
-        self.paused = False  #: an operator wants nothing to be given out
-        self.suspend_reasons: set[str] = set()  #: reasons for which nothing is given out for a moment
+        self.paused = False  #: an operator paused it
+        self.suspend_reasons: set[str] = set()  #: reasons for which nothing is dispatched for a moment
         #: Entries that consumers left behind before they were stored: they come back when they are.
         self.ownerless: list[LogEntry] = []
         self.bridge_filter: BridgeRateFilter | None = None  #: once bridges consume
 
     def remove_consumer(self, consumer: Subscription, *, keeps_groups: bool = False) -> None:
-        """It consumes no longer; its groups go to others, or wait for what becomes of it."""
+        """Remove a consumer; its groups go to others, unless `keeps_groups`."""
         self.consumers.remove(consumer)
         if self.groups is not None and not keeps_groups:
             self.groups.remove_consumer(consumer)
@@ -84,30 +85,30 @@ class MessageLog(MultiWriterWindow):
         self.dispatched_up_to = max(held, default=0)
 
     def assign_group(self, group: str, consumer: Subscription) -> None:
-        """A message group is this consumer's, who holds messages of it."""
+        """Give a message group to the consumer that holds messages of it."""
         if self.groups is None:
             self.groups = MessageGroups(self.policy.groups)
         self.groups.assign(group, consumer)
 
-    # -- what it wants of the store
+    # -- reading from the store
 
     @property
     def needs_page(self) -> bool:
-        """Whether the window should be filled from the store."""
+        """Return whether the window should be filled from the store."""
         if not self.unloaded_count or self.paging or self.is_suspended or not self.has_room_for_page:
             return False
         return any(each.is_ready for each in self.consumers)
 
     @property
     def lookahead_position(self) -> int | None:
-        """The place after which consumers that find nothing in the window want to read on; None: there are none."""
+        """Return where to read on for consumers that find nothing in the window; None: nowhere."""
         if not (self.unloaded_count and self.consumers and self._is_selective) or self.paging or self.is_suspended:
             return None
         return self.lookahead.next_position(
             (consumer for consumer, _ in self._eligible_consumers()), self.name, self.loaded_up_to
         )
 
-    # -- who gets what
+    # -- dispatch
 
     @property
     def has_active_consumers(self) -> bool:
@@ -115,12 +116,12 @@ class MessageLog(MultiWriterWindow):
 
     @property
     def is_suspended(self) -> bool:
-        """Whether nothing is given out, whatever waits."""
+        """Return whether nothing is dispatched, whatever waits."""
         return self.paused or bool(self.suspend_reasons)
 
     @property
     def _is_selective(self) -> bool:
-        """Whether it matters who gets which message."""
+        """Return whether it matters which consumer gets which message."""
         return self.groups is not None or any(each.selector is not None for each in self.consumers)
 
     def _eligible_consumers(self) -> EligibleConsumers:
@@ -129,7 +130,7 @@ class MessageLog(MultiWriterWindow):
         return eligible_consumers(self.consumers, self.turn, self.policy)
 
     def dispatch(self) -> Assignments:
-        """Who gets which messages now, each consumer's in order. They are in flight from here on."""
+        """Assign messages to consumers, in order. They are in flight from here on."""
         if self.paused or self.suspend_reasons or not self.consumers or not (self.ready or self.lookahead):
             return []
         given = self._dispatch_selective() if self._is_selective else self._dispatch_round_robin()
@@ -143,7 +144,7 @@ class MessageLog(MultiWriterWindow):
         return given
 
     def _dispatch_round_robin(self) -> Assignments:
-        """It does not matter who gets what: each message to the next that has credit."""
+        """Assign each message to the next consumer with credit."""
         if not self.ready:
             return []
         given, turns = deal_round_robin(self.ready, self._eligible_consumers(), self.policy)
@@ -152,7 +153,7 @@ class MessageLog(MultiWriterWindow):
         return given
 
     def _dispatch_selective(self) -> Assignments:
-        """Each message goes to the next consumer that has credit and wants it; others stay where they are."""
+        """Assign each message to the next consumer that has credit and wants it; others stay where they are."""
         if self.groups is not None and self.groups.released:  # older ones first
             self.groups.released = False
             self.reset_offers()
@@ -181,11 +182,11 @@ class MessageLog(MultiWriterWindow):
             for entry in entries:
                 entry.acked_before_commit = entry.seq == UNCOMMITTED
 
-    # -- what is given before it is stored
+    # -- dispatch before the commit
 
     @property
     def can_bypass_window(self) -> bool:
-        """Whether the next message may be for a consumer at once, because nothing waits before it."""
+        """Return whether the next message may go to a consumer at once, because nothing waits before it."""
         if self.shared or self.end_is_unknown:  # another node may have confirmed what is older, and not told of it yet
             return False
         if self.ready:  # another node may not have told of it yet, so that `depth` does not count it
@@ -193,9 +194,9 @@ class MessageLog(MultiWriterWindow):
         return bool(self.consumers) and self.depth == self.in_flight and not (self.is_suspended or self.paging)
 
     def dispatch_unstored(self, entries: Sequence[LogEntry]) -> Assignments:
-        """Who gets these new messages at once, without their being stored.
+        """Assign new messages at once, without their being stored.
 
-        Nobody, unless consumers in auto mode take all and nothing is overtaken. They are in flight from here on.
+        None, unless consumers in auto mode take all and nothing is overtaken. They are in flight from here on.
         """
         if not self.can_bypass_window or self._is_selective or have_groups(entries):
             return []
@@ -205,9 +206,9 @@ class MessageLog(MultiWriterWindow):
         return self._dispatch_new(entries)
 
     def dispatch_uncommitted(self, entries: Sequence[LogEntry]) -> Assignments:
-        """Who gets these new messages while the store is told of them: all are taken, or none; see `stored`.
+        """Assign new messages while the store commits them: all are taken, or none; see `on_committed`.
 
-        Where it matters who gets which, only one can be given. They are in flight from here on.
+        Where it matters who gets which, only one can be assigned. They are in flight from here on.
         """
         if (
             self.policy.prioritized or not self.can_bypass_window
@@ -243,7 +244,7 @@ class MessageLog(MultiWriterWindow):
         return given
 
     def on_committed(self, entries: Sequence[LogEntry], numbers: Iterable[int], payloads: Iterable[int]) -> None:
-        """The store has what was given early, under these numbers."""
+        """Give the numbers of the store's answer to messages that were dispatched before the commit."""
         for entry, number, payload in zip(entries, numbers, payloads, strict=True):
             entry.seq, entry.payload = number, payload
         last = entries[-1].seq
@@ -264,7 +265,7 @@ class MessageLog(MultiWriterWindow):
                 self.lookahead.advance_to(last)
 
     def on_refused(self, entries: Sequence[LogEntry]) -> None:
-        """A limit refused what was given early, in the end. Who has it may keep it: it is as what is not stored."""
+        """Treat messages that were dispatched and then refused by a limit as messages that are not stored."""
         for entry in entries:
             entry.seq = 0
         self.uncommitted_bytes -= sum([entry.size for entry in entries])

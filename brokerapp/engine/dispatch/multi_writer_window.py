@@ -1,7 +1,7 @@
-"""MultiWriterWindow: the window of a log that other nodes may write to, too.
+"""Keep the window of a log that other nodes append to, too.
 
-What is new is given out of memory where nothing of another node stands before it, by what the store said stood there;
-else it is read from the store, where it has its place among theirs, as far as it is not at hand behind what is read.
+New messages are dispatched from memory where nothing of another node stands before them, as the store's answer tells;
+else they are read from the store, in order with those of other nodes, as far as they are not in memory already.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from brokerapp.engine.entries.out_of_order_tail import OutOfOrderTail
 
 
 class MultiWriterWindow(DispatchWindow):
-    """As long as it is not `shared` it is as any window."""
+    """Hold the window of a log that other nodes append to as long as it is `shared`."""
 
     __slots__ = ("shared", "tail")
 
@@ -27,13 +27,13 @@ class MultiWriterWindow(DispatchWindow):
 
     @property
     def has_active_consumers(self) -> bool:
-        """Whether what comes is given out before long, so that what is at hand of it need not be read."""
+        """Return whether new messages are dispatched soon, so that those in memory need not be read."""
         return (
             self.shared and bool(self.consumers) and not self.policy.prioritized and self.unloaded_count <= WINDOW_SIZE
         )
 
     def append_batch(self, entries: Sequence[LogEntry], before: int | None = None) -> None:
-        """Messages were stored, one after the other; `before` stood last then, as far as the store told."""
+        """Add messages stored one after the other; `before` was the last number then, as far as the store told."""
         if not self.shared or self._holds_all_up_to(before):
             super().append_batch(entries)
             return
@@ -42,14 +42,14 @@ class MultiWriterWindow(DispatchWindow):
             self.tail.add(entries, before)
 
     def append_remote(self, entries: Sequence[LogEntry], before: int | None) -> None:
-        """The same, by another node, which tells of it later than they can be read."""
+        """Add messages that another node stored, and that could be read before it told of them."""
         if self.shared and self.horizon.is_new(entries[0].seq):
             self.append_batch(entries, before)
         else:
             self.note_appended(len(entries), entries[-1].seq)
 
     def _holds_all_up_to(self, before: int | None) -> bool:
-        """Whether nothing up to this number is in the store alone, from whichever node."""
+        """Return whether nothing up to this number is in the store only, from whichever node."""
         all_is_read = self.has_active_consumers and not (self.unloaded_count or self.paging)
         return all_is_read and before is not None and before <= self.loaded_up_to
 

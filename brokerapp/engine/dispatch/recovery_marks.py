@@ -21,7 +21,7 @@ def is_open(mark: str) -> bool:
 
 
 def maybe_delivered_up_to(mark: str, last: int, alive: Collection[str] = ()) -> int:
-    """The number up to which messages may have been delivered to who knows nothing of it any more.
+    """Return the number up to which messages may have been delivered by a node that died.
 
     `last` is that of the broker's last message, `alive` the nodes (sessions) that have said what they hold.
     """
@@ -45,7 +45,7 @@ def open_mark(log: MessageLog, me: str, holders: Iterable[str] = ()) -> str:
 
 
 def closing_mark(log: MessageLog) -> str:
-    """The mark of a log that nobody consumes from any more."""
+    """Return the mark of a log without consumers."""
     if log.uncommitted_bytes:  # what was given early has no number yet
         return OPEN_MARK
     if log.shared or log.depth:  # of what others stored and could not tell of, the depth knows nothing

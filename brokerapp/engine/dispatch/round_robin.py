@@ -24,12 +24,12 @@ def _same_priority(_consumer: Subscription) -> int:
 
 
 def highest_ranked(rules: DispatchPolicy) -> Callable[[Subscription], int]:
-    """What puts some consumers before others: the highest first."""
+    """Return the key that puts consumers of a higher priority first."""
     return _by_priority if rules.consumer_priority else _same_priority
 
 
 def eligible_consumers(consumers: Sequence[Subscription], turn: int, rules: DispatchPolicy) -> EligibleConsumers:
-    """Those who may be given messages, with how many: the highest priority first, in turn among equals.
+    """Return the consumers with credit, and how much: the highest priority first, in turn among equals.
 
     An exclusive consumer is alone, the first that came among those of the highest priority.
     """
@@ -46,7 +46,7 @@ def eligible_consumers(consumers: Sequence[Subscription], turn: int, rules: Disp
 def eligible_by_selectivity(
     consumers: Sequence[Subscription], log: str, turn: int, rules: DispatchPolicy
 ) -> EligibleConsumers:
-    """The same where not every consumer takes every message: who took one longest ago is next among equals.
+    """Return the consumers with credit where not each takes every message: who took one longest ago is next.
 
     A newcomer has its turn after all who are there.
     """
@@ -59,7 +59,7 @@ def eligible_by_selectivity(
 def deal_round_robin(
     ready: deque[LogEntry], takers: EligibleConsumers, rules: DispatchPolicy
 ) -> tuple[Assignments, int]:
-    """Take from what is ready as much as they may be given: who gets what, and how many turns that took."""
+    """Take from the ready messages as much as there is credit for: who gets what, and how many turns that took."""
     if len(takers) == 1:
         consumer, room = takers[0]
         return [(consumer, _take(ready, room))], 0
@@ -78,7 +78,7 @@ def _take(ready: deque[LogEntry], room: int) -> list[LogEntry]:
 
 
 def _round_robin(ready: deque[LogEntry], takers: EligibleConsumers, rules: DispatchPolicy) -> tuple[Assignments, int]:
-    """One each, again and again: those of the highest priority until they have no room, then the next."""
+    """Give one each in turn: to the highest priority until it has no credit, then to the next."""
     rank, waiting = highest_ranked(rules), len(ready)
     given: list[tuple[Subscription, list[LogEntry], int]] = [(consumer, [], room) for consumer, room in takers]
     for _, equals in groupby(given, key=lambda each: rank(each[0])):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class SelectiveDispatch:
-    """One round: the consumers that may be given messages now, and what each is given."""
+    """Assign messages to the consumers with credit, in one round."""
 
     def __init__(
         self, able: list[tuple[Subscription, int]], log: str, destination: Destination, groups: MessageGroups | None,
@@ -44,15 +44,15 @@ class SelectiveDispatch:
 
     @property
     def assignments(self) -> list[tuple[Subscription, list[LogEntry]]]:
-        """Who gets which messages."""
+        """Return which consumer gets which messages."""
         return [(consumer, entries) for consumer, entries in self._assigned.items() if entries]
 
     def scanned_up_to(self, consumer: Subscription) -> int:
-        """The place up to which nothing is left for a consumer."""
+        """Return the position up to which nothing is left for a consumer."""
         return consumer.scanned_up_to.get(self._log, 0)
 
     def offer(self, entries: deque[LogEntry], upto: int, after: int = 0) -> list[LogEntry]:
-        """Give out what is wanted of these, which stay in order; what was given.
+        """Assign what is wanted of these messages, which stay in order; return what was assigned.
 
         They are what is left of the messages from `after` to `upto`, and are for those who have seen all before them.
         """
@@ -72,7 +72,7 @@ class SelectiveDispatch:
         return given
 
     def _take_after(self, entries: deque[LogEntry], place: int) -> list[LogEntry]:
-        """Take from the end those with a later place; in order."""
+        """Take the messages from the end that have a later position, in order."""
         taken = []
         while entries and self._order_key(entries[-1]) > place:
             taken.append(entries.pop())
@@ -101,7 +101,7 @@ class SelectiveDispatch:
         return None
 
     def _find_group_consumer(self, entry: LogEntry, group: str, groups: MessageGroups) -> Subscription | None:
-        """Its owner; where it has none, or shall have another, the one that wants it and owns the fewest."""
+        """Return the owner of a group; without one, the consumer that wants the message and owns the fewest groups."""
         owner, position = groups.owner(group), position_in_group(entry)
         if owner is not None and position != 1:
             if owner not in self._credit or not self._is_wanted(owner, entry):
@@ -140,7 +140,7 @@ class SelectiveDispatch:
 
 
 class SelectorEvaluation:
-    """Whether a selector takes one message; equal selectors are asked once. At a queue its gate decides for bridges."""
+    """Evaluate selectors for one message, equal ones once. At a queue its bridge filter decides for bridges."""
 
     __slots__ = ("_bridge_filter", "_bridge_policy", "_destination", "_entry", "_headers", "_results")
 
@@ -174,7 +174,7 @@ class SelectorEvaluation:
 
 
 def selector_headers(entry: LogEntry, destination: Destination) -> SelectorView:
-    """The headers of an entry as a consumer would get them, for its selector, with its body."""
+    """Return the headers of an entry as its consumer would get them, with its body, for a selector."""
     headers = SelectorView(entry.message.headers, entry.message.body)
     headers["destination"] = entry.shown_destination or destination.stomp
     if entry.original_destination:

@@ -1,4 +1,4 @@
-"""Selector cache: what the consumers of a queue wanted, present and past, for virtual topics that are `selectorAware`.
+"""Remember the selectors of a queue's consumers, present and past, for virtual topics that are `selectorAware`.
 
 ActiveMQ's `virtualSelectorCacheBrokerPlugin`. With it the messages that an absent consumer's selector takes, and only
 those, are kept for it. Pure: the broker says who comes and goes and keeps `entries_of` in the store.
@@ -21,7 +21,7 @@ MAX_SELECTORS = 5_000
 
 @dataclass(frozen=True, slots=True)
 class SelectorCachePolicy:
-    """The plugin's options."""
+    """Hold the options of the plugin."""
 
     single: bool = (
         False  #: the last selector of a queue replaces the former one (a consumer without any is kept beside)
@@ -40,24 +40,24 @@ class SelectorCache:
         self._compiled: dict[str, list[Selector]] = {}  # of the queue's entries
 
     def __iter__(self) -> Iterator[str]:
-        """The queues with entries."""
+        """Iterate over the queues with entries."""
         return iter(self._by_queue)
 
     def entries_of(self, queue: str) -> dict[str, int]:
-        """Selector -> last use."""
+        """Return the selectors of a queue with their last use."""
         return self._by_queue.get(queue, {})
 
     def load(self, queue: str, entries: Mapping[str, int]) -> None:
-        """What was kept of a queue."""
+        """Restore the entries of a queue."""
         if entries:
             self._set(queue, dict(entries))
 
     def is_wanted(self, queue: str, headers: Mapping[str, str]) -> bool:
-        """Whether a consumer that was there once would take a message with these headers."""
+        """Return whether a former consumer would take a message with these headers."""
         return any(selector.matches(headers) for selector in self._compiled.get(queue, ()))
 
     def on_consumer_added(self, queue: str, selector: Selector | None, now_ms: int) -> bool:
-        """A consumer came; whether that is to be written down."""
+        """Note a new consumer; return whether the entries have to be stored."""
         text = _text(selector)
         if selector is not None and self.policy.ignore_wildcards and has_wildcard(selector.tree):
             return False
@@ -75,7 +75,7 @@ class SelectorCache:
     def on_consumer_removed(
         self, queue: str, selector: Selector | None, left: Iterable[Selector | None], now_ms: int
     ) -> bool:
-        """A consumer went, these are left; whether that is to be written down."""
+        """Note that a consumer left, and who is `left`; return whether the entries have to be stored."""
         entries, text = self._by_queue.get(queue, {}), _text(selector)
         if text not in entries:
             return False
@@ -84,14 +84,14 @@ class SelectorCache:
         return self._used(entries, text, now_ms)
 
     def forget(self, queue: str, text: str | None = None) -> bool:
-        """Forget one entry of a queue, or all; whether there was any."""
+        """Remove one entry of a queue, or all; return whether there was any."""
         entries = self._by_queue.get(queue, {})
         kept = {each: used for each, used in entries.items() if text is not None and each != text}
         self._set(queue, kept)
         return len(kept) < len(entries)
 
     def expire(self, queue: str, present: Iterable[Selector | None], now_ms: int) -> bool:
-        """Forget what nobody used for too long, unless a consumer that has it is present; whether there was any."""
+        """Remove entries that were not used for too long and that no consumer has; return whether any were."""
         if not self.policy.expire_after_ms:
             return False
         in_use, oldest = {_text(each) for each in present}, now_ms - self.policy.expire_after_ms
@@ -116,7 +116,7 @@ class SelectorCache:
 
 
 def has_wildcard(node: SelectorNode) -> bool:
-    """Whether a selector has a LIKE whose pattern holds an unescaped % or _."""
+    """Return whether a selector has a LIKE whose pattern holds an unescaped % or _."""
     if isinstance(node, Like):
         pattern = node.pattern
         if node.escape:

@@ -9,7 +9,7 @@ from brokerapp.model.policy_strategies import SlowConsumerStrategy
 
 
 def is_slow(subscription: Subscription) -> bool:
-    """Whether something waits for it that it cannot be given: it holds its prefetch, or its socket is full."""
+    """Return whether messages wait that the consumer cannot get: it has no credit, or its socket is full."""
     if not subscription.started or (subscription.credit > 0 and not subscription.client.is_socket_full):
         return False
     return bool(subscription.pending) or any(log.ready or log.unloaded_count for log in subscription.logs)
@@ -17,7 +17,7 @@ def is_slow(subscription: Subscription) -> bool:
 
 @dataclass(slots=True)
 class SlowConsumerState:
-    """What was seen of one consumer; times are milliseconds since the epoch."""
+    """Hold what was observed of one consumer; times are milliseconds since the epoch."""
 
     checked_ms: int
     acked_ms: int  #: when it was last seen to have acknowledged something
@@ -26,7 +26,7 @@ class SlowConsumerState:
     slow_count: int = 0  #: it became slow
 
     def update(self, subscription: Subscription, strategy: SlowConsumerStrategy | None, now_ms: int) -> bool:
-        """Take note of how it does now; whether it became slow."""
+        """Observe the consumer; return whether it became slow."""
         if subscription.acked_count != self.acked or (not subscription.unacked and _ignores_idle(strategy)):
             self.acked, self.acked_ms = subscription.acked_count, now_ms
         if strategy is not None and strategy.kind == "abortSlowAckConsumer":
@@ -42,7 +42,7 @@ class SlowConsumerState:
         return became
 
     def should_abort(self, strategy: SlowConsumerStrategy, now_ms: int) -> bool:
-        """Whether it was slow too long, or too often, when this is checked."""
+        """Return whether it was slow too long, or too often, when this is checked."""
         if now_ms - self.checked_ms < strategy.check_period:
             return False
         self.checked_ms = now_ms

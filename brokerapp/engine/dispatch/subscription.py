@@ -20,7 +20,7 @@ _DUPLICATE_SUFFIX = "\n"
 
 
 class SourceLog(Protocol):
-    """The part of a message log that its subscriptions know: the log knows them, so they must not import it."""
+    """The part of a message log that its subscriptions know; they cannot import it, as it imports them."""
 
     @property
     def name(self) -> str: ...
@@ -40,7 +40,7 @@ class SourceLog(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Subscription:
-    """A consumer's standing request. `client` is whatever the broker delivers through."""
+    """Represent a consumer's standing request. `client` is whatever the broker delivers through."""
 
     id: str | None  #: what the client calls it in frames; None when it gave no id
     name: str  #: what tells it from the client's others
@@ -84,17 +84,17 @@ class Subscription:
 
     @property
     def consumer_selector(self) -> Selector | None:
-        """The selector that whoever consumes gave, also at the other end of a bridge."""
+        """Return the selector that the consumer gave, also at the other end of a bridge."""
         return self.selector.selector if isinstance(self.selector, BridgeEligibility) else self.selector
 
     @property
     def is_ready(self) -> bool:
-        """Whether it may be given a message now."""
+        """Return whether it may get a message now."""
         return self.credit > 0 and self.started and not self.client.is_socket_full
 
     @property
     def only_log(self) -> SourceLog | None:
-        """The one log that all its messages come from; None where they may come from elsewhere too."""
+        """Return the one log that all its messages come from; None where they may come from elsewhere, too."""
         only = len(self.logs) == 1 and len(self.destinations) == 1 and not self.got_retained
         return self.logs[0] if only else None
 
@@ -105,7 +105,7 @@ class Subscription:
     # -- what it holds
 
     def detach_log(self, log: SourceLog) -> None:
-        """A log is gone with all it held."""
+        """Forget a log that was removed with all it held."""
         self.logs.remove(log)
         self.scanned_up_to.pop(log.name, None)
         self.last_turn_by_log.pop(log.name, None)
@@ -114,7 +114,7 @@ class Subscription:
             self.credit += 1
 
     def add_unacked(self, ack_id: str, entry: LogEntry) -> None:
-        """A message was delivered and waits for its ACK.
+        """Hold a delivered message until its ACK.
 
         Two copies of one message may bear one ack id (before STOMP 1.2).
         """
@@ -123,18 +123,18 @@ class Subscription:
         self.unacked[ack_id] = entry
 
     def unacked_key(self, ack_id: str) -> str | None:
-        """The key in `unacked` of what a client names by this ack id; None when it holds no such message."""
+        """Return the key in `unacked` for an ack id of the client; None when it holds no such message."""
         if ack_id in self.unacked:
             return ack_id
         return next((key for key in self.unacked if self.ack_id_of(key) == ack_id), None)
 
     @staticmethod
     def ack_id_of(key: str) -> str:
-        """The ack id by which a client names what is held under this key."""
+        """Return the ack id for a key in `unacked`."""
         return key.rstrip(_DUPLICATE_SUFFIX)
 
     def restore_unacked(self, entries: Mapping[str, LogEntry]) -> None:
-        """What was acked in a transaction that came to nothing waits for an ACK as before, ahead of what came later."""
+        """Hold messages again that were acknowledged in a transaction that was rolled back, ahead of later ones."""
         later, self.unacked = self.unacked, {}
         for ack_id, entry in (*entries.items(), *later.items()):
             self.add_unacked(ack_id, entry)

@@ -15,7 +15,7 @@ UNCOMMITTED = 1 << 62
 
 @dataclass(slots=True, eq=False)
 class LogEntry:
-    """A message in a log. `seq` orders the log.
+    """Represent a message in a log. `seq` orders the log.
 
     `seq` is 0 when the message is not stored (dispatched without passing through the store), and UNCOMMITTED when it
     was dispatched while the store commits it: the commit gives it its number.

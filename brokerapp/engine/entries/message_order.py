@@ -18,7 +18,7 @@ HIGHEST_PRIORITY = 9
 
 
 class OrderedMessage(Protocol):
-    """A message in a log: an entry, or what the store says of one."""
+    """A message in a log: an entry, or what the store returns of one."""
 
     seq: int
     message: Message
@@ -30,7 +30,7 @@ seq_order: OrderKey = attrgetter("seq")
 
 
 def priority_order(entry: OrderedMessage) -> int:
-    """The most urgent first, equals as they came."""
+    """Sort by priority, the highest first, and by number among equals."""
     return (HIGHEST_PRIORITY - entry.message.priority) * PRIORITY_SPAN + entry.seq
 
 

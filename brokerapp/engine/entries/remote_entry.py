@@ -1,6 +1,6 @@
-"""RemoteEntry: a message in a queue of another broker of the cluster, given to a consumer of this one.
+"""Represent a message in a queue of another broker of the cluster, dispatched to a consumer of this one.
 
-It has no place in any log here: what becomes of it is told to the broker that keeps it.
+It is in no log here: the broker that keeps it is told what becomes of it.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ REMOTE_LOG_PREFIX = "elsewhere://"
 
 
 class EntryOwner(Protocol):
-    """The broker that keeps it."""
+    """The broker that keeps an entry and is told what became of it."""
 
     def accept(self, entry: RemoteLogEntry) -> None:
-        """Its consumer has acknowledged it."""
+        """Handle that the consumer acknowledged the entry."""
 
     def reject(self, entry: RemoteLogEntry) -> None:
-        """Its consumer cannot use it."""
+        """Handle that the consumer cannot use the entry."""
 
     def expire(self, entry: RemoteLogEntry) -> None:
-        """Its time was over before its consumer had it."""
+        """Handle that the entry expired before its consumer got it."""
 
 
 @dataclass(slots=True, eq=False)
 class RemoteLogEntry(LogEntry):
-    """An entry that is kept elsewhere, where it is acknowledged by `ack_id`."""
+    """Represent an entry that another broker keeps, where `ack_id` acknowledges it."""
 
     owner: EntryOwner = field(kw_only=True)
     ack_id: str = ""
