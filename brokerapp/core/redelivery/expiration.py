@@ -2,7 +2,7 @@
 
 The store keeps, for each log, which entries expire when (store/functions/moments.lua), so that a log without such
 messages costs nothing and a late message among millions is found at once. What a consumer holds stays with it until
-it is acknowledged or comes back; what is about to be given out is looked at in `Delivery.give`.
+it is acknowledged or comes back; what is about to be dispatched is checked by the dispatcher.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ class AppendGroup:
 
     def __init__(self) -> None:
         self.logs: dict[MessageLog, None] = {}
-        self.rows: list[tuple[str, str, str]] = []  #: name, original and shown destination, see Unit
+        self.rows: list[tuple[str, str, str]] = []  #: name, original and shown destination, see PendingWrite
         self.names: list[str] = []
         self.shared = False  #: the store keeps the message once for all of them
         self.droppable: list[tuple[int, int]] = []  #: first and last, from 1, of those that may be

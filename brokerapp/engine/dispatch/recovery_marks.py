@@ -46,7 +46,7 @@ def open_mark(log: MessageLog, me: str, holders: Iterable[str] = ()) -> str:
 
 def closing_mark(log: MessageLog) -> str:
     """Return the mark of a log without consumers."""
-    if log.uncommitted_bytes:  # what was given early has no number yet
+    if log.uncommitted_bytes:  # what was dispatched before its commit has no number yet
         return OPEN_MARK
     if log.shared or log.depth:  # of what others stored and could not tell of, the depth knows nothing
         return str(max(log.dispatched_up_to, log.maybe_delivered_up_to))
