@@ -1,0 +1,132 @@
+"""Test that what a client sends in one write has the outcome that it has message by message, whatever is in it."""
+
+import random
+
+import pytest
+
+from brokerapp.errors import DestinationNotFound
+from brokerapp.stomp.frames import encode
+from tests.protocol.running_node import node_of
+
+XML = """\
+<broker xmlns="http://activemq.apache.org/schema/core" brokerName="mixed" schedulerSupport="true">
+  <destinationPolicy><policyMap><policyEntries>
+    <policyEntry queue="fails.>" storeLimit="6000" sendFailIfNoSpace="true"/>
+  </policyEntries></policyMap></destinationPolicy>
+  <destinationInterceptors><virtualDestinationInterceptor><virtualDestinations>
+    <compositeQueue name="split.*" forwardOnly="true"><forwardTo>
+      <filteredDestination selector="colour = 'red'" queue="legs.red"/>
+      <filteredDestination selector="colour = 'blue'" queue="legs.blue"/>
+      <queue physicalName="legs.all"/>
+    </forwardTo></compositeQueue>
+  </virtualDestinations></virtualDestinationInterceptor></destinationInterceptors>
+  <transportConnectors><transportConnector name="stomp" uri="stomp://127.0.0.1:0"/></transportConnectors>
+</broker>
+"""
+SENT = 150
+#: What makes a SEND special: headers that it has, or (None) has not; given its number, the test's name, and chance.
+KINDS = {
+    "plain": lambda number, name, chance: {},
+    "other names": lambda number, name, chance: {f"extra-{number % 3}": "\u00e4\n:", "order": None},
+    "not persistent": lambda number, name, chance: {"persistent": None},
+    "list": lambda number, name, chance: {"destination": f"/queue/a.{name},/queue/b.{name}"},
+    "filtered": lambda number, name, chance: {
+        "destination": f"/queue/split.{name}",
+        "colour": chance.choice(["red", "blue", "green"]),
+    },
+    "grouped": lambda number, name, chance: {"JMSXGroupID": f"g{number % 3}"},
+    "timed": lambda number, name, chance: {
+        "priority": str(number % 12),
+        "expires": str(4_000_000_000_000 + number),
+        "timestamp": "7",
+    },
+    "scheduled": lambda number, name, chance: {"AMQ_SCHEDULED_DELAY": "3600000"},
+    "in a transaction": lambda number, name, chance: {"transaction": "tx"},
+    "full": lambda number, name, chance: {"destination": f"/queue/fails.{name}"},
+    "wrong number": lambda number, name, chance: {"expires": "never"},
+    "no destination": lambda number, name, chance: {"destination": None},
+    "no name": lambda number, name, chance: {"destination": "/queue/ "},
+    "no transaction": lambda number, name, chance: {"transaction": "unknown"},
+}
+WEIGHTS = {"plain": 3, "filtered": 2}
+
+
+@pytest.fixture(scope="module")
+def node(store):
+    with node_of(XML, store) as running:
+        yield running
+
+
+def frame(kind, number, name, chance):
+    """One SEND; what it says is its own."""
+    headers = {"destination": f"/queue/{chance.choice('abc')}.{name}", "persistent": "true", "order": f"o:{number}"}
+    headers |= {**KINDS[kind](number, name, chance), "receipt": f"r{number}"}
+    body = b"%d " % number + b"x" * (1000 if kind == "full" else chance.randrange(300))
+    present = {key: value for key, value in headers.items() if value is not None}
+    return encode("SEND", present | {"content-length": str(len(body))}, body)
+
+
+def frames(name):
+    """The same for every name, which the queues end in."""
+    chance = random.Random(5)
+    kinds = chance.choices(list(KINDS), [WEIGHTS.get(kind, 1) for kind in KINDS], k=SENT)
+    return [frame(kind, number, name, chance) for number, kind in enumerate(kinds)]
+
+
+def bodies_in(node, queue):
+    """What is in a queue; nothing where there is none."""
+    try:
+        return node.bodies(queue)
+    except DestinationNotFound:
+        return []
+
+
+def outcome(client, node, name, writes):
+    """What becomes of these writes: what is in each queue in order, and what the client is told, by receipt."""
+    queues = [f"{each}.{name}" for each in ("a", "b", "c", "fails")] + ["legs.red", "legs.blue", "legs.all"]
+    before = {queue: len(bodies_in(node, queue)) for queue in queues}
+    client.tell("BEGIN", {"transaction": "tx", "receipt": "begun"})
+    assert client.hear().headers["receipt-id"] == "begun"
+    told = {}
+    for data, count in writes:
+        client.write(data)
+        for answer in (client.hear() for _ in range(count)):
+            message = answer.headers.get("message", "").replace(name, "NAME")
+            told[answer.headers["receipt-id"]] = answer.command, message
+    client.tell("COMMIT", {"transaction": "tx", "receipt": "done"})
+    assert client.hear().headers["receipt-id"] == "done"
+    kept = {queue.replace(name, "NAME"): bodies_in(node, queue)[before[queue] :] for queue in queues}
+    return kept, told
+
+
+def in_writes(data, count):
+    """All at once, in writes that split frames anywhere; the answers come after the last."""
+    edges = sorted(random.Random(count).sample(range(1, len(data)), count - 1))
+    pieces = [data[start:end] for start, end in zip([0, *edges], [*edges, len(data)], strict=True)]
+    return [(piece, 0) for piece in pieces[:-1]] + [(pieces[-1], SENT)]
+
+
+def test_what_is_sent_in_one_write_has_the_outcome_of_what_is_sent_one_by_one(raw, node, name):
+    alone = outcome(raw(), node, f"{name}.alone", [(each, 1) for each in frames(f"{name}.alone")])
+    assert {command for command, _ in alone[1].values()} == {"RECEIPT", "ERROR"}
+    for count in (1, 2, 7, 40):
+        kind = f"{name}.in{count}"
+        together = outcome(raw(), node, kind, in_writes(b"".join(frames(kind)), count))
+        assert together[1] == alone[1]
+        assert together[0] == alone[0]
+
+
+def test_headers_arrive_as_they_were_sent_whatever_their_order(raw, node, name):
+    sender, consumer = raw(), raw()
+    consumer.tell("SUBSCRIBE", {"destination": f"/queue/{name}", "id": "1", "receipt": "s"})
+    consumer.hear()
+    sent = [
+        {"a": "1", "b": "x:y\\z\n"},
+        {"b": "2", "a": "\u00e4"},
+        {"c": "", "a": "1"},
+        {"a": "1", "b": "2", "c": "3"},
+    ] * 5
+    sender.write(b"".join(encode("SEND", {"destination": f"/queue/{name}", **each}) for each in sent))
+    for each in sent:
+        heard = consumer.hear().headers
+        assert {key: heard.get(key) for key in "abc"} == {key: each.get(key) for key in "abc"}
