@@ -141,18 +141,6 @@ class PendingWrite:
         return [(position, self.dedup_key)] if self.dedup_key else []
 
 
-class BatchWrite(PendingWrite):
-    """Messages with the same copies, each stored or refused by itself."""
-
-    __slots__ = ()
-
-    is_atomic = False
-
-    def __init__(self, stored: Sequence[bytes], rows: Sequence[CopyRow]) -> None:
-        super().__init__()
-        self.runs = [(stored, (rows,))]
-
-
 @dataclass(slots=True)
 class CommitBatch:
     """All that one commit carries."""

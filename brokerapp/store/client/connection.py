@@ -51,7 +51,7 @@ def pack(args: Sequence[Any]) -> list[bytes]:
     """Return a command as pieces to be written one after the other; a large argument is a piece that is not copied."""
     large = [at for at, each in enumerate(args) if type(each) is bytes and len(each) >= LARGE_BYTES]
     if not large:
-        return [hiredis.pack_command(args)]
+        return [hiredis.pack_command(tuple(args))]
     pieces, begin = [b"*%d\r\n" % len(args)], 0
     for at in large:
         pieces += (_elements(args[begin:at]) + b"$%d\r\n" % len(args[at]), args[at], b"\r\n")
@@ -61,7 +61,7 @@ def pack(args: Sequence[Any]) -> list[bytes]:
 
 def _elements(args: Sequence[Any]) -> bytes:
     """Return arguments as they stand in a command."""
-    packed = hiredis.pack_command(tuple(args))
+    packed: bytes = hiredis.pack_command(tuple(args))
     return packed[packed.index(b"\n") + 1 :]
 
 

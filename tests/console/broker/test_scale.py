@@ -17,7 +17,7 @@ from django.urls import reverse
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats
 from brokerapp.model.time_series import DestinationPoint
-from brokerapp.store import BatchWrite, CommitBatch, StoreLimits
+from brokerapp.store import CommitBatch, PendingWrite, StoreLimits
 from brokerapp.store.redis import RedisStore
 from brokerapp.store.server.embedded import EmbeddedStore
 from console.access.roles import everything
@@ -79,9 +79,10 @@ def crowded_store(store_url, request) -> None:
     names = [*(str(Destination.queue(name_of(number))) for number in range(QUEUES)), backlog]
     logs = [(name, json.dumps({"kind": "queue"})) for name in names]
     stored = message(b'{"order": 4711}').stored()
+    backlogged = PendingWrite([(stored, [(backlog, "", "")])] * AT_ONCE)
     batches = [
         *(CommitBatch(0, [], declarations=logs[start : start + 1000]) for start in range(0, len(logs), 1000)),
-        *(CommitBatch(0, [BatchWrite([stored] * AT_ONCE, [(backlog, "", "")])]) for _ in range(MESSAGES // AT_ONCE)),
+        *(CommitBatch(0, [backlogged]) for _ in range(MESSAGES // AT_ONCE)),
     ]
 
     async def fill() -> None:
