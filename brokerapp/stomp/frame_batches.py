@@ -51,11 +51,12 @@ class SendFrame:
     @property
     def receipt(self) -> str | None:
         """Return what its receipt is to be called; None when it asks for none."""
-        return self.value("receipt")
+        at = self.shape.receipt
+        return None if at is None else unescape(self.groups[at].decode())
 
     def value(self, name: str) -> str | None:
         """Return the value of an independent header; None without it."""
-        at = self.shape.independent[name]
+        at = self.shape.independent.get(name)
         return None if at is None else unescape(self.groups[at].decode())
 
 
@@ -147,7 +148,7 @@ class SendReader:
                 return position
             if begin - position > MAX_SHAPE_BYTES or not (is_plain or _is_plain(buffer[position:begin], version)):
                 return position
-            length = shape.independent["content-length"]
+            length = shape.length
             if length is None:
                 end = buffer.find(b"\0", begin)
             else:

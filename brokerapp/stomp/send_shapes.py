@@ -45,7 +45,7 @@ _CANONICAL = re.compile(r"(?:[^:\n\\]++:(?:[^:\n\\]++|\\[cnr\\])*+\n)*+").fullma
 class SendShape:
     """The names of a SEND's headers, in order, and where their values are among the groups of `match`."""
 
-    __slots__ = ("_parts", "_property_count", "_segments", "independent", "key", "match")
+    __slots__ = ("_parts", "_property_count", "_segments", "independent", "key", "length", "match", "receipt", "varies")
 
     def __init__(self, names: tuple[str, ...]) -> None:
         pattern = b"SEND\n"
@@ -66,8 +66,10 @@ class SendShape:
         deciding = [at for at, name in enumerate(self._parts) if name and name not in _INDEPENDENT]
         #: The values that decide what the broker does with the message, as they are written.
         self.key: Callable[[tuple[bytes, ...]], object] = itemgetter(*deciding) if deciding else lambda _groups: ()
-        #: Where the other interpreted headers have their values; None: they are absent.
-        self.independent = {name: self._parts.index(name) if name in self._parts else None for name in _INDEPENDENT}
+        #: Where the other interpreted headers have their values.
+        self.independent = {name: self._parts.index(name) for name in _INDEPENDENT if name in self._parts}
+        self.receipt, self.length = self.independent.get("receipt"), self.independent.get("content-length")
+        self.varies = bool(self.independent.keys() - {"receipt", "content-length"})  #: whether there are more of them
 
     def deciding_headers(self, groups: tuple[bytes, ...]) -> dict[str, str]:
         """Return the headers whose values are in the key; and that there is a content-length, where there is one."""
@@ -89,7 +91,11 @@ class SendShape:
 
     def properties(self, groups: tuple[bytes, ...]) -> str:
         """Return the lines of the message's properties, escaped as the broker does."""
-        text = "".join([groups[segment].decode() for segment in self._segments])
+        segments = self._segments
+        if len(segments) == 1:
+            text = groups[segments[0]].decode()
+        else:
+            text = "".join([groups[segment].decode() for segment in segments])
         if ("\\" in text or text.count(":") != self._property_count) and not _CANONICAL(text):
             return _rewritten(text)
         return text

@@ -186,7 +186,9 @@ class StompSession:
                 if len(self._known_sends) >= MAX_KNOWN_SENDS:
                     self._known_sends.clear()
                 self._known_sends[key] = like
-        expires, timestamp = frame.value("expires"), frame.value("timestamp")
+        expires = timestamp = transaction = None
+        if shape.varies:
+            expires, timestamp, transaction = map(frame.value, ("expires", "timestamp", "transaction"))
         return SendCommand(
             like.destination,
             like.properties + shape.properties(groups),
@@ -195,7 +197,7 @@ class StompSession:
             like.priority,
             0 if expires is None else whole_number("expires", expires),
             None if timestamp is None else whole_number("timestamp", timestamp),
-            frame.value("transaction"),
+            transaction,
             frame.receipt,
             like.is_bytes,
         )

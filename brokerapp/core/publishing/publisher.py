@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from brokerapp.core.publishing.message_factory import MessageTemplate
 from brokerapp.core.publishing.routed_batches import RoutedBatches
+from brokerapp.core.publishing.scheduler import MARK as SCHEDULE_MARK
 from brokerapp.engine.clients.client import Client, RoutedBatch
 from brokerapp.engine.routing.route_walk import Route
 from brokerapp.errors import RequestRefused
@@ -78,7 +79,7 @@ class Publisher:
             try:
                 if isinstance(send, RefusedSend):
                     raise send.error
-                if send.transaction is None and send.bridged_from is None and not self._scheduler.concerns(send):
+                if send.transaction is None and send.bridged_from is None and SCHEDULE_MARK not in send.properties:
                     key = send.destination, send.persistent, send.priority, send.is_bytes
                     terms = known[key] if key in known else known.setdefault(key, self._terms(client, send))
                     if terms is not None:

@@ -40,7 +40,9 @@ class RoutedBatches:
         dedup_key: str = "",
     ) -> None:  # fmt: skip
         """Let a message join those that take the same route."""
-        each = self._batch_of(destination, route)
+        each = self.placed[-1] if self.placed else None
+        if each is None or each.route is not route or each.destination is not destination:
+            each = self._batch_of(destination, route)
         each.messages.append(message)
         each.stored.append(stored)
         each.receipts.append(receipt)
@@ -51,9 +53,6 @@ class RoutedBatches:
             self.copies += len(group.rows)
 
     def _batch_of(self, destination: Destination, route: Route) -> RoutedBatch:
-        placed = self.placed
-        if placed and (last := placed[-1]).route is route and last.destination == destination:
-            return last
         logs = [log for group in route.groups for log in group.logs]
         if logs and not route.topics and len(logs) <= MAX_LOGS_LOOKED_AT:
             each = self._last_of.get(logs[0])
@@ -61,6 +60,6 @@ class RoutedBatches:
                 is_last = [self._last_of.get(log) is each for log in logs]
                 if all(is_last):
                     return each
-        placed.append(new := RoutedBatch([], [], destination, route, self.client))
+        self.placed.append(new := RoutedBatch([], [], destination, route, self.client))
         self._last_of.update(dict.fromkeys(logs, new))
         return new
