@@ -54,7 +54,7 @@ class Impersonation:
 
 
 def impersonation_of(user: AnyUser) -> Impersonation | None:
-    """Return the impersonation that this user object stands for; None for a user who is themselves."""
+    """Return the impersonation of a user object, or None."""
     return getattr(user, "look", None)
 
 

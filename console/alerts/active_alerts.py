@@ -37,7 +37,7 @@ def invalidate() -> None:
 
 
 def is_visible(firing: AlertFiring, sees: Callable[[Destination], bool]) -> bool:
-    """Return whether somebody who sees these destinations may know of it; of a subscription: one of its topics."""
+    """Return whether a user who sees these destinations may see an alert; of a subscription one topic suffices."""
     if sees is everything or "://" not in firing.subject:
         return True
     about = firing.topics or [firing.subject]

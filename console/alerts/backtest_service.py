@@ -51,7 +51,7 @@ def replay_rule(rule: AlertCondition) -> AlertReplay:
 
 
 def count_without_history(rule: AlertCondition) -> int:
-    """Destinations that the rule is about and that nobody can judge, as the history is full. Raises BrokerError."""
+    """Return the destinations of a rule that have no history because it is full. Raises BrokerError."""
     if rule.metric not in COUNTED_LATELY:
         return 0
     moved = gateway().run(gateway().admin.rings.last_points())

@@ -1,4 +1,4 @@
-"""The bell of the bar: what fires, what waits for somebody's decision, and what they asked for and came to an end."""
+"""List the notifications of a user: firing alerts, requests for approval, and finished work."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _firing(user: AnyUser) -> list[NotificationItem]:
 
 
 def _waiting(user: AnyUser) -> list[NotificationItem]:
-    """Jobs and drafts that somebody is asked to approve who has the right to."""
+    """Return the jobs and drafts that wait for the approval of this user."""
     found = [
         NotificationItem(
             each.name, _asked(each.asked_by, each.reason), reverse("job", args=[each.id]), each.created, "look"

@@ -127,7 +127,7 @@ _OF_PARTS: dict[AlertMetric, Callable[[BrokerSnapshot], dict[str, float]]] = {
 
 
 def of_broker(metric: AlertMetric, picture: BrokerSnapshot) -> dict[str, float]:
-    """Return the broker's number, or that of each of its parts. Without a node nobody tells, but that there is none."""
+    """Return the broker's value, or that of each of its parts. Without a node only the number of nodes is known."""
     if not picture.nodes:
         return {BROKER: 0.0} if metric is AlertMetric.NODES else {}
     if metric in _OF_PARTS:

@@ -132,7 +132,7 @@ def sentence(rule: AlertCondition, subject: str, value: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OpenSubject:
-    """A subject that breaks a rule: since when (seconds since the epoch), and whether somebody was told."""
+    """A subject that breaks a rule: since when (seconds since the epoch), and whether the alert has fired."""
 
     since: float
     fired: bool

@@ -63,7 +63,7 @@ def send_test(rule: AlertRule, asked_by: str) -> list[TestDeliveryResult]:
 
 
 def _require_room(rule: AlertRule, wanted: int) -> None:
-    """Raise RequestRefused where the rule would tell more than it may within an hour, as tests or itself.
+    """Raise RequestRefused if the rule would exceed its notifications per hour, tests included.
 
     A test takes no room from alerts.
     """

@@ -65,7 +65,7 @@ def scope_of(kind: str, parameters: Mapping[str, Any]) -> tuple[Destination, ...
 
 
 def is_readable(run: AnalysisRun, sees: Sees) -> bool:
-    """Return whether somebody may know of a run: they see all that it is about."""
+    """Return whether a user may read a run: the user may see all destinations that it covers."""
     return sees is everything or all(map(sees, scope_of(run.kind, run.request)))
 
 
@@ -84,7 +84,7 @@ def previous_run(run: AnalysisRun, sees: Sees) -> AnalysisRun | None:
 
 
 def get_run_or_404(request: HttpRequest, run_id: str) -> AnalysisRun:
-    """Return the run, for somebody who sees all that it is about. Raises Http404, PermissionDenied."""
+    """Return a run that the user may read. Raises Http404, PermissionDenied."""
     run = get_object_or_404(AnalysisRun, id=run_id)
     for place in scope_of(run.kind, run.request):
         require(request, Permission.SEE, place)

@@ -75,7 +75,7 @@ class RunQuery(UrlQuery):
         return found.order_by(order, "-created")
 
     def shown(self, sees: Sees = everything) -> Page:
-        """Return the page asked for, of what somebody may know of."""
+        """Return the requested page of the runs that the user may see."""
         return Paginator(readable_runs(self.runs(), sees), PAGE_SIZE).get_page(self.page)
 
     @property

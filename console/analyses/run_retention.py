@@ -31,7 +31,7 @@ def purge_runs(days: int) -> int:
 
 
 def delete(runs: list[AnalysisRun]) -> int:
-    """Delete runs: the results first, so that nothing is left behind that nobody knows of."""
+    """Delete runs, their results first, so that no result is left without its run."""
     for run in runs:
         shutil.rmtree(settings.SLUICE.results / str(run.id), ignore_errors=True)
     return AnalysisRun.objects.filter(pk__in=[run.pk for run in runs]).delete()[0]

@@ -50,7 +50,7 @@ class BrokerMirror:
         return self.picture
 
     def wait_until(self, condition: Callable[[BrokerSnapshot], bool], patience: float = 2.5) -> None:
-        """Wait a moment until the picture shows what was just done: nodes tell their numbers once a second."""
+        """Wait until the snapshot shows a change, or for `patience` seconds: nodes report once a second."""
         deadline = time.monotonic() + patience
         while not condition(self.picture) and time.monotonic() < deadline:
             time.sleep(TICK / 20)

@@ -131,7 +131,7 @@ def apply_changes(
 def initial_snapshot(
     now: float, version: int, everything: Iterable[DestinationStats], old: BrokerSnapshot
 ) -> BrokerSnapshot:
-    """Return the picture after a complete reading: numbers anew, the past kept."""
+    """Return the snapshot after a complete reading: new figures, with the history kept."""
     everything = list(everything)
     stats = {each.destination: each for each in everything if each.destination.kind in NAMED_KINDS}
     subscriptions = {

@@ -60,11 +60,11 @@ class ChartWindow:
 
     @property
     def is_rolled_up(self) -> bool:
-        """Return whether it reaches further back than the store's history, so that rollups tell of it."""
+        """Return whether the range reaches further back than the store's history, so that rollups are needed."""
         return self.resolution not in (FINE, COARSE)
 
     def rolled_up(self, now: float) -> ChartWindow:
-        """Return the same time as rollups tell of it: of what has no history in the store any more."""
+        """Return the same range in the resolution of rollups, for destinations without a history in the store."""
         return replace(self, resolution=_rollups(self.start, self.end, now))
 
     @property
@@ -91,7 +91,7 @@ class ChartWindow:
 
     @property
     def carried(self) -> str:
-        """Return the same beside other parameters: what somebody looks at goes along from page to page."""
+        """Return the range as a parameter for other URLs, so that it is kept from page to page."""
         return self.query.removeprefix("?")
 
     @property
@@ -132,7 +132,7 @@ def broker_marks(kept: Iterable[BrokerPoint], window: ChartWindow) -> list[Mark]
 def destination_marks(
     kept: Sequence[DestinationPoint], looked: Sequence[BrokerPoint], window: ChartWindow, pending: int | None
 ) -> list[Mark]:
-    """Return a destination's points as a chart's: it stood still where it has none, as long as somebody looked.
+    """Return a destination's points for a chart; without a point it did not change, while samples were taken.
 
     `pending`: what it holds now; None when it is gone.
     """

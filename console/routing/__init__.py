@@ -1,1 +1,1 @@
-"""Routing as operators change it: forms, checks, drafts and their differences, the picture, what nobody needs."""
+"""Routing as operators change it: forms, checks, drafts, the map, and issues."""

@@ -50,7 +50,7 @@ TEST = "test"
 
 
 def targets_of(rule: AlertRule) -> list[tuple[str, str]]:
-    """Whom a rule tells: by what, and at which address."""
+    """Return the recipients of a rule: kind and address."""
     targets = [("mail", each.strip()) for each in rule.mail.split(",") if each.strip()]
     return targets + ([("webhook", rule.webhook)] if rule.webhook else [])
 
@@ -120,7 +120,7 @@ def attempt(delivery: AlertDelivery) -> str:
 
 
 def _claim(delivery_id: int) -> AlertDelivery | None:
-    """Return the delivery, for this worker alone; None when it is over, or somebody else attempts it in this moment."""
+    """Claim a notification for this worker; None if it is final, or another worker has it."""
     delivery = AlertDelivery.objects.select_related("firing__rule").filter(pk=delivery_id).first()
     now = timezone.now()
     # Whoever asks puts it off by LOST seconds: what is due later than that is another worker's.

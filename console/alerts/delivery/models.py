@@ -74,7 +74,7 @@ class AlertDelivery(models.Model):
     """Store one notification to a recipient about a firing."""
 
     class State(models.TextChoices):
-        """Where it stands; the last three are final."""
+        """The states of a notification; the last three are final."""
 
         QUEUED = "queued"
         SENT = "sent"

@@ -27,7 +27,7 @@ LOST = 300
 
 
 def is_readable_by(user: object, report: Report) -> bool:
-    """Return whether somebody may read it: they see all that it is about."""
+    """Return whether a user may read a report: the user may see all destinations that it covers."""
     return all(has_permission(user, Permission.SEE, place) for place in scope_of_report(report))
 
 

@@ -166,7 +166,7 @@ class ReportForm(TimingForm):
         return bool(asked), [(each, values[each.name]) for each in analysis.parameters]
 
     def save(self, owner: str) -> Report:
-        """Keep it, as somebody's who is told of failures: whoever changed it last."""
+        """Save the report with its owner, who gets mails about failures: the user who changed it last."""
         said, report = self.cleaned_data, self.report
         for name in ("name", "missed", "roles", "addresses", "attach", "keep_days", "questions"):
             setattr(report, name, said[name])

@@ -43,7 +43,7 @@ class Edition(models.Model):
     """One issue of a report: its analyses for the time that ends at one moment."""
 
     class State(models.TextChoices):
-        """Where it stands; the last three are final."""
+        """The states of an edition; the last three are final."""
 
         RUNNING = "running"
         DONE = "done"

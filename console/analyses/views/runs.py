@@ -45,7 +45,7 @@ def runs_list(request: HttpRequest) -> HttpResponse:
 @require_POST
 @permission_required(Permission.ANALYSE)
 def pin(request: HttpRequest, run_id: str) -> HttpResponse:
-    """Keep a run for ever, or no longer than others."""
+    """Pin or unpin a run; pinned runs are not deleted by retention."""
     run = get_run_or_404(request, run_id)
     run_service.pin(request, run, not run.pinned)
     return redirect("run", run_id=run.id)

@@ -188,7 +188,7 @@ def subscribers_cells(picture: BrokerSnapshot, topic: LiveChannel, knows: Knows 
 
 
 def topology_cells(picture: BrokerSnapshot, topic: LiveChannel, sees: Sees = everything) -> Cells:
-    """Bridges and their states; whether the page that names a shape is to be drawn anew."""
+    """Return the cells of bridges and their states, and whether the diagram has to be drawn again."""
     found = build_diagram(settings.SLUICE.broker_name, picture.nodes, picture.cluster, sees is everything)
     return {**found.cells, "changed": bool(topic.argument) and found.shape != topic.argument}
 

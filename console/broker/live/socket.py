@@ -217,7 +217,7 @@ class LiveConsumer(AsyncJsonWebsocketConsumer):
         return not await self._must_recheck() or await self._recheck()
 
     async def _must_recheck(self) -> bool:
-        """Return whether anybody's rights changed, or a session may have ended by itself."""
+        """Return whether permissions changed, or the session may have expired."""
         version = await database_sync_to_async(permission_version)()
         changed, self._version = version != self._version, version
         return changed or time.monotonic() - self._checked >= RECHECK

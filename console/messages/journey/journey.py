@@ -146,7 +146,7 @@ class Journey:
         return f"{len(states)} copies: " + ", ".join(parts) + "."
 
     def _copy_states(self) -> list[str]:
-        """Return the states of its copies. A dead letter, or its removal, stands for the failed copy it came from."""
+        """Return the states of the copies; a dead letter, or its removal, replaces the failed copy."""
         states = [each.state for each in self.copies]
         heirs = states.count("dead") or states.count("taken")
         for _ in range(min(heirs, states.count("failed"))):

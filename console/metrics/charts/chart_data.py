@@ -51,7 +51,7 @@ def chart_of(
 
 
 def _is_kept(window: charts_history.ChartWindow, destination: Destination) -> bool:
-    """Return whether the store's history tells of it: of what is gone, the archive may be all there is."""
+    """Return whether the store has the history; of a deleted destination only the archive may have it."""
     try:
         return window.is_rolled_up or bool(charts_history.read_points(gateway(), window.resolution, [destination])[0])
     except BrokerError:
@@ -78,7 +78,7 @@ def _chart(
 
 
 def _may_show(about: str, sees: Callable[[Destination], bool]) -> bool:
-    """Return whether an event is of the whole broker, or of a destination that somebody sees."""
+    """Return whether an event concerns the whole broker, or a destination that the user may see."""
     try:
         return "://" not in about or sees(Destination.parse(about))
     except InvalidDestination:

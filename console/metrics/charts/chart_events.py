@@ -1,4 +1,4 @@
-"""Events that explain a chart: a node started, definitions changed, somebody purged, an alert fired."""
+"""Find the events that explain a chart: a node started, definitions changed, a queue was purged, an alert fired."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _definitions() -> list[ChartEvent]:
 
 
 def _changes(window: ChartWindow, destination: Destination | None) -> list[ChartEvent]:
-    """Only what was done: who may not read the trail does not learn from a flag what somebody tried."""
+    """Select operations that succeeded: without access to the audit log a user must not learn of attempts."""
     entries = AuditEntry.objects.filter(action__in=_SHOWN, outcome="done", time__gte=_moment(window.start))
     if destination is not None:
         entries = entries.filter(object=str(destination))
