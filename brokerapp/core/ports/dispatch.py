@@ -18,8 +18,11 @@ from brokerapp.tracing.consumers import ConsumerRecorder
 class RemoteClient(Protocol):
     """Client of another node."""
 
-    client_id: str
-    bridge: str
+    @property
+    def client_id(self) -> str: ...
+
+    @property
+    def bridge(self) -> str: ...
 
 
 class TopicSubscribers(Protocol):

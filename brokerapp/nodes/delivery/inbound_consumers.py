@@ -11,12 +11,13 @@ from typing import Any
 
 from brokerapp.core.ports import QueueLifecycle
 from brokerapp.core.ports.commits import Commits
-from brokerapp.engine.clients.client import Client
+from brokerapp.engine.clients.client import Client, ClientSink
 from brokerapp.engine.dispatch.message_groups import group_of
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.routing.bridge_eligibility import BridgeEligibility, BridgeFilterCounts
+from brokerapp.errors import BrokerError
 from brokerapp.model.destination import Destination
 from brokerapp.nodes.delivery.remote_unacked import RemoteUnacked
 from brokerapp.nodes.delivery.subscription_takeover import SubscriptionTakeover
@@ -24,12 +25,12 @@ from brokerapp.nodes.links.observers import NodeObserver
 from brokerapp.nodes.links.peers import Peers
 from brokerapp.nodes.links.protocol import unpack
 from brokerapp.nodes.ports import OwnedDurables, OwnedLogConsumers, OwnedLogDispatcher
-from brokerapp.selectors import compile_selector
+from brokerapp.selectors import Selector, compile_selector
 from brokerapp.store import PendingWrite
 
 
-class InboundSink:
-    """Sends what a consumer of another node gets to that node. A Sink."""
+class InboundSink(ClientSink):
+    """Sends what a consumer of another node gets to that node."""
 
     def __init__(self, unacked: RemoteUnacked, session: str, key: int) -> None:
         self._unacked, self._session, self._key = unacked, session, key
@@ -45,7 +46,21 @@ class InboundSink:
     def close(self) -> None:
         """Its node decides when its client goes."""
 
-    abort = close
+    def abort(self) -> None:
+        """Its node decides."""
+
+    def end_of_browse(self, subscription: Subscription) -> None:
+        """Browsers read at their own node."""
+
+    def receipts(self, ids: Sequence[str]) -> None:
+        """It requests nothing here."""
+
+    def refuse(self, error: BrokerError, receipt: str | None) -> None:
+        """It requests nothing here."""
+
+    def heart_beat_times(self) -> tuple[int, int, int]:
+        """Return zeros: its node exchanges heart-beats with it."""
+        return 0, 0, 0
 
     def pause_reading(self, held: bool) -> None:
         """Nothing is read from it."""
@@ -88,8 +103,10 @@ class InboundConsumers(NodeObserver):
             self._peers.confirm(session, id, f"{name} not found")
             return
         durable, consumer = self._durables.known(name), self._subscriptions.get((session, key))
-        is_unshared = durable is not None and not durable.identity.shared
-        if is_unshared and (others := self._takeover.other_consumers(log, consumer, session)):
+        others: set[str] = set()
+        if durable is not None and not durable.identity.shared:
+            others = self._takeover.other_consumers(log, consumer, session)
+        if durable is not None and others:
             refusal = f"the {durable.identity} has a consumer already"
             again = partial(self.on_attach, session, id, key, name, about)
             self._takeover.attach_or_refuse((session, key, name), id, others, refusal, again)
@@ -113,12 +130,13 @@ class InboundConsumers(NodeObserver):
             client_id=about["client_id"],
             is_internal=True,
         )
-        selector = compile_selector(about["selector"]) if about["selector"] is not None else None
+        condition = compile_selector(about["selector"]) if about["selector"] is not None else None
+        selector: Selector | BridgeEligibility | None = condition
         if about["crossing"] is not None:
             to, message_ttl, path, consumers, yields = about["crossing"]
             client.bridge = about["bridge"]
             selector = BridgeEligibility(
-                to, message_ttl, tuple(path), selector, BridgeFilterCounts(), frozenset(consumers), yields
+                to, message_ttl, tuple(path), condition, BridgeFilterCounts(), frozenset(consumers), yields
             )
         destinations = tuple(map(Destination.parse, about["destinations"]))
         consumer = Subscription(
@@ -164,7 +182,9 @@ class InboundConsumers(NodeObserver):
         entries = unpack(name, packed)
         self._unacked.add(session, key, name, entries)
         log, consumer = self._queues.get(name), self._subscriptions.get((session, key))
-        for entry in entries if log is not None and consumer is not None else ():
+        if log is None or consumer is None:
+            return
+        for entry in entries:
             if (group := group_of(entry)) is not None:
                 log.assign_group(group, consumer)
 
@@ -184,7 +204,7 @@ class InboundConsumers(NodeObserver):
         """Dispatch nothing to the consumers of a node; what they hold they hold."""
         for key in [key for key in self._subscriptions if key[0] == session]:
             consumer = self._subscriptions.pop(key)
-            for log in list(consumer.logs):
+            for log in [self._queues[each.name] for each in consumer.logs]:
                 if consumer.exclusive and self._unacked.is_held_at(session, log.name):
                     log.suspend_reasons.add(_exclusive_consumer_lost(session))
                 self._detach(consumer, log, keeps_groups=True)
@@ -216,9 +236,11 @@ class InboundConsumers(NodeObserver):
         if _exclusive_consumer_lost(session) in log.suspend_reasons:
             log.suspend_reasons.discard(_exclusive_consumer_lost(session))
             log.consumers.sort(key=lambda each: not self.has_unacked(each, log.name))
-        for consumer in former if log.groups is not None else ():
+        for consumer in former:
             successor = self._subscriptions.get((session, int(consumer.key)))
-            if successor in log.consumers:
+            if log.groups is None:
+                break
+            if successor is not None and successor in log.consumers:
                 log.groups.reassign(consumer, successor)
             else:
                 log.groups.remove_consumer(consumer)

@@ -196,6 +196,8 @@ class RemoteUnacked:
     def release_log(self, log: str) -> list[LogEntry]:
         """Forget a log that another node owns from now on; return what was held of it."""
         held = [entry for _, _, entry in self.entries(log)]
-        for logs in (*self._unacked.values(), *self._unconfirmed.values()):
-            logs.pop(log, None)
+        for unacked in self._unacked.values():
+            unacked.pop(log, None)
+        for unconfirmed in self._unconfirmed.values():
+            unconfirmed.pop(log, None)
         return held

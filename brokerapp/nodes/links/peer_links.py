@@ -80,16 +80,12 @@ class NodeLinks:
         self.session, self.listener, self._tls = session, ears, tls
         self.secret = b""
         self.address = ""  #: where others reach it
-        self._accept_task: asyncio.Task | None = None
+        self._accept_task: asyncio.Task[None] | None = None
         self._links: dict[str, NodeLink] = {}
-        self._unauthenticated: dict[
-            UnauthenticatedPeer, None
-        ] = {}  # who called and is not known yet, who waits longest first
-        self._connect_tasks: dict[str, asyncio.Task] = {}
+        self._unauthenticated: dict[UnauthenticatedPeer, None] = {}  # who waits longest first
+        self._connect_tasks: dict[str, asyncio.Task[None]] = {}
         self._members = NodeMembers(0, (), session)
-        self._former_sessions: set[str] = (
-            set()
-        )  # sessions that were members: they are none ever again, and may not know it yet
+        self._former_sessions: set[str] = set()  # they are members never again, and may not know it yet
 
     async def listen(self, host: str) -> None:
         """Let others call, at a free port of this address."""
@@ -112,7 +108,7 @@ class NodeLinks:
                     logger.warning("cannot accept connections of other nodes: %s", error)
                     await asyncio.sleep(RETRY_SECONDS)
                 else:
-                    LinkHandshake(self, called, self._tls and self._tls.server)
+                    LinkHandshake(self, called, self._tls.server if self._tls is not None else None)
 
     def connect_to(self, members: NodeMembers) -> None:
         """These are the nodes to be linked with from now on."""
@@ -135,8 +131,9 @@ class NodeLinks:
         while True:
             try:
                 async with asyncio.timeout(HANDSHAKE_SECONDS):
+                    tls = self._tls.client if self._tls is not None else None
                     _, link = await asyncio.get_running_loop().create_connection(
-                        lambda: NodeLink(self, wanted=session), host, int(port), ssl=self._tls and self._tls.client
+                        lambda: NodeLink(self, wanted=session), host, int(port), ssl=tls
                     )
                 await link.closed
             except ssl.SSLError as error:

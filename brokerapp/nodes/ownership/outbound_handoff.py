@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import chain
 
 from brokerapp.core.ports import FlowControlPort
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.message_log import MessageLog
+from brokerapp.engine.dispatch.subscription import Subscription
+from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.nodes.delivery.outbound_accounts import OutboundAccount, OutboundAccounts
 from brokerapp.nodes.delivery.outbound_deliveries import OutboundDeliveries
 
@@ -34,11 +37,12 @@ class OutboundHandoff:
             for subscription in client.subscriptions.values():
                 if subscription.browse_cursor is None:
                     account.add_unacked(log.name, subscription, subscription.unacked.values())
-        transactions = (each for client in self._clients.values() for each in client.transactions.values())
         # what is acknowledged in transactions was credited then
-        for unit in (*transactions, *self._flow_control.waiting()):
-            for subscription, _, entry in unit.settled:
-                account.credited_seqs |= account.add_unacked(log.name, subscription, (entry,))
+        settled: list[Sequence[tuple[Subscription, str, LogEntry]]] = []
+        settled += [each.settled for client in self._clients.values() for each in client.transactions.values()]
+        settled += [each.settled for each in self._flow_control.waiting()]
+        for subscription, _, entry in chain.from_iterable(settled):
+            account.credited_seqs |= account.add_unacked(log.name, subscription, (entry,))
 
     def on_taken_over(self, log: MessageLog) -> OutboundAccount:
         """Return the consumers among our clients with what they hold: they are local ones from now on.

@@ -72,13 +72,14 @@ class RetainedSync(NodeObserver):
         """Fetch one page, empty after the last one; None if the node does not send it."""
         if session not in self._peers.other_sessions:
             return None
-        self._received, answered = None, asyncio.get_running_loop().create_future()
-        self._requests.send(
-            [session],
-            PeerMessageType.GET_RETAINED,
-            (number,),
-            lambda _refusal: answered.done() or answered.set_result(None),
-        )
+        answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._received = None
+
+        def on_confirmed(_refusal: str) -> None:
+            if not answered.done():
+                answered.set_result(None)
+
+        self._requests.send([session], PeerMessageType.GET_RETAINED, (number,), on_confirmed)
         await answered
         return self._received
 
@@ -86,7 +87,7 @@ class RetainedSync(NodeObserver):
         """Take a page of retained messages from another node."""
         self._received = rows
         for topic, some in groupby(rows, key=itemgetter(0)):
-            found = [(_unpack(topic, *fields, self._started_ms), is_retained) for _, *fields, is_retained in some]
+            found = [(_unpack(row, self._started_ms), row[-1]) for row in some]
             retained = next((kept for kept, is_retained in found if is_retained), None)
             recent = [kept for kept, is_retained in found if not is_retained]
             self._retained.learn(Destination.parse(topic), retained, recent)
@@ -128,6 +129,7 @@ def _pack(topic: Destination, kept: RetainedMessage, is_retained: bool, now_ms: 
     return [str(topic), kept.message.stored(), original, shown, now_ms - kept.at_ms, is_retained]
 
 
-def _unpack(topic: str, stored: bytes, original: str, shown: str, age_ms: int, now_ms: int) -> RetainedMessage:
+def _unpack(row: Row, now_ms: int) -> RetainedMessage:
+    topic, stored, original, shown, age_ms, _ = row
     at = (Destination.parse(each) if each else None for each in (original, shown))
     return RetainedMessage(Message.load(stored), RoutedCopy(Destination.parse(topic), *at), now_ms - age_ms)
