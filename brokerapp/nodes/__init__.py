@@ -1,6 +1,5 @@
-"""Nodes: several processes that are one broker, on one store. Decision 14 says how.
+"""Joins several processes to one broker on one store (decision 14).
 
-`members` decides where each log is at home, `links` carries what nodes tell each other (`words`), `homes` moves logs,
-`guests` serves consumers of other nodes, `abroad` the own clients' consumers at other nodes, `known` makes all nodes
-know what one of them begins, `doubts` counts anew what nobody could count.
+`links` connects nodes and knows the members, `membership` joins and leaves, `ownership` lets logs go and come,
+`delivery` carries messages of queues and `topics` those of topics between nodes. `assembly` builds all of it.
 """
