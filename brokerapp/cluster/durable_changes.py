@@ -69,7 +69,7 @@ class DurableSubscriptionChanges:
 
     def _is_leaving(self, wanted: SubscriptionIdentity) -> bool:
         """Whether only another broker consumes a durable subscription: its client may have left there just now."""
-        durable = self._durables.known_as(wanted)
+        durable = self._durables.find_identity(wanted)
         if durable is None or wanted.shared or not durable.is_active:
             return False
         return all(each.client.cluster_member for each in durable.log.consumers)

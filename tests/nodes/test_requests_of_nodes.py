@@ -272,5 +272,5 @@ def test_for_whom_a_durable_subscription_is_kept_all_nodes_know(broker, name):
         first = SimpleNamespace(takeover=wanted)
         broker["a"].look(lambda wanted=wanted, first=first: here.adopt(here.claim(wanted), first))
         broker["a"].do(broker["a"].node._committer.barrier)
-        assert broker["b"].look(lambda: there.known_as(kept)).identity == wanted
+        assert broker["b"].look(lambda: there.find_identity(kept)).identity == wanted
         assert bool(there.logs_kept_for_bridges(["east"])) == bool(wanted.leads_to)

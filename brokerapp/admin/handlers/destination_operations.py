@@ -52,7 +52,7 @@ class CreateOperations:
             raise RequestRefused(f"the {wanted} is not durable: it exists while it has consumers")
         self._durables.check_free(wanted)
         await self._cluster.record(ClusterChange.of_subscription(wanted))
-        durable = self._durables.known_as(wanted) or self._durables.create(wanted)
+        durable = self._durables.find_identity(wanted) or self._durables.create(wanted)
         await self._commits.barrier()
         return durable.log.name
 

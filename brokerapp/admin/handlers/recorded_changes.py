@@ -37,7 +37,7 @@ class RecordedChanges:
 
     async def set_subscription(self, wanted: SubscriptionIdentity, exists: bool) -> None:
         """Create or replace a durable subscription, or delete it."""
-        durable = self._durables.known_as(wanted)
+        durable = self._durables.find_identity(wanted)
         if durable is not None and not (exists and durable.identity.has_same_contents(wanted)):
             refusal = RequestRefused(f"the {durable.identity} was deleted or replaced")
             self._subscriptions.dismiss(durable.log, refusal)

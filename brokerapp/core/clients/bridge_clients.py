@@ -25,8 +25,8 @@ RIGHT = "Sluice.Network."
 REMEMBERED = 50_000
 
 
-def bringer(message: Message, sender: Client | None) -> str | None:
-    """The connection of a bridge that brings several copies of a message on purpose; "": one that does not, None: none.
+def delivering_bridge(message: Message, sender: Client | None) -> str | None:
+    """Return the connection of a bridge that delivers several copies of a message on purpose; "": of any other bridge.
 
     That is so without conduit subscriptions: each subscriber here is one for the bridge, too.
     """
@@ -36,7 +36,7 @@ def bringer(message: Message, sender: Client | None) -> str | None:
 
 
 class BridgeClients:
-    """What concerns clients that are bridges. A part of the broker."""
+    """Admits bridges of other brokers, and recognizes messages that they deliver twice."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class BridgeClients:
             raise AuthenticationFailed(f"User {principal.name} may not be a bridge of {broker}: see {RIGHT}{broker}")
 
     def on_bridge_connected(self, client: Client, broker: str, *, duplex: bool) -> None:
-        """A client is the bridge of that broker."""
+        """Note that a client is the bridge of that broker."""
         client.bridge, client.bridge_counts = broker, BridgeFilterCounts()
         if duplex:  # it takes messages to there, too
             self._events.bridge_started(client.id, broker, client.remote_address)
@@ -76,20 +76,20 @@ class BridgeClients:
         self._events.bridge_stopped(client.id)
 
     def is_repeated(self, message: Message, topic: Destination, sender: Client | None) -> bool:
-        """Whether a message of a topic came before, by another way through the network. It counts as come now.
+        """Return whether a message of a topic arrived before, by another path through the network; record its arrival.
 
         Subscribers are to get it once. What is kept of it the store knows again (functions/bridge_dedup.lua).
         """
-        by = bringer(message, sender)
+        by = delivering_bridge(message, sender)
         if sender is None or by is None:
             return False
-        repeated = self.came_before(message, topic, by)
+        repeated = self.record_arrival(message, topic, by)
         if repeated and sender.bridge_counts is not None:
             sender.bridge_counts.repeated += 1
         return repeated
 
-    def came_before(self, message: Message, topic: Destination, by: str) -> bool:
-        """The same of what came by a bridge to this node or another one; `by`: see `bringer`."""
+    def record_arrival(self, message: Message, topic: Destination, by: str) -> bool:
+        """Do so for a message that came by a bridge to this node or another one; `by`: see `delivering_bridge`."""
         key = message.id, topic
         if key in self._heard:
             return not by or self._heard[key] != by
@@ -99,7 +99,7 @@ class BridgeClients:
         return False
 
     def incoming(self) -> list[InboundBridgeStats]:
-        """Those that are here now."""
+        """Return the statistics of the bridges that are connected now."""
         return list(self._incoming())
 
     def _incoming(self) -> Iterator[InboundBridgeStats]:

@@ -33,8 +33,8 @@ class ClientRegistry:
     def __contains__(self, client: Client) -> bool:
         return client.id in self._clients
 
-    def is_back(self, client: Client) -> bool:
-        """Whether a connection of this client id, if there is one, is dead without our knowing: its owner is here."""
+    def is_reconnecting(self, client: Client) -> bool:
+        """Return whether the client replaces a connection of its own, which may have broken without our knowing."""
         if client.cluster_member:
             return True
         others, user = self._client_ids.get(client.client_id, ()), client.principal.name
@@ -45,8 +45,8 @@ class ClientRegistry:
         return client.reconnect_ms > 0 and all(each.reconnect_ms > 0 for each in others)
 
     def connect(self, client: Client, steal: bool = False) -> None:
-        """A client is there. Raises ProtocolError where it must go, see `make_room`."""
-        self.make_room(client, steal=steal)
+        """Register a client that has logged in. Raises ProtocolError as `check_conflicts` does."""
+        self.disconnect_conflicting(client, steal=steal)
         self._client_ids.setdefault(client.client_id, set()).add(client)
         self._clients[client.id] = client
         if client.reconnect_ms:
@@ -55,22 +55,22 @@ class ClientRegistry:
         self._quotas.divide_among(len(self._clients))
         self._events.client_connected(client)
 
-    def check_room(self, client: Client, *, steal: bool) -> None:
+    def check_conflicts(self, client: Client, *, steal: bool) -> None:
         """Raise ProtocolError where a client that comes, here or at another node, must go: another one has its client
         id, which it may not `steal`. Those that all share an id stay together.
         """
-        if not steal and self._in_the_way(client):
+        if not steal and self._clients_in_conflict(client):
             raise ProtocolError(f"client-id {client.client_id!r} is connected already")
 
-    def make_room(self, client: Client, *, steal: bool) -> None:
-        """A client comes: who has its client id goes. Raises ProtocolError as check_room() does."""
-        self.check_room(client, steal=steal)
-        for each in self._in_the_way(client):
+    def disconnect_conflicting(self, client: Client, *, steal: bool) -> None:
+        """Disconnect clients whose client id a new one takes over. Raises ProtocolError as `check_conflicts` does."""
+        self.check_conflicts(client, steal=steal)
+        for each in self._clients_in_conflict(client):
             self.disconnect(each)
             each.sink.close()
 
-    def _in_the_way(self, client: Client) -> list[Client]:
-        """Those that have its client id and cannot keep it when it comes."""
+    def _clients_in_conflict(self, client: Client) -> list[Client]:
+        """Return the clients that have its client id and cannot keep it beside this one."""
         others = self._client_ids.get(client.client_id, ())
         return [] if all(each.shares_client_id for each in (client, *others)) else list(others)
 

@@ -37,7 +37,7 @@ MAX_LENT = 100_000
 
 
 class TemporaryDestinations:
-    """What concerns temporary destinations. A part of the broker."""
+    """Manages the temporary destinations of clients."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class TemporaryDestinations:
         return destination in self._senders
 
     def own(self, client: Client, kind: DestinationKind, name: str) -> Destination:
-        """The client's temporary destination of this name, which exists from now on. Raises RequestRefused."""
+        """Return the client's temporary destination of this name; create it on first use. Raises RequestRefused."""
         found = client.temporaries.get((kind, name))
         if found is None:
             found = self._create(client, kind, name)
@@ -158,7 +158,7 @@ class TemporaryDestinations:
         self._lent.setdefault(destination, set()).add((bridge, subscription))
 
     def release_remote(self, client: Client, subscription: str, destination: Destination) -> None:
-        """This subscription is over: when it was the last of bridges, the destination is gone, with what it held."""
+        """Remove a destination of another broker when the last subscription of a bridge to it has ended."""
         consumers = self._lent.get(destination, set())
         if (client, subscription) in consumers:
             consumers.discard((client, subscription))
@@ -167,29 +167,29 @@ class TemporaryDestinations:
                 self.remove(destination)
 
     def is_gone(self, destination: Destination) -> bool:
-        """Whether it is a temporary destination that is there no more, or never was."""
+        """Return whether it is a temporary destination that does not exist."""
         if not destination.is_temporary or destination in self._senders:
             return False
         # of queues all nodes are told; topics of other nodes' clients are known by their name
         return destination.is_queue or not self._placement.is_other_member(session_of_temporary(str(destination)))
 
     def check(self, destination: Destination) -> None:
-        """Raise RequestRefused when a temporary destination is gone, or never was."""
+        """Raise RequestRefused when a temporary destination does not exist."""
         if self.is_gone(destination):
             raise RequestRefused(f"the destination {destination} does not exist: its connection was closed")
 
     def add_producer(self, client: Client, destination: Destination) -> None:
-        """A client sends there for the first time. Raises RequestRefused when it does not exist."""
+        """Note that a client sends there. Raises RequestRefused when it does not exist."""
         self.check(destination)
         if destination in self._senders:
             self._senders[destination][client] = None
 
     def remove_producer(self, client: Client, destination: Destination) -> None:
-        """A client sends there no more."""
+        """Note that a client sends there no more."""
         self._senders.get(destination, {}).pop(client, None)
 
     def end(self, client: Client) -> None:
-        """The client is gone, and all that was its own."""
+        """Remove the destinations of a client that is gone, or keep them while it may reconnect."""
         for destination in client.temporaries.values():
             belongs = self._belonging.get(destination)
             if belongs is None:  # its client came back somewhere else
@@ -205,7 +205,7 @@ class TemporaryDestinations:
         client.temporary_names.clear()
 
     def remove(self, destination: Destination) -> None:
-        """It is gone, with all it holds."""
+        """Remove a temporary destination with its messages."""
         if destination not in self._senders:
             return
         was_at_home = self._belonging.pop(destination, None) is not None

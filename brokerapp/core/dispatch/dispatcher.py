@@ -12,7 +12,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, cast
 
-from brokerapp.core.clients.bridge_clients import bringer
+from brokerapp.core.clients.bridge_clients import delivering_bridge
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.dispatch_window import PAGE_SIZE
 from brokerapp.engine.dispatch.message_log import MessageLog
@@ -265,7 +265,7 @@ class Dispatcher:
         stats.count_arrivals(BodySizes.of(messages))
         self._counters.mark_changed(stats)
         for message in messages:
-            self._placement.topic_listeners.publish(message, copy, bringer(message, sender))
+            self._placement.topic_listeners.publish(message, copy, delivering_bridge(message, sender))
         self.publish_locally(messages, copy, sender)
 
     def publish_locally(self, messages: Sequence[Message], copy: RoutedCopy, sender: Client | None) -> None:

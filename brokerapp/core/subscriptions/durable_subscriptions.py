@@ -43,7 +43,7 @@ SHORTEST_SCHEDULE_MS = 100
 
 
 class DurableSubscriptions:
-    """What concerns named subscriptions. A part of the broker."""
+    """Manages the named subscriptions of topics, durable and shared."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class DurableSubscriptions:
         return iter(self._by_key.values())
 
     def find(self, client_id: str, name: str) -> DurableSubscription:
-        """The durable subscription of this identity; raises RequestRefused."""
+        """Return the durable subscription of this client id and name. Raises RequestRefused."""
         try:
             return self._by_key[client_id, name, True]
         except KeyError:
@@ -81,26 +81,26 @@ class DurableSubscriptions:
             raise RequestRefused(f"durable subscription {name!r}{of} not found") from None
 
     def of_log(self, log: MessageLog) -> DurableSubscription:
-        """The one whose messages are in this log."""
+        """Return the subscription whose messages are in this log."""
         return self._by_log[log.name]
 
     def known(self, log: str) -> DurableSubscription | None:
-        """The one whose messages are in the log of this name, if there is one."""
+        """Return the subscription whose messages are in the log of this name, if there is one."""
         return self._by_log.get(log)
 
     def of_topic(self, topic: Destination) -> list[DurableSubscription]:
-        """Those that keep messages of this topic, online or not."""
+        """Return the subscriptions that store messages of this topic, online or not."""
         feeds = self._routing.table.feeds_of(topic.name)
         return [self._by_key[feed.subscription.key] for feed in feeds]
 
     def logs_kept_for_bridges(self, path: Iterable[str]) -> set[Destination]:
-        """The logs kept for bridges to the brokers of this path."""
+        """Return the logs of bridges to the brokers of this path."""
         return set().union(*[self._leading[each] for each in path if each in self._leading])
 
     # -- life
 
     def recover(self, state: LogState, last: int) -> None:
-        """One as the last node left it."""
+        """Restore a subscription from its log in the store."""
         if state.attributes["kind"] != DISCARDED and not state.attributes["topics"]:
             logger.warning("%s has no topics, as the API once let it be created: it is deleted", state.name)
         elif state.attributes["kind"] != DISCARDED:
@@ -114,7 +114,7 @@ class DurableSubscriptions:
         self.discard(state.name)
 
     def claim(self, wanted: SubscriptionIdentity, retroactive: bool = False) -> DurableSubscription:
-        """The subscription as its next consumer, which joins it next, wants it; created when it is not there.
+        """Return the subscription as its next consumer wants it; create it when it does not exist so.
 
         A new one begins with what its topics remember when it is `retroactive`. One that may hold what its next
         consumer may not read begins anew. Raises RequestRefused when its consumers, or the kind it is of, stand in
@@ -132,8 +132,8 @@ class DurableSubscriptions:
             self._events.retroactive_durable_created(durable)
         return durable
 
-    def in_the_way(self, wanted: SubscriptionIdentity) -> DurableSubscription | None:
-        """The one that must go before there is one as it is wanted, if that is for its home to say, another node.
+    def find_conflicting(self, wanted: SubscriptionIdentity) -> DurableSubscription | None:
+        """Return the subscription that must be removed first, if another node, which owns its log, decides about that.
 
         Raises what `claim` raises.
         """
@@ -141,7 +141,7 @@ class DurableSubscriptions:
         return found if found is not None and found.log.is_remote and self._must_go(found, wanted) else None
 
     def refusal(self, wanted: SubscriptionIdentity) -> RequestRefused | None:
-        """Why `claim` would refuse this; None where it would not."""
+        """Return why `claim` would refuse this; None where it would not."""
         found = self._by_key.get(wanted.key)
         try:
             if found is not None:
@@ -153,8 +153,8 @@ class DurableSubscriptions:
     def _must_go(self, found: DurableSubscription, wanted: SubscriptionIdentity) -> bool:
         return found.must_be_replaced(wanted, self._authorizer.access)
 
-    def known_as(self, wanted: SubscriptionIdentity) -> DurableSubscription | None:
-        """The one of this identity, whatever it keeps."""
+    def find_identity(self, wanted: SubscriptionIdentity) -> DurableSubscription | None:
+        """Return the subscription of this identity, whatever its topics and selector."""
         return self._by_key.get(wanted.key)
 
     def check_free(self, subscription: SubscriptionIdentity) -> None:
@@ -163,14 +163,14 @@ class DurableSubscriptions:
             raise RequestRefused(f"the {subscription} exists already")
 
     def would_change(self, wanted: SubscriptionIdentity) -> bool:
-        """Whether claiming it makes one, or one that keeps something else. Raises RequestRefused as `claim` does."""
+        """Return whether claiming it creates or replaces a subscription. Raises RequestRefused as `claim` does."""
         if wanted.durable and self._settings.reject_durable_consumers:
             raise RequestRefused("there are no durable subscriptions on this broker (rejectDurableConsumers)")
         found = self._by_key.get(wanted.key)
         return found is None or not found.matches(wanted)
 
     def create(self, subscription: SubscriptionIdentity) -> DurableSubscription:
-        """Let it exist. Raises RequestRefused when it does already, SelectorSyntaxError."""
+        """Create a subscription. Raises RequestRefused when it exists already, SelectorSyntaxError."""
         self.check_free(subscription)
         queues = self._queues
         names = (subscription.log(generation) for generation in itertools.count(1))
@@ -190,7 +190,7 @@ class DurableSubscriptions:
         return durable
 
     def retune(self) -> None:
-        """Give out messages by the policies that are in force."""
+        """Apply the policies that are in force."""
         for durable in self:
             self._tune(durable)
 
@@ -206,21 +206,21 @@ class DurableSubscriptions:
         return {**attributes, "prioritized": True} if durable.log.policy.prioritized else attributes
 
     def _may_read(self, subscription: SubscriptionIdentity, topic: Destination) -> bool:
-        """Whether its user may read a topic, of those that its pattern matches."""
+        """Return whether its user may read a topic that its pattern matches."""
         return may_read(subscription, topic, self._authorizer.access)
 
     def adopt(self, durable: DurableSubscription, subscription: Subscription) -> None:
-        """It is for the user, or bridge, of this consumer from now on, if it is the first: all nodes are to know."""
+        """Let the subscription belong to the user, or bridge, of its first consumer; all nodes are told."""
         wanted, subscription.takeover = subscription.takeover, None
         if wanted is not None and not durable.is_active and self._leave_to(durable, wanted):
             self._queues.describe(durable.log, self._attributes(durable))
 
     def described(self, log: MessageLog, attributes: Mapping[str, Any]) -> None:
-        """What the store knows of one that another node described anew."""
+        """Update a subscription that another node has changed in the store."""
         self._leave_to(self.of_log(log), SubscriptionIdentity.from_attributes(attributes))
 
     def _leave_to(self, durable: DurableSubscription, wanted: SubscriptionIdentity) -> bool:
-        """Let it be for this user, or bridge; whether it was for another."""
+        """Let it belong to this user, or bridge; return whether it belonged to another."""
         known = durable.identity
         if (known.groups, known.leads_to) == (wanted.groups, wanted.leads_to):
             return False
@@ -238,13 +238,13 @@ class DurableSubscriptions:
         self._leading.get(durable.identity.leads_to, set()).discard(durable.log.destination)
 
     def remove(self, durable: DurableSubscription) -> None:
-        """Let it exist no longer, with what it holds. Raises RequestRefused while it has consumers."""
+        """Remove a subscription with its messages. Raises RequestRefused while it has consumers."""
         if durable.is_active:
             raise RequestRefused(f"the {durable.identity} is in use: its consumers unsubscribe first")
         self._discard_log(durable)
 
     def remove_unused_of_bridge(self, client_id: str, names: Collection[str]) -> None:
-        """Of this bridge's durable subscriptions only those of these names are needed, and those with consumers."""
+        """Remove the durable subscriptions of a bridge that have neither consumers nor one of these names."""
         for durable in list(self):
             named = durable.identity
             is_its = named.client_id == client_id and named.name.startswith(BRIDGE_DURABLE_PREFIX)
@@ -264,7 +264,7 @@ class DurableSubscriptions:
                 self._events.durable_removed(*durable.identity.key[:2], topic)
 
     def on_removed_remotely(self, log: MessageLog) -> None:
-        """Another node removes it, with what it holds."""
+        """Forget a subscription that another node removes."""
         self._discarded.add(log.name)
         durable = self._by_log.pop(log.name)
         if self._by_key.get(durable.identity.key) is durable:
@@ -274,7 +274,7 @@ class DurableSubscriptions:
         self._queues.forget(log)
 
     def discard(self, log: str) -> None:
-        """Nobody is to get what is in, or on its way to, the log of this name."""
+        """Discard what is in, or on its way to, the log of this name."""
 
         def done() -> None:
             self._discarded.discard(log)
@@ -284,13 +284,13 @@ class DurableSubscriptions:
         self._commits.discard_log(log, done)
 
     def on_removal_completed(self, log: str) -> None:
-        """Another node has removed the log of this name with all it held."""
+        """Free the name of a log that another node has removed."""
         self._discarded.discard(log)
 
     # -- consumers
 
     def join(self, subscription: Subscription, durable: DurableSubscription) -> None:
-        """One more consumes it. Whether it is the first is known at its home."""
+        """Attach a consumer. Whether it is the first is known at the node that owns the log."""
         subscription.durable = durable
         if subscription.owner_session or not durable.log.is_remote:
             self.adopt(durable, subscription)
@@ -298,8 +298,8 @@ class DurableSubscriptions:
         self._only_persistent(durable)
         self._note_topics(durable)
 
-    def parted(self, durable: DurableSubscription) -> None:
-        """One consumes it no longer."""
+    def on_consumer_detached(self, durable: DurableSubscription) -> None:
+        """Note that a consumer is detached; a shared subscription without consumers that is not durable is removed."""
         self._note_topics(durable)
         if durable.is_active or durable.log.is_remote:
             return
@@ -310,14 +310,14 @@ class DurableSubscriptions:
             self._discard_log(durable)
 
     def moved(self, log: MessageLog) -> None:
-        """A log is at home here now, or no more: since when nobody consumes it is not known here from before."""
+        """Note that this node owns a log now, or no more; since when it is offline is counted anew."""
         durable = self.known(log.name)
         if durable is None:
             return
         durable.offline_since_ms = clock.now_ms()
         self._only_persistent(durable)
         if not (log.is_remote or log.consumers or durable.identity.durable):
-            self.parted(durable)
+            self.on_consumer_detached(durable)
 
     def _note_topics(self, durable: DurableSubscription) -> None:
         for topic in durable.identity.topics:

@@ -74,7 +74,7 @@ class Subscriptions:
             return
         self._consumers.part(subscription)
         if subscription.durable is not None:
-            self._durables.parted(subscription.durable)
+            self._durables.on_consumer_detached(subscription.durable)
         if not is_suspended:
             self._served.leave(subscription)
         self._sources.close(client, subscription.name, subscription.destinations)

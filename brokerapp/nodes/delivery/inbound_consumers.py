@@ -164,7 +164,7 @@ class InboundConsumers(NodeObserver):
         """Perhaps nobody consumes the log any more."""
         durable = self._durables.known(log)
         if durable is not None and not durable.log.is_remote:
-            self._durables.parted(durable)
+            self._durables.on_consumer_detached(durable)
 
     def on_credit(self, session: str, key: int, count: int) -> None:
         """Let a consumer get so many messages more."""

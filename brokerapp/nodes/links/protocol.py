@@ -30,7 +30,9 @@ class PeerMessageType(IntEnum):
     LOGS = auto()  # id, (log, JSON of its attributes or None: it is gone) ...
     LISTENERS = auto()  # id, (kind of topic, name or pattern, whether there are some) ...
     CONFIRMED = auto()  # id, "" or why it cannot be
-    PUBLISH = auto()  # topic, stored message, original destination, shown destination, see bridging.bringer
+    PUBLISH = (
+        auto()
+    )  # topic, stored message, original destination, shown destination, see bridge_clients.delivering_bridge
     GET_RETAINED = auto()  # id, page: tell this page of what topics remember, see PAST, then that it is done
     RETAINED = auto()  # (topic, stored message, original, shown, its age in milliseconds, whether it is retained) ...
     GET_CONSUMERS = auto()  # id: tell of all consumers of your clients, see CONSUMERS, then that it is done

@@ -46,7 +46,7 @@ class ClientIdClaim(NamedTuple):
 
     @property
     def can_take_over(self) -> bool:
-        """Whether another client may be disconnected for it. The node of that client checks, see is_back."""
+        """Whether another client may be disconnected for it. The node of that client checks, see is_reconnecting."""
         return bool(self.steals or self.reconnect_ms or self.way)
 
     def excludes(self, other: ClientIdClaim) -> bool:
@@ -116,8 +116,8 @@ class ClientIdClaims:
         claimant = wanted.as_client()
         try:
             self._resolve_conflict(wanted, session)
-            steals = wanted.steals or self._clients.is_back(claimant)
-            (self._clients.make_room if agreed else self._clients.check_room)(claimant, steal=steals)
+            steals = wanted.steals or self._clients.is_reconnecting(claimant)
+            (self._clients.disconnect_conflicting if agreed else self._clients.check_conflicts)(claimant, steal=steals)
         except ProtocolError as error:
             refusal = str(error)
         self._peers.confirm(session, id, refusal)

@@ -46,12 +46,12 @@ class SubscriptionRemoval:
 
         Either whether they still consume from it, or to let go of another one. Raises what DurablesPort.claim raises.
         """
-        found = self._durables.known_as(wanted)
+        found = self._durables.find_identity(wanted)
         sessions = self._takeover.other_consumers(found.log) if found is not None else set()
         if found is not None and sessions and "" not in sessions and (refusal := self._durables.refusal(wanted)):
             log = found.log.name
             return lambda then: self._takeover.query(log, sessions, lambda consumed: then(refusal if consumed else ""))
-        former = self._durables.in_the_way(wanted)
+        former = self._durables.find_conflicting(wanted)
         return partial(self.remove, former) if former is not None else None
 
     def remove(self, durable: DurableSubscription, then: OnAnswer) -> None:

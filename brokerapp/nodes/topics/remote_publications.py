@@ -22,7 +22,7 @@ class RemotePublications:
         """Publish a message here, unless a bridge of the broker `by` brought it to this node before."""
         at = (Destination.parse(each) if each else None for each in (original, shown))
         copy, message = RoutedCopy(Destination.parse(topic), *at), Message.load(stored)
-        if by is not None and self._bridges.came_before(message, copy.destination, by):
+        if by is not None and self._bridges.record_arrival(message, copy.destination, by):
             return
         if is_advisory(copy.destination):
             self._remote_advisories.on_advisory(session, copy.destination.name, message.body)

@@ -29,7 +29,7 @@ class ClientRegistration(Protocol):
 
     def connect(self, client: Client, steal: bool = False) -> None: ...
 
-    def is_back(self, client: Client) -> bool: ...
+    def is_reconnecting(self, client: Client) -> bool: ...
 
 
 class BridgeRegistration(Protocol):
@@ -107,7 +107,7 @@ class LoginHandler:
 
     def register(self, client: Client, connect: ConnectCommand, *, steal: bool) -> None:
         """Register the client; it may `steal` its client id. Raises ProtocolError where that is taken."""
-        self._clients.connect(client, steal=steal or self._clients.is_back(client))
+        self._clients.connect(client, steal=steal or self._clients.is_reconnecting(client))
         client.sends_copy_per_subscriber = connect.copies
         if connect.bridge is not None and not client.is_internal:
             self._bridges.on_bridge_connected(client, connect.bridge, duplex=connect.duplex)
