@@ -66,7 +66,7 @@ class RoutingAdmin(AdminClientBase):
             "explain", destination=str(destination), headers=dict(headers), body=body, definitions=proposed
         )
 
-    async def circumstances(self, definitions: Definitions | None = None) -> RoutingContext:
+    async def routing_context(self, definitions: Definitions | None = None) -> RoutingContext:
         """Return what routing depends on besides the active and these proposed definitions. Needs a live node."""
         proposed = None if definitions is None else to_json(definitions)
         return RoutingContext.from_json(await self._ask("circumstances", definitions=proposed))

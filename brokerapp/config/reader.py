@@ -110,10 +110,10 @@ def parse_config(text: str | bytes, properties: Mapping[str, str], folder: Path 
     return _parse(text, LoadContext(properties, folder))
 
 
-def _parse(text: str | bytes, surroundings: LoadContext) -> BrokerConfig:
+def _parse(text: str | bytes, load_context: LoadContext) -> BrokerConfig:
     report: list[ImportFinding] = []
-    brought = properties_of(read_document(text, surroundings, []))
-    root = read_document(text, replace(surroundings, properties={**surroundings.properties, **brought}), report)
+    brought = properties_of(read_document(text, load_context, []))
+    root = read_document(text, replace(load_context, properties={**load_context.properties, **brought}), report)
     match root.tag:
         case "beans":
             config = _read_broker(broker_of(root))

@@ -58,7 +58,7 @@ async def whatif(admin: BrokerAdmin, args: Namespace) -> Answer:
     wanted, report = import_definitions(args.file.read_bytes())
     now_us = time.time_ns() // 1000
     since_us, until_us = moment(args.since, now_us), moment(args.until, now_us) if args.until else now_us
-    trial = WhatIfRequest(await admin.definitions(), wanted, await admin.circumstances(wanted))
+    trial = WhatIfRequest(await admin.definitions(), wanted, await admin.routing_context(wanted))
     request = AnalysisRequest("whatif", since_us=since_us, until_us=until_us, trial=trial.to_json())
     AnalysisRequest.from_dict(request.to_dict())  # a window that ends before it begins is refused
     result = _executed(request, _environment(args, admin.broker))

@@ -219,9 +219,9 @@ class Gateway:
         """Explain the route of a message; see BrokerAdmin.explain."""
         return self.run(self.admin.explain(destination, headers, body, definitions))
 
-    def circumstances(self, definitions: Definitions | None = None) -> RoutingContext:
-        """Return the routing context; see BrokerAdmin.circumstances."""
-        return self.run(self.admin.circumstances(definitions))
+    def routing_context(self, definitions: Definitions | None = None) -> RoutingContext:
+        """Return the routing context; see BrokerAdmin.routing_context."""
+        return self.run(self.admin.routing_context(definitions))
 
     def define(self, definitions: Definitions, author: str, comment: str) -> Definitions:
         """Put these in force; see BrokerAdmin.define."""

@@ -123,7 +123,7 @@ def draft(node):
         Destination.parse(ARCHIVED), (ForwardTarget(Destination.parse(ARCHIVE), None),), forward_only=False
     )
     proposed = replace(current, virtual_destinations=(*kept, CompositeDestination(at, legs), archive))
-    return WhatIfRequest(current, proposed, node.ask(lambda admin: admin.circumstances(proposed)))
+    return WhatIfRequest(current, proposed, node.ask(lambda admin: admin.routing_context(proposed)))
 
 
 def test_the_same_hours_of_a_week_before_are_counted_as_this_week(ask, account, done, week_before):

@@ -99,6 +99,6 @@ def build_handlers(
         "send": send.send,
         "routes": send.routes,
         "explain": routes.explain,
-        "circumstances": routes.circumstances,
+        "circumstances": routes.routing_context,
     }
     return AdminHandlers(by_verb, recorded_changes)

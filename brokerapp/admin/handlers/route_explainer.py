@@ -45,7 +45,7 @@ class RouteExplainer:
             "problem": problem,
         }
 
-    async def circumstances(self, definitions: JsonObject | None = None) -> JsonObject:
+    async def routing_context(self, definitions: JsonObject | None = None) -> JsonObject:
         """Return what routing depends on besides definitions: RoutingContext for the active and these definitions."""
         table = self._routing.table
         considered = [table.definitions, *([] if definitions is None else [from_json(definitions)])]

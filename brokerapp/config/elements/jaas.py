@@ -37,26 +37,26 @@ class _LoginModule:
     options: dict[str, str]
 
 
-def read_login_config(entry: str, surroundings: LoadContext) -> tuple[Authentication, str]:
+def read_login_config(entry: str, load_context: LoadContext) -> tuple[Authentication, str]:
     """Return the users of this entry of the login configuration, and where it differs from Java's.
 
     Raises ConfigurationRefused when it cannot be read, or says what cannot be done here.
     """
-    location = surroundings.properties.get(LOGIN_CONFIG_PROPERTY, LOGIN_CONFIG)
-    modules = _modules(surroundings.read(location), entry, location)
+    location = load_context.properties.get(LOGIN_CONFIG_PROPERTY, LOGIN_CONFIG)
+    modules = _modules(load_context.read(location), entry, location)
     match [(each.name, each.flag) for each in modules]:
         case [(name, "required" | "requisite" | "sufficient")] if name == _PROPERTIES:
-            return Authentication(_users(modules[0], surroundings)), ""
+            return Authentication(_users(modules[0], load_context)), ""
         case [(name, "required" | "requisite" | "sufficient")] if name == _GUEST:
             return _with_guest((), modules[0]), "clients that send a password are rejected"
         case [(first, "sufficient"), (second, _)] if (first, second) == (_PROPERTIES, _GUEST):
             differs = "clients with a wrong password are rejected, not accepted as guests"
-            return _with_guest(_users(modules[0], surroundings), modules[1]), differs
+            return _with_guest(_users(modules[0], load_context), modules[1]), differs
         case [(first, "sufficient"), (second, "required" | "requisite" | "sufficient")] if (first, second) == (
             _GUEST,
             _PROPERTIES,
         ) and modules[0].options.get("credentialsInvalidate") == "true":
-            return _with_guest(_users(modules[1], surroundings), modules[0]), ""
+            return _with_guest(_users(modules[1], load_context), modules[0]), ""
     names = ", ".join(f"{each.name} {each.flag}" for each in modules)
     raise ConfigurationRefused(f"{location}: unsupported combination of login modules: {names}")
 
@@ -78,14 +78,14 @@ def _modules(text: str, entry: str, location: str) -> list[_LoginModule]:
     return modules
 
 
-def _users(module: _LoginModule, surroundings: LoadContext) -> tuple[User, ...]:
+def _users(module: _LoginModule, load_context: LoadContext) -> tuple[User, ...]:
     folder = module.options.get("baseDir", "")
 
     def pairs(option: str) -> dict[str, str]:
         name = module.options.get(option)
         if name is None:
             raise ConfigurationRefused(f"{module.name} has no option {option}")
-        return parse_properties(surroundings.read(f"{folder}/{name}" if folder else name))
+        return parse_properties(load_context.read(f"{folder}/{name}" if folder else name))
 
     members = {group: {each.strip() for each in users.split(",")} for group, users in pairs(_GROUP_FILE).items()}
     return tuple(

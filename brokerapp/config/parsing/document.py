@@ -50,11 +50,11 @@ class Element:
     """An XML element: attributes are taken once, what remains is reported or refused by whoever read the element."""
 
     def __init__(
-        self, node: _Element, surroundings: LoadContext, report: list[ImportFinding], defines: bool = False
+        self, node: _Element, load_context: LoadContext, report: list[ImportFinding], defines: bool = False
     ) -> None:
-        name, properties = etree.QName(node), surroundings.properties
+        name, properties = etree.QName(node), load_context.properties
         self.tag, self.namespace, self.line, self.report = name.localname, name.namespace, node.sourceline, report
-        self.load_context = surroundings
+        self.load_context = load_context
         self.defines = defines or self.tag in _DEFINING
         if self.namespace == _INCLUSION:
             raise self.refused("XInclude is not supported")
@@ -66,7 +66,7 @@ class Element:
                 self.note(ImportOutcome.UNKNOWN, "attribute of an unknown namespace", attribute)
         self._attributes.pop("id", None)
         self.text = self._resolved((node.text or "").strip(), "", properties)
-        self.children = [Element(child, surroundings, report, self.defines) for child in node]
+        self.children = [Element(child, load_context, report, self.defines) for child in node]
 
     def _resolved(self, text: str, attribute: str, properties: Mapping[str, str]) -> str:
         value, missing = resolve(text, properties) if "${" in text else (text, ())
@@ -205,20 +205,20 @@ class Element:
                 child.note(ImportOutcome.UNKNOWN, f"unknown element in {self.tag}")
 
 
-def read_document(text: str | bytes, surroundings: LoadContext, report: list[ImportFinding]) -> Element:
+def read_document(text: str | bytes, load_context: LoadContext, report: list[ImportFinding]) -> Element:
     """Return the root element. Raises ConfigurationRefused for malformed or too large XML, or with entities."""
     if len(text) > MAX_LENGTH:
         raise ConfigurationRefused(f"the configuration file exceeds {MAX_LENGTH} characters")
     encoding = "utf-8" if isinstance(text, str) else None
     data = text.encode() if isinstance(text, str) else text
-    root = _parsed(data, encoding, surroundings.file)
+    root = _parsed(data, encoding, load_context.file)
     declared = root.getroottree().docinfo.internalDTD
     if declared is not None:
         if any(declared.iterentities()):
             raise ConfigurationRefused("XML entities are not supported")
         # Entities of a DTD elsewhere would vanish: without the declaration they are errors.
-        root = _parsed(_DOCTYPE.sub(lambda found: b"\n" * found[0].count(b"\n"), data), encoding, surroundings.file)
-    return Element(root, surroundings, report)
+        root = _parsed(_DOCTYPE.sub(lambda found: b"\n" * found[0].count(b"\n"), data), encoding, load_context.file)
+    return Element(root, load_context, report)
 
 
 def _parsed(data: bytes, encoding: str | None, file: str) -> _Element:

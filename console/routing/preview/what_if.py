@@ -46,7 +46,7 @@ def start_draft_run(draft: Draft, window: str, asked_by: str) -> AnalysisRun:
 def start_run(current: Definitions, proposed: Definitions, window: str, asked_by: str, **about: str) -> AnalysisRun:
     """Run a what-if analysis of proposed definitions, compared with the active ones."""
     parameters = ANALYSES[KIND].values({"window": window or DEFAULT_WINDOW, **about})
-    trial = WhatIfRequest(current, proposed, gateway().circumstances(proposed))
+    trial = WhatIfRequest(current, proposed, gateway().routing_context(proposed))
     return run_service.start(KIND, ANALYSES[KIND].title, parameters, asked_by, trial=trial.to_json())
 
 

@@ -190,9 +190,9 @@ def test_what_is_foretold_of_100_000_messages_and_21_rules_is_what_a_broker_does
     window = TimeWindow(since_us, time.time_ns() // 1000)
     current = node.ask(lambda admin: admin.definitions())
     proposed = replace(current, virtual_destinations=DRAFT)
-    circumstances = node.ask(lambda admin: admin.circumstances(proposed))
+    context = node.ask(lambda admin: admin.routing_context(proposed))
     question = RunQuestion(
-        window, partial(read_events, spark, tmp_path), trial=WhatIfRequest(current, proposed, circumstances)
+        window, partial(read_events, spark, tmp_path), trial=WhatIfRequest(current, proposed, context)
     )
     findings = whatif.run(question, lambda _, frame: frame.toArrow())
     node.define(*DRAFT)
