@@ -9,8 +9,7 @@ from allauth.mfa.totp import views as totp
 from allauth.socialaccount import views as socialaccount
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.views import LogoutView
-from django.urls import path
-from django.views.generic import RedirectView
+from django.urls import include, path
 
 from console.access.views import masking
 from console.accounts import oidc
@@ -92,14 +91,6 @@ urlpatterns = [
         name="subscription-messages",
     ),
     path("subscriptions/<name:log>/delete", clients.delete_subscription, name="delete-subscription"),
-    path(
-        "subscribers/", RedirectView.as_view(pattern_name="subscribers", query_string=True), name="former-subscribers"
-    ),
-    path(
-        "subscribers/<name:log>/messages/",
-        RedirectView.as_view(pattern_name="subscription-messages", query_string=True),
-        name="former-subscription-messages",
-    ),
     path("alerts/", alerts.alerts, name="alerts"),
     path("alerts/new", alerts.edit, name="new-alert"),
     path("alerts/test", alerts.test_rule, name="test-alert"),
@@ -161,6 +152,7 @@ urlpatterns = [
     *allauth_urls,
     path("healthz", login_not_required(probes.healthz), name="healthz"),
     path("readyz", login_not_required(probes.readyz), name="readyz"),
+    path("", include("console.ui.former_urls")),
 ]
 
 handler400 = "console.ui.views.error_pages.bad_request"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.urls import path
-from django.views.generic import RedirectView
 
 from console.destinations.views import actions
 from console.messages.views import browser, dead_letters, global_search, job_requests, jobs, scheduled, send
@@ -32,11 +31,4 @@ urlpatterns = [
     path("send/templates/<int:template_id>/delete", send.delete_template, name="template-delete"),
     path("scheduled/", scheduled.scheduled, name="scheduled"),
     path("scheduled/cancel", scheduled.cancel, name="cancel-scheduled"),
-    # Paths of former versions: bookmarks and links in mails lead here.
-    path("dlq/", RedirectView.as_view(pattern_name="dead-letters", query_string=True), name="former-dead-letters"),
-    path(
-        "queues/<name:name>/messages/act",
-        RedirectView.as_view(pattern_name="message-action", query_string=True),
-        name="former-message-action",
-    ),
 ]

@@ -151,8 +151,7 @@ PAGES = [
 OPEN = {
     "login", "logout", "invitation", "account", "change-password", "sessions-revoke", "healthz", "readyz", "theme",
     "keys", "bell-seen", "zone", "impersonate-end",
-    "tokens", "revoke-token", "former-dead-letters", "former-message-action", "former-subscribers",
-    "former-subscription-messages",
+    "tokens", "revoke-token",
     *(pattern.name for pattern in allauth_urls),
 }  # fmt: skip
 
