@@ -157,7 +157,7 @@ class RemoteUnacked:
         self._unconfirmed.pop(session, None)
         self._evicted_up_to.pop(session, None)
         for log, entries in self._unacked.pop(session, {}).items():
-            self._requeue_if_stored(log, [entry for _, entry in entries.values()], "its consumer's node is gone")
+            self._requeue_if_stored(log, [entry for _, entry in entries.values()], "its consumer's node left")
 
     def _requeue_if_stored(self, name: str, entries: Sequence[LogEntry], cause: str) -> None:
         """Requeue, flagged as redelivered, those entries that the store still has."""
