@@ -112,7 +112,6 @@ class RemoteConsumers:
             headers[f"activemq.{GROUPS_OPTION}"] = json.dumps(sorted(user.groups))
         if (selector := _selector(subscription)) is not None:
             headers["selector"] = selector
-        subscription.got_retained = True  # not all it holds is in its logs
         id = self._id_of[subscription] = f"c{next(self._numbers)}"
         self._add(
             RemoteConsumerRequest(

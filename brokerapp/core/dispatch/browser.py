@@ -77,12 +77,12 @@ class Browsers:
         wanted = policy.queue_browser_prefetch if policy is not None else None
         return DEFAULT_PREFETCH if wanted is None else wanted
 
-    def join(self, subscription: Subscription) -> None:
+    def join(self, subscription: Subscription) -> BrowseCursor:
         """Create the queues that a browser names, as in ActiveMQ; it starts when its SUBSCRIBE is confirmed."""
         for target in subscription.destinations:
             if not target.is_pattern:
                 self._queues.ensure(target)
-        subscription.browse_cursor = BrowseCursor(
+        cursor = subscription.browse_cursor = BrowseCursor(
             subscription=subscription,
             context=self._context,
             consumers=self._consumers,
@@ -90,6 +90,7 @@ class Browsers:
             expiration=self._expiration,
             queues=self._queues,
         )
+        return cursor
 
 
 class BrowseCursor:

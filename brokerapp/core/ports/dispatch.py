@@ -7,7 +7,7 @@ from typing import Protocol
 
 from brokerapp.engine.clients.client import Client, Transaction
 from brokerapp.engine.dispatch.message_log import MessageLog
-from brokerapp.engine.dispatch.subscription import Subscription
+from brokerapp.engine.dispatch.subscription import SnapshotCursor, Subscription
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.model.commands import SubscribeCommand
 from brokerapp.model.destination import Destination
@@ -114,4 +114,4 @@ class BrowsersPort(Protocol):
 
     def prefetch(self, queue: Destination) -> int: ...
 
-    def join(self, subscription: Subscription) -> None: ...
+    def join(self, subscription: Subscription) -> SnapshotCursor: ...

@@ -161,7 +161,6 @@ class RetroactiveRecovery:
             return
         for topic in topics_behind(self._routing.table.definitions, queue):
             for kept in self._remembered(topic, asks):
-                subscription.got_retained = True
                 self._dispatcher.offer_to_subscriber(subscription, kept.message, kept.copy, queue=queue)
 
     def _remembered(self, wanted: Destination, asks: bool) -> Iterator[RetainedMessage]:

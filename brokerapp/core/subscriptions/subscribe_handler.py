@@ -92,9 +92,9 @@ class SubscribeHandler:
         limit_pending(subscription, policy, number_of(subscribe.options, "maximumPendingMessageLimit", 0))
         self._subscriptions.add(subscription)
         if subscribe.browser:
-            self._browsers.join(subscription)
+            cursor = self._browsers.join(subscription)
             self._served.announce(subscription)
-            self._replies.confirm_after(client, subscribe.receipt, subscription.browse_cursor.begin)
+            self._replies.confirm_after(client, subscribe.receipt, cursor.begin)
             return
         if durable is not None:
             self._durables.join(subscription, durable)

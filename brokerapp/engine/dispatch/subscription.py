@@ -11,8 +11,10 @@ from typing import Any, Protocol
 
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.entries.pending_messages import PendingMessages
+from brokerapp.engine.policy.authorization import Principal
 from brokerapp.engine.routing.bridge_eligibility import BridgeEligibility
 from brokerapp.model.destination import Destination
+from brokerapp.model.subscription_identity import SubscriptionIdentity
 from brokerapp.selectors import Selector
 
 #: Tells the keys of copies apart that bear the same ack id.
@@ -38,6 +40,16 @@ class SourceLog(Protocol):
     def depth(self) -> int: ...
 
 
+class SnapshotCursor(Protocol):
+    """The snapshot that a browser gets."""
+
+    def begin(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
 @dataclass(slots=True, eq=False)
 class Subscription:
     """Represent a consumer's standing request. `client` is whatever the broker delivers through."""
@@ -45,7 +57,7 @@ class Subscription:
     id: str | None  #: what the client calls it in frames; None when it gave no id
     name: str  #: what tells it from the client's others
     key: str  #: first part of its ack ids, unique among its client's
-    client: Any
+    client: Any  #: a Client, which imports this
     destinations: tuple[Destination, ...]  #: names or patterns
     ack_mode: str
     prefetch: int
@@ -58,17 +70,16 @@ class Subscription:
     logs: list[SourceLog] = field(default_factory=list)  #: that feed it
     pending: PendingMessages = field(default_factory=PendingMessages)  #: wait for credit, and are in none of its logs
     acked_count: int = 0  #: messages it acknowledged
-    principal: Any = None  #: for whom its client, another broker of the cluster, consumes; None: for the client itself
-    slow_state: Any = None  #: what was seen of it, where a policy cares how it keeps up
+    principal: Principal | None = None  #: for whom another broker of the cluster consumes
+    slow_state: Any = None  #: a SlowConsumerState, which imports this, where a policy cares how it keeps up
     frame_prefixes: dict[str, bytes] = field(default_factory=dict)  #: destination -> first lines of its MESSAGE frames
     started: bool = False  #: nothing is given before its RECEIPT was
     delivered_count: int = 0
-    browse_cursor: Any = None  #: the snapshot it is given, when it is a browser and no consumer
-    durable: Any = None  #: the named subscription it consumes, when it does
-    takeover: Any = None  #: the one that its client wants, until who knows all its consumers has let it be so
+    browse_cursor: SnapshotCursor | None = None  #: the snapshot it is given, when it is a browser and no consumer
+    durable: Any = None  #: a DurableSubscription, which imports this, when it consumes one
+    takeover: SubscriptionIdentity | None = None  #: that its client wants, until it is granted
     owner_session: str = ""  #: the other node (its session) whose client it is; "": it is of this node
     has_remote_logs: bool = False  #: some of its logs are, or were, at home on other nodes
-    got_retained: bool = False  #: was given what topics remembered, which is in none of its logs
     retroactive: bool = False  #: asked for what topics remember
     no_local: bool = False  #: does not want what its own client sends to topics
     scanned_up_to: dict[str, int] = field(default_factory=dict)  #: log -> number up to which nothing is left for it
@@ -91,12 +102,6 @@ class Subscription:
     def is_ready(self) -> bool:
         """Return whether it may get a message now."""
         return self.credit > 0 and self.started and not self.client.is_socket_full
-
-    @property
-    def only_log(self) -> SourceLog | None:
-        """Return the one log that all its messages come from; None where they may come from elsewhere, too."""
-        only = len(self.logs) == 1 and len(self.destinations) == 1 and not self.got_retained
-        return self.logs[0] if only else None
 
     def take_pending(self) -> list[LogEntry]:
         """Take the oldest messages that are in no log, as many as there is credit for."""
