@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from brokerapp.core.publishing.message_factory import MessageTemplate
 from brokerapp.core.publishing.routed_batches import RoutedBatches
 from brokerapp.core.publishing.scheduler import MARK as SCHEDULE_MARK
-from brokerapp.engine.clients.client import Client, RoutedBatch
+from brokerapp.engine.clients.client import Client, RoutedBatch, Transaction
 from brokerapp.engine.routing.route_walk import Route
 from brokerapp.errors import RequestRefused
 from brokerapp.model.broker_path import format_path
 from brokerapp.model.commands import RefusedSend, SendBatchCommand, SendCommand
-from brokerapp.model.destination import Destination, list_of
+from brokerapp.model.destination import LIST_SEPARATOR, Destination, list_of
 from brokerapp.model.message import Message
 
 if TYPE_CHECKING:
@@ -75,51 +75,87 @@ class Publisher:
         """Publish messages; the receipts follow when they are stored."""
         gathered, now_us = RoutedBatches(client), time.time_ns() // 1000
         known: dict[tuple[str, bool, int, bool], _SendTerms | None] = {}
-        for send in batch.sends:
-            try:
+        try:
+            for send in batch.sends:
                 if isinstance(send, RefusedSend):
-                    raise send.error
-                if send.transaction is None and send.bridged_from is None and SCHEDULE_MARK not in send.properties:
-                    key = send.destination, send.persistent, send.priority, send.is_bytes
-                    terms = known[key] if key in known else known.setdefault(key, self._terms(client, send))
-                    if terms is not None:
-                        self._gather(gathered, terms, send, now_us)
-                        continue
-                self._send_alone(client, send, gathered)
-            except RequestRefused as error:
-                self._replies.refuse(client, error, send.receipt)
-        self._submit(gathered)
+                    self._replies.refuse(client, send.error, send.receipt)
+                    continue
+                try:
+                    self._send(client, send, gathered, known, now_us)
+                except RequestRefused as error:
+                    self._refuse(client, send, error)
+        finally:
+            self._submit(gathered)
 
-    def _terms(self, client: Client, send: SendCommand) -> _SendTerms | None:
-        """What holds for all messages that are sent like this one; None where they have several destinations."""
-        [destination, *others] = targets = Destination.parse_list(send.destination)
-        self._admission.admit(client, targets)
-        return None if others else _SendTerms(destination, self._router.plan(destination))
-
-    def _gather(self, gathered: RoutedBatches, terms: _SendTerms, send: SendCommand, now_us: int) -> None:
-        template = terms.template_for(send, self._messages, now_us)
-        made, destination, route = template.make(send.properties, send.body), terms.destination, terms.route
-        message = made
-        if route is None:
-            message, route = self._router.route(made, destination, by=gathered.client.client_id)
-        encode = template.stored if message is made else Message.stored  # bound queues may hold copies of it
-        gathered.add(message, encode(message) if route.groups else b"", destination, route, send.receipt)
+    def _send(
+        self,
+        client: Client,
+        send: SendCommand,
+        gathered: RoutedBatches,
+        known: dict[tuple[str, bool, int, bool], _SendTerms | None],
+        now_us: int,
+    ) -> None:
+        """Let a message be stored with those gathered so far, or with its transaction. Raises RequestRefused."""
+        transaction = client.transaction(send.transaction) if send.transaction is not None else None
+        terms = None
+        if send.bridged_from is None and SCHEDULE_MARK not in send.properties:
+            key = send.destination, send.persistent, send.priority, send.is_bytes
+            terms = known[key] if key in known else known.setdefault(key, self._terms(client, send))
+        if terms is None:
+            self._send_alone(client, send, transaction, gathered)
+            return
+        message, stored, route = self._make(client, terms, send, now_us)
+        if transaction is not None:
+            self._add(client, transaction, [RoutedBatch([message], [stored], terms.destination, route, client)], send)
+            return
+        gathered.add(message, stored, terms.destination, route, send.receipt)
         if gathered.is_full:
             self._submit(gathered)
 
-    def _send_alone(self, client: Client, send: SendCommand, gathered: RoutedBatches) -> None:
+    def _refuse(self, client: Client, send: SendCommand, error: RequestRefused) -> None:
+        """Tell the client why. One that asks no receipt may not notice: as in ActiveMQ it cannot commit the rest."""
+        if send.receipt is None and send.transaction in client.transactions:
+            client.transactions[send.transaction].failure = str(error)
+        self._replies.refuse(client, error, send.receipt)
+
+    def _terms(self, client: Client, send: SendCommand) -> _SendTerms | None:
+        """What holds for all messages that are sent like this one; None where they have several destinations."""
+        targets = Destination.parse_list(send.destination)
+        self._admission.admit(client, targets)
+        if LIST_SEPARATOR in send.destination:  # its copies say so, even if it names one only
+            return None
+        return _SendTerms(targets[0], self._router.plan(targets[0]))
+
+    def _make(
+        self, client: Client, terms: _SendTerms, send: SendCommand, now_us: int
+    ) -> tuple[Message, bytes, Route]:  # fmt: skip
+        """A message, its stored form, and its route."""
+        template = terms.template_for(send, self._messages, now_us)
+        made = message = template.make(send.properties, send.body)
+        route = terms.route
+        if route is None:
+            message, route = self._router.route(made, terms.destination, by=client.client_id)
+        if not route.groups:
+            return message, b"", route
+        encode = template.stored if message is made else Message.stored  # bound queues may hold copies of it
+        return message, encode(message), route
+
+    def _send_alone(
+        self, client: Client, send: SendCommand, transaction: Transaction | None, gathered: RoutedBatches
+    ) -> None:
         """Publish a message of which something is to be decided by itself."""
         if self._scheduler.concerns(send):
             self._submit(gathered)  # it overtakes nothing
             if self._scheduler.take(client, send):
                 return
-        if send.transaction is not None:
-            self._send_in_transaction(client, send)
-            return
         placed = self._route(client, send)
+        if transaction is not None:
+            self._add(client, transaction, placed, send)
+            return
         key = _dedup_key(send) if placed[0].message.persistent or send.receipt is not None else ""
         if len(placed) > 1:
             self._submit(gathered)
+            client.sent_count += 1
             self._router.record_sent(placed, placed[0].message.born_us)
             self._writer.perform(client, placed, [send.receipt], dedup_key=key)
             self._expiration.expire_on_arrival(placed)
@@ -129,27 +165,18 @@ class Publisher:
         if gathered.is_full:
             self._submit(gathered)
 
+    def _add(self, client: Client, transaction: Transaction, placed: list[RoutedBatch], send: SendCommand) -> None:
+        """Publish in a transaction: nobody sees it before COMMIT."""
+        self._transactions.add(client, transaction, placed)
+        client.sent_count += 1
+        self._replies.confirm(client, send.receipt)
+
     def _route(self, client: Client, send: SendCommand) -> list[RoutedBatch]:
         """A message with its routes, one for each of its destinations."""
         targets, sent_to = Destination.parse_list(send.destination), list_of(send.destination)
         self._admission.admit(client, targets)
         message = self._messages.message(send)
         return [self._router.prepare(message, each, sent_to, client, noted=False) for each in targets]
-
-    def _send_in_transaction(self, client: Client, send: SendCommand) -> None:
-        """Publish in a transaction: nobody sees it before COMMIT.
-
-        A client that asks no receipt may not notice what was refused, so it cannot commit the rest, as in ActiveMQ.
-        """
-        transaction = client.transaction(str(send.transaction))
-        try:
-            self._transactions.add(client, transaction, self._route(client, send))
-        except RequestRefused as error:
-            if send.receipt is None:
-                transaction.failure = str(error)
-            raise
-        client.sent_count += 1
-        self._replies.confirm(client, send.receipt)
 
     def _submit(self, gathered: RoutedBatches) -> None:
         """Let what was gathered so far be stored."""
