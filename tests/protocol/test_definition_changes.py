@@ -164,7 +164,7 @@ def test_a_file_that_changes_is_followed_and_without_a_section_the_default_is_ba
 def test_a_file_that_cannot_be_used_changes_nothing(followed, file, name, caplog):
     version = followed.look(lambda: followed.node.broker.routing.table.definitions.version)
     file.write_text(XML.format(name=name, section="<destinationInterceptors>"))
-    wait_until(lambda: "cannot be used" in caplog.text, "a complaint")
+    wait_until(lambda: "is invalid and ignored" in caplog.text, "a complaint")
     assert followed.look(lambda: followed.node.broker.routing.table.definitions.version) == version
 
 
