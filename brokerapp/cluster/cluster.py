@@ -20,7 +20,7 @@ from brokerapp.model.destination import Destination
 
 
 class Cluster:
-    """A cluster as one of its brokers, of this name, sees it."""
+    """Represents a cluster as one of its brokers, of this name, sees it."""
 
     def __init__(
         self,

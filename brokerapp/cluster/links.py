@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 
 class ClusterLinks:
-    """All of one broker. `trust` makes what TLS is spoken with."""
+    """Connects a broker to all others of its cluster. `trust` makes the TLS context."""
 
     def __init__(self, broker: str, cluster: Cluster, trust: TlsContextFactory) -> None:
         self._broker, self._cluster, self._trust = broker, cluster, trust

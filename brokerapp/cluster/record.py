@@ -34,18 +34,18 @@ class ClusterChange:
 
     @staticmethod
     def of_subscription(subscription: SubscriptionIdentity, exists: bool = True) -> ClusterChange:
-        """A durable subscription is made or deleted."""
+        """Return the change that creates or deletes a durable subscription."""
         name = f"{_DURABLE}{quote(subscription.client_id, safe='')}:{quote(subscription.name, safe='')}"
         return ClusterChange(name, exists, subscription.attributes())
 
     @property
     def subscription(self) -> SubscriptionIdentity | None:
-        """The durable subscription it is about; None: it is about a destination."""
+        """Return the durable subscription that changes; None for a change of a destination."""
         return SubscriptionIdentity.from_attributes(self.attributes) if self.name.startswith(_DURABLE) else None
 
     @property
     def destination(self) -> Destination:
-        """The destination it is about."""
+        """Return the destination that changes."""
         return Destination.parse(self.name)
 
     def to_json(self) -> dict[str, Any]:
@@ -75,7 +75,7 @@ class ClusterRecord:
     entries: Mapping[str, RecordedItem] = field(default_factory=dict)
 
     def with_change(self, change: ClusterChange) -> ClusterRecord:
-        """The record after a change. Raises RequestRefused when there is nothing to change."""
+        """Return the record after a change. Raises RequestRefused when there is nothing to change."""
         found = self.entries.get(change.name)
         if change.exists and found is not None and change.subscription is None:
             raise RequestRefused(f"{change.name} exists already: an operator created it, on this broker or another one")
@@ -84,7 +84,7 @@ class ClusterRecord:
         return self.with_recorded_change(change, self.version + 1)
 
     def with_recorded_change(self, change: ClusterChange, version: int) -> ClusterRecord:
-        """The record after a change that made it this version."""
+        """Return the record after a change that the master recorded as this version."""
         entries = dict(self.entries)
         if change.exists:
             entries[change.name] = RecordedItem(version, change.attributes)
@@ -93,28 +93,28 @@ class ClusterRecord:
         return ClusterRecord(self.id, version, entries)
 
     def version_of(self, change: ClusterChange) -> int:
-        """The version that made what it holds, or this one, when it is gone."""
+        """Return the version that made what a change is about, or this one when it is gone."""
         found = self.entries.get(change.name)
         return self.version if found is None else found.version
 
     def with_confirmed_change(self, change: ClusterChange, version: int) -> ClusterRecord:
-        """The record with a change of a later version, though those before it are not known yet."""
+        """Return the record with a change of a later version, though earlier ones are not known yet."""
         return replace(self.with_recorded_change(change, version), version=self.version)
 
     def is_newer(self, name: str, version: int) -> bool:
-        """Whether it knows what came of this after that version."""
+        """Return whether the record has a newer version of this than that one."""
         found = self.entries.get(name)
         return found is not None and found.version > version
 
     def merged_with_master(self, masters: ClusterRecord) -> ClusterRecord:
-        """The master's record, as it was told, with what is known that came later."""
+        """Return the master's record, merged with later changes that are known here."""
         if self.id != masters.id:
             return masters
         later = {name: each for name, each in self.entries.items() if each.version > masters.version}
         return replace(masters, entries={**masters.entries, **later})
 
     def holds(self, change: ClusterChange) -> bool:
-        """Whether it says that already."""
+        """Return whether the record has this change already."""
         found = self.entries.get(change.name)
         if not change.exists or found is None:
             return change.exists is (found is not None)

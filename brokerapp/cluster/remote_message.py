@@ -14,7 +14,7 @@ _ID = "message-id"
 
 
 def message_of(headers: Mapping[str, str], body: bytes, sent_from: str) -> Message:
-    """The message, with the path that says that it came from that broker."""
+    """Return the message, with the path that says that it came from that broker."""
     kept = {_ID: headers[_ID], **{name: value for name, value in headers.items() if name not in _DELIVERY_HEADERS}}
     head = "".join(f"{escape(name)}:{escape(value)}\n" for name, value in kept.items()).encode()
     return Message(
@@ -31,7 +31,7 @@ def message_of(headers: Mapping[str, str], body: bytes, sent_from: str) -> Messa
 
 
 def entry_of(headers: Mapping[str, str], body: bytes, sent_from: str, keeper: EntryOwner) -> RemoteLogEntry:
-    """The message as its consumer is given it."""
+    """Return the message as its consumer is given it."""
     destination = headers["destination"]
     return RemoteLogEntry(
         f"{REMOTE_LOG_PREFIX}{sent_from}{destination}",

@@ -36,7 +36,7 @@ class ClusterSettings:
     retry_ms: int = RETRY_MS
 
     def others(self, name: str) -> Iterator[ClusterMember]:
-        """The members but for this one."""
+        """Yield the members but for this one."""
         return (each for each in self.members if each.name != name)
 
     @property
@@ -60,7 +60,7 @@ def read_members(text: str) -> tuple[ClusterMember, ...]:
 
 
 def write_members(members: tuple[ClusterMember, ...]) -> str:
-    """The inverse of read_members."""
+    """Return the members as text; the inverse of read_members."""
     return ",".join(map(str, members))
 
 

@@ -52,7 +52,7 @@ class ClusterStatus:
 
     @property
     def missing(self) -> list[MemberStatus]:
-        """The brokers that cannot be reached, or take no link."""
+        """Return the brokers that cannot be reached, or take no link."""
         return [each for each in self.members if each.state in (MemberState.DOWN, MemberState.REFUSED)]
 
     def to_json(self) -> dict[str, Any]:

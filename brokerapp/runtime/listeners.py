@@ -66,7 +66,7 @@ class _Listener:
 
 
 class Listeners:
-    """All listeners of a node."""
+    """Opens and closes the listeners of a node."""
 
     def __init__(self, services: ClientServices, authenticate: Authenticate | None) -> None:
         self._services, self._authenticate = services, authenticate

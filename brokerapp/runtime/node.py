@@ -63,7 +63,7 @@ CLOSE_SECONDS = 2.0
 
 
 class Node:
-    """A running node of a broker, from `start` until `stop`, or until `failed` is set because it cannot go on."""
+    """Runs a node of a broker, from `start` until `stop`, or until `failed` is set because it cannot go on."""
 
     def __init__(self, config: NodeConfig, authenticate: Authenticate | None = None) -> None:
         self.config, self._authenticate = config, authenticate

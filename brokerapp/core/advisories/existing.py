@@ -114,7 +114,7 @@ class ExistingState:
             yield topics.NETWORK_BRIDGE, headers, documents.bridge_info(name, str(about["remoteIp"]))
 
     def consumer_count(self, destinations: Iterable[Destination]) -> Document:
-        """The header that says how many consume from these destinations."""
+        """Return the header that says how many consume from these destinations."""
         return {"consumerCount": sum(map(self._count_consumers, destinations))}
 
     def _count_consumers(self, destination: Destination) -> int:
@@ -136,6 +136,6 @@ class ExistingState:
         return numbers.ConsumerCount + (0 if destination.is_queue else offline)
 
     def producer_count(self, destination: Destination) -> Document:
-        """The header that says how many send to this destination."""
+        """Return the header that says how many send to this destination."""
         numbers = self._counters.find(destination)
         return {"producerCount": numbers.ProducerCount if numbers is not None else 0}

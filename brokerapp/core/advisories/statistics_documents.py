@@ -40,7 +40,7 @@ _SUMMED = {
 
 
 def as_document(numbers: Mapping[str, Value]) -> Any:
-    """The map as ActiveMQ's library writes one in JSON; an empty one is an empty text."""
+    """Return the map as ActiveMQ's library writes one in JSON; an empty one is an empty text."""
     return {"map": {"entry": [_entry(name, value) for name, value in numbers.items()]} if numbers else ""}
 
 
@@ -76,7 +76,7 @@ class StatisticsDocuments:
         self._routing, self._url = routing, url
 
     def of_destination(self, destination: Destination, told: Reported) -> Numbers:
-        """The numbers of a destination."""
+        """Return the statistics of a destination."""
         stats = self._measurements.of(destination, told)
         used, cached = self._measurements.held(destination)
         policy = self._routing.table.policy_for(destination)
@@ -93,7 +93,7 @@ class StatisticsDocuments:
         }
 
     def of_broker(self, told: Reported) -> Numbers:
-        """The sums over all destinations, what is used, and where clients reach the broker."""
+        """Return the sums over all destinations, the use of memory and store, and the broker's addresses."""
         named = [each for each in self._counters.destinations() if each.kind is not DestinationKind.SUBSCRIPTION]
         every = [self._measurements.of(each, told) for each in named]
         held = [self._measurements.held(each) for each in named]
@@ -115,7 +115,7 @@ class StatisticsDocuments:
         }
 
     def of_subscriptions(self, queues: bool) -> Iterator[Numbers]:
-        """The numbers of each consumer of queues, or of topics. As in ActiveMQ, durable ones are none of these."""
+        """Yield the statistics of each consumer of queues, or of topics; as in ActiveMQ not of durable ones."""
         for client in list(self._clients.values()):
             for each in [] if client.is_internal else list(client.subscriptions.values()):
                 first = each.destinations[0]

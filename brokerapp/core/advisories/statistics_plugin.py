@@ -93,7 +93,7 @@ class StatisticsPlugin:
     # -- as a sink
 
     def deliver(self, _subscription: Subscription, entries: Sequence[LogEntry], _ack_ids: Sequence[str]) -> None:
-        """Requests."""
+        """Answer requests."""
         for entry in entries:
             self._answer(entry.message, Destination.parse(entry.shown_destination or entry.log))
 

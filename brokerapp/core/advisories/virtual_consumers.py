@@ -38,7 +38,7 @@ class _VirtualConsumerSource:
 
 
 class VirtualConsumers:
-    """Those of one broker. Nothing is kept while the broker's useVirtualDestSubs is off."""
+    """Publishes the consumers of virtual destinations. Does nothing while the broker's useVirtualDestSubs is off."""
 
     def __init__(
         self,
@@ -59,27 +59,27 @@ class VirtualConsumers:
         self._told: dict[tuple[str, Destination], _VirtualConsumerSource] = {}  # by whom and virtual destination
 
     def started(self, subscription: Subscription) -> None:
-        """It is served from now on."""
+        """Tell of the virtual destinations that feed a consumer that is served from now on."""
         if self._on:
             self._begin(self._of(subscription))
 
     def stopped(self, subscription: Subscription) -> None:
-        """It is served no more."""
+        """Tell that a consumer is served no more."""
         if self._on:
             self._end(self._of(subscription))
 
     def added(self, destination: Destination) -> None:
-        """A queue came to exist."""
+        """Tell of the virtual destinations that feed a new queue."""
         if self._on_creation and destination.kind is DestinationKind.QUEUE:
             self._begin(self._queue(destination))
 
     def removed(self, destination: Destination) -> None:
-        """A queue exists no more."""
+        """Tell that a queue exists no more."""
         if self._on_creation and destination.kind is DestinationKind.QUEUE:
             self._end(self._queue(destination))
 
     def forgotten(self, client_id: str, name: str, topic: Destination) -> None:
-        """A durable subscription was deleted."""
+        """Tell that a durable subscription was deleted."""
         if not self._on:
             return
         self._end(self._durable(client_id, name, (topic,)))
@@ -98,12 +98,12 @@ class VirtualConsumers:
             self._came(cause, each)
 
     def existing(self) -> Iterator[tuple[str, Document, Document]]:
-        """All of them, as a new listener is told: topic, headers, body."""
+        """Yield topic, headers and body of all of them, for a new subscriber."""
         for (_, each), cause in self._told.items():
             yield topic_of(topics.VIRTUAL_CONSUMER, each), {}, self._document(cause, each)
 
     def of_clients(self) -> Iterator[tuple[str, Document]]:
-        """Those that consumers of our own clients stand for: topics and bodies."""
+        """Yield topics and bodies of those that consumers of this node's clients cause."""
         for (key, each), cause in self._told.items():
             if key.startswith(_CONSUMER):
                 yield topic_of(topics.VIRTUAL_CONSUMER, each), self._document(cause, each)

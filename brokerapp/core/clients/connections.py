@@ -86,7 +86,7 @@ class ClientRegistry:
         self._events.client_disconnected(client)
 
     def leave(self, client: Client, receipt: str | None, then: Callable[[], None]) -> None:
-        """A client says good-bye: it goes when all that it asked before is done, and before its receipt does."""
+        """Disconnect a client when all that it requested before is done, and confirm its DISCONNECT."""
         client.disconnected = True
 
         def again() -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class AutoCreation:
-    """What concerns destinations that do not exist yet. A part of the broker."""
+    """Says which destinations exist, and which may be created because a client or an operator names them."""
 
     def __init__(self, *, context: BrokerContext, queues: QueueLifecycle, routing: RoutingPort) -> None:
         self._commits, self._counters = context.commits, context.counters
@@ -44,7 +44,7 @@ class AutoCreation:
         self._check_number(policy)
 
     def exists(self, destination: Destination) -> bool:
-        """Whether the queue or topic is there; a composite is, once it is defined."""
+        """Return whether the queue or topic exists; a composite does once it is defined."""
         if destination.is_queue and destination.physical in self._queues:
             return True
         if not destination.is_queue and (is_advisory(destination) or destination in self._counters):
@@ -81,7 +81,7 @@ class AutoCreation:
             check_one(named, or_pattern=is_consumer_queue(self._routing.table.definitions, named.name))
 
     def declare(self, destination: Destination) -> None:
-        """Let it exist until an operator deletes it. Raises RequestRefused."""
+        """Create a destination that exists until an operator deletes it. Raises RequestRefused."""
         if not self.exists(destination):
             policy = self._routing.table.policy_for(destination)
             if policy is not None:
@@ -93,21 +93,21 @@ class AutoCreation:
             self.recover(destination)
 
     def recover(self, topic: Destination) -> None:
-        """A topic that was declared to a former node."""
+        """Restore a topic that was declared to a former node."""
         self._topics.add(topic)
         self._counters.of(topic)
 
     def on_deleted_remotely(self, topic: Destination) -> None:
-        """Another node's operator deleted the topic."""
+        """Forget a topic that an operator of another node deleted."""
         self._topics.discard(topic)
 
     def declared(self) -> Iterator[Destination]:
-        """What operators made, or the configuration names."""
+        """Yield the destinations that operators created or the configuration names."""
         yield from (log.destination for log in self._queues if self.is_declared(log.destination))
         yield from list(self._topics)
 
     def is_declared(self, destination: Destination) -> bool:
-        """Whether an operator made it."""
+        """Return whether an operator created it, or the configuration names it."""
         if destination.is_queue:
             return self._queues.is_declared(destination)
         return destination in self._topics

@@ -72,7 +72,7 @@ class IdleDestinations:
         self._idle: dict[Destination, tuple[int, int]] = {}  # since when (ms), and what was sent there by then
 
     def watch(self) -> None:
-        """Look from now on."""
+        """Start to look for idle destinations periodically."""
         settings, now_ms = self._settings, clock.now_ms()
         period = settings.schedule_period_for_destination_purge
         if settings.auto_destroy_after > 0:
@@ -136,7 +136,7 @@ class IdleDestinations:
         return table.bindings.of(name) is not None or is_consumer_queue(table.definitions, name)
 
     def recovered(self, log: MessageLog) -> None:
-        """A queue as it is after a restart, without what was not persistent: an empty one goes if clients made it."""
+        """Remove a queue that is empty after a restart if clients had created it."""
         destination = log.destination
         if not self._settings.auto_destroy_after or destination.kind is not DestinationKind.QUEUE:
             return

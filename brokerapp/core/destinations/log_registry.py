@@ -46,15 +46,15 @@ class LogRegistry:
         return self._logs[log]
 
     def get(self, log: str) -> MessageLog | None:
-        """The log of this name, if it is still there."""
+        """Return the log of this name, if it exists."""
         return self._logs.get(log)
 
     def holds(self, log: MessageLog) -> bool:
-        """Whether this is the log of a queue that exists, not of a deleted one of the same name."""
+        """Return whether this is the log of a queue that exists, not of a deleted one of the same name."""
         return self._logs.get(log.name) is log
 
     def find(self, queue: Destination) -> MessageLog:
-        """The queue or subscription, which must exist; raises DestinationNotFound."""
+        """Return the log of a queue or subscription. Raises DestinationNotFound."""
         log = self._logs.get(str(queue.physical))
         if log is None or not is_at(queue, self._routing.table.bindings.of(log.destination.name)):
             raise DestinationNotFound(f"{queue} not found")
@@ -63,7 +63,7 @@ class LogRegistry:
     # -- how they come and go
 
     def restore(self, state: LogState, last: int) -> MessageLog:
-        """A log as the last node left it."""
+        """Restore a log from the store."""
         log = self._add(Destination.parse(state.name), state.depth, maybe_delivered_up_to(state.mark, last))
         if (
             is_open(state.mark) and not log.is_remote
@@ -73,13 +73,13 @@ class LogRegistry:
         return log
 
     def open(self, destination: Destination, attributes: Mapping[str, Any]) -> MessageLog:
-        """A new log, which the store keeps with these attributes."""
+        """Create a log, which the store keeps with these attributes."""
         log = self._add(destination)
         self.describe(log, attributes)
         return log
 
     def describe(self, log: MessageLog, attributes: Mapping[str, Any]) -> None:
-        """The store keeps it with these attributes from now on."""
+        """Write new attributes of a log to the store."""
         self._commits.create(log.name, json.dumps(attributes))
 
     def _add(self, destination: Destination, depth: int = 0, suspect: int = 0) -> MessageLog:
@@ -89,7 +89,7 @@ class LogRegistry:
         return log
 
     def forget(self, log: MessageLog) -> None:
-        """It is here no longer; the store is told by whoever asks this."""
+        """Forget a log; the caller removes it from the store."""
         del self._logs[log.name]
         self._dispatcher.untouch(log)
         self._counters.remove(log.destination)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class QueueRegistry(LogRegistry):
-    """The logs, and what is special of those of queues. The topology is told of new and deleted queues."""
+    """Holds all logs, and creates, restores and deletes queues. The routing table learns of new and deleted ones."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class QueueRegistry(LogRegistry):
         self._events = events
 
     def recover(self, state: LogState, last: int) -> None:
-        """A queue as the last node left it; `last` is the number of the last message."""
+        """Restore a queue from the store; `last` is the number of the last message."""
         log = self.restore(state, last)
         if not log.destination.is_temporary:
             self._routing.table.add_queue(log.destination.name)
@@ -55,7 +55,7 @@ class QueueRegistry(LogRegistry):
             self._give_places(log)
 
     def described(self, log: MessageLog, attributes: Mapping[str, Any]) -> None:
-        """What the store knows of it."""
+        """Take the attributes of a queue from the store."""
         binding = Binding.from_json(log.destination.name, attributes)
         if binding is not None:
             self._routing.table.bind(binding)
@@ -66,7 +66,7 @@ class QueueRegistry(LogRegistry):
         self._dispatcher.touch(log)
 
     def redeclare(self, log: MessageLog) -> None:
-        """It was removed from the store, and must be there."""
+        """Write a queue to the store again that was removed there but must exist."""
         self._describe(log)
 
     def is_wanted(self, queue: Destination, headers: Mapping[str, str]) -> bool:
@@ -82,7 +82,7 @@ class QueueRegistry(LogRegistry):
     # -- how they come to be
 
     def ensure_target(self, destination: Destination) -> MessageLog | None:
-        """Where copies for a destination go: to its queue, created when it is not there, or to a subscription.
+        """Return the log that copies for a destination go to: a queue, created on demand, or a subscription.
 
         None when the subscription is gone.
         """
@@ -91,7 +91,7 @@ class QueueRegistry(LogRegistry):
         return self.ensure(destination)
 
     def ensure(self, queue: Destination, selector: str | None = None) -> MessageLog:
-        """The queue, created when it is not there, and bound when its name says to what; raises RequestRefused.
+        """Return a queue, created on demand, and bound when its name says to what. Raises RequestRefused.
 
         `selector` is that of the consumer for whom it may be created.
         """
@@ -119,7 +119,7 @@ class QueueRegistry(LogRegistry):
         return new_binding(name, self._routing.table.bindings.of(queue.name), queue in self, selector)
 
     def would_bind(self, name: Destination) -> bool:
-        """Whether a queue gets bound to an address when it is called so. Raises RequestRefused when it cannot."""
+        """Return whether a queue of this name is bound to an address when it is created. Raises RequestRefused."""
         return self._new_binding(name) is not None
 
     def check_direct(self, queue: Destination) -> None:
@@ -133,7 +133,7 @@ class QueueRegistry(LogRegistry):
             )
 
     def create(self, queue: Destination) -> MessageLog:
-        """A queue that does not exist yet."""
+        """Create a queue that does not exist yet."""
         log = self.open(queue, self._attributes(queue))
         if not queue.is_temporary:
             self._routing.table.add_queue(queue.name)
@@ -147,7 +147,7 @@ class QueueRegistry(LogRegistry):
             self._describe(log)
 
     def is_declared(self, queue: Destination) -> bool:
-        """Whether an operator made it, or the configuration names it."""
+        """Return whether an operator created it, or the configuration names it."""
         return str(queue.physical) in self._declared
 
     # -- what is known of them after a restart
@@ -170,7 +170,7 @@ class QueueRegistry(LogRegistry):
         return attributes
 
     def redescribe(self, log: MessageLog) -> None:
-        """The store is to know other things of it."""
+        """Write the attributes of a queue to the store again."""
         self._describe(log)
 
     def _describe(self, log: MessageLog) -> None:
@@ -218,7 +218,7 @@ class QueueRegistry(LogRegistry):
             self._commits.remove(log.name)
 
     def on_removed_remotely(self, log: MessageLog) -> None:
-        """Another node removed it, with all it held."""
+        """Forget a queue that another node removed with its messages."""
         self._lose(log)
         self.remembering.gone(log)
         self.forget(log)

@@ -32,7 +32,7 @@ OF_TEMPORARY = frozenset({BELONGS, AT})
 
 
 class ReconnectWindow:
-    """The temporary destinations whose clients are away. A part of the broker."""
+    """Keeps temporary destinations whose clients are disconnected and may reconnect."""
 
     def __init__(
         self, *, context: BrokerContext, events: BrokerEvents, queues: QueueLifecycle, temporaries: TemporaryRecovery
@@ -45,11 +45,11 @@ class ReconnectWindow:
         return destination in self._waiting
 
     def __iter__(self) -> Iterator[tuple[Destination, TemporaryOwner]]:
-        """What waits, and for whom."""
+        """Yield the destinations that are kept, and their owners."""
         return ((destination, belongs) for destination, (belongs, _) in self._waiting.items())
 
     def keep(self, destination: Destination, belongs: TemporaryOwner) -> None:
-        """Let it outlive this node, which has it, if its client may reconnect."""
+        """Let a destination outlive this node if its client may reconnect."""
         if not survives_restart(DestinationOrigin.TEMPORARY, belongs.window_ms):
             return
         attributes = {BELONGS: belongs.to_json(), AT: self._session}
@@ -61,7 +61,7 @@ class ReconnectWindow:
             self._commits.create(str(destination), json.dumps({"kind": destination.kind, **attributes}))
 
     def recover(self, destination: Destination, belongs: TemporaryOwner) -> None:
-        """One that a node had that is gone: its client has the window from now on."""
+        """Keep a destination of a node that is gone for as long as its client may reconnect."""
         self._temporaries.restore(destination, belongs)
         self.wait(destination, belongs, belongs.window_ms)
 
@@ -79,7 +79,7 @@ class ReconnectWindow:
         self._waiting[destination] = belongs, self._timers.at(clock.now_ms() + grace_ms, over)
 
     def stop(self, destination: Destination) -> None:
-        """It waits here no longer."""
+        """Keep a destination no longer."""
         if (found := self._waiting.pop(destination, None)) is not None:
             found[1].cancel()
 

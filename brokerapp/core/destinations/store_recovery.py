@@ -46,7 +46,7 @@ class StoreRecovery:
         self._events, self._temporaries = events, temporaries
 
     def recover(self, states: Iterable[LogState], last: int) -> None:
-        """The logs as the last node left them, or as they are among several; `last` is the last message's number."""
+        """Restore the logs in the store; `last` is the number of the last message."""
         for state in states:
             self._recover(state, last)
         self._events.logs_recovered(last)
@@ -86,7 +86,7 @@ class StoreRecovery:
             self._reconnect_window.recover(destination, belongs)
 
     def learn(self, name: str, attributes: str | None) -> None:
-        """Another node declared a log, or described it anew; or it is gone (None)."""
+        """Take over what another node wrote of a log: created, changed, or removed (None)."""
         described = json.loads(attributes) if attributes else {"kind": DISCARDED}
         kind, log = described.get("kind"), self._queues.get(name)
         is_subscription = Destination.parse(name).kind is DestinationKind.SUBSCRIPTION

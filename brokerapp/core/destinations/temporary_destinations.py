@@ -95,24 +95,24 @@ class TemporaryDestinations:
         self._events.temporary_added(destination, belongs)
 
     def take_ownership(self, client: Client, destination: Destination, belongs: TemporaryOwner) -> None:
-        """What waited for a client that came back, here or at another broker, is its own again."""
+        """Give a client that came back, from here or another broker, a destination that waited for it."""
         if (belongs.kind, belongs.name) not in client.temporaries:
             self._reconnect_window.keep(destination, belongs)
             self._settle(client, destination, belongs)
 
     def restore(self, destination: Destination, belongs: TemporaryOwner) -> None:
-        """One that a node of this broker had that is gone."""
+        """Restore a destination of a node of this broker that is gone."""
         self._senders.setdefault(destination, {})
         self._belonging[destination] = belongs
         if not destination.is_queue:
             self._counters.of(destination)
 
     def at_home(self) -> Iterator[tuple[Destination, TemporaryOwner]]:
-        """Those whose client is, or was, connected to this broker, and whose they are."""
+        """Yield the destinations whose clients are, or were, connected to this broker, with their owners."""
         return iter(self._belonging.items())
 
     def host_remote(self, destination: Destination) -> None:
-        """One that is at home at another broker of the cluster is here, too, from now on."""
+        """Let a destination of another broker of the cluster exist here, too."""
         self._leave(destination)
         if destination not in self._senders:
             self._begin(destination)
@@ -130,13 +130,13 @@ class TemporaryDestinations:
             self._counters.of(destination)
 
     def learn(self, destination: Destination, at: str, belongs: TemporaryOwner | None) -> None:
-        """The node of that session has this one from now on; `belongs`: if its client may reconnect."""
+        """Note which node has a destination; `belongs`: its owner, if that may reconnect."""
         self._leave(destination)
         self._senders.setdefault(destination, {})
         self._placement.orphaned_temporaries.add(destination, at, belongs)
 
     def on_deleted_remotely(self, destination: Destination) -> None:
-        """Another node removed it."""
+        """Remove a destination that another node removed."""
         self._leave(destination)
         self._placement.orphaned_temporaries.remove(destination)
         self._queues.kept.pop(destination, None)
@@ -146,7 +146,7 @@ class TemporaryDestinations:
             producer.producing_to.discard(destination)
 
     def host_for_bridge(self, bridge: Client, subscription: str, destination: Destination) -> None:
-        """A bridge subscribes to one of the broker at its other end: it is here, too. Raises RequestRefused."""
+        """Let a destination of another broker, which a bridge subscribes to, exist here. Raises RequestRefused."""
         if destination in self._senders and destination not in self._lent:
             return  # it is of this broker
         self._authorizer.require(bridge, "admin", destination)

@@ -38,7 +38,7 @@ GATHERING = "gathering"
 
 
 class Consumers:
-    """The consumers of logs; their marks in the store say that there are some (see recovery_marks.py)."""
+    """Attaches consumers to logs and detaches them; the store has a recovery mark of each consumed log."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Consumers:
             self.attach(subscription, self._queues.ensure(queue))
 
     def readable(self, subscription: Subscription, queue: Destination) -> list[MessageLog]:
-        """The queue, or those there are that match a pattern and may be read."""
+        """Return the log of a queue, or those that match a pattern and may be read."""
         if not queue.is_pattern:
             return [self._queues[str(queue.physical)]] if queue.physical in self._queues else []
         return [
@@ -93,7 +93,7 @@ class Consumers:
         return queue in self._queues or (not forbidden and self._may(subscription, "admin", queue))
 
     def on_queue_added(self, log: MessageLog) -> None:
-        """A queue came to be: those consume from it whose patterns take it in."""
+        """Attach the consumers to a new queue whose patterns match it."""
         queue = log.destination
         for subscription in self._patterns.find(queue.name):
             literally = queue in subscription.destinations or subscription.client.is_internal
@@ -256,14 +256,14 @@ class Consumers:
                 self.mark(log)
 
     def requeue_ownerless(self, log: MessageLog) -> None:
-        """What consumers had before it was stored, and left or acknowledged, is so now, or never will be."""
+        """Requeue messages that consumers had before they were stored, once they are."""
         stranded, log.ownerless = log.ownerless, []
         self.requeue(stranded)
         if not log.consumers and self._queues.holds(log):
             self.mark(log)
 
     def close(self) -> None:
-        """The node stops: leave a mark on every queue that has one open."""
+        """Write the recovery marks of all consumed queues, as the node stops."""
         for log in self._queues:
             if log.consumers:
                 self._commits.set_recovery_mark(log.name, closing_mark(log))

@@ -32,7 +32,7 @@ Row = tuple[str, str, Sequence[Any] | None]
 
 @dataclass(frozen=True, slots=True)
 class BridgeBid:
-    """What one consumer of a bridge offers, at whatever node."""
+    """Describes one consumer of a bridge, at any node, as a candidate for serving."""
 
     key: str  #: unlike that of any other, at any node
     priority: int
@@ -42,7 +42,7 @@ class BridgeBid:
     yields: bool  #: it stands aside while others serve all of them
 
     def told(self) -> Sequence[Any]:
-        """As other nodes are told, but for the key."""
+        """Return the bid as other nodes are told, without its key."""
         return self.priority, self.hops, self.since_us, sorted(self.consumers), self.yields
 
 
@@ -55,7 +55,7 @@ class _LocalBid:
 
 
 class DuplicateSuppression:
-    """Those of one broker, by destination. A part of it."""
+    """Decides which of several consumers of bridges serve the same consumers elsewhere."""
 
     def __init__(self, *, events: BrokerEvents, placement: Placement, served: ServedSubscriptions) -> None:
         self._events, self._placement, self._served = events, placement, served
@@ -65,7 +65,7 @@ class DuplicateSuppression:
     # -- consumers of our own clients
 
     def admits(self, subscription: Subscription) -> bool:
-        """Whether a consumer that begins is served; those who rest for it from now on do."""
+        """Add a consumer; return whether it is served. Others that it replaces are suspended."""
         if subscription.bridge_eligibility is None:
             return True
         target = subscription.destinations[0]
@@ -78,7 +78,7 @@ class DuplicateSuppression:
         return standing.serves
 
     def update_origins(self, subscription: Subscription, crossing: BridgeEligibility, priority: int) -> None:
-        """The consumers that a bridge's is there for are others now, and perhaps nearer, or farther away.
+        """Note that a consumer of a bridge is there for other consumers now, nearer or farther away.
 
         Whoever listens is told, but for what rests: of that they are told when it does so no longer.
         """
@@ -97,12 +97,12 @@ class DuplicateSuppression:
             self._follow(target)
 
     def is_suppressed(self, subscription: Subscription) -> bool:
-        """Whether it stands aside."""
+        """Return whether a consumer is suspended."""
         standing = self._here.get(subscription.destinations[0], {}).get(subscription)
         return standing is not None and not standing.serves
 
     def left(self, subscription: Subscription) -> bool:
-        """A consumer ends: who rested for it is served. Whether it rested itself."""
+        """Remove a consumer that ends, and resume those it replaced; return whether it was suspended."""
         target = subscription.destinations[0]
         standing = self._here.get(target, {}).pop(subscription, None)
         if standing is None:
@@ -185,7 +185,7 @@ def _bid(subscription: Subscription, since_us: int) -> BridgeBid:
 
 
 def who_serve(bids: Iterable[BridgeBid]) -> set[BridgeBid]:
-    """Of these those that are to serve: for each consumer one at least. All nodes that know them agree.
+    """Return the bids that are to serve: for each consumer one at least. All nodes that know them agree.
 
     The higher priority comes first, then the shorter way; among equals who was there first, so that it goes on.
     """

@@ -331,7 +331,7 @@ class Bridge:
 
     @property
     def unconfirmed_count(self) -> int:
-        """Messages passed on that the target has not confirmed yet."""
+        """Return how many messages were forwarded that the target has not confirmed yet."""
         return len(self._unconfirmed)
 
     @property

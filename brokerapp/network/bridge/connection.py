@@ -89,12 +89,12 @@ class BridgeConnection:
 
     @property
     def is_running(self) -> bool:
-        """Whether it is to have its bridges."""
+        """Return whether the connection is to be kept."""
         return self._task is not None and not self._task.done()
 
     @property
     def directions(self) -> tuple[str, ...]:
-        """In which messages cross, when they do."""
+        """Return the directions in which messages are forwarded."""
         return (OUTBOUND, INBOUND) if self.terms.duplex else (OUTBOUND,)
 
     def start(self) -> None:

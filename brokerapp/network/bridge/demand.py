@@ -63,7 +63,7 @@ class DemandSubscription:
 
     @property
     def origins(self) -> frozenset[str]:
-        """The consumers it is for, wherever they are."""
+        """Return the consumers that the subscription is for, wherever they are."""
         found = frozenset[str]().union(*[each.origins for each in self.consumers.values()])
         return found if len(found) <= MAX_ORIGINS else frozenset()
 
@@ -88,7 +88,7 @@ NO_CHANGE = DemandChange()
 
 
 class Demand:
-    """The subscriptions that one bridge needs here, for the broker `there`."""
+    """Decides which subscriptions a bridge needs here, for the consumers of the broker `there`."""
 
     def __init__(self, terms: ConnectorOptions, here: str, there: str) -> None:
         self._terms, self._here, self._there = terms, here, there
@@ -100,7 +100,7 @@ class Demand:
 
     @property
     def durable_topics(self) -> set[str]:
-        """The topics that are kept for the other broker while the bridge is away."""
+        """Return the topics whose messages are stored for the other broker while the bridge is away."""
         return {each.destination.name for each in self.subscriptions.values() if each.durable} | self._inactive_topics
 
     def start_static(self) -> DemandChange:
@@ -112,7 +112,7 @@ class Demand:
         ]))  # fmt: skip
 
     def on_consumer_started(self, info: Document) -> DemandChange:
-        """A consumer began there, or a durable subscription is there that nobody consumes (`active` is false)."""
+        """Add a consumer there, or a durable subscription without consumers (`active` is false)."""
         if info.get("browser") or not self._is_near(path := self._path_to(info)):
             return NO_CHANGE
         targets = [each for target in _destinations(info) for each in included_part(self._terms, target)]
@@ -184,14 +184,14 @@ class Demand:
         return DemandChange((new,), (wanted,))
 
     def on_consumer_stopped(self, removed: Document) -> DemandChange:
-        """A consumer ended there. A durable subscription stays without it."""
+        """Remove a consumer there; its durable subscription stays."""
         id = removed.get("objectId", {})
         if id.get("@class") != "ConsumerId":
             return NO_CHANGE
         return self._remove_consumer(_consumer(id))
 
     def on_subscription_removed(self, removed: Document) -> DemandChange:
-        """A durable subscription was deleted there."""
+        """Remove a durable subscription that was deleted there."""
         nameless = {**removed, "clientId": ""}  # as some brokers tell of its consumers
         change = self._remove_consumer(_subscription(removed))
         return change if change != NO_CHANGE else self._remove_consumer(_subscription(nameless))

@@ -79,7 +79,7 @@ class SourceConsumers:
         self._ending[self._prefix + wanted.id] = wanted
 
     def suspend(self, wanted: DemandSubscription, why: str) -> None:
-        """The target takes none of it: it stays at the source, and is tried again some time later."""
+        """Suspend a subscription of which the target takes nothing, and try it again later."""
         if wanted.id not in self.suspended:
             self.suspended[wanted.id] = why
             self._ending[self._prefix + wanted.id] = wanted
@@ -90,11 +90,11 @@ class SourceConsumers:
         return receipt.startswith(_SUBSCRIBED)
 
     def on_subscribed(self, receipt: str) -> None:
-        """The source gives what it has to the subscription of this receipt."""
+        """Note that the source serves the subscription of this receipt."""
         self._refused.discard(receipt.removeprefix(_SUBSCRIBED))
 
     def on_refused(self, receipt: str, wanted: Mapping[str, DemandSubscription], why: str) -> DemandSubscription | None:
-        """The source refuses the subscription of this receipt: it is tried again some time later.
+        """Try the subscription of this receipt, which the source refuses, again later.
 
         Which of these that are wanted it is; None: it is wanted no more.
         """
@@ -148,7 +148,7 @@ class SourceConsumers:
             self._source.send("UNSUBSCRIBE", {"id": "-", "activemq.subscriptionName": self._durable_name(wanted)})
 
     def keep_durables(self, topics: Collection[str]) -> None:
-        """Of what is kept for bridges of this connector only these topics are needed."""
+        """Remove durable subscriptions of this connector but those of these topics."""
         if self._source.dialect.is_sluice and len(topics) <= MAX_DURABLE_NAMES:
             names = [durable_name(self._here, topic) for topic in sorted(topics)]
             self._source.send("UNSUBSCRIBE", {"id": "-", KEEP_HEADER: format_path(names)})

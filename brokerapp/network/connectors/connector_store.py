@@ -28,7 +28,7 @@ class NetworkConnectorStore:
         self._store = store
 
     async def initialize(self, configured: Sequence[NetworkConnector], *, impose: bool, first: bool) -> None:
-        """A node begins: its connectors come into a store that has none, or if it is to `impose` what a file says anew.
+        """Store the connectors of a node that starts, unless there are some, or it is to `impose` those of its file.
 
         With the `first` node of a broker what operators started and stopped is forgotten.
         """
@@ -44,7 +44,7 @@ class NetworkConnectorStore:
         await self._change(begun)
 
     async def load(self) -> tuple[list[NetworkConnector], dict[str, bool]]:
-        """The connectors in force, and of those that an operator started or stopped which, by name.
+        """Return the connectors in force, and which of them an operator started or stopped.
 
         One that another version of this program stored, and this one would refuse, is reported and left out.
         """
@@ -57,7 +57,7 @@ class NetworkConnectorStore:
         return found, stored.get("running", {})
 
     async def save(self, connectors: Sequence[NetworkConnector], running: Mapping[str, bool], changed: str) -> None:
-        """These are in force from now on, also after a restart; the one of the name `changed` is another, or gone.
+        """Store these connectors; the one of the name `changed` is new, changed or removed.
 
         What was left out stays in the store until it is changed.
         """
@@ -73,11 +73,11 @@ class NetworkConnectorStore:
         await self._change(changed_to)
 
     async def removed_names(self) -> list[str]:
-        """The names of those that a file has no more, of which something may be left."""
+        """Return the names of connectors that a file has no more, of which something may be left."""
         return list((await self._read()).get("gone", ()))
 
     async def clear_removed(self, names: Collection[str]) -> None:
-        """Nothing is left of these."""
+        """Forget these names: nothing is left of their connectors."""
         await self._change(lambda stored: {**stored, "gone": [n for n in stored.get("gone", ()) if n not in names]})
 
     async def _read(self) -> StoredConnectors:
