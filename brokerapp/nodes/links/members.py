@@ -11,9 +11,9 @@ from typing import Any
 from brokerapp.engine.clients.temporary_owner import session_of_temporary
 from brokerapp.nodes.links.protocol import LAST_TYPE_OF_OLDER_VERSIONS, PeerMessageType
 
-#: Logs whose home is remembered: their names come from clients.
+#: Logs whose owner is cached: their names come from clients.
 MAX_REMEMBERED = 100_000
-#: What one member does for all, beside dispatching: it has the network connectors.
+#: The name of the task that one member does for all: it runs the network connectors.
 NETWORK = "network connectors"
 
 
@@ -30,17 +30,17 @@ class NodeMember:
 
     @staticmethod
     def from_record(name: str, about: Mapping[str, Any]) -> NodeMember:
-        """A member as the store knows it."""
+        """Return a member as the store describes it."""
         return NodeMember(
             name, about["session"], about.get("link", ""), about.get("last_word", LAST_TYPE_OF_OLDER_VERSIONS)
         )
 
 
 class NodeMembers:
-    """Those of one epoch, as one of them (the session `me`) sees them."""
+    """The members of one epoch, of which `session` is this node."""
 
-    def __init__(self, epoch: int, members: Iterable[NodeMember], me: str) -> None:
-        self.epoch, self.session = epoch, me
+    def __init__(self, epoch: int, members: Iterable[NodeMember], session: str) -> None:
+        self.epoch, self.session = epoch, session
         self._by_session = {each.session: each for each in members}
         self.owner_of = lru_cache(MAX_REMEMBERED)(self._owner_of)
 
@@ -52,30 +52,30 @@ class NodeMembers:
 
     @property
     def others(self) -> list[NodeMember]:
-        """All but this one."""
+        """Return all but this node."""
         return [each for each in self if each.session != self.session]
 
-    def understands(self, session: str, word: PeerMessageType) -> bool:
-        """Whether a member can be told this."""
-        return session in self and word <= self._by_session[session].last_message_type
+    def understands(self, session: str, message_type: PeerMessageType) -> bool:
+        """Return whether the version of a member knows this type of message."""
+        return session in self and message_type <= self._by_session[session].last_message_type
 
     def is_local(self, log: str) -> bool:
-        """Whether a log is at home with this member."""
+        """Return whether this member owns a log."""
         return self.owner_of(log) == self.session
 
     def _owner_of(self, log: str) -> str:
-        """The session of the member that dispatches from a log.
+        """Return the session of the member that dispatches from a log.
 
-        So a member that comes or goes moves only its own share. A temporary queue is where its client is.
+        A member that comes or goes moves only its own share. A temporary queue is owned where its client is.
         """
         owner = session_of_temporary(log)
         if owner in self._by_session:
             return owner
         return self.leader_of(log)
 
-    def leader_of(self, thing: str) -> str:
-        """The session of the member that does something for all, of those there are the one that hashes highest."""
-        return max(self, key=lambda each: _weight(each.name, thing)).session if self._by_session else self.session
+    def leader_of(self, task: str) -> str:
+        """Return the session of the member that does a task for all: the one that hashes highest."""
+        return max(self, key=lambda each: _weight(each.name, task)).session if self._by_session else self.session
 
 
 def _weight(name: str, log: str) -> bytes:

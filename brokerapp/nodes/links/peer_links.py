@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 #: Seconds between two calls of a node that does not answer, and for which a caller may be silent before it is known.
 RETRY_SECONDS = 0.1
 HANDSHAKE_SECONDS = 5.0
-#: Bytes of one word, and bytes that may wait for a node that does not read: past them the link is given up.
+#: Bytes of one message_type, and bytes that may wait for a node that does not read: past them the link is given up.
 MAX_MESSAGE = 256 * 1024 * 1024
 MAX_UNSENT = 512 * 1024 * 1024
 #: Bytes that somebody may say before it is known who that is: a greeting takes some hundred.
@@ -43,30 +43,28 @@ CertificateDigests = tuple[bytes, bytes]
 
 
 class NodeLinkListener(Protocol):
-    """Who is told what links hear."""
+    """Is told of links, and of messages that come over them."""
 
     def on_link_up(self, session: str) -> None:
-        """There is a connection with the node of this session."""
+        """A link to the node of this session is up."""
 
     def on_link_down(self, session: str) -> None:
-        """It is lost."""
+        """It is down."""
 
-    def on_message(self, session: str, word: PeerMessageType, facts: list[Any]) -> None:
-        """That node says this."""
+    def on_message(self, session: str, message_type: PeerMessageType, fields: list[Any]) -> None:
+        """That node sent a message."""
 
 
 class UnauthenticatedPeer(Protocol):
-    """Somebody who called, and has not proved yet to be a node."""
+    """A caller that has not proved yet to be a node."""
 
     def close(self) -> None:
-        """Send it away."""
+        """Close its connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkTls:
-    """How a node speaks TLS with others: as the one that is called, and as the caller. It shows the same certificate,
-    here as DER, as either.
-    """
+    """TLS of a node as server and as client. It shows the same certificate, here as DER, as either."""
 
     server: ssl.SSLContext
     client: ssl.SSLContext
@@ -74,10 +72,10 @@ class LinkTls:
 
 
 class NodeLinks:
-    """Those of one node; with `tls` they are encrypted, and nodes without it are none to be linked with."""
+    """The links of one node. With `tls` they are encrypted, and nodes without TLS are not linked with."""
 
-    def __init__(self, session: str, ears: NodeLinkListener, tls: LinkTls | None = None) -> None:
-        self.session, self.listener, self._tls = session, ears, tls
+    def __init__(self, session: str, listener: NodeLinkListener, tls: LinkTls | None = None) -> None:
+        self.session, self.listener, self._tls = session, listener, tls
         self.secret = b""
         self.address = ""  #: where others reach it
         self._accept_task: asyncio.Task[None] | None = None
@@ -88,7 +86,7 @@ class NodeLinks:
         self._former_sessions: set[str] = set()  # they are members never again, and may not know it yet
 
     async def listen(self, host: str) -> None:
-        """Let others call, at a free port of this address."""
+        """Accept connections at a free port of this address."""
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(host or None, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, _, _, _, place = found[0]
@@ -99,7 +97,7 @@ class NodeLinks:
         self._accept_task = asyncio.create_task(self._accept(listening), name="nodes that call")
 
     async def _accept(self, listening: socket.socket) -> None:
-        """Let in whoever calls."""
+        """Accept connections until cancelled."""
         with listening:
             while True:
                 try:
@@ -111,7 +109,7 @@ class NodeLinks:
                     LinkHandshake(self, called, self._tls.server if self._tls is not None else None)
 
     def connect_to(self, members: NodeMembers) -> None:
-        """These are the nodes to be linked with from now on."""
+        """Keep links to these members, and close all others."""
         self._former_sessions.update(each.session for each in self._members if each.session not in members)
         self._members = members
         for session in [each for each in self._links if each not in members]:
@@ -125,7 +123,7 @@ class NodeLinks:
                 )
 
     async def _keep_connected(self, session: str, address: str) -> None:
-        """Keep a connection to a node until it is none of the members any more."""
+        """Keep a connection to a node until cancelled."""
         host, _, port = address.rpartition(":")
         told = ""
         while True:
@@ -144,42 +142,42 @@ class NodeLinks:
                 logger.debug("node %s at %s: %s", session, address, error)
             await asyncio.sleep(RETRY_SECONDS)
 
-    def send(self, session: str, word: PeerMessageType, *facts: Any) -> None:
-        """Say something to a node; nothing comes of it while there is no connection."""
+    def send(self, session: str, message_type: PeerMessageType, *fields: Any) -> None:
+        """Send a message to a node; it is lost while there is no link."""
         link = self._links.get(session)
         if link is not None:
-            link.send(word, *facts)
+            link.send(message_type, *fields)
 
     def is_linked(self, session: str) -> bool:
-        """Whether there is a connection."""
+        """Return whether there is a link."""
         return session in self._links
 
     def unsent_bytes(self, session: str) -> int:
-        """Bytes that a node was told and did not take yet."""
+        """Return how many bytes wait for a node to read them."""
         link = self._links.get(session)
         return link.unsent_bytes if link is not None else 0
 
     def reconnect(self, session: str) -> None:
-        """Let there be another connection instead of the one that there is."""
+        """Close the link to a node; another one is made at once."""
         if (link := self._links.get(session)) is not None:
             link.close()
 
     def is_former_member(self, session: str) -> bool:
-        """Whether a node is a member no more: it may live, and not know that yet."""
+        """Return whether a node is a member no more: it may run, and not know that yet."""
         return session in self._former_sessions
 
-    def add_unauthenticated(self, stranger: UnauthenticatedPeer) -> None:
-        """Somebody called."""
-        self._unauthenticated[stranger] = None
+    def add_unauthenticated(self, peer: UnauthenticatedPeer) -> None:
+        """Count a caller that is not known yet; close the oldest one where there are too many."""
+        self._unauthenticated[peer] = None
         if len(self._unauthenticated) > MAX_UNAUTHENTICATED:
             next(iter(self._unauthenticated)).close()
 
-    def remove_unauthenticated(self, stranger: UnauthenticatedPeer) -> None:
-        """Somebody who called is gone, or stands elsewhere now."""
-        self._unauthenticated.pop(stranger, None)
+    def remove_unauthenticated(self, peer: UnauthenticatedPeer) -> None:
+        """Count a caller no more: it is gone or known."""
+        self._unauthenticated.pop(peer, None)
 
     def on_link_up(self, link: NodeLink) -> None:
-        """A connection whose other end is known."""
+        """Use a connection whose other end has proved who it is."""
         self.remove_unauthenticated(link)
         former = self._links.pop(link.peer, None)
         if former is not None:
@@ -189,7 +187,7 @@ class NodeLinks:
         self.listener.on_link_up(link.peer)
 
     def on_link_down(self, link: NodeLink) -> None:
-        """A connection is over."""
+        """Forget a connection that is closed."""
         self.remove_unauthenticated(link)
         if self._links.get(link.peer) is link:
             del self._links[link.peer]
@@ -202,7 +200,7 @@ class NodeLinks:
         return hmac.new(self.secret, msgpack.packb((nonce, session, to, *ends)), hashlib.sha256).digest()
 
     def certificate_digests(self, transport: asyncio.BaseTransport, *, calls: bool) -> CertificateDigests:
-        """Those of a connection, as this end sees them; `calls`: this end is the caller."""
+        """Return the digests of both certificates, as this end sees them; `calls`: this end is the caller."""
         if self._tls is None:
             return b"", b""
         own, theirs = self._tls.certificate, transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
@@ -210,7 +208,7 @@ class NodeLinks:
         return hashlib.sha256(caller).digest(), hashlib.sha256(called).digest()
 
     def close(self) -> None:
-        """End all connections."""
+        """Close all connections."""
         if self._accept_task is not None:
             self._accept_task.cancel()
         for caller in self._connect_tasks.values():
@@ -220,7 +218,7 @@ class NodeLinks:
 
 
 class LinkHandshake:
-    """Where somebody who called stands until there is a Link: a stranger already, as a TLS handshake takes its time.
+    """A caller before there is a NodeLink: it counts as unauthenticated, as a TLS handshake takes its time.
 
     TLS is spoken from the connection's first byte on. To begin it later (`start_tls`) comes too late under uvloop,
     which reads as soon as there is a connection: what the caller said by then was lost.
@@ -243,7 +241,7 @@ class LinkHandshake:
             self._peer_links.remove_unauthenticated(self)
 
     def close(self) -> None:
-        """End it at once."""
+        """Close it at once."""
         self._task.cancel()
 
 
@@ -286,7 +284,7 @@ class NodeLink(asyncio.Protocol):
             self.close()
 
     def _read_handshake(self, data: bytes) -> bytes:
-        """Read what may be said by who is not known; what follows when it is known then."""
+        """Read what an unknown caller may send; return what follows once it is known."""
         greeting, rest = data[: self._handshake_bytes_left], data[self._handshake_bytes_left :]
         self._handshake_bytes_left -= len(greeting)
         self._read(greeting)
@@ -296,8 +294,8 @@ class NodeLink(asyncio.Protocol):
 
     def _read(self, data: bytes) -> None:
         self._unpacker.feed(data)
-        for word, *facts in self._unpacker:
-            self._handle(PeerMessageType(word), facts)
+        for number, *fields in self._unpacker:
+            self._handle(PeerMessageType(number), fields)
 
     def connection_lost(self, _error: Exception | None) -> None:
         self._handshake_timeout.cancel()
@@ -305,19 +303,19 @@ class NodeLink(asyncio.Protocol):
             self.closed.set_result(None)
         self._peer_links.on_link_down(self)
 
-    # -- words
+    # -- messages
 
-    def send(self, word: PeerMessageType, *facts: Any) -> None:
-        """Goes out with all that is said in this tick."""
+    def send(self, message_type: PeerMessageType, *fields: Any) -> None:
+        """Send a message, with all others of this tick."""
         if not self._out:
             self._loop.call_soon(self._flush)
-        packed = self._packer.pack((int(word), *facts))
+        packed = self._packer.pack((int(message_type), *fields))
         self._out.append(packed)
         self._queued_bytes += len(packed)
 
     @property
     def unsent_bytes(self) -> int:
-        """Bytes that the other end did not take yet, with those that were said in this tick."""
+        """Bytes that the other end did not take yet, with those of this tick."""
         return self._queued_bytes + self._transport.get_write_buffer_size()
 
     def _flush(self) -> None:
@@ -329,26 +327,26 @@ class NodeLink(asyncio.Protocol):
             logger.warning("node %s does not read from its link: the link is closed", self.peer)
             self._transport.abort()
 
-    def _handle(self, word: PeerMessageType, facts: list[Any]) -> None:
+    def _handle(self, message_type: PeerMessageType, fields: list[Any]) -> None:
         if self.peer:
-            self._peer_links.listener.on_message(self.peer, word, facts)
+            self._peer_links.listener.on_message(self.peer, message_type, fields)
         else:
-            self._authenticate(word, facts)
+            self._authenticate(message_type, fields)
 
-    def _authenticate(self, word: PeerMessageType, facts: list[Any]) -> None:
+    def _authenticate(self, message_type: PeerMessageType, fields: list[Any]) -> None:
         """Called: challenge, be told who it is, say who we are. The caller does the same the other way round."""
         links, wanted = self._peer_links, self._wanted
-        if word is PeerMessageType.CHALLENGE and wanted:
+        if message_type is PeerMessageType.CHALLENGE and wanted:
             self.send(
                 PeerMessageType.HELLO,
                 links.session,
-                links.proof(facts[0], links.session, wanted, self._digests),
+                links.proof(fields[0], links.session, wanted, self._digests),
                 self._nonce,
             )
             return
-        if word is not (PeerMessageType.WELCOME if wanted else PeerMessageType.HELLO):
-            raise ValueError(f"{word.name} from who is not known yet")
-        session, proof, *nonce = facts
+        if message_type is not (PeerMessageType.WELCOME if wanted else PeerMessageType.HELLO):
+            raise ValueError(f"{message_type.name} from who is not known yet")
+        session, proof, *nonce = fields
         if wanted and session != wanted:
             raise ValueError(f"{session!r} where {wanted} was called")
         if not hmac.compare_digest(proof, links.proof(self._nonce, session, links.session, self._digests)):
@@ -368,5 +366,5 @@ class NodeLink(asyncio.Protocol):
             self.close()
 
     def close(self) -> None:
-        """End it at once."""
+        """Close it at once."""
         self._transport.abort()

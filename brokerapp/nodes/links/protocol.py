@@ -15,7 +15,7 @@ from brokerapp.model.message import Message, decode_messages, encode_messages
 
 
 class PeerMessageType(IntEnum):
-    """See the comments for what follows."""
+    """Types of messages, each with the fields that follow it. Their order is the protocol: new ones come last."""
 
     # -- of the link itself
     CHALLENGE = auto()  # nonce
@@ -23,54 +23,52 @@ class PeerMessageType(IntEnum):
     WELCOME = auto()  # session, proof
 
     # -- of epochs
-    EPOCH = auto()  # epoch: what follows is said in it
-    EPOCH_DONE = auto()  # epoch: nothing is given out any more of logs that left, and all that is held was said
+    EPOCH = auto()  # epoch in which what follows is sent
+    EPOCH_DONE = auto()  # epoch: nothing is dispatched any more from logs that left, and all that is held was sent
 
-    # -- of what all nodes know
+    # -- what all nodes know
     LOGS = auto()  # id, (log, JSON of its attributes or None: it is gone) ...
-    LISTENERS = auto()  # id, (kind of topic, name or pattern, whether there are some) ...
-    CONFIRMED = auto()  # id, "" or why it cannot be
-    PUBLISH = (
-        auto()
-    )  # topic, stored message, original destination, shown destination, see bridge_clients.delivering_bridge
-    GET_RETAINED = auto()  # id, page: tell this page of what topics remember, see PAST, then that it is done
+    LISTENERS = auto()  # id, (kind of topic, name or pattern, whether somebody listens) ...
+    CONFIRMED = auto()  # id, "" or why it is refused
+    PUBLISH = auto()  # topic, stored message, original, shown, see bridge_clients.delivering_bridge
+    GET_RETAINED = auto()  # id, page: send this page of retained messages (RETAINED), then CONFIRMED
     RETAINED = auto()  # (topic, stored message, original, shown, its age in milliseconds, whether it is retained) ...
-    GET_CONSUMERS = auto()  # id: tell of all consumers of your clients, see CONSUMERS, then that it is done
-    CONSUMERS = auto()  # (topic, advisory) of some, whether they are the last
-    SELECTORS = auto()  # id, whether that is all of it, (queue, selectors of its consumers there) ...
+    GET_CONSUMERS = auto()  # id: send all consumers of your clients (CONSUMERS), then CONFIRMED
+    CONSUMERS = auto()  # (topic, advisory) ..., whether they are the last
+    SELECTORS = auto()  # id, whether these are all, (queue, selectors of its consumers there) ...
     BRIDGE_BIDS = (
         auto()
     )  # id, whether those are all, (destination, key of a bridge's consumer, what it offers or None) ...
-    CLAIM = auto()  # id, Claim, whether all have agreed: a client is to have a client id, or has it
-    STATS = auto()  # numbers of destinations, as the teller counted them
-    # log, number of messages, highest number, Told ... or None: to be read; the highest number of what its teller kept
-    # and forgot, or None: these are not kept
+    CLAIM = auto()  # id, ClientIdClaim, whether all have agreed
+    STATS = auto()  # numbers of destinations, as the sender counted them
+    # log, number of messages, highest number, AppendedBatch ... or None: to be read; up to which number the sender
+    # evicted what it had cached, or None: these are not cached
     APPENDED = auto()
 
-    # -- from a client's node to a home
-    ATTACH = auto()  # id, key, log, facts of the consumer (see Consumer)
+    # -- from a client's node to an owner
+    ATTACH = auto()  # id, key, log, attributes of the consumer
     DETACH = auto()  # key, log
-    CREDIT = auto()  # key, messages more that it may be given
+    CREDIT = auto()  # key, messages more that it may get
     UNACKED = auto()  # key, log, entries
-    SETTLED = auto()  # log, Consumer that acknowledged, or None: they went otherwise, counted there; numbers
+    SETTLED = auto()  # log, ConsumerIdentity, or None: removed otherwise; numbers
     REQUEUED = auto()  # log, numbers, whether their consumer may have seen them
-    REMOVE_SUBSCRIPTION = auto()  # id, log of a named subscription that is to go unless somebody consumes it
+    REMOVE_SUBSCRIPTION = auto()  # id, log of a named subscription to remove unless somebody consumes it
 
-    # -- from a home to a client's node
-    DELIVER = auto()  # key, log, entries, each whole or, where its receiver stored and kept it, its number
-    WANT_ENTRIES = auto()  # log, whether what arrives there is to be told whole
-    IS_CONSUMED = auto()  # id, log: does one of your clients consume it still? KNOWN: "" or that it is so
+    # -- from an owner to a client's node
+    DELIVER = auto()  # key, log, entries, each whole or, where the receiver stored and cached it, its number
+    WANT_ENTRIES = auto()  # log, whether what is appended is to be sent whole
+    IS_CONSUMED = auto()  # id, log: does one of your clients still consume it? CONFIRMED with "" or that it does
 
     # -- from the owner that a log leaves to its next one
     DISPATCHED = auto()  # log, (number, deliveries) of what was sent to consumers at other nodes and is not settled
 
 
-#: The last word of nodes whose version does not say which it knows: they close a link on which they hear another one.
+#: The last type that nodes of older versions understand: they close a link over which another one comes.
 LAST_TYPE_OF_OLDER_VERSIONS = PeerMessageType.IS_CONSUMED
 
 
 class ConsumerIdentity(NamedTuple):
-    """Who acknowledged, as its home accounts for it."""
+    """The consumer that acknowledged, for the counters of the owner."""
 
     client_id: str
     bridge: str  #: the broker whose bridge it is; "": an ordinary client
@@ -87,11 +85,11 @@ class AppendedBatch(NamedTuple):
     stored: list[bytes]
 
 
-#: Questions that concern who asked them alone: nobody else at its node waits for the answers.
+#: Requests that concern one client alone: nobody else at its node waits for the answers.
 INDEPENDENT_QUESTIONS = frozenset(
     {PeerMessageType.CLAIM, PeerMessageType.REMOVE_SUBSCRIPTION, PeerMessageType.IS_CONSUMED}
 )
-#: What waits where the receiver has not come to the epoch yet.
+#: What is deferred until the receiver has come to the epoch.
 ABOUT_LOGS = frozenset({*range(PeerMessageType.ATTACH, PeerMessageType.DELIVER), PeerMessageType.DISPATCHED})
 
 #: An entry on its way: number, payload, size, original, shown, deliveries, first of its group, stored message.
@@ -99,12 +97,12 @@ PackedEntry = tuple[int, int, int, str, str, int, bool, bytes]
 
 
 def pack(entries: Iterable[LogEntry]) -> list[PackedEntry]:
-    """Entries of one log."""
+    """Pack entries of one log."""
     return list(map(_pack_entry, entries))
 
 
 def pack_for_session(session: str, entries: Iterable[LogEntry], forgotten: int = 0) -> list[PackedEntry | int]:
-    """The same for that node, which has those as they came that it kept, if their numbers are above this one."""
+    """Pack entries for a node, as numbers where it has them in its cache: those above `forgotten` that it stored."""
     return [
         e.seq if e.cached_at == session and e.seq > forgotten and _is_unchanged(e) else _pack_entry(e) for e in entries
     ]
@@ -128,18 +126,18 @@ def _pack_entry(e: LogEntry) -> PackedEntry:
 
 
 def unpack(log: str, packed: Iterable[Any]) -> list[LogEntry]:
-    """The inverse of pack()."""
+    """Return the entries that `pack` packed."""
     return [unpack_entry(log, each) for each in packed]
 
 
 def unpack_entry(log: str, packed: Sequence[Any]) -> LogEntry:
-    """One of them."""
+    """Return one packed entry."""
     seq, payload, size, original, shown, deliveries, first, stored = packed
     return LogEntry(log, seq, Message.load(stored), payload, size, original, shown, deliveries, first)
 
 
 def pack_batch(entries: Sequence[LogEntry], before: int | None) -> AppendedBatch:
-    """Messages that went the same way into a log."""
+    """Pack messages that were appended one after the other by the same route."""
     first = entries[0]
     stored = encode_messages([each.message for each in entries])
     return AppendedBatch(
@@ -148,7 +146,7 @@ def pack_batch(entries: Sequence[LogEntry], before: int | None) -> AppendedBatch
 
 
 def unpack_batch(log: str, told: AppendedBatch, kept_at: str) -> list[LogEntry]:
-    """The inverse of pack_told(); `kept_at`: by whom they are kept, "" if by nobody."""
+    """Return the entries of a batch; `kept_at`: the session that has them in its cache, or ""."""
     _, first, shared, original, shown, stored = told
     messages = decode_messages(stored)
     deliveries = messages[0].deliveries

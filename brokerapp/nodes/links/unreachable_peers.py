@@ -17,7 +17,7 @@ STEP_DOWN_TIMEOUTS = 6
 
 
 class UnreachablePeers:
-    """Of the node of the session `me`; times are seconds of one clock."""
+    """Members without a link to the node of the session `me`; times are seconds of one clock."""
 
     def __init__(self, me: str, timeout: float) -> None:
         self._session, self._step_down_after, self._warn_after = (
@@ -29,7 +29,7 @@ class UnreachablePeers:
         self._reported: set[NodeMember] = set()
 
     def update(self, silent: Iterable[NodeMember], now: float) -> list[NodeMember]:
-        """There is no link with these members now, which beat; those that operators are to be told of."""
+        """Take the members that beat but have no link now; return those that operators must be told of."""
         self._since = {each: self._since.get(each, now) for each in silent}
         self._reported &= self._since.keys()
         due = [
@@ -41,6 +41,6 @@ class UnreachablePeers:
         return due
 
     def should_yield_to(self, now: float) -> NodeMember | None:
-        """A member that has been silent for too long, and before which this one steps back: the other one stays."""
+        """Return a member without a link for too long that stays while this one steps back."""
         over = (each for each, since in self._since.items() if now - since >= self._step_down_after)
         return next((each for each in over if each.session < self._session), None)

@@ -18,7 +18,7 @@ RECOVERY_PERIODS = 2
 
 
 class Liveness:
-    """Of one node. A beat counts from when it was asked, as the store may have kept it since."""
+    """The heartbeats of one node. Each counts from when it was sent, as the store may have taken it then."""
 
     def __init__(self, timeout: float) -> None:
         self.timeout, self.period = timeout, timeout / HEARTBEATS_PER_TIMEOUT
@@ -27,11 +27,11 @@ class Liveness:
         self._stable_since = float("inf")  # since when all others could beat, too, as far as is known
 
     def on_heartbeat_sent(self, now: float) -> None:
-        """The store is asked to take a beat."""
+        """Note that a heartbeat is sent to the store."""
         self._asked_at = now
 
     def on_heartbeat_confirmed(self, began: float, answered: float) -> None:
-        """The store took a beat. That it became a member is one, too."""
+        """Note that the store took a heartbeat, or made the node a member."""
         swallowed = began - self._heartbeat_at > LOST_PERIODS * self.period
         away = answered - self._answered_at > self.timeout - self.period  # others may have been a period earlier
         if swallowed or away:
@@ -39,14 +39,14 @@ class Liveness:
         self._heartbeat_at, self._answered_at = max(self._heartbeat_at, began), answered
 
     def is_late(self, now: float) -> bool:
-        """Whether the next beat was to be asked before now."""
+        """Return whether the next heartbeat is overdue."""
         return now - self._asked_at > RETRY_PERIODS * self.period
 
     def is_member(self, now: float) -> bool:
-        """Whether no other node can have taken this one for dead yet."""
+        """Return whether no other node can have taken this one for dead yet."""
         return now - self._heartbeat_at < self.timeout
 
     def can_expel(self, now: float) -> bool:
-        """Whether the store has answered for so long that only who is dead has not beaten since."""
+        """Return whether the store has answered for so long that only dead nodes sent no heartbeat."""
         steady_for = now - self._stable_since
         return self.is_member(now) and steady_for >= self.timeout + RECOVERY_PERIODS * self.period

@@ -78,13 +78,13 @@ class NodeMembership:
 
     @property
     def period(self) -> float:
-        """Seconds between two beats."""
+        """Seconds between two heartbeats."""
         return self._liveness.period
 
     # -- coming and going
 
     async def join(self) -> int:
-        """Be a member; the number of the broker's last message. Others may be there, see `settle`."""
+        """Become a member; return the number of the broker's last message. See `wait_for_others`."""
         self._links.secret = await self._store.shared_secret()
         self._placement.coordinator.attach_transport(self._links)
         await self._links.listen(self._host)
@@ -100,7 +100,7 @@ class NodeMembership:
         return last
 
     async def wait_for_others(self, *, known: bool) -> None:
-        """Wait until the others give out nothing any more that is at home here; `known`: and it is given out here."""
+        """Wait until others dispatch no more from logs of this node; `known`: until this node dispatches from them."""
         while not (self._placement.handoff.can_take_over if known else self._placement.handoff.all_done):
             await asyncio.sleep(self.period / HEARTBEATS_PER_TIMEOUT)
         if known:
@@ -108,20 +108,20 @@ class NodeMembership:
             await self._taken_over.wait()
 
     async def leave(self) -> None:
-        """Be none any more."""
+        """Cease to be a member, and close all links."""
         try:
             await self._store.leave(self.session, self.name)
         finally:
             self.close()
 
     def close(self) -> None:
-        """Hear others no more."""
+        """Close all links."""
         self._links.close()
 
     # -- living
 
     async def send_heartbeat(self, status: Mapping[str, Any]) -> None:
-        """Say that the node lives, and how it is. Raises Fenced when it was taken for dead, StoreUnavailable."""
+        """Send a heartbeat with the status. Raises Fenced when the node was taken for dead, StoreUnavailable."""
         self._status = status
         began = _now()
         self._liveness.on_heartbeat_sent(began)
@@ -150,7 +150,7 @@ class NodeMembership:
             await self.send_heartbeat(self._status)
 
     async def _with_timeout(self, answer: Awaitable[T]) -> T:
-        """What the store answers, while it means anything. Raises StoreUnavailable, so that it is asked anew."""
+        """Return what the store answers in time. Raises StoreUnavailable, so that it is asked again."""
         try:
             async with asyncio.timeout(self._liveness.timeout):
                 return await answer
@@ -166,11 +166,11 @@ class NodeMembership:
         return self._is_exclusive or self._liveness.is_member(_now())
 
     def refresh(self) -> None:
-        """The members are said to be others."""
+        """Read the members soon: they may have changed."""
         self._refresh_requested.set()
 
     async def run_watch(self) -> None:
-        """See who comes, goes and dies, and who is not reached, until cancelled. Raises Fenced, Unlinked."""
+        """Follow who joins, leaves, dies or is not reached, until cancelled. Raises Fenced, NodeIsolated."""
         while True:
             try:
                 await asyncio.wait_for(self._refresh_requested.wait(), self.period)
@@ -196,13 +196,13 @@ class NodeMembership:
             self._changed.set()
 
     async def _unreachable(self, members: NodeMembers) -> list[NodeMember]:
-        """Those that beat, and are not reached: one that beats no more may be dead, and is expelled soon."""
+        """Return members that send heartbeats but have no link: one that sends none is expelled soon."""
         silent = [each for each in members.others if not self._links.is_linked(each.session)]
         beating = await self._with_timeout(self._store.live_names()) if silent else ()
         return [each for each in silent if each.name in beating]
 
     def _check_unreachable(self, silent: Iterable[NodeMember]) -> None:
-        """Name live members that are not reached; end where this node is the one of the two that has to go."""
+        """Warn of live members without a link. Raises NodeIsolated where this node is the one that has to go."""
         now, here = _now(), self._links.address
         for each in self.unreachable_peers.update(silent, now):
             logger.warning(

@@ -13,7 +13,7 @@ NETWORK_VERBS = "network"
 
 
 def other_node_for(members: NodeMembers, verb: str, arguments: Mapping[str, Any]) -> str | None:
-    """The name of another node that is to answer, because what it is about is there; None: it is this one's."""
+    """Return the name of the node that is to answer a request, if that is another one."""
     session = members.session
     if verb.startswith(NETWORK_VERBS):
         session = members.leader_of(NETWORK)
@@ -25,6 +25,6 @@ def other_node_for(members: NodeMembers, verb: str, arguments: Mapping[str, Any]
 
 
 def log_of_request(arguments: Mapping[str, Any]) -> str | None:
-    """The name of the log that a request is about, if it is about one."""
+    """Return the name of the log that a request is about, if it is about one."""
     name = arguments.get("queue") or arguments.get("destination")
     return str(Destination.parse(name).physical) if name else None

@@ -21,14 +21,14 @@ STABLE_SECONDS = 60.0
 
 
 class RestartBackoff:
-    """Of one node, through all its runs."""
+    """Pauses between the runs of one node."""
 
     def __init__(self) -> None:
         self._next_isolated_pause, self._next_expelled_pause = FIRST_ISOLATED_PAUSE, 0.0
         self._has_run = False
 
     def delay(self, error: BaseException, expelled: bool, lasted: float) -> float | None:
-        """Seconds until it begins again, after a run of so many seconds that ended with this; None: it does not."""
+        """Return seconds until the node starts again after a run of `lasted` seconds; None: it does not."""
         if isinstance(error, StoreUnavailable):
             return STORE_UNAVAILABLE_PAUSE if self._has_run else None
         self._has_run = True
