@@ -91,7 +91,7 @@ class MessageRouter:
         now_us = time.time_ns() // 1000
         for each in placed:
             sent_to, by = str(each.destination), each.sender.client_id if each.sender is not None else None
-            self._tracer.record_one(ROLLBACK, now_us, each.message, sent_to, sent_to, by, why)
+            self._tracer.record(ROLLBACK, now_us, each.messages, (sent_to,), sent_to, by, why)
 
     def route(
         self,

@@ -163,7 +163,9 @@ class MessageWriter:
         """Nothing comes of what a client asked, for this reason."""
         client, placed = write.client, write.placed
         self.withdraw(write, reason)
-        error = LimitExceeded(f"{reason}: nothing of this was kept{_named([each.destination for each in placed])}")
+        error = LimitExceeded(
+            f"{reason}: nothing of this was kept{_named([each.destination for each in placed for _ in each.messages])}"
+        )
         self._replies.refuse(client, error, write.receipt)
         if client.id not in self._clients:  # it cannot be told
             logger.warning("a message of %s, who left, was not kept: %s", client.client_id, error)

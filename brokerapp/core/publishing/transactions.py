@@ -6,7 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from brokerapp.engine.clients.acknowledged import Acknowledged
-from brokerapp.engine.clients.client import MAX_TRANSACTION_ACTIONS, MAX_TRANSACTIONS, Client, RoutedBatch, Transaction
+from brokerapp.engine.clients.client import (
+    MAX_TRANSACTION_ACTIONS,
+    MAX_TRANSACTIONS,
+    Client,
+    RoutedBatch,
+    Transaction,
+    join,
+)
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.entry_factory import is_from_log
 from brokerapp.engine.entries.log_entry import LogEntry
@@ -88,11 +95,11 @@ class Transactions:
         def undo() -> None:
             self._consumers.requeue(entry for _, _, entry in settled if is_from_log(entry))
 
-        jobs = [each() for each in transaction.jobs]
+        jobs, placed = [each() for each in transaction.jobs], join(transaction.messages)
         self._writer.perform(
-            client, transaction.messages, [commit.receipt], settled=settled, jobs=jobs, undo=undo, is_commit=True
-        )
-        self._expiration.expire_on_arrival(transaction.messages)
+            client, placed, [commit.receipt], settled=settled, jobs=jobs, undo=undo, is_commit=True
+        )  # fmt: skip
+        self._expiration.expire_on_arrival(placed)
 
     def _is_there(self, entry: LogEntry) -> bool:
         """Whether it can be acked still: its log may be gone with all it held."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Protocol
@@ -110,6 +110,20 @@ class RoutedBatch:
     def split(self) -> list[RoutedBatch]:
         """Return each of the messages by itself."""
         return [self.part(place, place + 1) for place in range(len(self.messages))]
+
+
+def join(placed: Iterable[RoutedBatch]) -> list[RoutedBatch]:
+    """Return messages that take the same route one after the other as one batch; the first of each holds the others."""
+    joined: list[RoutedBatch] = []
+    for each in placed:
+        last = joined[-1] if joined else each
+        is_like = last.route is each.route and last.destination == each.destination and last.sender is each.sender
+        if last is each or not is_like or each.route.dropping:
+            joined.append(each)
+        else:
+            last.messages += each.messages
+            last.stored += each.stored
+    return joined
 
 
 @dataclass(slots=True)
