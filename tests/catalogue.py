@@ -524,7 +524,7 @@ NOT_TESTED: dict[str, str] = {
     "Q09": "not supported, as in ActiveMQ",
     "Q13": "not served: dead letters are kept whole, so that they can be resubmitted",
     "K04": "not supported: nodes share a store, and one that stops hands its queues off (K05)",
-    "K10": "not supported: `brokerctl` has no such verb yet; a running node hands off its logs when it is stopped (K05)",
+    "K10": "not supported: `brokerctl` has no such verb; a running node hands off its logs when it is stopped (K05)",
     "X23": "not served: ActiveMQ Classic has none; see `gcInactiveDestinations` and expiry",
     "VT-30": "`make bench`, scenario `fan-out-1000`",
 }
