@@ -80,7 +80,7 @@ class DispatchWindow:
 
     # -- messages that are new
 
-    def append_entry(self, entry: LogEntry) -> None:
+    def _append(self, entry: LogEntry) -> None:
         """Add a stored message: to the window if nothing older waits outside it and there is room."""
         self.depth += 1
         self.horizon.note_seq(entry.seq)
@@ -135,7 +135,7 @@ class DispatchWindow:
         plain = not (self.policy.prioritized or self.lookahead.in_flight_seqs or have_groups(entries))
         if self.unloaded_count or not self.consumers or not fits or not plain:
             for entry in entries:
-                self.append_entry(entry)
+                self._append(entry)
             return
         self.depth += len(entries)
         self.loaded_up_to = entries[-1].seq

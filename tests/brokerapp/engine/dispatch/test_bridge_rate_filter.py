@@ -40,7 +40,7 @@ class Here:
     def came(self, seq, *path, at=1_000, **headers):
         head = "".join(f"{name}:{value}\n" for name, value in {"message-id": str(seq), **headers}.items())
         message = Message(str(seq), head.encode(), b"", born_us=at * 1000, path=path)
-        self.log.append_entry(LogEntry(self.log.name, seq, message))
+        self.log.append_batch([LogEntry(self.log.name, seq, message)])
 
     def given(self):
         return sorted((who.name, each.seq) for who, entries in self.log.dispatch() for each in entries)

@@ -74,9 +74,9 @@ def page(log, stored):
 def test_consumers_take_turns():
     log = log_of(consumer("a"), consumer("b"), consumer("c"))
     for seq in range(1, 7):
-        log.append_entry(entry(seq))
+        log.append_batch([entry(seq)])
     assert dispatched(log) == [("a", 1), ("b", 2), ("c", 3), ("a", 4), ("b", 5), ("c", 6)]
-    log.append_entry(entry(7))
+    log.append_batch([entry(7)])
     assert dispatched(log) == [("a", 7)]
 
 
@@ -84,7 +84,7 @@ def test_a_consumer_without_credit_is_passed_over_until_it_has_some():
     small, large = consumer("small", prefetch=1), consumer("large", prefetch=3)
     log = log_of(small, large)
     for seq in range(1, 7):
-        log.append_entry(entry(seq))
+        log.append_batch([entry(seq)])
     assert dispatched(log) == [("small", 1), ("large", 2), ("large", 3), ("large", 4)]
     assert dispatched(log) == []
     small.credit += 1
@@ -100,13 +100,13 @@ def test_a_consumer_that_cannot_take_anything_gets_nothing(why_not):
         idle.started = False
     log = log_of(idle, ready)
     for seq in range(1, 4):
-        log.append_entry(entry(seq))
+        log.append_batch([entry(seq)])
     assert dispatched(log) == [("ready", 1), ("ready", 2), ("ready", 3)]
 
 
 def test_a_paused_log_gives_out_nothing():
     log = log_of(consumer())
-    log.append_entry(entry(1))
+    log.append_batch([entry(1)])
     log.paused = True
     assert dispatched(log) == []
     log.paused = False
@@ -118,7 +118,7 @@ def test_lower_priorities_get_what_the_higher_ones_have_no_credit_for():
     low.priority, high.priority, also_high.priority = 1, 5, 5
     log = log_of(low, high, also_high)
     for seq in range(1, 6):
-        log.append_entry(entry(seq))
+        log.append_batch([entry(seq)])
     assert dispatched(log) == [("high", 1), ("also high", 2), ("high", 3), ("low", 4), ("low", 5)]
 
 
@@ -127,7 +127,7 @@ def test_an_exclusive_consumer_gets_everything_also_while_it_has_no_credit():
     first.exclusive = second.exclusive = True
     log = log_of(ordinary, first, second)
     for seq in range(1, 4):
-        log.append_entry(entry(seq))
+        log.append_batch([entry(seq)])
     assert dispatched(log) == [("first", 1), ("first", 2)]
     assert dispatched(log) == []
     log.consumers.remove(first)
@@ -141,7 +141,7 @@ def test_what_a_selector_does_not_take_stays_for_others_and_blocks_nobody():
     red = consumer("red", selector="colour = 'red'")
     log = log_of(red)
     for seq, colour in enumerate(["blue", "red", "blue", "red"], start=1):
-        log.append_entry(entry(seq, colour=colour))
+        log.append_batch([entry(seq, colour=colour)])
     assert dispatched(log) == [("red", 2), ("red", 4)]
     log.consumers.append(consumer("any"))
     assert dispatched(log) == [("any", 1), ("any", 3)]
@@ -150,7 +150,7 @@ def test_what_a_selector_does_not_take_stays_for_others_and_blocks_nobody():
 def test_consumers_with_and_without_selector_share_what_both_take():
     log = log_of(consumer("red", selector="colour = 'red'"), consumer("any"))
     for seq, colour in enumerate(["red", "red", "blue", "red"], start=1):
-        log.append_entry(entry(seq, colour=colour))
+        log.append_batch([entry(seq, colour=colour)])
     assert dispatched(log) == [("red", 1), ("any", 2), ("any", 3), ("red", 4)]
 
 
@@ -158,11 +158,11 @@ def test_what_a_consumer_wanted_while_it_had_no_credit_it_gets_later():
     red = consumer("red", prefetch=1, selector="colour = 'red'")
     log = log_of(red)
     for seq, colour in enumerate(["blue", "red", "blue", "red", "red"], start=1):
-        log.append_entry(entry(seq, colour=colour))
+        log.append_batch([entry(seq, colour=colour)])
     assert dispatched(log) == [("red", 2)]
     red.credit += 1
     assert dispatched(log) == [("red", 4)]
-    log.append_entry(entry(6, colour="red"))
+    log.append_batch([entry(6, colour="red")])
     red.credit += 2
     assert dispatched(log) == [("red", 5), ("red", 6)]
 
@@ -176,9 +176,9 @@ def test_a_message_that_was_tested_is_not_tested_again_until_it_has_changed(monk
     red = consumer("red", selector="colour = 'red'")
     log = log_of(red)
     for seq in range(1, 4):
-        log.append_entry(entry(seq, colour="blue"))
+        log.append_batch([entry(seq, colour="blue")])
     dispatched(log)
-    log.append_entry(entry(4, colour="blue"))
+    log.append_batch([entry(4, colour="blue")])
     dispatched(log)
     assert tests == [1, 2, 3, 4]
 
@@ -186,7 +186,7 @@ def test_a_message_that_was_tested_is_not_tested_again_until_it_has_changed(monk
 def test_a_returned_message_is_tested_again_also_as_redelivered():
     other, again = consumer("other"), consumer("again", selector="redelivered = 'true'")
     log = log_of(other, again)
-    log.append_entry(entry(1))
+    log.append_batch([entry(1)])
     [(_, given)] = given_out(log)
     assert dispatched(log) == []
     log.consumers.remove(other)
@@ -206,7 +206,7 @@ def prioritized(*consumers, depth=0):
 def test_a_prioritized_queue_gives_out_the_most_urgent_first_and_equals_in_order():
     log = prioritized(one := consumer("one", prefetch=0))
     for seq, priority in enumerate([4, 9, 0, 9, 4], start=1):
-        log.append_entry(entry(seq, priority=str(priority)))
+        log.append_batch([entry(seq, priority=str(priority))])
     one.credit = 10
     assert [seq for _, seq in pairs(log)] == [2, 4, 1, 5, 3]
 
@@ -234,7 +234,7 @@ def test_an_urgent_message_overtakes_a_backlog_that_is_not_read(monkeypatch):
     log = prioritized(one := consumer("one", prefetch=1), depth=50)
     stored = [entry(seq) for seq in range(1, 51)]
     assert in_order(log, stored) == [1]
-    log.append_entry(entry(51, priority="9"))
+    log.append_batch([entry(51, priority="9")])
     one.credit = 1
     assert pairs(log) == [("one", 51)]
 
@@ -244,7 +244,7 @@ def test_a_prioritized_window_gives_its_end_back_to_the_store(monkeypatch):
     log, stored = prioritized(one := consumer("one", prefetch=0)), []
     for seq in range(1, 60):
         stored.append(entry(seq, priority=str(seq % 10)))
-        log.append_entry(stored[-1])
+        log.append_batch([stored[-1]])
         assert len(log.ready) <= 20
     one.credit = 100
     assert in_order(log, stored) == [each.seq for each in sorted(stored, key=log.order_key)]
@@ -262,7 +262,7 @@ def test_returned_messages_take_their_old_places_flagged():
     first = consumer("first", prefetch=4)
     log = log_of(first)
     for seq in range(1, 7):
-        log.append_entry(entry(seq))
+        log.append_batch([entry(seq)])
     given = {each.seq: each for _, each in given_out(log)}
     log.remove_settled([given.pop(2)])
     log.requeue(reversed(given.values()))
@@ -275,7 +275,7 @@ def test_returned_messages_take_their_old_places_flagged():
 def test_a_message_that_came_back_is_remembered_as_such_while_it_is_not_in_memory():
     log = log_of(one := consumer("one", prefetch=1))
     for seq in range(1, 4):
-        log.append_entry(entry(seq))
+        log.append_batch([entry(seq)])
     [(_, given)] = given_out(log)
     log.requeue([given])
     log.consumers.clear()
@@ -297,7 +297,7 @@ def test_after_a_crash_everything_up_to_the_mark_counts_as_delivered_before():
 
 def test_without_consumers_nothing_is_held_in_memory():
     log = log_of()
-    log.append_entry(entry(1))
+    log.append_batch([entry(1)])
     log.note_appended()
     assert (log.depth, log.unloaded_count, len(log.ready)) == (2, 2, 0)
 
@@ -308,7 +308,7 @@ def test_what_nobody_told_of_is_read_before_what_is_new_also_when_the_window_was
     log.remove_consumer(one)
     log.consumers.append(one)
     assert not log.dispatch_uncommitted([entry(UNCOMMITTED)])
-    log.append_entry(entry(2))
+    log.append_batch([entry(2)])
     assert log.needs_page
     page(log, [1, 2])
     assert dispatched(log) == [("c", 1), ("c", 2)]
@@ -325,10 +325,10 @@ def test_what_waits_and_nobody_told_of_is_not_forgotten_when_something_new_comes
 def test_what_waited_for_the_owner_of_its_group_goes_to_the_next_one_before_what_is_new():
     log = log_of(owner := consumer("owner", prefetch=1), consumer("other"))
     for seq in (1, 2):
-        log.append_entry(entry(seq, JMSXGroupID="g"))
+        log.append_batch([entry(seq, JMSXGroupID="g")])
     assert dispatched(log) == [("owner", 1)]
     log.remove_consumer(owner)
-    log.append_entry(entry(3, JMSXGroupID="g"))
+    log.append_batch([entry(3, JMSXGroupID="g")])
     [(_, given)] = log.dispatch()
     assert [each.seq for each in given] == [2, 3]
 
@@ -348,7 +348,7 @@ def test_all_that_nobody_told_of_is_read_page_by_page_to_its_end():
 def test_the_window_is_bounded_by_messages_and_by_bytes(size, expected):
     log = log_of(consumer(prefetch=0))
     for seq in range(1, WINDOW_SIZE + 100):
-        log.append_entry(entry(seq, size=size))
+        log.append_batch([entry(seq, size=size)])
     assert len(log.ready) == expected
     assert log.ready_bytes == expected * size
     assert log.unloaded_count == log.depth - expected
@@ -356,13 +356,13 @@ def test_the_window_is_bounded_by_messages_and_by_bytes(size, expected):
 
 def test_a_new_message_does_not_overtake_those_outside_the_window():
     log = log_of(one := consumer(prefetch=WINDOW_SIZE), depth=3)
-    log.append_entry(entry(4))
+    log.append_batch([entry(4)])
     assert dispatched(log) == []
     assert log.needs_page
     page(log, range(1, 5))
     assert dispatched(log) == [(one.name, seq) for seq in range(1, 5)]
     assert not log.needs_page
-    log.append_entry(entry(5))
+    log.append_batch([entry(5)])
     assert dispatched(log) == [(one.name, 5)]
 
 
@@ -415,7 +415,7 @@ def test_at_the_end_a_new_message_past_the_window_is_given_out_without_a_read():
     log = blue_window(consumer("red", selector="colour = 'red'"), depth=2 * PAGE_SIZE)
     while read_ahead(log, range(log.loaded_up_to + 1, 2 * PAGE_SIZE + 1)):
         dispatched(log)
-    log.append_entry(entry(2 * PAGE_SIZE + 1, colour="red"))
+    log.append_batch([entry(2 * PAGE_SIZE + 1, colour="red")])
     assert dispatched(log) == [("red", 2 * PAGE_SIZE + 1)]
     assert log.lookahead_position is None
 
@@ -476,7 +476,7 @@ def test_a_consumer_that_has_not_seen_what_lies_before_a_page_gets_nothing_of_it
     while read_ahead(log, stored):
         dispatched(log)
     log.consumers.append(blue := consumer("blue", prefetch=2 * PAGE_SIZE, selector="colour = 'blue'"))
-    log.append_entry(entry(3 * PAGE_SIZE + 1, colour="blue"))
+    log.append_batch([entry(3 * PAGE_SIZE + 1, colour="blue")])
     seen = dispatched(log)
     while blue.credit and (log.needs_page or log.lookahead_position is not None):
         if log.needs_page:
@@ -499,7 +499,7 @@ def test_equal_selectors_are_evaluated_once_for_a_message(monkeypatch):
     red = [consumer(str(n), selector="colour = 'red'") for n in range(20)]
     monkeypatch.setattr(type(red[0].selector), "matches", lambda self, headers: evaluated.append(1) or False)
     log = log_of(*red)
-    log.append_entry(entry(1, colour="blue"))
+    log.append_batch([entry(1, colour="blue")])
     assert dispatched(log) == []
     assert len(evaluated) == 1
 
@@ -567,7 +567,7 @@ def test_nothing_is_given_early_when(why_not):
     log.paused, log.paging = why_not == "paused", why_not == "paging"
     one.client.is_socket_full = why_not == "blocked"
     if why_not == "waiting":
-        log.append_entry(entry(1))
+        log.append_batch([entry(1)])
     if why_not == "unwanted":
         one.selector = compile_selector("colour = 'red'")
     before = log.depth, log.in_flight, log.ready_bytes
@@ -580,7 +580,7 @@ def test_where_it_matters_who_gets_which_one_message_is_given_early_to_who_wants
     assert given_early(log, coming(1, colour="blue")) == [("blue", [1])]
     assert given_early(log, coming(2, 3, colour="blue")) == []
     assert given_early(log, coming(4, colour="red")) == [("red", [4])]
-    log.append_entry(entry(5, colour="blue"))
+    log.append_batch([entry(5, colour="blue")])
     assert dispatched(log) == [("blue", 5)]
 
 
@@ -757,7 +757,7 @@ class LogUnderWork(RuleBasedStateMachine):
             self.log.requeue(back)
         for seq in () if given else numbers:
             if self.log.consumers:
-                self.log.append_entry(self.made(seq))
+                self.log.append_batch([self.made(seq)])
             else:
                 self.log.note_appended()
         self.pump()
@@ -862,7 +862,7 @@ TestLogUnderWork.settings = settings(max_examples=60, stateful_step_count=30, de
 def test_what_was_given_out_leaves_its_mark_though_what_others_stored_and_did_not_tell_of_is_not_counted():
     log = log_of(consumer())
     for number in (7, 8):
-        log.append_entry(entry(number))
+        log.append_batch([entry(number)])
     given_out(log)
     log.depth = 0  # as where two others were acknowledged that nobody had told of
     assert closing_mark(log) == "0"
