@@ -260,7 +260,7 @@ class GroupCommit:
             self._report(batch, committed)
             self._under_way = []
             if self._acks_before_commit:
-                self._settle_hasty()
+                self._settle_committed()
             if self._on_batch is not None:
                 _follow(self._on_batch, batch)
         if reads:
@@ -296,7 +296,7 @@ class GroupCommit:
         count = _within_limits(units)
         taken, self._units = (units, []) if count == len(units) else (units[:count], units[count:])
         self._under_way, self.given = taken, 0
-        if taken and _is_hasty(taken[0]):  # what it settles found no room in the store yet
+        if taken and _settles_uncommitted(taken[0]):  # what it settles found no room in the store yet
             taken[0].settles = self._known(taken[0].settles)
         if self._settles:
             taken, self._settles = [*taken, PendingWrite(settles=self._known(self._settles))], []
@@ -323,7 +323,7 @@ class GroupCommit:
             self._acks_before_commit += [entry for entry in settles if entry.seq == UNCOMMITTED]
         return known
 
-    def _settle_hasty(self) -> None:
+    def _settle_committed(self) -> None:
         """What is stored by now can be settled."""
         self._settles += [entry for entry in self._acks_before_commit if 0 < entry.seq < UNCOMMITTED]
         self._acks_before_commit = [entry for entry in self._acks_before_commit if entry.seq == UNCOMMITTED]
@@ -358,7 +358,7 @@ def _within_limits(units: list[PendingWrite]) -> int:
         of_unit, bytes_of_unit = unit.cost
         copies += of_unit
         size += bytes_of_unit
-        if count and (copies > MAX_COPIES or size > MAX_BYTES or _is_hasty(unit)):
+        if count and (copies > MAX_COPIES or size > MAX_BYTES or _settles_uncommitted(unit)):
             return count
     return min(len(units), MAX_UNITS)
 
@@ -370,7 +370,7 @@ def _size(batch: CommitBatch) -> int:
     return FIXED_BYTES + sum(size + COPY_BYTES * copies for copies, size in weights) + SETTLED_BYTES * settled
 
 
-def _is_hasty(unit: PendingWrite) -> bool:
+def _settles_uncommitted(unit: PendingWrite) -> bool:
     """Whether it settles what is on its way to the store."""
     return bool(unit.settles) and any(entry.seq == UNCOMMITTED for entry in unit.settles)
 

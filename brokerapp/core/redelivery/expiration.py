@@ -1,7 +1,7 @@
 """Remove expired messages from queues that no consumer reads.
 
 The store keeps, for each log, which entries expire when (store/functions/moments.lua), so that a log without such
-messages costs nothing and a late message among millions is found at once. What a consumer holds stays with it until
+messages costs nothing and an expired message among millions is found at once. What a consumer holds stays with it until
 it is acknowledged or comes back; what is about to be dispatched is checked by the dispatcher.
 """
 
@@ -84,33 +84,33 @@ class ExpirationSweeper:
 
     def expire_on_arrival(self, placed: Iterable[RoutedBatch]) -> None:
         """These messages are about to be stored: those that come past their time do not wait for the next sweep."""
-        late = [each for each in placed if any(0 < one.expires <= one.born_us // 1000 for one in each.messages)]
-        self.sweep(dict.fromkeys(log for each in late for group in each.route.groups for log in group.logs))
+        expired = [each for each in placed if any(0 < one.expires <= one.born_us // 1000 for one in each.messages)]
+        self.sweep(dict.fromkeys(log for each in expired for group in each.route.groups for log in group.logs))
 
     def sweep(self, logs: Iterable[MessageLog]) -> None:
-        """Expire what is late and held by nobody; paused queues wait until they are resumed."""
+        """Dead-letter or drop expired messages that nobody holds; paused queues wait until they are resumed."""
         for log in logs:
             if not (log.paused or log.is_remote or log in self._sweeping):
                 self._sweeping.add(log)
                 self._sweep_page(log, 0)
 
     def _sweep_page(self, log: MessageLog, skip: int) -> None:
-        """Expire one page, after the first `skip` late messages, which consumers hold."""
+        """Expire one page, after the first `skip` expired messages, which consumers hold."""
         policy = self._routing.table.policy_for(log.destination)
         count = min((policy and policy.max_expire_page_size) or DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)
         now_ms, window = clock.now_ms(), log.generation
 
-        def found(late: list[StoredLogEntry]) -> None:
-            if not late or log.paused or log.is_remote or not self._queues.holds(log):
+        def found(expired: list[StoredLogEntry]) -> None:
+            if not expired or log.paused or log.is_remote or not self._queues.holds(log):
                 self._sweeping.discard(log)
             elif window != log.generation:  # some of it may be settled meanwhile
                 self._sweep_page(log, skip)
             else:
-                taken = log.reserve(late)
-                for each in late:
+                taken = log.reserve(expired)
+                for each in expired:
                     if each.seq in taken:
                         self._dead_letters.expire(log, log_entry_of(log.name, each))
                 self._dispatcher.touch(log)
-                self._sweep_page(log, skip + len(late) - len(taken))
+                self._sweep_page(log, skip + len(expired) - len(taken))
 
         self._commits.read_with(lambda store: store.schedules.read_expired(log.name, now_ms, skip, count), found)

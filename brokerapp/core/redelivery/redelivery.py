@@ -83,15 +83,15 @@ class RedeliveryHandler:
         policy = self._routing.table.redelivery_for(source)
         if policy is None or policy.maximum_redeliveries == UNLIMITED:
             return entries
-        kept = []
+        returning = []
         for entry in entries:
             deliveries = entry.redelivery_count + 1
             if may_be_redelivered(policy, deliveries):
                 self._commits.record_redelivery(entry, deliveries)
-                kept.append(entry)
+                returning.append(entry)
             else:
                 self._give_up(log, entry, f"delivered {deliveries} times, and its consumers went away without an ACK")
-        return kept
+        return returning
 
     def _give_up(self, log: MessageLog, entry: LogEntry, cause: str) -> None:
         failures = self._dead_letters

@@ -42,7 +42,10 @@ class AppendGroup:
         """Return the group without the rows of these numbers, which count from 1."""
         rest = AppendGroup()
         rest.shared = self.shared
-        kept = [number not in numbers for number in range(1, len(self.rows) + 1)]
-        rest.logs = dict.fromkeys(itertools.compress(self.logs, kept))
-        rest.rows, rest.names = list(itertools.compress(self.rows, kept)), list(itertools.compress(self.names, kept))
+        remains = [number not in numbers for number in range(1, len(self.rows) + 1)]
+        rest.logs = dict.fromkeys(itertools.compress(self.logs, remains))
+        rest.rows, rest.names = (
+            list(itertools.compress(self.rows, remains)),
+            list(itertools.compress(self.names, remains)),
+        )
         return rest

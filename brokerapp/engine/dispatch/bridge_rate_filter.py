@@ -31,40 +31,40 @@ class BridgeRateFilter:
         self._retry_ms = 0  # when everything is offered again
 
     def admit(
-        self, crossing: BridgeEligibility, entry: LogEntry, asks: SelectorTest, rules: NetworkBridgeFilter | None
+        self, bridge: BridgeEligibility, entry: LogEntry, evaluate: SelectorTest, rules: NetworkBridgeFilter | None
     ) -> bool:
         """Let it cross, or not now. What crosses counts."""
-        found = self.decide(crossing, entry, asks, rules)
+        found = self.decide(bridge, entry, evaluate, rules)
         if rules is not None:
             if found is BridgeDecision.CROSSES:
-                crossing.rates[self._log].crossed += 1
+                bridge.rates[self._log].crossed += 1
             elif found is BridgeDecision.TOO_EARLY:
                 self._wait_until(_due_ms(entry, rules))
             elif found is BridgeDecision.TOO_FAST:
-                self._wait_until(crossing.rates[self._log].until_ms)
+                self._wait_until(bridge.rates[self._log].until_ms)
         return found is BridgeDecision.CROSSES
 
     def decide(
-        self, crossing: BridgeEligibility, entry: LogEntry, asks: SelectorTest, rules: NetworkBridgeFilter | None
+        self, bridge: BridgeEligibility, entry: LogEntry, evaluate: SelectorTest, rules: NetworkBridgeFilter | None
     ) -> BridgeDecision:  # fmt: skip
         """Return whether a message may cross now, or why not."""
         path = entry.message.path
         if rules is None:
-            return crossing.verdict(path, asks)
-        found = crossing.verdict(path, asks, lambda: self._decide_return(entry, asks, rules))
-        if found is BridgeDecision.CROSSES and self._is_too_fast(crossing, rules):
+            return bridge.verdict(path, evaluate)
+        found = bridge.verdict(path, evaluate, lambda: self._decide_return(entry, evaluate, rules))
+        if found is BridgeDecision.CROSSES and self._is_too_fast(bridge, rules):
             return BridgeDecision.TOO_FAST
         return found
 
-    def _decide_return(self, entry: LogEntry, asks: SelectorTest, rules: NetworkBridgeFilter) -> BridgeDecision:
+    def _decide_return(self, entry: LogEntry, evaluate: SelectorTest, rules: NetworkBridgeFilter) -> BridgeDecision:
         if not rules.replay_when_no_consumers:
             return BridgeDecision.CAME_FROM_THERE
-        if any(_takes(each, asks, rules) for each in self._consumers):
+        if any(_takes(each, evaluate, rules) for each in self._consumers):
             return BridgeDecision.CONSUMED_HERE
         return BridgeDecision.TOO_EARLY if _due_ms(entry, rules) > self._now_ms() else BridgeDecision.CROSSES
 
-    def _is_too_fast(self, crossing: BridgeEligibility, rules: NetworkBridgeFilter) -> bool:
-        rate, now = crossing.rates.setdefault(self._log, BridgeRate()), self._now_ms()
+    def _is_too_fast(self, bridge: BridgeEligibility, rules: NetworkBridgeFilter) -> bool:
+        rate, now = bridge.rates.setdefault(self._log, BridgeRate()), self._now_ms()
         if rate.until_ms <= now:
             rate.until_ms, rate.crossed = now + rules.rate_duration, 0
         return 0 < rules.rate_limit <= rate.crossed
@@ -77,12 +77,12 @@ class BridgeRateFilter:
             self._retry_at(ms)
 
 
-def _takes(consumer: Subscription, asks: SelectorTest, rules: NetworkBridgeFilter) -> bool:
+def _takes(consumer: Subscription, evaluate: SelectorTest, rules: NetworkBridgeFilter) -> bool:
     """Return whether this broker's own consumer takes the message, as far as the policy cares."""
     selector = consumer.selector
     if isinstance(selector, BridgeEligibility):
         return False
-    return not rules.selector_aware or selector is None or asks(selector)
+    return not rules.selector_aware or selector is None or evaluate(selector)
 
 
 def _due_ms(entry: LogEntry, rules: NetworkBridgeFilter) -> int:

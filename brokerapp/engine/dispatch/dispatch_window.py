@@ -205,8 +205,8 @@ class DispatchWindow:
         if window != self.generation:
             return
         found = list(entries)
-        kept = [entry for entry in self._without_in_flight(found) if self.order_key(entry) > self.loaded_up_to]
-        self.lookahead.set_page(kept, after, self.order_key(found[-1]) if found else None)
+        page = [entry for entry in self._without_in_flight(found) if self.order_key(entry) > self.loaded_up_to]
+        self.lookahead.set_page(page, after, self.order_key(found[-1]) if found else None)
         if self.horizon.arrived_while_reading:
             self.lookahead.reaches_end = False
         self._on_read(found)

@@ -100,14 +100,14 @@ class Lookahead:
 
     def offer_to(self, choosing: SelectiveDispatch) -> int:
         """Offer the page to those who have seen all that is before it; how many messages were taken."""
-        given = choosing.offer(self._entries, self.upto, self.after)
-        self._bytes -= sum(entry.size for entry in given)
-        self.in_flight_seqs.update(entry.seq for entry in given)
-        return len(given)
+        assigned = choosing.offer(self._entries, self.upto, self.after)
+        self._bytes -= sum(entry.size for entry in assigned)
+        self.in_flight_seqs.update(entry.seq for entry in assigned)
+        return len(assigned)
 
-    def next_position(self, hungry: Iterable[Subscription], log: str, loaded: int) -> int | None:
+    def next_position(self, consumers: Iterable[Subscription], log: str, loaded: int) -> int | None:
         """Return the position to read on from for consumers with credit; None when all have seen all."""
-        seen = [max(consumer.scanned_up_to.get(log, 0), loaded) for consumer in hungry]
+        seen = [max(consumer.scanned_up_to.get(log, 0), loaded) for consumer in consumers]
         if not seen or (self.reaches_end and min(seen) >= self.upto):
             return None
         return min(seen)

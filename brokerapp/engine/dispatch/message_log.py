@@ -133,24 +133,24 @@ class MessageLog(MultiWriterWindow):
         """Assign messages to consumers, in order. They are in flight from here on."""
         if self.paused or self.suspend_reasons or not self.consumers or not (self.ready or self.lookahead):
             return []
-        given = self._dispatch_selective() if self._is_selective else self._dispatch_round_robin()
-        for consumer, entries in given:
+        assignments = self._dispatch_selective() if self._is_selective else self._dispatch_round_robin()
+        for consumer, entries in assignments:
             count = len(entries)
             consumer.credit -= count
             consumer.delivered_count += count
             self.in_flight += count
             self.lookahead.mark_in_flight(entries)
             self.dispatched_up_to = max(self.dispatched_up_to, max([entry.seq for entry in entries]))
-        return given
+        return assignments
 
     def _dispatch_round_robin(self) -> Assignments:
         """Assign each message to the next consumer with credit."""
         if not self.ready:
             return []
-        given, turns = deal_round_robin(self.ready, self._eligible_consumers(), self.policy)
+        assignments, turns = deal_round_robin(self.ready, self._eligible_consumers(), self.policy)
         self.turn += turns
-        self.ready_bytes -= sum([entry.size for _, entries in given for entry in entries])
-        return given
+        self.ready_bytes -= sum([entry.size for _, entries in assignments for entry in entries])
+        return assignments
 
     def _dispatch_selective(self) -> Assignments:
         """Assign each message to the next consumer that has credit and wants it; others stay where they are."""
@@ -224,24 +224,24 @@ class MessageLog(MultiWriterWindow):
         return self._dispatch_new(entries)
 
     def _dispatch_one_uncommitted(self, entries: Sequence[LogEntry]) -> Assignments:
-        given = self._dispatch_new(entries)
+        assignments = self._dispatch_new(entries)
         self.reset_offers()  # as nothing waits, nobody has seen anything
-        if given:
+        if assignments:
             self.uncommitted_bytes += entries[0].size
         else:
             self.ready.clear()
             self.ready_bytes = 0
             self.depth -= 1
-        return given
+        return assignments
 
     def _dispatch_new(self, entries: Sequence[LogEntry]) -> Assignments:
         self.depth += len(entries)
         self.ready.extend(entries)
         self.ready_bytes += sum([entry.size for entry in entries])
         dispatched = self.dispatched_up_to
-        given = self.dispatch()
+        assignments = self.dispatch()
         self.dispatched_up_to = dispatched  # without numbers they leave no mark
-        return given
+        return assignments
 
     def on_committed(self, entries: Sequence[LogEntry], numbers: Iterable[int], payloads: Iterable[int]) -> None:
         """Give the numbers of the store's answer to messages that were dispatched before the commit."""

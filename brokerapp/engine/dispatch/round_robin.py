@@ -11,7 +11,7 @@ from brokerapp.engine.dispatch.dispatch_policy import DispatchPolicy
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.log_entry import LogEntry
 
-#: Who may be given messages, with how many: in the order in which they come to turn.
+#: Consumers with credit, and how much, in the order in which they are next.
 EligibleConsumers = list[tuple[Subscription, int]]
 #: Who gets which messages, each consumer's in order.
 Assignments = list[tuple[Subscription, list[LogEntry]]]
@@ -64,8 +64,8 @@ def deal_round_robin(
         consumer, room = takers[0]
         return [(consumer, _take(ready, room))], 0
     if rules.strict_order:
-        given = [(consumer, _take(ready, room)) for consumer, room in takers]
-        return [(consumer, entries) for consumer, entries in given if entries], 0
+        dealt = [(consumer, _take(ready, room)) for consumer, room in takers]
+        return [(consumer, entries) for consumer, entries in dealt if entries], 0
     return _round_robin(ready, takers, rules)
 
 
@@ -80,11 +80,11 @@ def _take(ready: deque[LogEntry], room: int) -> list[LogEntry]:
 def _round_robin(ready: deque[LogEntry], takers: EligibleConsumers, rules: DispatchPolicy) -> tuple[Assignments, int]:
     """Give one each in turn: to the highest priority until it has no credit, then to the next."""
     rank, waiting = highest_ranked(rules), len(ready)
-    given: list[tuple[Subscription, list[LogEntry], int]] = [(consumer, [], room) for consumer, room in takers]
-    for _, equals in groupby(given, key=lambda each: rank(each[0])):
-        hungry = [(entries, room) for _, entries, room in equals]
-        while ready and hungry:
-            for entries, _ in hungry[: len(ready)]:
+    dealt: list[tuple[Subscription, list[LogEntry], int]] = [(consumer, [], room) for consumer, room in takers]
+    for _, equals in groupby(dealt, key=lambda each: rank(each[0])):
+        unfilled = [(entries, room) for _, entries, room in equals]
+        while ready and unfilled:
+            for entries, _ in unfilled[: len(ready)]:
                 entries.append(ready.popleft())
-            hungry = [(entries, room) for entries, room in hungry if len(entries) < room]
-    return [(consumer, entries) for consumer, entries, _ in given if entries], waiting - len(ready)
+            unfilled = [(entries, room) for entries, room in unfilled if len(entries) < room]
+    return [(consumer, entries) for consumer, entries, _ in dealt if entries], waiting - len(ready)

@@ -57,7 +57,7 @@ class SelectiveDispatch:
         They are what is left of the messages from `after` to `upto`, and are for those who have seen all before them.
         """
         self._after = after
-        given: list[LogEntry] = []
+        assigned: list[LogEntry] = []
         able = [consumer for consumer in self._credit if self.scanned_up_to(consumer) >= after]
         if able and entries:
             new = self._take_after(entries, min(map(self.scanned_up_to, able)))
@@ -65,11 +65,11 @@ class SelectiveDispatch:
                 if not self._credit:
                     entries.extend(new[position:])
                     break
-                (given if self._assign(entry) else entries).append(entry)
+                (assigned if self._assign(entry) else entries).append(entry)
         for consumer in self._credit:
             if self.scanned_up_to(consumer) >= after:
                 consumer.scanned_up_to[self._log] = max(upto, self.scanned_up_to(consumer))
-        return given
+        return assigned
 
     def _take_after(self, entries: deque[LogEntry], place: int) -> list[LogEntry]:
         """Take the messages from the end that have a later position, in order."""

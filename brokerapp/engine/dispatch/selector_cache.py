@@ -64,12 +64,12 @@ class SelectorCache:
         entries = self._by_queue.get(queue, {})
         if text in entries:
             return self._used(entries, text, now_ms)
-        kept = entries
+        remaining = entries
         if self.policy.single and text != MATCH_ALL:
-            kept = {each: used for each, used in entries.items() if each == MATCH_ALL}
+            remaining = {each: used for each, used in entries.items() if each == MATCH_ALL}
         elif len(entries) >= MAX_SELECTORS:
-            kept, text = {}, MATCH_ALL
-        self._set(queue, {**kept, text: now_ms})
+            remaining, text = {}, MATCH_ALL
+        self._set(queue, {**remaining, text: now_ms})
         return True
 
     def on_consumer_removed(
@@ -86,9 +86,9 @@ class SelectorCache:
     def forget(self, queue: str, text: str | None = None) -> bool:
         """Remove one entry of a queue, or all; return whether there was any."""
         entries = self._by_queue.get(queue, {})
-        kept = {each: used for each, used in entries.items() if text is not None and each != text}
-        self._set(queue, kept)
-        return len(kept) < len(entries)
+        remaining = {each: used for each, used in entries.items() if text is not None and each != text}
+        self._set(queue, remaining)
+        return len(remaining) < len(entries)
 
     def expire(self, queue: str, present: Iterable[Selector | None], now_ms: int) -> bool:
         """Remove entries that were not used for too long and that no consumer has; return whether any were."""
@@ -96,9 +96,9 @@ class SelectorCache:
             return False
         in_use, oldest = {_text(each) for each in present}, now_ms - self.policy.expire_after_ms
         entries = self._by_queue.get(queue, {})
-        kept = {each: used for each, used in entries.items() if used > oldest or each in in_use}
-        self._set(queue, kept)
-        return len(kept) < len(entries)
+        remaining = {each: used for each, used in entries.items() if used > oldest or each in in_use}
+        self._set(queue, remaining)
+        return len(remaining) < len(entries)
 
     def _used(self, entries: dict[str, int], text: str, now_ms: int) -> bool:
         if now_ms - entries[text] < self.policy.persist_interval_ms:

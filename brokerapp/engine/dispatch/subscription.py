@@ -65,7 +65,7 @@ class Subscription:
     transformation: str | None = None  #: the form in which it wants what the broker itself writes
     priority: int = 0  #: those of lower priority get only what the higher ones have no credit for
     exclusive: bool = False  #: wants all messages of a queue for itself
-    credit: int = 0  #: messages it may still be given
+    credit: int = 0  #: messages it may still get
     unacked: dict[str, LogEntry] = field(default_factory=dict)  #: by ack id, in order of delivery
     logs: list[SourceLog] = field(default_factory=list)  #: that feed it
     pending: PendingMessages = field(default_factory=PendingMessages)  #: wait for credit, and are in none of its logs
@@ -73,9 +73,9 @@ class Subscription:
     principal: Principal | None = None  #: for whom another broker of the cluster consumes
     slow_state: Any = None  #: a SlowConsumerState, which imports this, where a policy cares how it keeps up
     frame_prefixes: dict[str, bytes] = field(default_factory=dict)  #: destination -> first lines of its MESSAGE frames
-    started: bool = False  #: nothing is given before its RECEIPT was
+    started: bool = False  #: nothing is dispatched before its RECEIPT
     delivered_count: int = 0
-    browse_cursor: SnapshotCursor | None = None  #: the snapshot it is given, when it is a browser and no consumer
+    browse_cursor: SnapshotCursor | None = None  #: the snapshot it gets, when it is a browser and no consumer
     durable: Any = None  #: a DurableSubscription, which imports this, when it consumes one
     takeover: SubscriptionIdentity | None = None  #: that its client wants, until it is granted
     owner_session: str = ""  #: the other node (its session) whose client it is; "": it is of this node

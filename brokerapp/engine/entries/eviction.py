@@ -55,7 +55,7 @@ def _superseded(pending: deque[LogEntry], property_name: str) -> list[LogEntry]:
 
 def _remove(pending: deque[LogEntry], gone: list[LogEntry]) -> list[LogEntry]:
     numbers = set(map(id, gone))
-    kept = [each for each in pending if id(each) not in numbers]
+    remaining = [each for each in pending if id(each) not in numbers]
     pending.clear()
-    pending.extend(kept)
+    pending.extend(remaining)
     return gone

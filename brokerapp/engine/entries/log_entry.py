@@ -29,7 +29,7 @@ class LogEntry:
     original_destination: str = ""  #: what its original-destination header says, STOMP form, when not in the message
     shown_destination: str = ""  #: what its destination header says, STOMP form, when not the log's
     redelivery_count: int = 0  #: times it was handed to a consumer before
-    first_of_group: bool = False  #: the first of its message group for the consumer it is given to
+    first_of_group: bool = False  #: the first of its message group for the consumer it is dispatched to
     acked_before_commit: bool = False  #: settled while it was UNCOMMITTED
-    #: The node (its session) that stored it and is likely to have it in memory, until it is given out.
+    #: The node (its session) that stored it and is likely to have it in memory, until it is dispatched.
     cached_at: str = ""
