@@ -277,12 +277,13 @@ class Dispatcher:
         if not subscribers:
             return
         entries = topic_entries(messages, copy)
-        evaluations = [SelectorEvaluation(entry, copy.destination) for entry in entries]
+        evaluations: list[SelectorEvaluation] = []  # of the entries, once a subscriber has a selector
         for subscription in subscribers:
             if subscription.no_local and subscription.client is sender:
                 continue
             selector, wanted = subscription.selector, entries
             if selector is not None:
+                evaluations = evaluations or [SelectorEvaluation(entry, copy.destination) for entry in entries]
                 wanted = [entry for entry, wants in zip(entries, evaluations, strict=True) if wants(selector)]
             self.add_pending(subscription, wanted)
             if subscription.pending.is_over_limit:
