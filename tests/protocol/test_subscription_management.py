@@ -130,7 +130,7 @@ def brokerctl(node):
 
 
 def test_brokerctl_lists_creates_and_deletes_them(brokerctl, connect, name):
-    assert brokerctl("subscribe", name, "sub", name, "--selector", "n > 1") == f"subscription://{name}:sub exists\n"
+    assert brokerctl("subscribe", name, "sub", name, "--selector", "n > 1") == f"subscription://{name}:sub created\n"
     connect().send(f"/topic/{name}", "m", n="2")
     wait_until(
         lambda: f"durable subscription 'sub' of client-id '{name}': offline, 1 message" in brokerctl("subscriptions"),
