@@ -27,7 +27,7 @@ MAX_REMEMBERED = 100_000
 
 
 class DestinationLimits:
-    """What the policies in force say of room. A part of the broker."""
+    """Reads the limits of destinations from the policies in force. A part of the broker."""
 
     def __init__(
         self, *, context: BrokerContext, dispatcher: TopicSubscribers, durables: DurablesPort, routing: RoutingPort

@@ -53,7 +53,7 @@ TRY_AGAIN_MS = 1_000
 
 
 class FlowControl:
-    """Who waits for room. A part of the broker."""
+    """Lets sends wait that find no room, and tries them again. A part of the broker."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class FlowControl:
         return not self._topic_in_row(placed) and self._limits.full_topic(placed) is None
 
     def submit(self, unit: ClientWrite) -> None:
-        """Like the committer's, while `watchful`: who finds a topic full, or would overtake those who wait, waits."""
+        """Submit a write, or let it wait: where a topic is full, or where it would overtake others that wait."""
         place, bounds = self._place_of(unit), self._limits
         full = bounds.full_topic(unit.placed) or (STORE if bounds.is_disk_low and unit.copies else None)
         if place is None and full is not None:

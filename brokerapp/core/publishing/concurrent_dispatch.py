@@ -3,7 +3,7 @@
 A message is confirmed to its sender when it is synced to disk, and not before; to consume it nobody needs to wait for
 that. It is given early where nothing stands before it in its log, neither waiting nor on its way to the store, and the
 store is certain to have room; it gets its number with the store's answer. An acknowledgement that is faster waits in
-the committer; what a consumer leaves behind meanwhile comes back when it is stored. All else is given out when it is
+the group commit; what a consumer leaves behind meanwhile comes back when it is stored. All else is given out when it is
 stored, and so is what other nodes write to, too: what they confirmed before may not be known here yet; and what is
 copied to several logs: a node that dies before it is stored would have given it to the consumers of some of them only.
 """
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     )
     from brokerapp.engine.clients.quotas import Quotas
 
-#: Copies that may be given early between one batch of the committer and the next. Where there are more the broker is
+#: Copies that may be given early between one batch of the group commit and the next. Where there are more the broker is
 #: busy: it is about throughput then, and costs less to give out a batch at a time. Also, acknowledgements that come
 #: before what they acknowledge is stored cut batches short.
 MAX_COPIES = 200
 
 
 class ConcurrentDispatch:
-    """What concerns delivery before the store's answer. A part of the broker."""
+    """Decides which messages consumers get before the store has them. A part of the broker."""
 
     def __init__(
         self,
@@ -83,8 +83,8 @@ class ConcurrentDispatch:
 
     def _is_possible(self, log: MessageLog, batch: RoutedBatch) -> bool:
         """Whether nothing is before these messages, and nothing can refuse them."""
-        committer = self._commits
-        if not log.can_bypass_window or committer.given + len(batch.messages) > MAX_COPIES:
+        commits = self._commits
+        if not log.can_bypass_window or commits.given + len(batch.messages) > MAX_COPIES:
             return False
         if self._dispatcher.is_stopped or not self._placement.can_dispatch():
             return False
@@ -92,7 +92,7 @@ class ConcurrentDispatch:
             return False
         if any(0 < each.expires <= each.born_us // 1000 for each in batch.messages):
             return False
-        return not committer.has_pending_for(log.name) and self._has_room(log, batch.size)
+        return not commits.has_pending_for(log.name) and self._has_room(log, batch.size)
 
     def _give(self, log: MessageLog, batch: RoutedBatch) -> Sequence[LogEntry]:
         [group], messages = batch.route.groups, batch.messages
@@ -125,15 +125,13 @@ class ConcurrentDispatch:
         return not self._routing.table.definitions.policies or self._fits(log, size)
 
     def _fits(self, log: MessageLog, size: int) -> bool:
-        committer = self._commits
-        limit = committer.limits.of_log(log.name)
+        commits = self._commits
+        limit = commits.limits.of_log(log.name)
         if not limit:
             return True
-        held = committer.held.get(log.name)
+        held = commits.held.get(log.name)
         return (
-            held is not None
-            and not committer.has_pending_for(log.name)
-            and held + log.uncommitted_bytes + size <= limit
+            held is not None and not commits.has_pending_for(log.name) and held + log.uncommitted_bytes + size <= limit
         )
 
     def on_committed(

@@ -1,4 +1,4 @@
-"""Committer: the group commit. What all clients asked during one round trip to the store goes into the next one.
+"""Commit the writes of all clients in batches: what was asked during one round trip goes into the next one.
 
 One batch is under way at a time, so what is asked later is done later. A batch whose answer was lost is sent again
 until the store answers; the store does it once.

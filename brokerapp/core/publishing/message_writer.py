@@ -1,7 +1,7 @@
-"""Storing: what is asked of the store for a client, and what follows from its answer.
+"""Submit the writes of clients to the store, and act on the answer.
 
-When the store has done it, copies are counted and offered to those who consume, and the client is told; when a limit
-refused it, it waits for room or nothing comes of it.
+When a write is stored, its copies are dispatched and the client gets its receipts. When a limit refuses it, it waits
+for room, or the client gets an ERROR and nothing is kept.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 
 
 class MessageWriter:
-    """What concerns that which must be stored. A part of the broker."""
+    """Writes messages, acknowledgements and transactions of clients to the store. A part of the broker."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class MessageWriter:
         self._router, self._scheduled_jobs = router, scheduled_jobs
 
     def send(self, client: Client, placed: Sequence[RoutedBatch]) -> None:
-        """Store messages, or let them pass by the store; each by itself, in order. Then confirm them to the client."""
+        """Store messages, each by itself and in order, or dispatch them without the store; then confirm them."""
         rest = list(placed)
         if self._flow_control.is_active:  # each message of a topic may find it full
             rest = [part for each in placed for part in (each.split() if each.route.topics else (each,))]
@@ -68,7 +68,7 @@ class MessageWriter:
             self._submit(ClientWrite(self, client, self._arrivals.offer_early(rest)))
 
     def _pass_store(self, client: Client, each: RoutedBatch) -> bool:
-        """Hand on messages that need not be stored: nothing keeps them, or consumers take them at once."""
+        """Dispatch messages that need not be stored: no queue keeps them, or consumers take them at once."""
         groups = each.route.groups
         if not groups:
             if not self._flow_control.is_free((each,)):
@@ -91,7 +91,7 @@ class MessageWriter:
         is_commit: bool = False,
         dedup_key: str = "",
     ) -> None:
-        """Let it happen, all or nothing; then tell the client if it asked. `undo` is called when a limit refuses it."""
+        """Store all of this or nothing, then confirm it. `undo` is called when a limit refuses it."""
         write = AtomicWrite(
             self, client, placed, receipts, settled=settled, jobs=jobs, undo=undo, is_commit=is_commit
         )  # fmt: skip
@@ -113,7 +113,7 @@ class MessageWriter:
             flow.submit(unit)
 
     def on_result(self, write: ClientWrite, seq: int, position: int, committed: CommitResult) -> None:
-        """The store did what a client asked, or a limit stood in the way; of each message by itself, or of all."""
+        """Act on the outcome of a write: of each of its units, if any was refused or is kept in part."""
         odd = (committed.refused, committed.dropped, committed.duplicates)
         positions = range(position, position + write.unit_count)
         if len(positions) == 1:
@@ -160,7 +160,7 @@ class MessageWriter:
         return now_us
 
     def refuse(self, write: ClientWrite, reason: str) -> None:
-        """Nothing comes of what a client asked, for this reason."""
+        """Give up a write for this reason, and tell the client."""
         client, placed = write.client, write.placed
         self.withdraw(write, reason)
         error = LimitExceeded(
@@ -174,7 +174,7 @@ class MessageWriter:
                 self._tracer.record_one(DROP, message.born_us, message, sent_to, sent_to, client.client_id, "no room")
 
     def withdraw(self, write: ClientWrite, why: str = "the connection ended") -> None:
-        """Nothing comes of what a client asked, and nobody is told."""
+        """Give up a write without telling the client."""
         if write.is_commit:
             self._router.record_rolled_back(write.placed, why)
         if write.waiting is not None:
@@ -185,7 +185,7 @@ class MessageWriter:
         self._arrivals.on_refused(write.given)
 
     def renew(self, write: ClientWrite) -> None:
-        """Queues on the way of what waited may have been deleted meanwhile: let them exist. Raises RequestRefused."""
+        """Create queues again that were deleted while a write waited. Raises RequestRefused."""
         if self._router.restore_queues(write.placed):
             write.refresh_runs()
 
@@ -196,7 +196,7 @@ class MessageWriter:
     def _remove_dropped(
         self, placed: Sequence[RoutedBatch], dropped: Sequence[tuple[int, int]], repeated: Sequence[tuple[int, int]]
     ) -> None:
-        """Of these copies, see Unit, some found their queues full, and their virtual topics want them dropped then.
+        """Take copies out of their routes whose queues were full, where virtual topics want them dropped then.
 
         Others were handed over before. When that is all there was to keep, listeners were told then, too.
         """

@@ -19,7 +19,7 @@ MAX_PRODUCING_TO = 10_000
 
 
 class ProducerRegistry:
-    """What concerns those who send. A part of the broker."""
+    """Knows which clients send to which destinations. A part of the broker."""
 
     def __init__(
         self,

@@ -45,7 +45,7 @@ ACTIONS = ("BROWSE", "REMOVE", "REMOVEALL")
 
 
 class MessageScheduler:
-    """What concerns messages to be delivered later. A part of the broker."""
+    """Keeps messages until they are due, and delivers them. A part of the broker."""
 
     def __init__(
         self,

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class Transactions:
-    """What concerns transactions. A part of the broker."""
+    """Opens, commits and aborts the transactions of clients. A part of the broker."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Transactions:
         self._replies.confirm(client, begin.receipt)
 
     def add(self, client: Client, transaction: Transaction, placed: Sequence[RoutedBatch]) -> None:
-        """Let messages be part of a transaction. Raises RequestRefused where it has no room for them."""
+        """Add messages to a transaction. Raises RequestRefused where a limit is reached."""
         size = sum([len(stored) for each in placed for stored in each.stored])
         client.check_transaction_limits(transaction, size)
         self._quotas.reserve(size)
@@ -78,7 +78,7 @@ class Transactions:
         transaction.copy_count += sum([len(rows) for each in placed for rows in each.rows])
 
     def commit(self, client: Client, commit: CommitCommand) -> None:
-        """All that was done in the transaction happens, or the client gets an ERROR and nothing does."""
+        """Store all that was done in a transaction, or nothing: then the client gets an ERROR."""
         transaction = self._take(client, commit.transaction)
         try:
             if transaction.failure:
