@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.chaos.plan import Kind
+from tests.chaos.plan import FaultKind
 from tests.chaos.run import run
 from tests.chaos.work import FLOWS
 
@@ -19,15 +19,17 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="gives the plan: the same each time")
     parser.add_argument("--seconds", type=float, default=30.0, help="for which things break")
     parser.add_argument("--runs", type=int, default=1, help="this seed and those after it")
-    parser.add_argument("--kinds", nargs="*", type=str.upper, choices=[each.name for each in Kind], help="only these")
+    parser.add_argument(
+        "--kinds", nargs="*", type=str.upper, choices=[each.name for each in FaultKind], help="only these"
+    )
     parser.add_argument("--flows", nargs="*", default=(), choices=[each.name for each in FLOWS], help="only these")
     parser.add_argument("--keep", type=Path, help="a folder for the stores and logs of the brokers")
     options = parser.parse_args()
-    kinds = [Kind[each] for each in options.kinds or Kind.__members__]
+    kinds = [FaultKind[each] for each in options.kinds or FaultKind.__members__]
     failed = 0
     for seed in range(options.seed, options.seed + options.runs):
         with tempfile.TemporaryDirectory() as folder:
-            kept = options.keep / f"seed-{seed}" if options.keep else Path(folder) / "world"
+            kept = options.keep / f"seed-{seed}" if options.keep else Path(folder) / "environment"
             shutil.rmtree(kept, ignore_errors=True)
             kept.mkdir(parents=True)
             outcome = run(seed, options.seconds, kept, kinds, options.flows)

@@ -10,18 +10,18 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 
 from brokerapp.stomp.frames import Frame, FrameParser, encode
-from tests.chaos.ledger import Given, Ledger, Sent, Stay
+from tests.chaos.ledger import ConsumerConnection, Delivery, Ledger, Sent
 
-#: Milliseconds between heart-beats of the broker, and seconds of silence after which a client gives a connection up.
-HEART_BEAT_MS, SILENCE = 500, 2.5
+#: Milliseconds between heart-beats of the broker, and seconds of silence after which a client reconnects.
+HEART_BEAT_MS, SILENCE_SECONDS = 500, 2.5
 #: Seconds before a client whose connection broke tries the next node; for the answer to CONNECT and for a last receipt.
-PAUSE, PATIENCE = 0.05, 3.0
-#: Messages that a consumer may hold, and that of a producer are on their way.
+RECONNECT_DELAY, ANSWER_SECONDS = 0.05, 3.0
+#: Messages that a consumer may hold, and that a producer may send without a receipt.
 PREFETCH, WINDOW = 20, 5
 
 
-class Broken(Exception):
-    """A connection is over; the text says why."""
+class ConnectionEnded(Exception):
+    """A connection has ended; the text says why."""
 
 
 class Session:
@@ -32,11 +32,11 @@ class Session:
 
     @staticmethod
     async def open(port: int, **headers: str) -> Session:
-        """One whose CONNECTED came. Raises Broken."""
+        """Open a connection and wait for CONNECTED. Raises ConnectionEnded."""
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(ANSWER_SECONDS):
                 session = Session(*await asyncio.open_connection("127.0.0.1", port))
-                session.tell("CONNECT", {
+                session.write("CONNECT", {
                     "accept-version": "1.2", "host": "here", "heart-beat": f"0,{HEART_BEAT_MS}", **headers,
                 })  # fmt: skip
                 async for frame in session.frames():
@@ -44,59 +44,59 @@ class Session:
                     if frame.command == "CONNECTED":
                         return session
         except (OSError, TimeoutError) as error:
-            raise Broken(str(error)) from error
-        raise Broken("no CONNECTED")
+            raise ConnectionEnded(str(error)) from error
+        raise ConnectionEnded("no CONNECTED")
 
-    def tell(self, command: str, headers: dict[str, str], body: bytes = b"") -> None:
+    def write(self, command: str, headers: dict[str, str], body: bytes = b"") -> None:
         """Write a frame."""
         self._writer.write(encode(command, headers, body))
 
     async def frames(self) -> AsyncIterator[Frame]:
-        """What the broker says. Raises Broken at the end, after silence, and at an ERROR."""
+        """Yield the frames of the broker. Raises ConnectionEnded at the end, after silence, and at an ERROR."""
         while True:
             try:
-                async with asyncio.timeout(SILENCE):
+                async with asyncio.timeout(SILENCE_SECONDS):
                     data = await self._reader.read(1 << 16)
             except (OSError, TimeoutError) as error:
-                raise Broken(f"nothing heard: {error}") from error
+                raise ConnectionEnded(f"nothing heard: {error}") from error
             if not data:
-                raise Broken("closed by the broker")
+                raise ConnectionEnded("closed by the broker")
             for frame in self._parser.feed(data):
                 if frame.command == "ERROR":
-                    raise Broken(frame.headers.get("message", "ERROR"))
+                    raise ConnectionEnded(frame.headers.get("message", "ERROR"))
                 yield frame
 
     def close(self) -> None:
-        """Gone, without a word."""
+        """Abort the connection without DISCONNECT."""
         self._writer.transport.abort()
 
 
 class Client:
-    """One program, with the addresses of the nodes of one broker."""
+    """One application, with the addresses of the nodes of one broker."""
 
     def __init__(self, name: str, broker: str, ports: Sequence[int], ledger: Ledger, chance: random.Random) -> None:
         self.name, self.broker, self.ledger, self.chance = name, broker, ledger, chance
         self._ports = itertools.cycle(chance.sample(ports, len(ports)))
-        self.over = False
+        self.is_finished = False
         self.connected: dict[str, str] = {}  #: headers of CONNECT
-        self.ends: list[str] = []  #: why its connections ended
+        self.end_reasons: list[str] = []  #: why its connections ended
 
-    async def live(self, clock: Callable[[], float]) -> None:
-        """Work, at one node after the other, until it is over."""
+    async def run(self, clock: Callable[[], float]) -> None:
+        """Work at one node after the other until `is_finished`."""
         self.now = clock
-        while not self.over:
+        while not self.is_finished:
             try:
                 session = await Session.open(next(self._ports), **self.connected)
                 try:
                     await self.work(session)
                 finally:
                     session.close()
-            except Broken as broken:
-                self.ends.append(str(broken))
-                await asyncio.sleep(PAUSE)
+            except ConnectionEnded as broken:
+                self.end_reasons.append(str(broken))
+                await asyncio.sleep(RECONNECT_DELAY)
 
     async def work(self, session: Session) -> None:
-        """What it does with a connection. Raises Broken when that ends; returns when it is over."""
+        """Use a connection. Raises ConnectionEnded when it ends; returns when `is_finished`."""
         raise NotImplementedError
 
 
@@ -109,7 +109,7 @@ class Producer(Client):
         self._numbers = itertools.count(1)
 
     def message(self, unit: str = "") -> tuple[Sent, dict[str, str]]:
-        """The next one, with the headers of its SEND."""
+        """Return the next message, with the headers of its SEND."""
         number = next(self._numbers)
         destination, places = self._route(number)
         group = f"g{self.chance.randrange(self._groups)}" if self._groups else ""
@@ -121,12 +121,12 @@ class Producer(Client):
         room = asyncio.Semaphore(WINDOW)
         listening = asyncio.create_task(self._listen(session, room))
         try:
-            while not self.over:
-                await either(room.acquire(), listening)
+            while not self.is_finished:
+                await wait_while_connected(room.acquire(), listening)
                 self.send(session)
-                await either(asyncio.sleep(self.chance.expovariate(1 / self._pace)), listening)
+                await wait_while_connected(asyncio.sleep(self.chance.expovariate(1 / self._pace)), listening)
             for _ in range(WINDOW):
-                await either(asyncio.wait_for(room.acquire(), PATIENCE), listening)
+                await wait_while_connected(asyncio.wait_for(room.acquire(), ANSWER_SECONDS), listening)
         finally:
             listening.cancel()
             await asyncio.gather(listening, return_exceptions=True)
@@ -138,10 +138,10 @@ class Producer(Client):
                 room.release()
 
     def send(self, session: Session) -> None:
-        """The next message."""
+        """Send the next message."""
         sent, headers = self.message()
         self.ledger.send(sent)
-        session.tell("SEND", {**headers, "receipt": sent.id}, sent.id.encode())
+        session.write("SEND", {**headers, "receipt": sent.id}, sent.id.encode())
 
 
 class Transactor(Producer):
@@ -152,20 +152,20 @@ class Transactor(Producer):
         self._size, self._units = size, itertools.count(1)
 
     def send(self, session: Session) -> None:
-        """The next transaction."""
+        """Send the next transaction."""
         unit = f"{self.name}.{next(self._units)}"
-        session.tell("BEGIN", {"transaction": unit})
+        session.write("BEGIN", {"transaction": unit})
         ids = []
         for _ in range(self._size):
             sent, headers = self.message(unit)
             self.ledger.send(sent)
             ids.append(sent.id)
-            session.tell("SEND", {**headers, "transaction": unit}, sent.id.encode())
-        session.tell("COMMIT", {"transaction": unit, "receipt": ",".join(ids)})
+            session.write("SEND", {**headers, "transaction": unit}, sent.id.encode())
+        session.write("COMMIT", {"transaction": unit, "receipt": ",".join(ids)})
 
 
 class Consumer(Client):
-    """Gets messages, thinks about each for a while, and acknowledges or, of so many of one, rejects it."""
+    """Receives messages, processes each for a while, and acknowledges it, or rejects it with the chance `rejects`."""
 
     def __init__(
         self, *args, place: str, destination: str, durable: bool, thinks: float, rejects: float = 0.0
@@ -175,58 +175,58 @@ class Consumer(Client):
         self.place, self._destination, self._durable, self._thinks = place, destination, durable, thinks
         self.connected = {"client-id": self.name} if durable else {}
         self._stays = itertools.count(1)
-        self._settling: dict[str, list[Given]] = {}  # by receipt
+        self._settling: dict[str, list[Delivery]] = {}  # by receipt
 
     async def work(self, session: Session) -> None:
-        self._stay = Stay(self.name, self.place, self.broker, next(self._stays))
+        self._stay = ConsumerConnection(self.name, self.place, self.broker, next(self._stays))
         named = {"activemq.subscriptionName": self.place} if self._durable else {}
-        session.tell("SUBSCRIBE", {
+        session.write("SUBSCRIBE", {
             "id": "1", "destination": self._destination, "ack": "client-individual",
             "activemq.prefetchSize": str(PREFETCH), **named,
         })  # fmt: skip
-        came: asyncio.Queue[tuple[Given, str]] = asyncio.Queue()
+        came: asyncio.Queue[tuple[Delivery, str]] = asyncio.Queue()
         working = asyncio.create_task(self.consume(session, came))
         try:
             async for frame in session.frames():
-                self._heard(frame, came)
+                self._received(frame, came)
         finally:
             working.cancel()
             await asyncio.gather(working, return_exceptions=True)
 
-    def _heard(self, frame: Frame, came: asyncio.Queue[tuple[Given, str]]) -> None:
+    def _received(self, frame: Frame, came: asyncio.Queue[tuple[Delivery, str]]) -> None:
         if frame.command == "MESSAGE":
             flagged = frame.headers.get("redelivered") == "true"
-            given = self.ledger.give(bytes(frame.body).decode(), self._stay, self.now(), flagged=flagged)
+            given = self.ledger.deliver(bytes(frame.body).decode(), self._stay, self.now(), flagged=flagged)
             came.put_nowait((given, frame.headers["ack"]))
         elif frame.command == "RECEIPT":
             self.confirmed(frame.headers["receipt-id"])
 
     def confirmed(self, receipt: str) -> None:
-        """What was acknowledged with this receipt is settled for good."""
+        """Note that the broker confirmed what was acknowledged with this receipt."""
         for each in self._settling.pop(receipt):
-            each.settled = self.now()
+            each.confirmed_at = self.now()
 
-    def settle(self, given: Given, receipt: str, *, rejected: bool = False) -> None:
-        """It is about to be acknowledged, or rejected."""
+    def settle(self, given: Delivery, receipt: str, *, rejected: bool = False) -> None:
+        """Note that a delivery is about to be acknowledged, or rejected."""
         self.ledger.settle(given, rejected=rejected)
         self._settling.setdefault(receipt, []).append(given)
 
-    async def think(self) -> None:
-        """As long as it takes: mostly a moment."""
+    async def process(self) -> None:
+        """Wait as long as processing takes."""
         await asyncio.sleep(self.chance.expovariate(1 / self._thinks))
 
-    async def consume(self, session: Session, came: asyncio.Queue[tuple[Given, str]]) -> None:
-        """One after the other."""
+    async def consume(self, session: Session, came: asyncio.Queue[tuple[Delivery, str]]) -> None:
+        """Process deliveries one after the other."""
         while True:
             given, ack = await came.get()
-            await self.think()
+            await self.process()
             receipt, useless = f"{given.step}", self.chance.random() < self._rejects
             self.settle(given, receipt, rejected=useless)
-            session.tell("NACK" if useless else "ACK", {"id": ack, "receipt": receipt})
+            session.write("NACK" if useless else "ACK", {"id": ack, "receipt": receipt})
 
 
 class Relay(Consumer):
-    """Passes on what it gets, and acknowledges it, in one transaction, some at a time."""
+    """Forwards what it receives and acknowledges it in one transaction, several at a time."""
 
     def __init__(self, *args, to: tuple[str, str], **more) -> None:
         super().__init__(*args, **more)
@@ -234,27 +234,27 @@ class Relay(Consumer):
         self._numbers, self._units = itertools.count(1), itertools.count(1)
         self._confirmed: dict[str, tuple[asyncio.Event, list[str]]] = {}
 
-    async def consume(self, session: Session, came: asyncio.Queue[tuple[Given, str]]) -> None:
+    async def consume(self, session: Session, came: asyncio.Queue[tuple[Delivery, str]]) -> None:
         destination, place = self._to
         while True:
             batch = [await came.get()]
             while not came.empty():
                 batch.append(came.get_nowait())
-            await self.think()
+            await self.process()
             unit = f"{self.name}.{next(self._units)}"
-            session.tell("BEGIN", {"transaction": unit})
+            session.write("BEGIN", {"transaction": unit})
             done, ids = asyncio.Event(), []
             for given, ack in batch:
-                session.tell("ACK", {"id": ack, "transaction": unit})
+                session.write("ACK", {"id": ack, "transaction": unit})
                 number = next(self._numbers)
                 sent = Sent(f"{self.name}-{number}", self.name, number, (place,), "", unit, given.id)
                 self.ledger.send(sent)
                 ids.append(sent.id)
                 headers = {"destination": destination, "persistent": "true", "transaction": unit}
-                session.tell("SEND", headers, sent.id.encode())
+                session.write("SEND", headers, sent.id.encode())
                 self.settle(given, unit)
             self._confirmed[unit] = done, ids
-            session.tell("COMMIT", {"transaction": unit, "receipt": unit})
+            session.write("COMMIT", {"transaction": unit, "receipt": unit})
             await done.wait()
 
     def confirmed(self, receipt: str) -> None:
@@ -264,8 +264,8 @@ class Relay(Consumer):
         done.set()
 
 
-async def either(wanted, listening: asyncio.Task) -> None:
-    """Wait for this; raises Broken as soon as the connection is over."""
+async def wait_while_connected(wanted, listening: asyncio.Task) -> None:
+    """Wait for this; raises ConnectionEnded as soon as the connection has ended."""
     waiting = asyncio.ensure_future(wanted)
     try:
         await asyncio.wait({waiting, listening}, return_when=asyncio.FIRST_COMPLETED)
@@ -274,7 +274,7 @@ async def either(wanted, listening: asyncio.Task) -> None:
         try:
             await waiting
         except TimeoutError as error:
-            raise Broken("no receipt") from error
+            raise ConnectionEnded("no receipt") from error
     finally:
         waiting.cancel()
         with contextlib.suppress(asyncio.CancelledError, TimeoutError):
@@ -282,15 +282,13 @@ async def either(wanted, listening: asyncio.Task) -> None:
 
 
 class Clock:
-    """Seconds since it was started. What is before that, at most so many, is less than nothing: what clients saw then
-    was before all that they saw later.
-    """
+    """Seconds since `start`. Moments before it, at most `ahead` seconds, are negative."""
 
     def __init__(self, ahead: float) -> None:
         self._began = time.monotonic() + ahead
 
     def start(self) -> None:
-        """It is nought now."""
+        """Set the clock to zero."""
         self._began = time.monotonic()
 
     def __call__(self) -> float:

@@ -1,7 +1,7 @@
 """Plan the faults of one run: what fails, where and when. Pure: a seed always gives the same plan.
 
-What is bounded here is what the brokers can be expected to survive in the time a run has: in one broker one thing is
-wrong at a time, so that one of its nodes can go on; all is mended when the plan ends.
+Each broker has at most one fault at a time, so that one of its nodes can continue, and every fault ends before the
+plan does.
 """
 
 from __future__ import annotations
@@ -12,45 +12,45 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Kind(StrEnum):
-    """What can go wrong, each with the words in which it is told."""
+class FaultKind(StrEnum):
+    """Kinds of faults, with the words in which they are reported."""
 
     KILL = "kill -9 of a node"
     STOP = "clean restart of a node"
-    STALL = "node stands still for less than its timeout"
-    FREEZE = "node stands still until it is taken for dead"
-    CUT_LINK = "cut between the nodes of a broker"
-    CUT_BRIDGE = "cut between two brokers"
-    DEAFEN_BRIDGE = "what one broker says to another is lost, then the connection"
+    PAUSE = "node paused for less than its timeout"
+    PAUSE_PAST_TIMEOUT = "node paused until it counts as dead"
+    CUT_LINK = "connection cut between the nodes of a broker"
+    CUT_BRIDGE = "connection cut between two brokers"
+    LOSE_BRIDGE_ANSWERS = "answers of a bridge lost, then its connection"
     KILL_STORE = "kill -9 of a store"
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """What there is to be hit."""
+class Topology:
+    """Brokers, nodes and bridges that faults can hit."""
 
     brokers: Mapping[str, Sequence[str]]  #: name -> its nodes
     bridges: Sequence[str]
     node_timeout: float  #: seconds
 
-    def targets(self, kind: Kind) -> Sequence[str]:
-        """What a fault of this kind may hit."""
-        if kind in (Kind.CUT_BRIDGE, Kind.DEAFEN_BRIDGE):
+    def targets(self, kind: FaultKind) -> Sequence[str]:
+        """Return what a fault of this kind may hit."""
+        if kind in (FaultKind.CUT_BRIDGE, FaultKind.LOSE_BRIDGE_ANSWERS):
             return self.bridges
-        if kind in (Kind.CUT_LINK, Kind.KILL_STORE):
+        if kind in (FaultKind.CUT_LINK, FaultKind.KILL_STORE):
             return list(self.brokers)
         return [node for nodes in self.brokers.values() for node in nodes]
 
     def domain(self, target: str) -> str:
-        """Where one thing is wrong at a time: a node's broker; a broker and a bridge are their own."""
+        """Return the part that has at most one fault at a time: a node's broker, or the broker or bridge itself."""
         return next((broker for broker, nodes in self.brokers.items() if target in nodes), target)
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is wrong for a while, in seconds since the run began."""
+    """One fault, with its begin and end in seconds since the run began."""
 
-    kind: Kind
+    kind: FaultKind
     target: str
     begins: float
     ends: float
@@ -59,59 +59,61 @@ class Fault:
         return f"{self.begins:5.1f} s  {self.kind} ({self.target}, {self.ends - self.begins:.1f} s)"
 
 
-#: Seconds before anything happens, and between two things in one domain: clients are to get something done.
-CALM, RECOVERY = 1.0, 2.0
-#: Faults under way at a time, and seconds from the begin of one to that of the next.
-AT_ONCE, PACE = 3, (0.3, 1.5)
-#: Seconds that each lasts.
-LASTS: Mapping[Kind, tuple[float, float]] = {
-    Kind.KILL: (0.1, 4.0),
-    Kind.STOP: (0.1, 1.0),
-    Kind.CUT_LINK: (0.0, 3.0),
-    Kind.CUT_BRIDGE: (0.0, 3.0),
-    Kind.DEAFEN_BRIDGE: (0.1, 1.0),
-    Kind.KILL_STORE: (0.1, 1.5),
+#: Seconds before the first fault, and between two faults in one domain, in which clients make progress.
+WARM_UP_SECONDS, RECOVERY_SECONDS = 1.0, 2.0
+#: Faults at a time, and least and most seconds from the begin of one to the begin of the next.
+MAX_CONCURRENT_FAULTS, FAULT_INTERVAL_SECONDS = 3, (0.3, 1.5)
+#: Least and most seconds that a fault lasts.
+DURATION_SECONDS: Mapping[FaultKind, tuple[float, float]] = {
+    FaultKind.KILL: (0.1, 4.0),
+    FaultKind.STOP: (0.1, 1.0),
+    FaultKind.CUT_LINK: (0.0, 3.0),
+    FaultKind.CUT_BRIDGE: (0.0, 3.0),
+    FaultKind.LOSE_BRIDGE_ANSWERS: (0.1, 1.0),
+    FaultKind.KILL_STORE: (0.1, 1.5),
 }
-#: The same in timeouts of a node.
-LASTS_TIMEOUTS: Mapping[Kind, tuple[float, float]] = {Kind.STALL: (0.1, 0.7), Kind.FREEZE: (1.3, 2.5)}
+#: The same, as multiples of the timeout of a node.
+DURATION_TIMEOUTS: Mapping[FaultKind, tuple[float, float]] = {
+    FaultKind.PAUSE: (0.1, 0.7),
+    FaultKind.PAUSE_PAST_TIMEOUT: (1.3, 2.5),
+}
 
 
-def plan(seed: int, seconds: float, shape: Shape, kinds: Sequence[Kind] = tuple(Kind)) -> list[Fault]:
-    """The faults of a run of this length, in the order in which they begin. All kinds come before one comes again."""
+def plan(seed: int, seconds: float, shape: Topology, kinds: Sequence[FaultKind] = tuple(FaultKind)) -> list[Fault]:
+    """Return the faults of a run in the order in which they begin; every kind occurs before one occurs again."""
     chance = random.Random(seed)
     faults: list[Fault] = []
-    deck = _deck(chance, kinds)
-    now = CALM
-    for kind in deck:
-        low, high = lasts(kind, shape)
+    now = WARM_UP_SECONDS
+    for kind in _shuffled_kinds(chance, kinds):
+        low, high = duration_range(kind, shape)
         fault = None
         while fault is None:
             length = chance.uniform(low, high)
             if now + length > seconds:
                 return faults
             free = [each for each in shape.targets(kind) if _is_free(shape.domain(each), now, faults, shape)]
-            if free and sum(each.ends > now for each in faults) < AT_ONCE:
+            if free and sum(each.ends > now for each in faults) < MAX_CONCURRENT_FAULTS:
                 fault = Fault(kind, chance.choice(free), now, now + length)
             else:
-                now += PACE[0]
+                now += FAULT_INTERVAL_SECONDS[0]
         faults.append(fault)
-        now += chance.uniform(*PACE)
+        now += chance.uniform(*FAULT_INTERVAL_SECONDS)
     return faults
 
 
-def lasts(kind: Kind, shape: Shape) -> tuple[float, float]:
-    """Seconds that a fault of this kind lasts, at least and at most."""
-    if kind in LASTS:
-        return LASTS[kind]
-    low, high = LASTS_TIMEOUTS[kind]
+def duration_range(kind: FaultKind, shape: Topology) -> tuple[float, float]:
+    """Return the least and most seconds that a fault of this kind lasts."""
+    if kind in DURATION_SECONDS:
+        return DURATION_SECONDS[kind]
+    low, high = DURATION_TIMEOUTS[kind]
     return low * shape.node_timeout, high * shape.node_timeout
 
 
-def _deck(chance: random.Random, kinds: Sequence[Kind]) -> Iterator[Kind]:
-    """All kinds in some order, then all in another, without end."""
+def _shuffled_kinds(chance: random.Random, kinds: Sequence[FaultKind]) -> Iterator[FaultKind]:
+    """Yield all kinds in random order, again and again."""
     while True:
         yield from chance.sample(kinds, len(kinds))
 
 
-def _is_free(domain: str, now: float, faults: Sequence[Fault], shape: Shape) -> bool:
-    return all(each.ends + RECOVERY <= now for each in faults if shape.domain(each.target) == domain)
+def _is_free(domain: str, now: float, faults: Sequence[Fault], shape: Topology) -> bool:
+    return all(each.ends + RECOVERY_SECONDS <= now for each in faults if shape.domain(each.target) == domain)

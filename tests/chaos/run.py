@@ -12,41 +12,41 @@ from pathlib import Path
 from brokerapp.store.redis import RedisStore
 from tests.chaos import work
 from tests.chaos.clients import Client, Clock, Session
-from tests.chaos.ledger import Ledger, Sent, Violation, Wrong
-from tests.chaos.patience import crowd, scaled
-from tests.chaos.plan import Fault, Kind, plan
+from tests.chaos.environment import BROKERS, TOPOLOGY, Environment, running
+from tests.chaos.ledger import Ledger, Sent, Violation, ViolationKind
+from tests.chaos.plan import Fault, FaultKind, plan
+from tests.chaos.timeouts import describe_load, scaled_timeout
 from tests.chaos.work import Flow
-from tests.chaos.world import BROKERS, SHAPE, World, running
 
-#: Seconds for all that waits to be consumed once all is mended, and in which nothing more may come after that.
-DRAIN, QUIET = 45.0, 1.2
-#: Seconds in which producers get the last of their receipts, once all is mended.
+#: Seconds after the last fault in which all messages must be consumed, and then in which none may arrive.
+DRAIN_SECONDS, SETTLE_SECONDS = 45.0, 1.2
+#: Seconds after the last fault in which producers must get their last receipts.
 LAST_RECEIPTS = 40.0
-#: Seconds between two looks, and until all bridges have heard of all consumers.
-LOOK, WARM_UP = 0.25, 45.0
+#: Seconds between two checks, and until all bridges must know all consumers.
+POLL_SECONDS, WARM_UP_SECONDS = 0.25, 45.0
 #: The most that may take on a busy machine.
-LONGEST_WARM_UP = 3600.0
+MAX_WARM_UP_SECONDS = 3600.0
 
 
-#: Broken promises of one kind and place that are told in full, and reasons why connections broke.
-SHOWN = 4
+#: Violations of one kind and place, and reasons why connections ended, that are printed.
+MAX_SHOWN = 4
 
 
 @dataclass
 class Outcome:
-    """What a run was, and what it showed."""
+    """The faults of a run, and its result."""
 
     seed: int
     faults: Sequence[Fault]
     ledger: Ledger
     restarts: Sequence[str]
-    left: dict[str, int] = field(default_factory=dict)  #: messages left in stores
+    remaining: dict[str, int] = field(default_factory=dict)  #: messages left in stores
     drained_in: float | None = None  #: seconds; None: not all came in time
-    ends: Counter[str] = field(default_factory=Counter)  #: of connections of clients: why
+    end_reasons: Counter[str] = field(default_factory=Counter)  #: of connections of clients: why
 
     @property
     def violations(self) -> list[Violation]:
-        """All broken promises."""
+        """All guarantees that were broken."""
         return self.ledger.violations()
 
     def __str__(self) -> str:
@@ -57,59 +57,66 @@ class Outcome:
         ]
         lines += [f"  {count:3} {kind}" for kind, count in survived.items()]
         lines.append("  " + ", ".join(f"{count} {what}" for what, count in numbers.items()))
-        drained = f"all consumed {self.drained_in:.1f} s after" if self.drained_in is not None else "NOT ALL CONSUMED"
-        lines.append(f"  {drained}; {sum(self.ends.values())} connections of clients broke")
+        drained = (
+            f"all consumed {self.drained_in:.1f} s after the last fault"
+            if self.drained_in is not None
+            else "NOT ALL CONSUMED"
+        )
+        lines.append(f"  {drained}; {sum(self.end_reasons.values())} client connections ended")
         if not self.is_fine:
-            lines += [f"  {count} of them: {why}" for why, count in self.ends.most_common(SHOWN)]
-            lines.append(f"  {crowd()}")
+            lines += [f"  {count} of them: {why}" for why, count in self.end_reasons.most_common(MAX_SHOWN)]
+            lines.append(f"  {describe_load()}")
         lines += [f"  ended by itself: {each}" for each in self.restarts]
-        lines += [f"  left: {count} in {log}" for log, count in self.left.items()]
-        for wrong, broken in groupby(sorted(self.violations, key=lambda each: (each.wrong, each.place)), _kind):
+        lines += [f"  left: {count} in {log}" for log, count in self.remaining.items()]
+        for wrong, broken in groupby(sorted(self.violations, key=lambda each: (each.kind, each.place)), _kind):
             told = list(map(str, broken))
-            lines += [f"  {each}" for each in told[:SHOWN]]
-            lines += [f"  {': '.join(wrong)}: {len(told) - SHOWN} more"] if len(told) > SHOWN else []
+            lines += [f"  {each}" for each in told[:MAX_SHOWN]]
+            lines += [f"  {': '.join(wrong)}: {len(told) - MAX_SHOWN} more"] if len(told) > MAX_SHOWN else []
         return "\n".join(lines)
 
     @property
     def is_fine(self) -> bool:
-        """Whether every promise was kept and nothing is left behind."""
-        return not self.violations and not self.left and self.drained_in is not None
+        """Whether every guarantee held and no message is left behind."""
+        return not self.violations and not self.remaining and self.drained_in is not None
 
 
-def _kind(violation: Violation) -> tuple[Wrong, str]:
-    return violation.wrong, violation.place
+def _kind(violation: Violation) -> tuple[ViolationKind, str]:
+    return violation.kind, violation.place
 
 
 def run(
-    seed: int, seconds: float, folder: Path, kinds: Sequence[Kind] = tuple(Kind), flows: Collection[str] = ()
+    seed: int, seconds: float, folder: Path, kinds: Sequence[FaultKind] = tuple(FaultKind), flows: Collection[str] = ()
 ) -> Outcome:
-    """Run it: faults of these kinds for so many seconds, and some time before and after; these flows, or all."""
-    with running(folder) as world:
-        return asyncio.run(_run(world, seed, plan(seed, seconds, SHAPE, kinds), seconds, work.flows(flows)))
+    """Run the brokers with faults of these kinds for so many seconds, and the clients of these flows, or of all."""
+    with running(folder) as environment:
+        return asyncio.run(_run(environment, seed, plan(seed, seconds, TOPOLOGY, kinds), seconds, work.flows(flows)))
 
 
-async def _run(world: World, seed: int, faults: Sequence[Fault], seconds: float, flows: Sequence[Flow]) -> Outcome:
-    ledger, clock = Ledger(work.ORDERS, work.GRAVES), Clock(ahead=LONGEST_WARM_UP)
-    consumers = list(work.consumers(world.addresses, ledger, seed))
-    producers = list(work.producers(flows, world.addresses, ledger, seed))
-    outcome = Outcome(seed, faults, ledger, world.restarts)
-    living = [asyncio.create_task(each.live(clock)) for each in consumers]
-    supervising = asyncio.create_task(_supervise(world))
+async def _run(
+    environment: Environment, seed: int, faults: Sequence[Fault], seconds: float, flows: Sequence[Flow]
+) -> Outcome:
+    ledger, clock = Ledger(work.ORDERS, work.DEAD_LETTER_PLACES), Clock(ahead=MAX_WARM_UP_SECONDS)
+    consumers = list(work.consumers(environment.addresses, ledger, seed))
+    producers = list(work.producers(flows, environment.addresses, ledger, seed))
+    outcome = Outcome(seed, faults, ledger, environment.restarts)
+    living = [asyncio.create_task(each.run(clock)) for each in consumers]
+    supervising = asyncio.create_task(_restart_ended_nodes(environment))
     try:
-        await _warm_up(world, ledger, flows)
+        await _warm_up(environment, ledger, flows)
         clock.start()
-        sending = [asyncio.create_task(each.live(clock)) for each in producers]
-        alone: Mapping[str, asyncio.Lock] = defaultdict(asyncio.Lock)  # of each domain
-        breaking = [
-            asyncio.create_task(_carry_out(world, each, clock, alone[SHAPE.domain(each.target)])) for each in faults
+        sending = [asyncio.create_task(each.run(clock)) for each in producers]
+        locks: Mapping[str, asyncio.Lock] = defaultdict(asyncio.Lock)  # of each domain
+        injecting = [
+            asyncio.create_task(_inject(environment, each, clock, locks[TOPOLOGY.domain(each.target)]))
+            for each in faults
         ]
         await asyncio.sleep(seconds)
-        await asyncio.gather(*breaking)
-        await asyncio.to_thread(world.ready)
+        await asyncio.gather(*injecting)
+        await asyncio.to_thread(environment.ready)
         for each in producers:
-            each.over = True
-        await _ended(world, sending, producers)
-        await _drain(world, outcome, clock)
+            each.is_finished = True
+        await _wait_for_producers(environment, sending, producers)
+        await _drain(environment, outcome, clock)
     finally:
         for each in (supervising, *living):
             each.cancel()
@@ -117,101 +124,105 @@ async def _run(world: World, seed: int, faults: Sequence[Fault], seconds: float,
     faulty = [each for each in done if isinstance(each, Exception)]
     if faulty:
         raise ExceptionGroup("of clients", faulty)
-    outcome.ends = _ends([*consumers, *producers])
+    outcome.end_reasons = _end_reasons([*consumers, *producers])
     return outcome
 
 
-async def _ended(world: World, sending: Sequence[asyncio.Task], producers: Sequence[Client]) -> None:
-    """Until producers have ended. Where one does not the nodes write into their logs what they wait for."""
-    _, stuck = await asyncio.wait(sending, timeout=scaled(LAST_RECEIPTS))
+async def _wait_for_producers(
+    environment: Environment, sending: Sequence[asyncio.Task], producers: Sequence[Client]
+) -> None:
+    """Wait for the producers to end; if one does not, let the nodes log what they wait for, and fail."""
+    _, stuck = await asyncio.wait(sending, timeout=scaled_timeout(LAST_RECEIPTS))
     for each in stuck:
         each.cancel()
     if stuck:
-        await _what_waits(world)
+        await _dump_tasks(environment)
     names = [each.name for each, task in zip(producers, sending, strict=True) if task in stuck]
-    assert not stuck, f"no receipts within {scaled(LAST_RECEIPTS):.0f} s, {crowd()}: {', '.join(names)}"
+    assert not stuck, f"no receipts within {scaled_timeout(LAST_RECEIPTS):.0f} s, {describe_load()}: {', '.join(names)}"
     for each in sending:
         each.result()
 
 
-def _ends(clients: Sequence[Client]) -> Counter[str]:
-    return Counter(f"{each.name.partition('.')[0]}: {why}" for each in clients for why in each.ends)
+def _end_reasons(clients: Sequence[Client]) -> Counter[str]:
+    return Counter(f"{each.name.partition('.')[0]}: {why}" for each in clients for why in each.end_reasons)
 
 
-async def _carry_out(world: World, fault: Fault, clock: Clock, alone: asyncio.Lock) -> None:
-    """What takes longer than planned, on a busy machine, is ended before the next thing goes wrong there."""
+async def _inject(environment: Environment, fault: Fault, clock: Clock, lock: asyncio.Lock) -> None:
+    """Begin and end a fault as planned; the lock keeps a fault that took longer from overlapping the next one there."""
     await asyncio.sleep(fault.begins - clock())
-    async with alone:
-        await asyncio.to_thread(world.begin, fault)
+    async with lock:
+        await asyncio.to_thread(environment.begin, fault)
         await asyncio.sleep(fault.ends - clock())
-        await asyncio.to_thread(world.end, fault)
+        await asyncio.to_thread(environment.end, fault)
 
 
-async def _supervise(world: World) -> None:
+async def _restart_ended_nodes(environment: Environment) -> None:
     while True:
-        await asyncio.sleep(LOOK)
-        await asyncio.to_thread(world.revive)
+        await asyncio.sleep(POLL_SECONDS)
+        await asyncio.to_thread(environment.revive)
 
 
-async def _warm_up(world: World, ledger: Ledger, flows: Sequence[Flow]) -> None:
-    """Until what is sent to any node gets wherever it is to get: before that nothing is promised of topics."""
+async def _warm_up(environment: Environment, ledger: Ledger, flows: Sequence[Flow]) -> None:
+    """Wait until messages sent to any node reach all their places: before that topics guarantee nothing."""
     probes = [
         asyncio.create_task(_probe(flow, port, ledger), name=f"{flow.name} at {port}")
         for flow in flows
-        for port in {port for broker in flow.sent_at for port in world.addresses(broker)}
+        for port in {port for broker in flow.sent_at for port in environment.addresses(broker)}
     ]
-    _, cold = await asyncio.wait(probes, timeout=scaled(WARM_UP))
+    _, cold = await asyncio.wait(probes, timeout=scaled_timeout(WARM_UP_SECONDS))
     for each in cold:
         each.cancel()
     names = sorted(each.get_name() for each in cold)
-    assert not cold, f"not within {scaled(WARM_UP):.0f} s, {crowd()}: {names}; {ledger.numbers()}"
+    assert not cold, (
+        f"not within {scaled_timeout(WARM_UP_SECONDS):.0f} s, {describe_load()}: {names}; {ledger.numbers()}"
+    )
 
 
 async def _probe(flow: Flow, port: int, ledger: Ledger) -> None:
-    """Send messages to all destinations of a flow until one has come everywhere. They are promised to nobody."""
+    """Send messages to all destinations of a flow until one has reached each place; nothing is guaranteed of them."""
     session = await Session.open(port)
     sent: list[Sent] = []
-    while not all(_came(ledger, sent, place) for _, places in flow.to for place in places):
+    while not all(_arrived(ledger, sent, place) for _, places in flow.to for place in places):
         for destination, places in flow.to:
             probe = Sent(f"probe-{len(ledger.sent)}", "probe", len(ledger.sent), places)
             sent.append(probe)
             ledger.send(probe)
-            session.tell("SEND", {"destination": destination, "persistent": "true"}, probe.id.encode())
-        await asyncio.sleep(LOOK)
+            session.write("SEND", {"destination": destination, "persistent": "true"}, probe.id.encode())
+        await asyncio.sleep(POLL_SECONDS)
     session.close()
 
 
-def _came(ledger: Ledger, sent: Sequence[Sent], place: str) -> bool:
-    return not {each.id for each in sent}.isdisjoint(each.id for each in ledger.given[place])
+def _arrived(ledger: Ledger, sent: Sequence[Sent], place: str) -> bool:
+    return not {each.id for each in sent}.isdisjoint(each.id for each in ledger.deliveries[place])
 
 
-async def _drain(world: World, outcome: Outcome, clock: Clock) -> None:
-    """Until all is consumed, and nothing is left anywhere."""
+async def _drain(environment: Environment, outcome: Outcome, clock: Clock) -> None:
+    """Wait until every message is consumed and no store holds one."""
     began = clock()
-    while clock() - began < scaled(DRAIN):
+    while clock() - began < scaled_timeout(DRAIN_SECONDS):
         if not outcome.ledger.missing():
-            outcome.left = await _left(world)
-            if not outcome.left:
+            outcome.remaining = await _remaining(environment)
+            if not outcome.remaining:
                 outcome.drained_in = clock() - began
-                await asyncio.sleep(QUIET)
+                await asyncio.sleep(SETTLE_SECONDS)
                 return
-        await asyncio.sleep(LOOK)
-    outcome.left = await _left(world)
-    await _what_waits(world)
+        await asyncio.sleep(POLL_SECONDS)
+    outcome.remaining = await _remaining(environment)
+    await _dump_tasks(environment)
 
 
-async def _what_waits(world: World) -> None:
-    """All nodes write into their logs what they know and wait for."""
-    await asyncio.gather(*(asyncio.to_thread(node.what_waits) for node in world.nodes.values()))
+async def _dump_tasks(environment: Environment) -> None:
+    """Let all nodes write into their logs what they know and wait for."""
+    await asyncio.gather(*(asyncio.to_thread(node.dump_tasks) for node in environment.nodes.values()))
 
 
-async def _left(world: World) -> dict[str, int]:
-    found = {broker: await _depths(world, broker) for broker in BROKERS}
+async def _remaining(environment: Environment) -> dict[str, int]:
+    found = {broker: await _depths(environment, broker) for broker in BROKERS}
     return {f"{broker}: {log}": depth for broker, depths in found.items() for log, depth in depths.items() if depth}
 
 
-async def _depths(world: World, broker: str) -> dict[str, int]:
-    store = RedisStore(world.stores[broker].url, broker)
+async def _depths(environment: Environment, broker: str) -> dict[str, int]:
+    store = RedisStore(environment.stores[broker].url, broker)
     try:
         return await store.logs.depths(list(await store.logs.all_attributes()))
     finally:

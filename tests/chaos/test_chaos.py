@@ -5,7 +5,7 @@ The plan is that of one seed; `python -m tests.chaos --seed N --seconds S` runs 
 
 import pytest
 
-from tests.chaos.plan import Kind
+from tests.chaos.plan import FaultKind
 from tests.chaos.run import run
 
 pytestmark = pytest.mark.slow
@@ -16,6 +16,6 @@ SEED, SECONDS = 20, 8.0
 
 def test_whatever_breaks_what_was_confirmed_comes_once_or_flagged_in_order_and_nothing_is_left(tmp_path):
     outcome = run(SEED, SECONDS, tmp_path)
-    assert {each.kind for each in outcome.faults} == set(Kind)
+    assert {each.kind for each in outcome.faults} == set(FaultKind)
     assert outcome.ledger.numbers()["confirmed"] > 300, "there was something to lose"
     assert outcome.is_fine, str(outcome)

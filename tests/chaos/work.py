@@ -10,23 +10,23 @@ from functools import partial
 from tests.chaos.clients import Client, Consumer, Producer, Relay, Transactor
 from tests.chaos.ledger import Ledger, Order
 
-#: Seconds between two messages of a producer, and that a consumer thinks about one, on average.
-PACE, THINKS = 0.06, 0.01
-#: Of the messages of a place that has a grave, those that its consumers cannot use.
-REJECTS = 0.3
+#: Average seconds between two messages of a producer, and in which a consumer processes one.
+SEND_INTERVAL_SECONDS, PROCESSING_SECONDS = 0.06, 0.01
+#: Share of the messages that consumers reject in a place that has dead letters.
+REJECTED_SHARE = 0.3
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where messages arrive: a queue, or a durable subscription of a topic. One consumer at each of these brokers."""
+    """A queue or durable subscription in which messages arrive, with one consumer at each broker of `consumed_at`."""
 
     name: str
     destination: str
     consumed_at: tuple[str, ...]
     order: Order = Order.NONE
     durable: bool = False
-    relayed_to: str = ""  #: the place to which its consumers pass it on in transactions
-    grave: str = ""  #: the place of the dead letters, where its consumers find messages that are no use to them
+    relayed_to: str = ""  #: the place to which its consumers forward messages, in transactions
+    dead_letters: str = ""  #: the place of the dead letters; its consumers reject some messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ PLACES = (
     _queue("parcels", "b"),
     _queue("incoming", "c", "c", relayed_to="outgoing"),
     _queue("outgoing", "c"),
-    _queue("checked", "b", "b", grave="dead"),
+    _queue("checked", "b", "b", dead_letters="dead"),
     Place("dead", "/queue/ActiveMQ.DLQ", ("b",)),
     Place("news-near", "/topic/news", ("a",), Order.PRODUCER, durable=True),
     Place("news-far", "/topic/news", ("b",), Order.PRODUCER, durable=True),
@@ -78,28 +78,29 @@ FLOWS = (
     Flow("news", ("a",), (("/topic/news", ("news-near", "news-far")),)),
 )
 ORDERS = {place.name: place.order for place in PLACES}
-GRAVES = {place.name: place.grave for place in PLACES if place.grave}
+DEAD_LETTER_PLACES = {place.name: place.dead_letters for place in PLACES if place.dead_letters}
 
 
 def flows(names: Collection[str]) -> list[Flow]:
-    """Those of these names; all of none."""
+    """Return the flows of these names, or all flows without names."""
     return [flow for flow in FLOWS if not names or flow.name in names]
 
 
 def producers(wanted: Iterable[Flow], ports: Callable[[str], list[int]], ledger: Ledger, seed: int) -> Iterator[Client]:
-    """All that send in these flows."""
+    """Make the producers of these flows."""
     for flow in wanted:
         for number, broker in enumerate(flow.sent_at, 1):
             name = f"{flow.name}.p{number}"
             make = partial(Transactor, size=flow.transaction) if flow.transaction else Producer
             yield make(
                 name, broker, ports(broker), ledger, random.Random(f"{seed} {name}"),
-                route=lambda number, flow=flow: flow.to[number % len(flow.to)], groups=flow.groups, pace=PACE,
+                route=lambda number, flow=flow: flow.to[number % len(flow.to)], groups=flow.groups,
+                pace=SEND_INTERVAL_SECONDS,
             )  # fmt: skip
 
 
 def consumers(ports: Callable[[str], list[int]], ledger: Ledger, seed: int) -> Iterator[Client]:
-    """All that consume."""
+    """Make the consumers of all places."""
     places = {place.name: place for place in PLACES}
     for place in PLACES:
         for number, broker in enumerate(place.consumed_at, 1):
@@ -109,6 +110,6 @@ def consumers(ports: Callable[[str], list[int]], ledger: Ledger, seed: int) -> I
                 make = partial(Relay, to=(places[place.relayed_to].destination, place.relayed_to))
             yield make(
                 name, broker, ports(broker), ledger, random.Random(f"{seed} {name}"),
-                place=place.name, destination=place.destination, durable=place.durable, thinks=THINKS,
-                rejects=REJECTS if place.grave else 0.0,
+                place=place.name, destination=place.destination, durable=place.durable, thinks=PROCESSING_SECONDS,
+                rejects=REJECTED_SHARE if place.dead_letters else 0.0,
             )  # fmt: skip

@@ -13,22 +13,22 @@ from functools import partial
 from pathlib import Path
 
 from brokerapp.store.server.embedded import EmbeddedStore
-from tests.chaos.patience import crowd, scaled
-from tests.chaos.plan import Fault, Kind, Shape
-from tests.chaos.serving import ASK, LISTENS, prepare
+from tests.chaos.node_hooks import DUMP_SIGNAL, LISTENING, install_hooks
+from tests.chaos.plan import Fault, FaultKind, Topology
+from tests.chaos.timeouts import describe_load, scaled_timeout
 from tests.interop.proxy import Proxy
 from tests.ports import KeptPort
 from tests.runbroker import Run
 from tests.waiting import wait_until
 
-#: Seconds in which a node takes clients, and between two looks whether it does.
-PATIENCE, LOOK = 60.0, 0.1
-#: Seconds without a beat after which a node is dead: short, but a busy machine may keep one from beating.
+#: Seconds in which a node must accept clients, and between two checks.
+START_SECONDS, POLL_SECONDS = 60.0, 0.1
+#: Seconds without a heartbeat after which a node counts as dead: short, yet a busy machine may delay heartbeats.
 NODE_TIMEOUT = 2.0
 #: Brokers with their nodes, and which of them has a duplex bridge to which.
 BROKERS: Mapping[str, tuple[str, ...]] = {"a": ("a1", "a2"), "b": ("b1", "b2"), "c": ("c1", "c2")}
 BRIDGES: Mapping[str, tuple[str, str]] = {"a-b": ("a", "b"), "b-c": ("b", "c")}
-SHAPE = Shape(BROKERS, tuple(BRIDGES), NODE_TIMEOUT)
+TOPOLOGY = Topology(BROKERS, tuple(BRIDGES), NODE_TIMEOUT)
 
 CONFIG = """\
 <broker xmlns="http://activemq.apache.org/schema/core" brokerName="{broker}">
@@ -44,7 +44,7 @@ CONNECTOR = (
 
 
 class NodeProcess:
-    """One node: its place in a broker, and the processes that are it, one after the other."""
+    """One node of a broker, and the processes that run it, one after the other."""
 
     def __init__(self, folder: Path, name: str, broker: str, port: int, connectors: str) -> None:
         self.name, self.port = name, port
@@ -54,54 +54,54 @@ class NodeProcess:
         self.config.write_text(CONFIG.format(broker=broker, port=port, connectors=connectors))
         self._run: Run | None = None
         self._ready = threading.Event()
-        self._changing = threading.RLock()  # held by whoever starts or ends it
+        self._lock = threading.RLock()  # held by whoever starts or ends it
         self._is_wanted = False  # to run
 
     def launch(self, redis_url: str) -> None:
-        """Run it; `ready` waits for it."""
-        with self._changing:
+        """Start its process; `wait_until_ready` waits for it."""
+        with self._lock:
             self._ready.clear()
             self._run = Run(
                 "--config", self.config, "--data", self._folder / self.name, "--redis", redis_url,
                 "--node", self.name, "--node-timeout", str(NODE_TIMEOUT), "--no-trace",
-                log=self.log, first=partial(prepare, self.link.port), told=self._heard,
+                log=self.log, first=partial(install_hooks, self.link.port), told=self._on_output_line,
             )  # fmt: skip
             self._is_wanted = True
 
-    def revive(self, redis_url: str) -> str | None:
-        """Run it again if it has ended by itself: its last words, if so."""
-        with self._changing:
+    def restart_if_ended(self, redis_url: str) -> str | None:
+        """Start it again if it has ended by itself, and return the end of its log if so."""
+        with self._lock:
             if not self._is_wanted or self._run.is_alive:
                 return None
-            last_words = self._last_words()
+            last_output = self._last_output()
             self.launch(redis_url)
-            return last_words
+            return last_output
 
-    def _heard(self, line: str) -> None:
+    def _on_output_line(self, line: str) -> None:
         word, _, port = line.partition(" ")
-        if word == LISTENS:
+        if word == LISTENING:
             self.link.target = int(port)
         elif word == "ready":
             self._ready.set()
 
-    def ready(self, *, is_revived: bool) -> None:
-        """Wait until it takes clients; fail at once when it ends, unless somebody starts it again then."""
+    def wait_until_ready(self, *, is_revived: bool) -> None:
+        """Wait until it accepts clients; fail at once when it ends, unless `restart_if_ended` is called meanwhile."""
         began = time.monotonic()
-        while not self._ready.wait(LOOK):
+        while not self._ready.wait(POLL_SECONDS):
             if not is_revived and not self._run.is_alive:
-                raise AssertionError(f"{self.name} ended as it started:\n{self._last_words()}")
-            if (waited := time.monotonic() - began) > scaled(PATIENCE):
+                raise AssertionError(f"{self.name} ended as it started:\n{self._last_output()}")
+            if (waited := time.monotonic() - began) > scaled_timeout(START_SECONDS):
                 raise AssertionError(
-                    f"{self.name} does not start within {waited:.0f} s; {crowd()}:\n{self.what_waits()}"
+                    f"{self.name} does not start within {waited:.0f} s; {describe_load()}:\n{self.dump_tasks()}"
                 )
 
-    def _last_words(self) -> str:
+    def _last_output(self) -> str:
         return "\n".join(self._run.errors().splitlines()[-5:])
 
-    def what_waits(self) -> str:
-        """What its tasks wait for, behind what its log says already."""
+    def dump_tasks(self) -> str:
+        """Return what its tasks wait for, after the end of its log."""
         before = len(self._run.errors())
-        self.signal(ASK)
+        self.signal(DUMP_SIGNAL)
         time.sleep(1)
         return self._run.errors()[max(0, before - 500) :]
 
@@ -110,26 +110,26 @@ class NodeProcess:
         self._run.signal(number)
 
     def kill(self) -> None:
-        """kill -9."""
-        with self._changing:
+        """Kill its process with SIGKILL."""
+        with self._lock:
             self._is_wanted = False
             self._run.kill()
 
     def stop(self) -> None:
-        """SIGTERM, and wait."""
-        with self._changing:
+        """Stop it with SIGTERM and wait for its end."""
+        with self._lock:
             self._is_wanted = False
-            assert self._run.stop() is not None, f"{self.name} does not stop:\n{self.what_waits()}"
+            assert self._run.stop() is not None, f"{self.name} does not stop:\n{self.dump_tasks()}"
 
     def end(self) -> None:
-        """Leave nothing behind."""
+        """End all processes and proxies."""
         if self._run is not None:
             self.kill()
         self.link.close()
 
 
-class World:
-    """All of it. Faults are begun and ended by `begin` and `end`, which block."""
+class Environment:
+    """All brokers with their nodes, stores and bridges. `begin_fault` and `end_fault` block."""
 
     def __init__(self, folder: Path) -> None:
         self._ports = {node: KeptPort() for nodes in BROKERS.values() for node in nodes}
@@ -144,7 +144,7 @@ class World:
             for broker, nodes in BROKERS.items()
             for node in nodes
         }
-        self.restarts: list[str] = []  #: of nodes that ended by themselves: their last words
+        self.restarts: list[str] = []  #: of nodes that ended by themselves: the end of their logs
 
     def _connectors(self, broker: str) -> str:
         return "".join(
@@ -156,23 +156,23 @@ class World:
         )
 
     def broker_of(self, node: str) -> str:
-        """Whose node it is."""
-        return SHAPE.domain(node)
+        """Return the broker of a node."""
+        return TOPOLOGY.domain(node)
 
     def _launch(self, node: str) -> None:
         self.nodes[node].launch(self.stores[self.broker_of(node)].url)
 
     def start(self) -> None:
-        """Run all."""
+        """Start all stores and nodes, and wait until they are ready."""
         with ThreadPoolExecutor() as pool:
             list(pool.map(lambda each: each.start(), self.stores.values()))
         for node in self.nodes:
             self._launch(node)
         for each in self.nodes.values():
-            each.ready(is_revived=False)
+            each.wait_until_ready(is_revived=False)
 
     def close(self) -> None:
-        """Leave nothing behind."""
+        """End all processes and proxies."""
         for each in self.nodes.values():
             each.end()
         for each in self.stores.values():
@@ -183,73 +183,73 @@ class World:
             each.close()
 
     def addresses(self, broker: str) -> list[int]:
-        """The ports of a broker's nodes."""
+        """Return the ports of a broker's nodes."""
         return [self.ports[node] for node in BROKERS[broker]]
 
-    # -- what goes wrong
+    # -- faults
 
     def begin(self, fault: Fault) -> None:
-        """From now on this is wrong."""
+        """Cause the fault."""
         match fault.kind:
-            case Kind.KILL:
+            case FaultKind.KILL:
                 self.nodes[fault.target].kill()
-            case Kind.STOP:
+            case FaultKind.STOP:
                 self.nodes[fault.target].stop()
-            case Kind.STALL | Kind.FREEZE:
+            case FaultKind.PAUSE | FaultKind.PAUSE_PAST_TIMEOUT:
                 self.nodes[fault.target].signal(signal.SIGSTOP)
-            case Kind.KILL_STORE:
+            case FaultKind.KILL_STORE:
                 if (store := self.stores[fault.target].pid) is not None:  # else it is not back from the last time
                     os.kill(store, signal.SIGKILL)
                     wait_until(
                         lambda: not self.stores[fault.target].is_alive, "the store is dead"
                     )  # else none starts it again
-            case Kind.DEAFEN_BRIDGE:
+            case FaultKind.LOSE_BRIDGE_ANSWERS:
                 for each in self._proxies(fault):
                     each.answers_are_lost = True
-            case Kind.CUT_LINK | Kind.CUT_BRIDGE:
+            case FaultKind.CUT_LINK | FaultKind.CUT_BRIDGE:
                 for each in self._proxies(fault):
                     each.refusing = True
                     each.cut()
 
     def end(self, fault: Fault) -> None:
-        """It is mended."""
+        """Repair what the fault broke."""
         match fault.kind:
-            case Kind.KILL | Kind.STOP:
+            case FaultKind.KILL | FaultKind.STOP:
                 self._launch(fault.target)
-            case Kind.STALL | Kind.FREEZE:
+            case FaultKind.PAUSE | FaultKind.PAUSE_PAST_TIMEOUT:
                 self.nodes[fault.target].signal(signal.SIGCONT)
-            case Kind.KILL_STORE:
+            case FaultKind.KILL_STORE:
                 self.stores[fault.target].restart_if_dead()
-            case Kind.DEAFEN_BRIDGE:
+            case FaultKind.LOSE_BRIDGE_ANSWERS:
                 for each in self._proxies(fault):
                     each.cut()
-            case Kind.CUT_LINK | Kind.CUT_BRIDGE:
+            case FaultKind.CUT_LINK | FaultKind.CUT_BRIDGE:
                 for each in self._proxies(fault):
                     each.refusing = False
 
     def _proxies(self, fault: Fault) -> list[Proxy]:
-        if fault.kind is Kind.CUT_LINK:
+        if fault.kind is FaultKind.CUT_LINK:
             return [self.nodes[node].link for node in BROKERS[fault.target]]
         return self.bridges[fault.target]
 
     def revive(self) -> None:
-        """Start again what ended by itself, as a supervisor does."""
+        """Start nodes again that ended by themselves, as a supervisor does."""
         for name, node in self.nodes.items():
-            if (last_words := node.revive(self.stores[self.broker_of(name)].url)) is not None:
-                self.restarts.append(f"{name}: {last_words}")
+            if (last_output := node.restart_if_ended(self.stores[self.broker_of(name)].url)) is not None:
+                self.restarts.append(f"{name}: {last_output}")
 
     def ready(self) -> None:
-        """Wait until all nodes take clients, while `revive` is called again and again."""
+        """Wait until all nodes accept clients, while `restart_ended_nodes` is called repeatedly."""
         for each in self.nodes.values():
-            each.ready(is_revived=True)
+            each.wait_until_ready(is_revived=True)
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[World]:
-    """A world, as long as it is wanted."""
-    world = World(folder)
+def running(folder: Path) -> Iterator[Environment]:
+    """Run an environment for the time of the context."""
+    environment = Environment(folder)
     try:
-        world.start()
-        yield world
+        environment.start()
+        yield environment
     finally:
-        world.close()
+        environment.close()

@@ -6,18 +6,18 @@ from contextlib import closing
 
 import pytest
 
-from tests.chaos import patience
-from tests.chaos.world import PATIENCE, World
+from tests.chaos import timeouts
+from tests.chaos.environment import START_SECONDS, Environment
 from tests.ports import KeptPort
 
 
 def test_a_world_whose_node_finds_its_port_taken_says_so_at_once(tmp_path):
     why = r"b1 ended as it started:\n.*cannot listen on .*already in use"
-    with closing(World(tmp_path)) as world, socket.create_server(("127.0.0.1", world.ports["b1"])):
+    with closing(Environment(tmp_path)) as environment, socket.create_server(("127.0.0.1", environment.ports["b1"])):
         began = time.monotonic()
         with pytest.raises(AssertionError, match=why):
-            world.start()
-    assert time.monotonic() - began < PATIENCE
+            environment.start()
+    assert time.monotonic() - began < START_SECONDS
 
 
 def test_a_port_that_is_kept_is_nobody_elses_while_no_server_listens():
@@ -35,5 +35,5 @@ def test_a_port_that_is_kept_is_nobody_elses_while_no_server_listens():
 def test_who_waits_for_processes_waits_longer_on_a_busy_machine(monkeypatch, load, crowding):
     monkeypatch.setattr("os.getloadavg", lambda: (load, 0.0, 0.0))
     monkeypatch.setattr("os.cpu_count", lambda: 2)
-    assert patience.scaled(60.0) == 60.0 * crowding
-    assert f"{crowding:.1f} processes" in patience.crowd()
+    assert timeouts.scaled_timeout(60.0) == 60.0 * crowding
+    assert f"{crowding:.1f} processes" in timeouts.describe_load()
