@@ -70,6 +70,27 @@ def test_a_transaction_settles_and_sends_at_once_whatever_nodes_its_queues_are_a
     assert worker.has_no_more()
 
 
+def test_messages_that_a_transaction_sends_to_two_queues_in_turn_come_once_and_in_order(broker, client, name):
+    queues = [broker.queue_at("b", f"{name}.{number}") for number in range(2)]
+    sender, takers = client("a"), [client("b") for _ in queues]
+    for queue, taker in zip(queues, takers, strict=True):
+        taker.subscribe(f"/queue/{queue}", ack="client-individual")
+    for number in range(0, 80, 4):
+        sender.frame("BEGIN", transaction=f"t{number}")
+        for each in range(number, number + 4):
+            sender.send(
+                f"/queue/{queues[each % 2]}", str(each), wait=False, persistent="true", transaction=f"t{number}"
+            )
+        sender.frame("COMMIT", transaction=f"t{number}")
+    for turn, (queue, taker) in enumerate(zip(queues, takers, strict=True)):
+        messages = taker.take(40)
+        assert [each.body for each in messages] == [str(number) for number in range(turn, 80, 2)]
+        for each in messages:
+            taker.ack(each)
+        assert taker.has_no_more()
+        wait_until(lambda queue=queue: broker.depth(queue) == 0, "all is acknowledged")
+
+
 def test_an_aborted_transaction_leaves_messages_of_another_node_with_their_consumer(broker, client, name):
     queue = broker.queue_at("b", name)
     worker = client("a")

@@ -163,16 +163,16 @@ class MessageArrivals:
             messages = [message for each in arrived for message in each.messages]
         bodies = bodies or BodySizes.of(messages)
         before, notices = self._commits.before.get(log.name), self._placement.append_notices
-        entries: list[LogEntry] = []
-        if notices.wants_entries(log.name) if log.is_remote else log.consumers:
-            entries = [entry for each in arrived for entry in each.entries()]
         if log.is_remote:
             self._count(log, bodies)
-            notices.add(log, len(messages), last, entries, before)
+            is_wanted = notices.wants_entries(log.name)
+            for each in arrived:  # numbers in a notice follow each other: those between belong to other logs
+                notices.add(log, len(each.messages), each.numbers[-1], each.entries() if is_wanted else (), before)
+                before = each.numbers[-1]
             return
         self.count_arrivals(log, messages, bodies)
-        if entries:
-            log.append_batch(entries, before)
+        if log.consumers:
+            log.append_batch([entry for each in arrived for entry in each.entries()], before)
             self._dispatcher.touch(log)
         else:
             log.note_appended(len(messages), last)
