@@ -71,8 +71,8 @@ COPIES_HEADER = "sluice-copies"
 MESSAGE_ID, USER_ID = "message-id", "JMSXUserID"
 
 
-#: Different values of the deciding headers of SEND that one session remembers.
-MAX_KNOWN_SENDS = 1024
+#: Different values of the deciding headers of SEND that one session remembers, and the most characters of one.
+MAX_KNOWN_SENDS, MAX_KNOWN_CHARACTERS = 512, 512
 
 
 class SessionState(StrEnum):
@@ -182,7 +182,7 @@ class StompSession:
         if like is None:
             headers = shape.deciding_headers(groups)
             like = self._send(headers, b"")
-            if not may_name_own(headers):
+            if not may_name_own(headers) and sum(map(len, headers.values())) <= MAX_KNOWN_CHARACTERS:
                 if len(self._known_sends) >= MAX_KNOWN_SENDS:
                     self._known_sends.clear()
                 self._known_sends[key] = like

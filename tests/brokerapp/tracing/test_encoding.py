@@ -4,12 +4,14 @@ import contextlib
 import marshal
 import struct
 
+import msgpack
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brokerapp.tracing.encoding import decode, encode
+from brokerapp.tracing.schema import ENQUEUE
 from brokerapp.tracing.unmarshal import unmarshal
 
 FACTS = [("ID:a:1", 10, 1_795_370_000_000_000), ("ID:ä\udc80:2", 2**40, 1_795_370_000_000_001)]
@@ -42,6 +44,17 @@ def test_plain_values_are_read_as_python_wrote_them(value):
 
 def test_a_batch_of_version_2_is_read_as_one_of_this_version():
     assert decode(of_version_2(BATCH)).equals(decode(encode(*BATCH)))
+
+
+def test_messages_that_had_one_head_together_up_to_version_3_have_its_properties_each():
+    runs = [1_795_370_000_000_000, ENQUEUE, PLACES[:1], "topic://x", None, "p", 2]
+    head, values = b"message-id:1\nregion:north\n", ("broker", runs, FACTS)
+    plain = msgpack.packb((*values, [head], {}), unicode_errors="surrogatepass")
+    of_version_3 = b"SLT3" + struct.pack("<I", len(plain)) + pa.compress(plain, "zstd", asbytes=True)
+    expected = decode(encode(*values, [head, head], {}))
+    assert [dict(each)["region"] for each in expected["ps"].to_pylist()] == ["north", "north"]
+    for data in (of_version_3, of_version_2((*values, [head], {}))):
+        assert decode(data).equals(expected)
 
 
 @pytest.mark.parametrize("value", [compile("1", "x", "eval"), {1, 2}, 1.5, ..., StopIteration])
