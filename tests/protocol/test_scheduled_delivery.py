@@ -5,11 +5,14 @@ from dataclasses import replace
 
 import pytest
 
+from brokerapp.config import default_config
+from brokerapp.engine.editing.operator_message import OperatorMessage
 from brokerapp.engine.scheduling.scheduled_job import JobPurpose, ScheduledJob
 from brokerapp.errors import RequestRefused
 from brokerapp.store import StoreLimits
 from brokerapp.store.redis import RedisStore
 from brokerapp.tracing.schema import DROP
+from tests.protocol.running_node import RunningNode
 from tests.waiting import wait_until
 
 MANAGEMENT = "/topic/ActiveMQ.Scheduler.Management"
@@ -372,3 +375,17 @@ def test_operators_remove_what_waits(connect, node, name):
     assert waiting(node, f"/queue/{name}") == []
     with pytest.raises(RequestRefused, match=r"scheduled message .* not found"):
         node.ask(lambda admin: admin.cancel_scheduled(job.job))
+
+
+def test_an_operators_schedule_holds_where_the_broker_ignores_those_of_clients(store, connect, name):
+    running = RunningNode(replace(default_config("unscheduled", 0), scheduler_support=False), store.url)
+    try:
+        client = connect(port=running.port)
+        client.send(f"/queue/{name}", "now", AMQ_SCHEDULED_DELAY=LATER)
+        message = OperatorMessage(f"/queue/{name}", {"AMQ_SCHEDULED_DELAY": LATER}, b"later").to_json()
+        running.ask(lambda admin: admin.send(message))
+        assert running.bodies(name) == ["now"]
+        assert [each.to for each in waiting(running, f"/queue/{name}")] == [f"/queue/{name}"]
+        client.leave()
+    finally:
+        running.stop()

@@ -10,7 +10,7 @@ from dataclasses import replace
 from brokerapp.core.destinations.auto_creation import AutoCreation
 from brokerapp.core.ports import BrokerContext, MessageFactoryPort, ProducersPort, RoutingPort, TopicSubscribers
 from brokerapp.core.publishing.publisher import Publisher
-from brokerapp.core.publishing.scheduler import MessageScheduler
+from brokerapp.core.publishing.scheduler import MessageScheduler, has_schedule_headers
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.editing import message_properties
 from brokerapp.engine.editing.operator_message import OperatorMessage, batch_size, estimate_bytes
@@ -97,8 +97,11 @@ class OperatorSend:
 
     def _submit(self, client: Client, receipts: ReceiptSink, send: SendCommand) -> asyncio.Future[None]:
         receipt, done = receipts.expect()
+        send = replace(send, receipt=receipt)
         try:
-            self._publisher.send(client, SendBatchCommand([replace(send, receipt=receipt)]))
+            # an operator's schedule holds even where the broker ignores those of clients (schedulerSupport)
+            if not (has_schedule_headers(send) and self._scheduler.take(client, send)):
+                self._publisher.send(client, SendBatchCommand([send]))
         except BrokerError as error:
             receipts.refuse(error, receipt)
         return done

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from brokerapp.core.publishing.message_factory import MessageTemplate
 from brokerapp.core.publishing.routed_batches import RoutedBatches
-from brokerapp.core.publishing.scheduler import MARK as SCHEDULE_MARK
+from brokerapp.core.publishing.scheduler import has_schedule_headers
 from brokerapp.engine.clients.client import Client, RoutedBatch, Transaction
 from brokerapp.engine.routing.route_walk import Route
 from brokerapp.errors import RequestRefused
@@ -98,7 +98,7 @@ class Publisher:
         """Let a message be stored with those gathered so far, or with its transaction. Raises RequestRefused."""
         transaction = client.transaction(send.transaction) if send.transaction is not None else None
         terms = None
-        if send.bridged_from is None and SCHEDULE_MARK not in send.properties:
+        if send.bridged_from is None and not has_schedule_headers(send):
             key = send.destination, send.persistent, send.priority, send.is_bytes
             terms = known[key] if key in known else known.setdefault(key, self._terms(client, send))
         if terms is None:
@@ -144,7 +144,7 @@ class Publisher:
         self, client: Client, send: SendCommand, transaction: Transaction | None, gathered: RoutedBatches
     ) -> None:
         """Publish a message of which something is to be decided by itself."""
-        if self._scheduler.concerns(send):
+        if self._scheduler.applies_to(send):
             self._submit(gathered)  # it overtakes nothing
             if self._scheduler.take(client, send):
                 return

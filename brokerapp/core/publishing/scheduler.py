@@ -44,6 +44,11 @@ START, END = "ACTION_START_TIME", "ACTION_END_TIME"
 ACTIONS = ("BROWSE", "REMOVE", "REMOVEALL")
 
 
+def has_schedule_headers(send: SendCommand) -> bool:
+    """Return whether a message has headers of a schedule."""
+    return MARK in send.properties
+
+
 class MessageScheduler:
     """Keeps messages until they are due, and delivers them. A part of the broker."""
 
@@ -68,9 +73,9 @@ class MessageScheduler:
         self._replies, self._scheduled_jobs, self._temporaries = replies, scheduled_jobs, temporaries
         self._arrivals, self._writer = arrivals, writer
 
-    def concerns(self, send: SendCommand) -> bool:
-        """Whether a message says something of schedules."""
-        return MARK in send.properties and self._settings.scheduler_support
+    def applies_to(self, send: SendCommand) -> bool:
+        """Return whether a client's message has headers of a schedule that this broker honours."""
+        return self._settings.scheduler_support and has_schedule_headers(send)
 
     def take(self, client: Client, send: SendCommand) -> bool:
         """Keep a message that asks to be delivered later; whether it did. Raises RequestRefused."""
