@@ -11,7 +11,6 @@ from brokerapp.config import (
     Authentication,
     BrokerConfig,
     ConfiguredGrant,
-    NetworkConnector,
     Plugin,
     SystemUsage,
     TransportConnector,
@@ -29,6 +28,7 @@ from brokerapp.model.definitions import (
 )
 from brokerapp.model.destination import Destination
 from brokerapp.model.transport_connector import KeyStore, TlsStores
+from brokerapp.network.options.definition import NetworkConnector
 from tests.certificates import PASSWORD, Authority
 from tests.protocol.clients import RawClient, StompClient
 
