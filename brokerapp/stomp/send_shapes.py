@@ -29,6 +29,8 @@ MAX_ORDERS = 4
 #: The most headers of a shape, and the most bytes of a head it matches: no line of it can be too long.
 MAX_SHAPE_HEADERS = 64
 MAX_SHAPE_BYTES = MAX_HEADER_LINE_BYTES
+#: The most bytes of the names of a shape: its expression takes some ten times as many, and sessions remember shapes.
+MAX_NAME_BYTES = 1024
 #: Headers that the broker interprets; all others are properties.
 _INTERPRETED = NOT_PROPERTIES | {SEND_TYPE, "amq-msg-type", "reply-to"}
 #: Headers that no shape has: what they mean depends on other headers, or on the body.
@@ -120,9 +122,10 @@ def recognise(buffer: bytes, start: int) -> tuple[SendShape, tuple[bytes, ...], 
     if end < 0 or not buffer.startswith(b"SEND\n", start):
         return None
     names = tuple(_NAME.findall(buffer, start, end))
-    if len(names) != buffer.count(b"\n", start, end):
+    distinct = frozenset(names)
+    if not len(distinct) == len(names) == buffer.count(b"\n", start, end):
         return None
-    shapes = _shapes_of(frozenset(names))
+    shapes = _shapes_of(distinct)
     if names not in shapes and len(shapes) >= MAX_ORDERS:
         head = b"SEND\n%b\n\n" % b"\n".join(sorted(buffer[start + 5 : end].split(b"\n")))
         names, at = tuple(_NAME.findall(head, 0, len(head) - 2)), 0
@@ -146,6 +149,6 @@ def _compiled(names: tuple[bytes, ...]) -> SendShape | None:
         texts = tuple([name.decode() for name in names])
     except UnicodeDecodeError:
         return None
-    if len(texts) > MAX_SHAPE_HEADERS or len(set(texts)) < len(texts) or not _NOT_IN_SHAPES.isdisjoint(texts):
+    if len(texts) > MAX_SHAPE_HEADERS or sum(map(len, names)) > MAX_NAME_BYTES or not _NOT_IN_SHAPES.isdisjoint(texts):
         return None
     return SendShape(texts)

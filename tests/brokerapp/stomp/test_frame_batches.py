@@ -82,6 +82,7 @@ WITHOUT_SHAPE = [
     ("a name with an escape", b"SEND\ndestination:a\nx\\cy:1\n\n\0"),
     ("a length that is not plain", b"SEND\ndestination:a\ncontent-length: 1\n\nx\0"),
     ("a name that is JMS's", b"SEND\ndestination:a\nJMSPriority:1\n\n\0"),
+    ("longer names than shapes have", b"SEND\n" + b"x" * 1025 + b":1\n\n\0"),
     ("more headers than shapes have", b"SEND\n" + b"".join(b"x%d:1\n" % n for n in range(65)) + b"\n\0"),
 ]
 
@@ -201,6 +202,13 @@ def test_headers_in_another_order_in_each_message_are_read_without_a_shape_for_e
     assert all(isinstance(each, SendFrame) for each in found)
     assert [headers_of(each)["mixed-3"] for each in found] == [f"mixed-3-{number}" for number in range(500)]
     assert len(made) == send_shapes.MAX_ORDERS + 1
+
+
+def test_heads_with_repeated_headers_are_not_remembered():
+    heads = ["a:1\n" * number + "b:1\n" * (60 - number) for number in range(1, 60)]
+    found = sends_in(feed(b"".join(send(1, "x", head) for head in heads)))
+    assert all(type(each) is Frame for each in found)
+    assert not send_shapes._shapes_of(frozenset([b"destination", b"receipt", b"a", b"b", b"content-length"]))
 
 
 def count_calls(function, calls):
