@@ -119,6 +119,11 @@ class PendingWrite:
         return [rows for _, appends in self.runs for rows in appends]
 
     @property
+    def copies_to_dispatch(self) -> list[Sequence[CopyRow]]:
+        """Return those of `copies` that consumers can be given only when they are stored."""
+        return [] if self.given else self.copies
+
+    @property
     def is_non_persistent(self) -> bool:
         """Return whether any of its messages is non-persistent."""
         return any(is_non_persistent(each) for stored, _ in self.runs for each in stored)

@@ -9,6 +9,7 @@ import pytest
 
 from brokerapp.engine.dispatch.recovery_marks import OPEN_MARK
 from brokerapp.model.destination import Destination
+from brokerapp.stomp.frames import encode
 from tests.protocol.conftest import paused_store
 from tests.protocol.running_node import named, node_of
 from tests.waiting import wait_until
@@ -181,6 +182,32 @@ def test_a_selector_decides_before_as_after(store, node, connect, sender, name):
         assert hears_nothing(consumer)
     assert consumer.bodies() == ["d"]
     assert node.bodies(name) == list("abcd")
+
+
+def write_together(client, *sends):
+    """SENDs in one write: destination, body, and other headers."""
+    client.write(
+        b"".join(
+            encode("SEND", {"destination": destination, "persistent": "true", **headers}, body.encode())
+            for destination, body, headers in sends
+        )
+    )
+
+
+def test_nothing_overtakes_what_of_one_write_was_not_given_early(store, node, raw, connect, name):
+    consumer, client = connect(), raw()
+    consumer.subscribe(f"/queue/{name}", ack="client-individual", selector="kind = 'x'")
+    one, other = f"/queue/{name}", f"/queue/{name}.other"
+    with paused_store(store):
+        write_together(client, (one, "a", {"kind": "x"}), (one, "b", {"kind": "y"}), (one, "c", {"kind": "x"}))
+        assert consumer.bodies() == ["a"]
+        write_together(client, (one, "d", {"kind": "x"}))
+        assert hears_nothing(consumer)
+    assert consumer.bodies(2) == ["c", "d"]
+    with paused_store(store):
+        write_together(client, (other, "e", {}), (f"{one},{other}", "f", {"kind": "x"}), (one, "g", {"kind": "x"}))
+        assert hears_nothing(consumer)
+    assert consumer.bodies(2) == ["f", "g"]
 
 
 def test_members_of_a_group_go_to_its_owner_before_as_after(store, node, connect, sender, name):

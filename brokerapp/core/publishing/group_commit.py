@@ -104,14 +104,12 @@ class GroupCommit:
 
     def submit(self, unit: PendingWrite) -> None:
         """Do this, in its turn."""
-        given = unit.given
         self._units.append(unit)
         self._submitted += 1
-        self.given += sum(map(len, given.values()))
-        for rows in unit.copies:
+        self.given += sum(map(len, unit.given.values()))
+        for rows in unit.copies_to_dispatch:
             for log, _, _ in rows:
-                if log not in given:
-                    self._last_write_to[log] = self._submitted
+                self._last_write_to[log] = self._submitted
         self._notify()
 
     def cancel(self, wanted: Callable[[PendingWrite], bool]) -> list[PendingWrite]:

@@ -55,6 +55,10 @@ class ClientWrite(PendingWrite):
         return given
 
     @property
+    def copies_to_dispatch(self) -> list[Sequence[CopyRow]]:
+        return [rows for each in self.placed if not each.given for rows in each.rows]
+
+    @property
     def receipts(self) -> Sequence[str | None]:
         """Return what the client wants to be told, for each message."""
         return [receipt for each in self.placed for receipt in each.receipts]
