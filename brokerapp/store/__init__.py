@@ -137,6 +137,10 @@ class PendingWrite:
             size += len(appends) * sum(map(len, stored))
         return copies, size
 
+    def divide(self, _wanted: Callable[[PendingWrite], bool]) -> tuple[Sequence[PendingWrite], PendingWrite | None]:
+        """Return the units that are wanted, each as a write, and a write of the others; None when there is none."""
+        return [self], None
+
     def droppable_rows(self, position: int) -> list[tuple[int, int, int, int]]:
         """Return `droppable`, each with the position of its unit, of which the first has this one."""
         return [(position, *each) for each in self.droppable]

@@ -6,12 +6,15 @@ import pytest
 
 from brokerapp.errors import DestinationNotFound
 from brokerapp.stomp.frames import encode
+from tests.protocol.conftest import paused_store
 from tests.protocol.running_node import node_of
+from tests.waiting import wait_until
 
 XML = """\
 <broker xmlns="http://activemq.apache.org/schema/core" brokerName="mixed" schedulerSupport="true">
   <destinationPolicy><policyMap><policyEntries>
     <policyEntry queue="fails.>" storeLimit="6000" sendFailIfNoSpace="true"/>
+    <policyEntry queue="held.>" storeLimit="6000"/>
   </policyEntries></policyMap></destinationPolicy>
   <destinationInterceptors><virtualDestinationInterceptor><virtualDestinations>
     <compositeQueue name="split.*" forwardOnly="true"><forwardTo>
@@ -130,3 +133,20 @@ def test_headers_arrive_as_they_were_sent_whatever_their_order(raw, node, name):
     for each in sent:
         heard = consumer.hear().headers
         assert {key: heard.get(key) for key in "abc"} == {key: each.get(key) for key in "abc"}
+
+
+def test_what_has_room_keeps_its_order_where_a_message_of_the_same_write_has_none(store, raw, node, name):
+    sender, consumer, commits = raw(), raw(), node.node.broker.commits
+
+    def send(queue, number):
+        return encode("SEND", {"destination": f"/queue/{queue}", "persistent": "true"}, b"%d " % number + b"x" * 1000)
+
+    with paused_store(store):
+        sender.write(b"".join(send(f"held.{name}", number) for number in range(10)))
+        wait_until(lambda: node.look(lambda: commits._under_way), "the store is to store what has no room")
+        for number in range(3):  # in writes of their own, which wait for the store
+            sender.write(send(f"held.{name}", 10 + number) * (number < 2) + send(name, number))
+            wait_until(lambda number=number: node.look(lambda: len(commits._units)) == number + 1, "it is submitted")
+    for queue, count in ((name, 3), (f"held.{name}", 12)):
+        consumer.tell("SUBSCRIBE", {"destination": f"/queue/{queue}", "id": queue})
+        assert [int(consumer.hear().body.split()[0]) for _ in range(count)] == list(range(count))

@@ -179,9 +179,9 @@ class FlowControl:
         names = (str(copy.destination) for each in placed for copy in each.route.topics)
         return next((self.places[name] for name in names if name in self.places), None)
 
-    def _follows(self, unit: PendingWrite, place: WaitQueue) -> bool:
-        """Whether it would overtake, on its way to the store, those who wait."""
-        return unit.client is not None and not unit.settles and self._place_of(unit) is place
+    def _follows(self, unit: PendingWrite, places: Collection[WaitQueue]) -> bool:
+        """Whether it would overtake, on its way to the store, those who wait at these places."""
+        return unit.client is not None and not unit.settles and self._place_of(unit) in places
 
     def _join(self, unit: ClientWrite, place: WaitQueue) -> str | None:
         """Wait at the end of the row; or the reason why not."""
@@ -298,8 +298,8 @@ class FlowControl:
             return
         refusing, self._refusing = self._refusing, {}
         passing, self._passing = self._passing, {}
-        for place in refusing:
-            for each in self._commits.cancel(lambda unit, place=place: self._follows(unit, place)):
+        if refusing:
+            for each in self._commits.cancel(lambda unit: self._follows(unit, refusing)):
                 self._call_back(each)
         left = {entry.log for unit in batch.writes for entry in unit.settles}
         left.update(log for log, attributes in batch.declarations if attributes is None)
@@ -307,11 +307,10 @@ class FlowControl:
             if (left and place.name in SHARED) or place.name in left or (place in passing and place not in refusing):
                 self._try(place)
 
-    def _call_back(self, write: ClientWrite) -> None:
-        if write.waiting is not None:
-            write.waiting.was_tried()
-            return
-        for unit in write.split():
+    def _call_back(self, unit: ClientWrite) -> None:
+        if unit.waiting is not None:
+            unit.waiting.was_tried()
+        else:
             self.submit(unit)
 
     def _try(self, place: WaitQueue, all_that_settle: bool = False) -> None:

@@ -113,15 +113,21 @@ class GroupCommit:
         self._notify()
 
     def cancel(self, wanted: Callable[[PendingWrite], bool]) -> list[PendingWrite]:
-        """Take back, in order, those units that are not in the store's hands yet."""
-        found = [unit for unit in self._units if wanted(unit)]
+        """Take back, in order, those units that are not in the store's hands yet; the rest of their writes stays."""
+        found: list[PendingWrite] = []
+        left: list[PendingWrite] = []
+        for unit in self._units:
+            taken, rest = unit.divide(wanted) if wanted(unit) else ((), unit)
+            found += taken
+            if rest is not None:
+                left.append(rest)
         if found:
-            self._submitted -= len(found)
-            taken = set(map(id, found))
-            self._units = [unit for unit in self._units if id(unit) not in taken]
+            self._submitted -= len(self._units) - len(left)
+            gone = set(map(id, self._units)).difference(map(id, left))
+            self._units = left
             for each in self._reads:  # a mark that is taken away: wait for all that is left, which is never too early
-                if id(each.after) in taken:
-                    each.after = self._units[-1] if self._units else None
+                if id(each.after) in gone:
+                    each.after = left[-1] if left else None
         return found
 
     def remove_settled(self, entries: Iterable[SettledEntry]) -> None:

@@ -87,6 +87,18 @@ class ClientWrite(PendingWrite):
             client.on_write_started(unit.size)
         return units
 
+    def divide(self, wanted: Callable[[PendingWrite], bool]) -> tuple[Sequence[ClientWrite], ClientWrite | None]:
+        units = self.split()
+        taken = [unit for unit in units if wanted(unit)]
+        rest = [unit for unit in units if not wanted(unit)]
+        if not rest:
+            return taken, None
+        left = ClientWrite(self.owner, self.client, [each for unit in rest for each in unit.placed])
+        for unit in rest:
+            self.client.on_write_done(unit.size)
+        self.client.on_write_started(left.size)
+        return taken, left
+
     def droppable_rows(self, position: int) -> list[tuple[int, int, int, int]]:
         rows = []
         for each in self.placed:
