@@ -76,7 +76,7 @@ class Command(BaseCommand):
         add_verb(verbs, "subscriptions", "list durable and shared subscriptions")
         subscribe = add_verb(verbs, "subscribe", "create a durable subscription")
         subscribe.add_argument("client", help="client-id; '' for a shared subscription without one")
-        subscribe.add_argument("subscription", help="name of the connector")
+        subscribe.add_argument("subscription", help="name of the subscription")
         subscribe.add_argument("topic", help="topic://NAME, /topic/NAME or the bare name of a topic, or a pattern")
         subscribe.add_argument("--selector", help="only messages that match")
         subscribe.add_argument("--no-local", action="store_true", help="exclude messages sent by the same client")
