@@ -46,7 +46,7 @@ class RoutedBatches:
         each.messages.append(message)
         each.stored.append(stored)
         each.receipts.append(receipt)
-        if dedup_key:
+        if dedup_key or each.dedup_keys:  # a key for each message, or none at all
             each.dedup_keys += [""] * (len(each.messages) - len(each.dedup_keys) - 1) + [dedup_key]
         self.bytes += len(stored)
         for group in route.groups:

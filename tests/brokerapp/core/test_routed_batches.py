@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brokerapp.core.publishing.routed_batches import MAX_BYTES, MAX_COPIES, RoutedBatches
+from brokerapp.core.writes.client_write import ClientWrite
 from brokerapp.engine.routing.route_walk import Route
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import RoutedCopy
@@ -64,3 +65,16 @@ def test_enough_copies_or_bytes_make_a_write():
     large.add(0, b"x" * MAX_BYTES, QUEUES[0], ROUTES[0], None)
     assert copies.is_full
     assert large.is_full
+
+
+@given(st.lists(st.tuples(st.integers(0, len(ROUTES) - 1), st.booleans()), max_size=20))
+def test_the_store_gets_each_key_with_the_message_that_has_it(choices):
+    batches = RoutedBatches(SimpleNamespace())
+    for message, (choice, has_key) in enumerate(choices):
+        made = SimpleNamespace(number=message, size=1)
+        batches.add(made, b"x", QUEUES[choice], ROUTES[choice], None, f"k{message}" if has_key else "")
+    sent = [message.number for each in batches.placed for message in each.messages]
+    keys = ClientWrite(None, batches.client, batches.placed).dedup_keys(0)
+    assert keys == [(unit, f"k{message}") for unit, message in enumerate(sent) if choices[message][1]]
+    parts = [part for each in batches.placed for part in each.split()]
+    assert keys == ClientWrite(None, batches.client, parts).dedup_keys(0)
