@@ -141,6 +141,7 @@ def test_what_has_room_keeps_its_order_where_a_message_of_the_same_write_has_non
     def send(queue, number):
         return encode("SEND", {"destination": f"/queue/{queue}", "persistent": "true"}, b"%d " % number + b"x" * 1000)
 
+    wait_until(lambda: not node.look(lambda: commits.busy), "nothing is left of former tests")
     with paused_store(store):
         sender.write(b"".join(send(f"held.{name}", number) for number in range(10)))
         wait_until(lambda: node.look(lambda: commits._under_way), "the store is to store what has no room")
