@@ -52,8 +52,9 @@ def _which(args: Namespace) -> JsonObject:
     return {"selector": args.selector, "ids": args.id, "limit": args.limit}
 
 
-def _dealt_with(word: str, count: int) -> Answer:
-    return {word: count}, [f"{count:,} message{'' if count == 1 else 's'} {word}"]
+def _dealt_with(word: str, count: int, key: str = "") -> Answer:
+    """Return the count under `key`, by default the word itself, and a line that says it."""
+    return {key or word: count}, [f"{count:,} message{'' if count == 1 else 's'} {word}"]
 
 
 async def _move(admin: BrokerAdmin, args: Namespace) -> Answer:
@@ -67,7 +68,8 @@ async def _copy(admin: BrokerAdmin, args: Namespace) -> Answer:
 
 
 async def _resubmit(admin: BrokerAdmin, args: Namespace) -> Answer:
-    return _dealt_with("retried", await admin.resubmit(Destination.parse(args.queue), **_which(args)))
+    count = await admin.resubmit(Destination.parse(args.queue), **_which(args))
+    return _dealt_with("resubmitted", count, key="retried")  # the key of former versions, which scripts read
 
 
 async def _remove(admin: BrokerAdmin, args: Namespace) -> Answer:

@@ -182,7 +182,7 @@ async def _browse(admin: BrokerAdmin, args: Namespace) -> Answer:
         lines += [f"    {name}: {value}" for name, value in each.headers.items()]
         lines += ["", _text(each.body), ""]
     lines.append(
-        f"{len(page.messages)} of {tally} messages"
+        f"{len(page.messages)} of {tally} message{'' if tally.count == 1 else 's'}"
         + (f" after {args.after}" if args.after else "")
         + (" that match" if args.selector else "")
         + (f", continue with --after {page.next}" if page.next else "")
