@@ -85,8 +85,8 @@ class WebSocket:
             raise OSError(f"no WebSocket: {head[:200]!r}")
         self._in = bytearray(rest)
 
-    def _read(self) -> None:
-        data = self._socket.recv(1 << 18)
+    def _read(self, size: int = 1 << 18) -> None:
+        data = self._socket.recv(size)
         if not data:
             raise OSError("the broker closed a connection")
         self._in += data
@@ -114,9 +114,12 @@ class WebSocket:
         return data
 
     def recv_into(self, view: memoryview) -> int:
-        """What came in messages."""
+        """What came in messages.
+
+        No more is read than there is room for: what stayed behind here no selector would see.
+        """
         if len(self._ready) < len(view):
-            self._read()
+            self._read(max(1, len(view) - len(self._ready) - len(self._in)))
             self._unpack()
         count = min(len(view), len(self._ready))
         if not count:
