@@ -6,7 +6,7 @@ each one whole or not at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -57,6 +57,13 @@ CopyRow = tuple[str, str, str]
 AppendRun = tuple[Sequence[bytes], Sequence[Sequence[CopyRow]]]
 
 
+class WriteOwner(Protocol):
+    """Acts on the outcomes of its writes."""
+
+    def on_stored(self, writes: Sequence[Any], seq: int) -> None:
+        """Act on writes that follow each other, of which nothing was refused; the first message has this number."""
+
+
 class PendingWrite:
     """Work of one client, in units of which each is done whole or not at all. `on_done` is called once.
 
@@ -67,11 +74,12 @@ class PendingWrite:
     `dropped`: copies that were dropped, as (append, copy), counted from 1; known when it is done.
     """
 
-    __slots__ = ("callback", "droppable", "dropped", "ignores_limits", "runs", "settles")
+    __slots__ = ("callback", "cost", "count", "droppable", "dropped", "ignores_limits", "runs", "settles", "unit_count")
 
     is_atomic = True
     # Classes of writes that have one of these have a slot for it.
     client: Any = None  #: the client that waits for it; Any, because the store knows no clients
+    owner: WriteOwner | None = None  #: who acts on what is stored of several writes at once; None: each by itself
     jobs: Sequence[ScheduledJobChange] = ()  #: changes of scheduled jobs
     given: Mapping[str, Sequence[SettledEntry]] = {}  #: by log: entries that consumers were given early
     dedup_key: str = ""  #: by which the messages of its unit are recognised when another broker forwards them again
@@ -84,10 +92,25 @@ class PendingWrite:
         callback: Callable[[int, str], None] | None = None,
         droppable: Sequence[tuple[int, int, int]] = (),
     ) -> None:
-        self.runs: Sequence[AppendRun] = [((stored,), (rows,)) for stored, rows in appends]
+        self.set_runs([((stored,), (rows,)) for stored, rows in appends])
         self.settles, self.ignores_limits, self.callback = settles, ignores_limits, callback
         self.droppable = droppable
         self.dropped: Sequence[tuple[int, int]] = ()
+
+    def set_runs(self, runs: Sequence[AppendRun]) -> None:
+        """Set the messages to append, and count what is asked for of a write several times.
+
+        `count`: the appends, each of which takes a sequence number. `cost`: the copies, and the bytes of the messages.
+        `unit_count`: the units.
+        """
+        self.runs = runs
+        units = count = copies = size = 0
+        for stored, appends in runs:
+            units += len(stored)
+            count += len(stored) * len(appends)
+            copies += len(stored) * sum(map(len, appends))
+            size += len(appends) * sum(map(len, stored))
+        self.count, self.cost, self.unit_count = count, (copies, size), 1 if self.is_atomic else units
 
     def on_done(self, seq: int, refused: str) -> None:
         """Act on the outcome.
@@ -104,16 +127,6 @@ class PendingWrite:
         self.on_done(seq, committed.refused.get(position, ""))
 
     @property
-    def unit_count(self) -> int:
-        """Return the number of units."""
-        return 1 if self.is_atomic else sum([len(stored) for stored, _ in self.runs])
-
-    @property
-    def count(self) -> int:
-        """Return the number of appends, each of which takes a sequence number."""
-        return sum([len(stored) * len(appends) for stored, appends in self.runs])
-
-    @property
     def copies(self) -> list[Sequence[CopyRow]]:
         """Return the copies that its messages make, once for messages that make the same."""
         return [rows for _, appends in self.runs for rows in appends]
@@ -127,15 +140,6 @@ class PendingWrite:
     def is_non_persistent(self) -> bool:
         """Return whether any of its messages is non-persistent."""
         return any(is_non_persistent(each) for stored, _ in self.runs for each in stored)
-
-    @property
-    def cost(self) -> tuple[int, int]:
-        """Return the number of copies it makes, and the bytes of its messages."""
-        copies = size = 0
-        for stored, appends in self.runs:
-            copies += len(stored) * sum([len(rows) for rows in appends])
-            size += len(appends) * sum(map(len, stored))
-        return copies, size
 
     def divide(self, _wanted: Callable[[PendingWrite], bool]) -> tuple[Sequence[PendingWrite], PendingWrite | None]:
         """Return the units that are wanted, each as a write, and a write of the others; None when there is none."""
@@ -165,12 +169,13 @@ class CommitBatch:
     #: Number of the session's last batch that was answered; 0: none; None: not said.
     previous_batch: int | None = None
 
-    @property
-    def numbered_writes(self) -> Iterator[tuple[int, PendingWrite]]:
-        """Yield the writes with the positions of their first units, from 1."""
-        position = 1
+    #: The writes with the positions of their first units, from 1.
+    numbered_writes: list[tuple[int, PendingWrite]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        position, self.numbered_writes = 1, []
         for write in self.writes:
-            yield position, write
+            self.numbered_writes.append((position, write))
             position += write.unit_count
 
 

@@ -70,7 +70,7 @@ def encode_call(
     args.append(len(batch.declarations))
     for log, attributes in batch.declarations:
         args += (log, prefix + log, attributes or "")
-    numbered = list(batch.numbered_writes)
+    numbered = batch.numbered_writes
     droppable = [row for position, write in numbered for row in write.droppable_rows(position)]
     args += (*_rows(batch.recovery_marks), *_rows(batch.redelivery_counts), *_encode_jobs(batch))
     args += map(limits.of_log, logs)

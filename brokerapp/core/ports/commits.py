@@ -61,4 +61,6 @@ class Commits(WriteQueue, Protocol):
 
     given: int
 
+    given_writes: int
+
     before: Mapping[str, int]

@@ -24,6 +24,7 @@ from brokerapp.store import (
     PendingWrite,
     SettledEntry,
     StoreLimits,
+    WriteOwner,
 )
 
 logger = logging.getLogger(__name__)
@@ -92,7 +93,7 @@ class GroupCommit:
         self._idle = asyncio.Event()
         self._idle.set()
         self._number = self._answered = 0  # of the last batch, and of the last one that the store answered
-        self.given = 0  #: copies in the next batch that were given out already
+        self.given = self.given_writes = 0  #: copies in the next batch that were given out already, and their writes
         self.used = 0  #: bytes that the store held after the last batch
         self.temp = 0  #: bytes of them that are not persistent
         self.held: dict[str, int] = {}  #: the same of logs that have a limit, as far as they were written to
@@ -106,7 +107,9 @@ class GroupCommit:
         """Do this, in its turn."""
         self._units.append(unit)
         self._submitted += 1
-        self.given += sum(map(len, unit.given.values()))
+        if given := unit.given:
+            self.given += sum(map(len, given.values()))
+            self.given_writes += 1
         for rows in unit.copies_to_dispatch:
             for log, _, _ in rows:
                 self._last_write_to[log] = self._submitted
@@ -287,11 +290,24 @@ class GroupCommit:
         return committed
 
     def _report(self, batch: CommitBatch, committed: CommitResult) -> None:
-        """Tell all units how they ended."""
+        """Tell all units how they ended; their owner at once, of those that follow each other and are stored."""
         seq, self.before = committed.base_seq + 1, committed.previous_seqs
-        for position, unit in batch.numbered_writes:
-            _follow(unit.on_batch_done, seq, position, committed)
-            seq += unit.count
+        odd = {*committed.refused, *committed.dropped, *committed.duplicates}
+
+        def owner_of_stored(numbered: tuple[int, PendingWrite]) -> WriteOwner | None:
+            position, unit = numbered
+            is_odd = odd and not odd.isdisjoint(range(position, position + unit.unit_count))
+            return None if is_odd else unit.owner
+
+        for owner, numbered in itertools.groupby(batch.numbered_writes, owner_of_stored):
+            if owner is not None:
+                units = [unit for _, unit in numbered]
+                _follow(owner.on_stored, units, seq)
+                seq += sum([unit.count for unit in units])
+                continue
+            for position, unit in numbered:
+                _follow(unit.on_batch_done, seq, position, committed)
+                seq += unit.count
         self.before = {}
 
     def _take(self) -> tuple[CommitBatch | None, list[PendingRead]]:
@@ -299,7 +315,7 @@ class GroupCommit:
         units = self._units
         count = _within_limits(units)
         taken, self._units = (units, []) if count == len(units) else (units[:count], units[count:])
-        self._under_way, self.given = taken, 0
+        self._under_way, self.given, self.given_writes = taken, 0, 0
         if taken and _settles_uncommitted(taken[0]):  # what it settles found no room in the store yet
             taken[0].settles = self._known(taken[0].settles)
         if self._settles:

@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from brokerapp.core.writes.client_write import AtomicWrite, ClientWrite
@@ -100,7 +101,7 @@ class MessageWriter:
             self._submit(write)
             return
         self._acknowledgements.count_settled(settled)
-        self._arrivals.on_committed(placed, 0, self._committed(write))
+        self._arrivals.on_committed(placed, 0, self._commit_us(placed) if is_commit else 0)
         self._replies.confirm(client, *receipts)
 
     def _submit(self, write: ClientWrite) -> None:
@@ -113,19 +114,11 @@ class MessageWriter:
             flow.submit(unit)
 
     def on_result(self, write: ClientWrite, seq: int, position: int, committed: CommitResult) -> None:
-        """Act on the outcome of a write: of each of its units, if any was refused or is kept in part."""
-        odd = (committed.refused, committed.dropped, committed.duplicates)
-        positions = range(position, position + write.unit_count)
-        if len(positions) == 1:
-            refused, dropped, duplicates = odd
-            write.dropped, write.duplicates = dropped.get(position, ()), duplicates.get(position, ())
-            self._on_unit(write, seq, refused.get(position, ""))
-        elif any(odd) and any(each in outcome for outcome in odd for each in positions):
-            for each, unit in zip(positions, write.split(), strict=True):
-                self.on_result(unit, seq, each, committed)
-                seq += unit.count
-        else:
-            self._on_stored(write, seq)
+        """Act on the outcome of each unit of a write of which any was refused or is kept in part."""
+        for each, unit in enumerate(write.split(), position):
+            unit.dropped, unit.duplicates = committed.dropped.get(each, ()), committed.duplicates.get(each, ())
+            self._on_unit(unit, seq, committed.refused.get(each, ""))
+            seq += unit.count
 
     def _on_unit(self, write: ClientWrite, seq: int, refused: str) -> None:
         client = write.client
@@ -134,29 +127,35 @@ class MessageWriter:
             if reason is not None:
                 self.refuse(write, reason)
             return
-        if write.waiting is not None:
-            self._flow_control.release(write.waiting)
-        if write.settled:
-            self._acknowledgements.count_settled(write.settled)
         if write.duplicates and client.bridge_counts is not None:
             client.bridge_counts.repeated += len(write.duplicates)
         if write.dropped or write.duplicates:
             self._remove_dropped(write.placed, write.dropped, write.duplicates)
-        self._on_stored(write, seq)
+        self.on_stored([write], seq)
 
-    def _on_stored(self, write: ClientWrite, seq: int) -> None:
-        write.client.on_write_done(write.size)
-        self._arrivals.on_committed(write.placed, seq, self._committed(write))
-        if write.jobs:
-            self.on_scheduled(write.jobs)
-        self._replies.confirm(write.client, *write.receipts)
+    def on_stored(self, writes: Sequence[ClientWrite], seq: int) -> None:
+        """Act on writes of any clients that follow each other and are stored, the first message as number `seq`."""
+        for write in writes:
+            if write.waiting is not None:
+                self._flow_control.release(write.waiting)
+            if write.settled:
+                self._acknowledgements.count_settled(write.settled)
+            write.client.on_write_done(write.size)
+        try:
+            for is_commit, alike in itertools.groupby(writes, attrgetter("is_commit")):
+                placed = [each for write in alike for each in write.placed]
+                self._arrivals.on_committed(placed, seq, self._commit_us(placed) if is_commit else 0)
+                seq += sum([len(each.messages) * len(each.route.groups) for each in placed])
+        finally:  # whatever becomes of them here
+            for write in writes:
+                if write.jobs:
+                    self.on_scheduled(write.jobs)
+                self._replies.confirm(write.client, *write.receipts)
 
-    def _committed(self, write: ClientWrite) -> int:
-        """Record that the messages of a transaction were sent, now, which is when copies of them are stored."""
-        if not write.is_commit:
-            return 0
+    def _commit_us(self, placed: Sequence[RoutedBatch]) -> int:
+        """Record that messages of transactions were sent, now, which is when copies of them are stored; that time."""
         now_us = time.time_ns() // 1000
-        self._router.record_sent(write.placed, now_us)
+        self._router.record_sent(placed, now_us)
         return now_us
 
     def refuse(self, write: ClientWrite, reason: str) -> None:

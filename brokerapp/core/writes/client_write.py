@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 from brokerapp.engine.clients.client import Client, RoutedBatch
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.log_entry import LogEntry
-from brokerapp.store import CommitResult, CopyRow, PendingWrite, ScheduledJobChange, SettledEntry
+from brokerapp.store import CommitResult, CopyRow, PendingWrite, ScheduledJobChange, SettledEntry, WriteOwner
 
 if TYPE_CHECKING:
     from brokerapp.core.writes.wait_queue import BlockedSend
 
 
-class WriteOwner(Protocol):
-    """Acts on the outcome of a client's write."""
+class ClientWriteOwner(WriteOwner, Protocol):
+    """Acts on the outcomes of clients' writes."""
 
     def on_result(self, write: ClientWrite, seq: int, position: int, committed: CommitResult) -> None: ...
 
@@ -29,11 +29,12 @@ class ClientWrite(PendingWrite):
     __slots__ = ("client", "duplicates", "owner", "placed", "size", "waiting")
 
     is_atomic = False
+    owner: ClientWriteOwner
     settled: Sequence[tuple[Subscription, str, LogEntry]] = ()  #: what consumers acknowledge with it
     is_commit = False  #: of a transaction: that its messages were sent is recorded when it is done
     undo: Callable[[], None] | None = None  #: to be called when a limit refuses it
 
-    def __init__(self, owner: WriteOwner, client: Client, placed: Sequence[RoutedBatch]) -> None:
+    def __init__(self, owner: ClientWriteOwner, client: Client, placed: Sequence[RoutedBatch]) -> None:
         super().__init__()
         self.owner, self.client, self.placed = owner, client, placed
         self.size = sum([each.size for each in placed])
@@ -43,7 +44,7 @@ class ClientWrite(PendingWrite):
 
     def refresh_runs(self) -> None:
         """Take the copies from the routes of the messages."""
-        self.runs = [(each.stored, each.rows) for each in self.placed]
+        self.set_runs([(each.stored, each.rows) for each in self.placed])
 
     @property
     def given(self) -> Mapping[str, Sequence[LogEntry]]:
@@ -109,6 +110,8 @@ class ClientWrite(PendingWrite):
         return rows
 
     def dedup_keys(self, position: int) -> list[tuple[int, str]]:
+        if not any(each.dedup_keys for each in self.placed):
+            return []
         keys = [key for each in self.placed for key in each.dedup_keys or [""] * len(each.messages)]
         return [(unit, key) for unit, key in enumerate(keys, position) if key]
 
@@ -122,7 +125,7 @@ class AtomicWrite(ClientWrite):
 
     def __init__(
         self,
-        owner: WriteOwner,
+        owner: ClientWriteOwner,
         client: Client,
         placed: Sequence[RoutedBatch],
         receipts: Sequence[str | None],
