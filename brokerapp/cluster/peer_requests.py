@@ -58,11 +58,14 @@ class PeerRequests:
 
     def on_send_batch(self, client: Client, batch: SendBatchCommand) -> None:
         """Do what another broker asks; what is refused does not stop the rest."""
-        for send in batch.sends:
-            if isinstance(send, RefusedSend):
-                self._replies.refuse(client, send.error, send.receipt)
+        for request in batch.requests:
+            if isinstance(request, SendCommand):
+                self._replies.try_command(client, self._on_send, request)
+            elif isinstance(request, RefusedSend):
+                self._replies.refuse(client, request.error, request.receipt)
             else:
-                self._replies.try_command(client, self._on_send, send)
+                error = RequestRefused("brokers of a cluster ask for nothing in transactions")
+                self._replies.refuse(client, error, request.receipt)
 
     def _on_send(self, client: Client, send: SendCommand) -> None:
         """Carry out a request of another broker. Raises RequestRefused."""

@@ -74,10 +74,7 @@ from brokerapp.core.subscriptions.unsubscribe_handler import UnsubscribeHandler
 from brokerapp.engine.clients.quotas import Quotas
 from brokerapp.engine.policy.authorization import AuthorizationMap
 from brokerapp.model.commands import (
-    AbortCommand,
     AckBatchCommand,
-    BeginCommand,
-    CommitCommand,
     NackCommand,
     SendBatchCommand,
     SubscribeCommand,
@@ -143,9 +140,6 @@ class AssembledBroker(Broker):
             UnsubscribeCommand: self._unsubscribe_handler().unsubscribe,
             AckBatchCommand: self.acknowledgements.acknowledge,
             NackCommand: self.rejections.reject,
-            BeginCommand: self.transactions.begin,
-            CommitCommand: self.transactions.commit,
-            AbortCommand: self.transactions.abort,
         }
         self._start()
 

@@ -57,17 +57,10 @@ class SendCommand:
 
 @dataclass(slots=True)
 class RefusedSend:
-    """A SEND that asks for something that cannot be."""
+    """A frame of a batch that asks for something that cannot be."""
 
     error: BrokerError
     receipt: str | None
-
-
-@dataclass(slots=True)
-class SendBatchCommand:
-    """Publish messages that came one after the other; a single one is a batch, too."""
-
-    sends: list[SendCommand | RefusedSend]
 
 
 @dataclass(slots=True)
@@ -143,6 +136,20 @@ class AbortCommand:
     receipt: str | None
 
 
+#: Begins or ends a transaction.
+TransactionCommand = BeginCommand | CommitCommand | AbortCommand
+
+
+@dataclass(slots=True)
+class SendBatchCommand:
+    """Publish messages that came one after the other, and begin and end the transactions around them.
+
+    A single one of these requests is a batch, too.
+    """
+
+    requests: list[SendCommand | TransactionCommand | RefusedSend]
+
+
 @dataclass(slots=True)
 class DisconnectCommand:
     """Ends a session; its receipt is sent before the connection is closed."""
@@ -157,8 +164,5 @@ ClientCommand = (
     | UnsubscribeCommand
     | AckBatchCommand
     | NackCommand
-    | BeginCommand
-    | CommitCommand
-    | AbortCommand
     | DisconnectCommand
 )

@@ -1,4 +1,6 @@
-"""Reads consecutive SENDs, and consecutive ACKs, at once. Pure; the fast path of frames.py.
+"""Reads at once consecutive SENDs, with the transactions around them, and consecutive ACKs.
+
+Pure; the fast path of frames.py.
 
 Whatever is less plain is left to frames.py, so nothing needs to be refused here. Versions 1.1 and 1.2 read alike what
 is read here.
@@ -18,6 +20,10 @@ BETWEEN_FRAMES = re.compile(rb"[\0\t\r\n ]*")
 _PLAIN_ACKS = re.compile(rb"(?:[\r\n]*ACK\nid:[0-9A-Za-z-]+\n\n\0)+")
 _ACK_ID = re.compile(r"id:([0-9A-Za-z-]+)")
 _ACK = re.compile(rb"[\r\n]*ACK\n((?:(?:id|message-id|subscription|receipt):[ -~]*\n)+)\n\0")
+#: The beginning or end of a transaction.
+_TRANSACTION = re.compile(rb"[\r\n]*(BEGIN|COMMIT|ABORT)\n((?:(?:transaction|receipt):[ -~]*\n)+)\n\0")
+#: Commands whose frames are read as one batch: what a client sends, and the transactions around it.
+PUBLISHING = frozenset({"SEND", "BEGIN", "COMMIT", "ABORT"})
 #: The escape that means something in 1.2 only.
 _READ_DIFFERENTLY = b"\\r"
 #: Longest content-length that is read here.
@@ -62,11 +68,18 @@ class SendFrame:
 
 @dataclass(slots=True)
 class SendFrameBatch:
-    """SENDs that came one after the other, whatever they say; those that are of no shape are plain frames."""
+    """SENDs that came one after the other, whatever they say, and the BEGINs, COMMITs and ABORTs among them.
+
+    SENDs that are of no shape are plain frames.
+    """
 
     frames: list[SendFrame | Frame]
     ignored_lines: tuple[str, ...] = ()  #: header lines without a colon
-    command = "SEND"
+
+    @property
+    def command(self) -> str:
+        """Return the command of the first."""
+        return self.frames[0].command
 
     @property
     def receipt(self) -> str | None:
@@ -116,6 +129,14 @@ def read_acks(buffer: bytes, start: int, version: str) -> tuple[AckFrameBatch, i
         receipts.append(headers.get("receipt"))
         position = found.end()
     return (AckFrameBatch(ids, subscriptions, receipts), position) if ids else None
+
+
+def read_transaction(buffer: bytes, start: int, version: str) -> tuple[Frame, int] | None:
+    """Read the BEGIN, COMMIT or ABORT that begins here, and return where it ends; None where it is not plain."""
+    found = _TRANSACTION.match(buffer, start)
+    if not found or len(found[0]) > MAX_SHAPE_BYTES or (version != "1.2" and _READ_DIFFERENTLY in found[2]):
+        return None
+    return Frame(found[1].decode(), _headers_of(found[2].decode())), found.end()
 
 
 def _headers_of(lines: str) -> dict[str, str]:

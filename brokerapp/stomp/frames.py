@@ -19,12 +19,14 @@ from brokerapp.errors import ProtocolError
 from brokerapp.model.message import escape
 from brokerapp.model.transport_connector import MAX_BODY_BYTES
 from brokerapp.stomp.frame_batches import (
+    PUBLISHING,
     AckFrameBatch,
     Frame,
     SendFrame,
     SendFrameBatch,
     SendReader,
     read_acks,
+    read_transaction,
     skip_between_frames,
 )
 from brokerapp.stomp.header_parser import LITERAL, MAX_COMMAND_BYTES, NUL_IN_HEAD, read_head
@@ -68,7 +70,10 @@ class FrameParser:
         return not self._chunks
 
     def feed(self, data: bytes) -> Iterator[Frame | FrameBatch]:
-        """Yield the frames that these bytes complete; SENDs, and plain ACKs, that follow each other come in batches."""
+        """Yield the frames that these bytes complete.
+
+        SENDs, with the transactions around them, and plain ACKs that follow each other come in batches.
+        """
         self._chunks.append(data)
         self._held_bytes += len(data)
         if self._held_bytes < self._needed_bytes or (self._until_nul and b"\0" not in data):
@@ -90,12 +95,12 @@ class FrameParser:
                 if self.version != "1.0":
                     position = self._sends.read(buffer, position, self.version, self._room_of_shapes, sends)
                 try:
-                    found = self._acks_at(buffer, position) or self._frame_at(buffer, position)
+                    found = self._plain_at(buffer, position) or self._frame_at(buffer, position)
                 except ProtocolError:
                     if sends:
                         yield SendFrameBatch(sends, ignored)
                     raise
-                if found is not None and isinstance(frame := found[0], Frame) and frame.command == "SEND":
+                if found is not None and isinstance(frame := found[0], Frame) and frame.command in PUBLISHING:
                     sends.append(frame)
                     ignored, position = ignored or frame.ignored_lines, found[1]
                     continue
@@ -117,12 +122,12 @@ class FrameParser:
         """Bytes of a body that is in no frame that is too long, as the head of a shape is short."""
         return self.max_body if self.max_frame is None else min(self.max_body, self.max_frame - MAX_SHAPE_BYTES)
 
-    def _acks_at(self, buffer: bytes, start: int) -> tuple[AckFrameBatch, int] | None:
-        if self.version == "1.0" or not buffer.startswith(b"ACK\n", start):
+    def _plain_at(self, buffer: bytes, start: int) -> tuple[AckFrameBatch | Frame, int] | None:
+        if self.version == "1.0" or (self.max_frame is not None and self.max_frame < MAX_SHAPE_BYTES):
             return None
-        if self.max_frame is not None and self.max_frame < MAX_SHAPE_BYTES:
-            return None
-        return read_acks(buffer, start, self.version)
+        if buffer.startswith(b"ACK\n", start):
+            return read_acks(buffer, start, self.version)
+        return read_transaction(buffer, start, self.version)
 
     def _frame_at(self, buffer: bytes, start: int) -> tuple[Frame, int] | None:
         end = buffer.find(b"\n\n", start)

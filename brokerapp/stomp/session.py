@@ -27,6 +27,7 @@ from brokerapp.model.commands import (
     SendBatchCommand,
     SendCommand,
     SubscribeCommand,
+    TransactionCommand,
     UnsubscribeCommand,
 )
 from brokerapp.model.message import escape
@@ -120,23 +121,24 @@ class StompSession:
         raise ProtocolError(self._unexpected_command(frame.command))
 
     def receive_batch(self, batch: FrameBatch) -> ClientCommand:
-        """Return the command in a batch of frames; a SEND that is refused does not stop the others."""
+        """Return the command in a batch of frames; one that is refused does not stop the others."""
         if self.state is not SessionState.CONNECTED:
             raise ProtocolError(self._unexpected_command(batch.command))
         if isinstance(batch, AckFrameBatch):
             return AckBatchCommand(batch.ids, batch.subscriptions, batch.receipts)
-        sends: list[SendCommand | RefusedSend] = []
+        requests: list[SendCommand | TransactionCommand | RefusedSend] = []
         for frame in batch.frames:
             try:
                 if isinstance(frame, Frame):
-                    sends.append(self._send(frame.headers, frame.body))
+                    is_send = frame.command == "SEND"
+                    requests.append(self._send(frame.headers, frame.body) if is_send else _transaction_command(frame))
                 elif self.bridge is None:
-                    sends.append(self._send_shaped(frame))
+                    requests.append(self._send_shaped(frame))
                 else:
-                    sends.append(self._send(frame.shape.headers(frame.groups), frame.body))
+                    requests.append(self._send(frame.shape.headers(frame.groups), frame.body))
             except RequestRefused as error:
-                sends.append(RefusedSend(error, frame.receipt))
-        return SendBatchCommand(sends)
+                requests.append(RefusedSend(error, frame.receipt))
+        return SendBatchCommand(requests)
 
     def _unexpected_command(self, command: str) -> str:
         if self.state is SessionState.NEW:
@@ -300,11 +302,8 @@ class StompSession:
             return NackCommand(ack_id, subscription, transaction, receipt, reason)
         return AckBatchCommand([ack_id], [subscription], [receipt], transaction)
 
-    def _transaction(self, headers: dict[str, str], frame: Frame) -> ClientCommand:
-        name = headers.get("transaction")
-        if not name:
-            raise RequestRefused(f"{frame.command} without a transaction header")
-        return TRANSACTION_ACTIONS[frame.command](name, headers.get("receipt"))
+    def _transaction(self, _headers: dict[str, str], frame: Frame) -> ClientCommand:
+        return SendBatchCommand([_transaction_command(frame)])
 
     def _disconnect(self, headers: dict[str, str], _frame: Frame) -> ClientCommand:
         self._enter(SessionState.CLOSED)
@@ -342,11 +341,18 @@ BEGINNINGS = (
     ("SUB", "SUBSCRIBE"), ("UNSUB", "UNSUBSCRIBE"), ("CONNECT", "CONNECT"), ("STOMP", "STOMP"),
     ("DISCONNECT", "DISCONNECT"),
 )  # fmt: skip
-TRANSACTION_ACTIONS: dict[str, type[BeginCommand | CommitCommand | AbortCommand]] = {
+TRANSACTION_ACTIONS: dict[str, type[TransactionCommand]] = {
     "BEGIN": BeginCommand,
     "COMMIT": CommitCommand,
     "ABORT": AbortCommand,
 }
+
+
+def _transaction_command(frame: Frame) -> TransactionCommand:
+    name = frame.headers.get("transaction")
+    if not name:
+        raise RequestRefused(f"{frame.command} without a transaction header")
+    return TRANSACTION_ACTIONS[frame.command](name, frame.headers.get("receipt"))
 
 
 def _heart_beat(text: str, limits: ConnectionLimits) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.routing.route_walk import Route
 from brokerapp.engine.scheduling.scheduled_job import ScheduledJob
-from brokerapp.model.commands import SendCommand
+from brokerapp.model.commands import SendCommand, TransactionCommand
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import BodySizes, Message, RoutedCopy
 from brokerapp.store import ScheduledJobChange
@@ -173,7 +173,14 @@ class ProducersPort(Protocol):
 class TransactionsPort(Protocol):
     """Knows the open transactions of clients."""
 
-    def add(self, client: Client, transaction: Transaction, placed: Sequence[RoutedBatch]) -> None: ...
+    def perform(self, client: Client, command: TransactionCommand) -> None: ...
+
+    def add(
+        self, client: Client, transaction: Transaction, message: Message, stored: bytes, destination: Destination,
+        route: Route,
+    ) -> None: ...  # fmt: skip
+
+    def add_placed(self, client: Client, transaction: Transaction, placed: Sequence[RoutedBatch]) -> None: ...
 
     def find(self, client: Client, ack_id: str, subscription: str | None) -> Acknowledged | None: ...
 

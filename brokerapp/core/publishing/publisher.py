@@ -76,14 +76,17 @@ class Publisher:
         gathered, now_us = RoutedBatches(client), time.time_ns() // 1000
         known: dict[tuple[str, bool, int, bool], _SendTerms | None] = {}
         try:
-            for send in batch.sends:
-                if isinstance(send, RefusedSend):
-                    self._replies.refuse(client, send.error, send.receipt)
-                    continue
-                try:
-                    self._send(client, send, gathered, known, now_us)
-                except RequestRefused as error:
-                    self._refuse(client, send, error)
+            for request in batch.requests:
+                if isinstance(request, SendCommand):
+                    try:
+                        self._send(client, request, gathered, known, now_us)
+                    except RequestRefused as error:
+                        self._refuse(client, request, error)
+                elif isinstance(request, RefusedSend):
+                    self._replies.refuse(client, request.error, request.receipt)
+                else:
+                    self._submit(gathered)  # it overtakes nothing
+                    self._replies.try_command(client, self._transactions.perform, request)
         finally:
             self._submit(gathered)
 
@@ -106,7 +109,8 @@ class Publisher:
             return
         message, stored, route = self._make(client, terms, send, now_us)
         if transaction is not None:
-            self._add(client, transaction, [RoutedBatch([message], [stored], terms.destination, route, client)], send)
+            self._transactions.add(client, transaction, message, stored, terms.destination, route)
+            self._added(client, send)
             return
         gathered.add(message, stored, terms.destination, route, send.receipt)
         if gathered.is_full:
@@ -150,7 +154,8 @@ class Publisher:
                 return
         placed = self._route(client, send)
         if transaction is not None:
-            self._add(client, transaction, placed, send)
+            self._transactions.add_placed(client, transaction, placed)
+            self._added(client, send)
             return
         key = _dedup_key(send) if placed[0].message.persistent or send.receipt is not None else ""
         if len(placed) > 1:
@@ -165,11 +170,11 @@ class Publisher:
         if gathered.is_full:
             self._submit(gathered)
 
-    def _add(self, client: Client, transaction: Transaction, placed: list[RoutedBatch], send: SendCommand) -> None:
-        """Publish in a transaction: nobody sees it before COMMIT."""
-        self._transactions.add(client, transaction, placed)
+    def _added(self, client: Client, send: SendCommand) -> None:
+        """Confirm what waits for the COMMIT of its transaction."""
         client.sent_count += 1
-        self._replies.confirm(client, send.receipt)
+        if send.receipt is not None:
+            self._replies.confirm(client, send.receipt)
 
     def _route(self, client: Client, send: SendCommand) -> list[RoutedBatch]:
         """A message with its routes, one for each of its destinations."""

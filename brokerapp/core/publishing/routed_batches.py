@@ -52,6 +52,20 @@ class RoutedBatches:
         for group in route.groups:
             self.copies += len(group.rows)
 
+    def add_batch(self, batch: RoutedBatch) -> None:
+        """Let messages of this client join those that take the same route; where copies may be dropped, each is alone.
+
+        They ask for no receipt of their own.
+        """
+        if batch.route.dropping:
+            self.placed += batch.split()
+            return
+        each = self._batch_of(batch.destination, batch.route)
+        each.messages += batch.messages
+        each.stored += batch.stored
+        self.bytes += sum(map(len, batch.stored))
+        self.copies += len(batch.messages) * sum([len(group.rows) for group in batch.route.groups])
+
     def _batch_of(self, destination: Destination, route: Route) -> RoutedBatch:
         logs = [log for group in route.groups for log in group.logs]
         if logs and not route.topics and len(logs) <= MAX_LOGS_LOOKED_AT:

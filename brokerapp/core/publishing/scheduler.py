@@ -122,7 +122,7 @@ class MessageScheduler:
             client.check_transaction_limits(transaction, len(record))
             self._quotas.reserve(len(record))
             transaction.jobs.append(change)
-            transaction.bytes += len(record)
+            client.enlarge_transaction(transaction, len(record))
             self._replies.confirm(client, send.receipt)
         client.sent_count += 1
 

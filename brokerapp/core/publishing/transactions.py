@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from brokerapp.core.publishing.routed_batches import RoutedBatches
 from brokerapp.engine.clients.acknowledged import Acknowledged
 from brokerapp.engine.clients.client import (
     MAX_TRANSACTION_ACTIONS,
@@ -12,15 +13,16 @@ from brokerapp.engine.clients.client import (
     Client,
     RoutedBatch,
     Transaction,
-    join,
 )
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.entry_factory import is_from_log
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.entries.remote_entry import RemoteLogEntry
+from brokerapp.engine.routing.route_walk import Route
 from brokerapp.errors import RequestRefused
-from brokerapp.model.commands import AbortCommand, BeginCommand, CommitCommand
+from brokerapp.model.commands import AbortCommand, BeginCommand, CommitCommand, TransactionCommand
 from brokerapp.model.destination import Destination
+from brokerapp.model.message import Message
 
 if TYPE_CHECKING:
     from brokerapp.core.ports import (
@@ -57,8 +59,16 @@ class Transactions:
         self._router, self._queues, self._quotas = router, queues, quotas
         self._replies, self._writer = replies, writer
 
-    def begin(self, client: Client, begin: BeginCommand) -> None:
-        """Open a transaction. Raises RequestRefused."""
+    def perform(self, client: Client, command: TransactionCommand) -> None:
+        """Begin or end a transaction. Raises RequestRefused."""
+        if isinstance(command, BeginCommand):
+            self._begin(client, command)
+        elif isinstance(command, CommitCommand):
+            self._commit(client, command)
+        else:
+            self._abort(client, command)
+
+    def _begin(self, client: Client, begin: BeginCommand) -> None:
         if begin.transaction in client.transactions:
             raise RequestRefused(f"the transaction {begin.transaction!r} is open already")
         if len(client.transactions) >= MAX_TRANSACTIONS:
@@ -68,16 +78,33 @@ class Transactions:
         client.transactions[begin.transaction] = Transaction(limit=limit)
         self._replies.confirm(client, begin.receipt)
 
-    def add(self, client: Client, transaction: Transaction, placed: Sequence[RoutedBatch]) -> None:
-        """Add messages to a transaction. Raises RequestRefused where a limit is reached."""
-        size = sum([len(stored) for each in placed for stored in each.stored])
+    def add(
+        self, client: Client, transaction: Transaction, message: Message, stored: bytes, destination: Destination,
+        route: Route,
+    ) -> None:  # fmt: skip
+        """Add a message to a transaction. Raises RequestRefused where a limit is reached."""
+        self._reserve(client, transaction, len(stored))
+        last = transaction.messages[-1] if transaction.messages else None
+        if last is not None and last.route is route and last.destination == destination:
+            last.messages.append(message)
+            last.stored.append(stored)
+        else:
+            transaction.messages.append(RoutedBatch([message], [stored], destination, route, client))
+        _count(transaction, route)
+
+    def add_placed(self, client: Client, transaction: Transaction, placed: Sequence[RoutedBatch]) -> None:
+        """Add a message with its routes to a transaction. Raises RequestRefused where a limit is reached."""
+        self._reserve(client, transaction, sum([len(each.stored[0]) for each in placed]))
+        transaction.messages += placed
+        for each in placed:
+            _count(transaction, each.route)
+
+    def _reserve(self, client: Client, transaction: Transaction, size: int) -> None:
         client.check_transaction_limits(transaction, size)
         self._quotas.reserve(size)
-        transaction.messages += placed
-        transaction.bytes += size
-        transaction.copy_count += sum([len(rows) for each in placed for rows in each.rows])
+        client.enlarge_transaction(transaction, size)
 
-    def commit(self, client: Client, commit: CommitCommand) -> None:
+    def _commit(self, client: Client, commit: CommitCommand) -> None:
         """Store all that was done in a transaction, or nothing: then the client gets an ERROR."""
         transaction = self._take(client, commit.transaction)
         try:
@@ -95,7 +122,10 @@ class Transactions:
         def undo() -> None:
             self._consumers.requeue(entry for _, _, entry in settled if is_from_log(entry))
 
-        jobs, placed = [each() for each in transaction.jobs], join(transaction.messages)
+        gathered = RoutedBatches(client)
+        for each in transaction.messages:
+            gathered.add_batch(each)
+        jobs, placed = [each() for each in transaction.jobs], gathered.placed
         self._writer.perform(
             client, placed, [commit.receipt], settled=settled, jobs=jobs, undo=undo, is_commit=True
         )  # fmt: skip
@@ -109,6 +139,7 @@ class Transactions:
         """An open transaction, which is over."""
         transaction = client.transaction(name)
         del client.transactions[name]
+        client.transaction_bytes -= transaction.bytes
         self._quotas.end_transaction(transaction.bytes)
         return transaction
 
@@ -117,7 +148,7 @@ class Transactions:
         for name in list(client.transactions):
             self.roll_back(client, self._take(client, name), "the connection ended")
 
-    def abort(self, client: Client, abort: AbortCommand) -> None:
+    def _abort(self, client: Client, abort: AbortCommand) -> None:
         """Nothing of it happens: what was acked in it waits for an ack again, with the same ids."""
         self.roll_back(client, self._take(client, abort.transaction), "ABORT")
         self._replies.confirm_after(client, abort.receipt)
@@ -163,3 +194,10 @@ class Transactions:
         subscription.restore_unacked(entries)
         if subscription.has_remote_logs:
             self._placement.outbound_settlement.take_credit(subscription, entries.values())
+
+
+def _count(transaction: Transaction, route: Route) -> None:
+    """Note that a transaction holds one message more."""
+    transaction.message_count += 1
+    for group in route.groups:
+        transaction.copy_count += len(group.rows)

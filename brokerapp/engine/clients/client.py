@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Protocol
@@ -112,20 +112,6 @@ class RoutedBatch:
         return [self.part(place, place + 1) for place in range(len(self.messages))]
 
 
-def join(placed: Iterable[RoutedBatch]) -> list[RoutedBatch]:
-    """Return messages that take the same route one after the other as one batch; the first of each holds the others."""
-    joined: list[RoutedBatch] = []
-    for each in placed:
-        last = joined[-1] if joined else each
-        is_like = last.route is each.route and last.destination == each.destination and last.sender is each.sender
-        if last is each or not is_like or each.route.dropping:
-            joined.append(each)
-        else:
-            last.messages += each.messages
-            last.stored += each.stored
-    return joined
-
-
 @dataclass(slots=True)
 class Transaction:
     """The sends, acknowledgements and jobs of an open transaction."""
@@ -135,6 +121,7 @@ class Transaction:
     jobs: list[Callable[[], Any]] = field(
         default_factory=list
     )  #: what makes a job of each message to be delivered later
+    message_count: int = 0  #: of the messages placed, once for each of their destinations
     bytes: int = 0  #: of the messages placed, and of jobs
     copy_count: int = 0  #: in queues, of the messages placed
     limit: int = MAX_TRANSACTION_ACTIONS  #: of messages and acks in it
@@ -181,6 +168,7 @@ class Client:
     subscriptions: dict[str, Subscription] = field(default_factory=dict)
     by_key: dict[str, Subscription] = field(default_factory=dict)  #: first part of their ack ids
     transactions: dict[str, Transaction] = field(default_factory=dict)
+    transaction_bytes: int = 0  #: in all of them
     quota: QuotaShare = field(default_factory=QuotaShare)  #: of what all may have under way
     pattern_count: int = 0  #: destinations with wildcards that it consumes from
     pending_writes: int = 0  #: units on their way to the store
@@ -219,12 +207,17 @@ class Client:
 
     def check_transaction_limits(self, transaction: Transaction, more: int = 0) -> None:
         """Raise RequestRefused when an open transaction may not grow, by so many bytes."""
-        if len(transaction.messages) + len(transaction.settled) + len(transaction.jobs) >= transaction.limit:
+        if transaction.message_count + len(transaction.settled) + len(transaction.jobs) >= transaction.limit:
             raise RequestRefused(f"a transaction holds at most {transaction.limit} messages and acks")
         if transaction.copy_count > MAX_TRANSACTION_COPIES:
             raise RequestRefused(f"a transaction makes at most {MAX_TRANSACTION_COPIES} copies of messages in queues")
-        if more + sum(each.bytes for each in self.transactions.values()) > MAX_TRANSACTION_BYTES:
+        if more + self.transaction_bytes > MAX_TRANSACTION_BYTES:
             raise RequestRefused(f"open transactions hold at most {MAX_TRANSACTION_BYTES} bytes of messages")
+
+    def enlarge_transaction(self, transaction: Transaction, size: int) -> None:
+        """An open transaction holds so many bytes more."""
+        transaction.bytes += size
+        self.transaction_bytes += size
 
     def find_unacked(self, ack_id: str, subscription: str | None) -> tuple[Subscription, str] | None:
         """Find the subscription and key in `unacked` of the message that an ACK or NACK names. Raises RequestRefused.

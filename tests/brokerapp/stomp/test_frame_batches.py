@@ -58,8 +58,21 @@ def test_a_batch_ends_with_the_last_whole_frame_and_goes_on_with_the_next_read()
 
 
 def test_another_command_ends_a_batch():
-    found = feed(send(1, "a") + send(2, "b") + b"BEGIN\ntransaction:t\n\n\0" + send(3, "c"))
-    assert [each.command for each in found] == ["SEND", "BEGIN", "SEND"]
+    found = feed(send(1, "a") + send(2, "b") + b"DISCONNECT\n\n\0" + send(3, "c"))
+    assert [each.command for each in found] == ["SEND", "DISCONNECT", "SEND"]
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.1", "1.2"])
+def test_transactions_of_one_read_are_one_batch_with_the_sends_in_them_and_between_them(version):
+    begin, commit = b"BEGIN\ntransaction:t\\c1\n\n\0", b"COMMIT\ntransaction:t\\c1\nreceipt:r\n\n\0\n"
+    inside = send(1, "a", "transaction:t\\c1\n")
+    abort = b"\r\nABORT\r\ntransaction:u\r\nx:y\r\n\r\n\0"
+    [batch] = feed(begin + inside + commit + send(2, "b") + begin + abort, version=version)
+    assert batch.command == "BEGIN"
+    assert [each.command for each in batch.frames] == ["BEGIN", "SEND", "COMMIT", "SEND", "BEGIN", "ABORT"]
+    name = "t\\c1" if version == "1.0" else "t:1"
+    assert batch.frames[2].headers == {"transaction": name, "receipt": "r"}
+    assert batch.frames[5].headers == {"transaction": "u", "x": "y"}
 
 
 def test_escapes_are_undone():

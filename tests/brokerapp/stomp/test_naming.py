@@ -24,7 +24,7 @@ def own(kind, name):
 
 
 def send_in(session, frame):
-    [send] = session.receive(frame).sends
+    [send] = session.receive(frame).requests
     return send
 
 

@@ -43,7 +43,7 @@ def session(request):
 
 def send_in(session, frame):
     """The SEND in a frame."""
-    [send] = session.receive(frame).sends
+    [send] = session.receive(frame).requests
     return send
 
 
@@ -233,10 +233,10 @@ def test_sends_read_by_their_shape_say_what_they_say_as_plain_frames(contents, v
     parser.version = version
     data = b"".join(encode("SEND", each.headers, each.body, version=version) for each in frames)
     backwards = [replace(each, headers=dict(reversed(each.headers.items()))) for each in frames]  # as heads are read
-    expected = [described(plain.receive_batch(SendFrameBatch([each])).sends)[0] for each in backwards]
+    expected = [described(plain.receive_batch(SendFrameBatch([each])).requests)[0] for each in backwards]
     for _ in range(2):  # what is remembered says the same
         [batch] = parser.feed(data)
-        assert described(session.receive_batch(batch).sends) == expected
+        assert described(session.receive_batch(batch).requests) == expected
 
 
 def test_a_send_that_is_refused_does_not_stop_those_around_it():
@@ -244,7 +244,7 @@ def test_a_send_that_is_refused_does_not_stop_those_around_it():
     parser.version = "1.2"
     heads = ["destination:/queue/a", "destination:/queue/a\nexpires:never\nreceipt:r", "x:1", "destination:/queue/b"]
     [batch] = parser.feed("".join(f"SEND\n{head}\n\n\0" for head in heads).encode())
-    first, late, nowhere, last = connected().receive_batch(batch).sends
+    first, late, nowhere, last = connected().receive_batch(batch).requests
     assert (first.destination, last.destination) == ("/queue/a", "/queue/b")
     assert (late.receipt, str(late.error)) == ("r", "expires:never is not a whole number")
     assert (nowhere.receipt, str(nowhere.error)) == (None, "SEND without a destination header")
@@ -259,7 +259,7 @@ def test_what_decides_about_a_send_is_looked_at_once_for_all_that_say_the_same(m
     for number in range(100):
         head = f"destination:/queue/{number % 2}\norder:{number}\nreceipt:{number}\nexpires:{number}"
         [batch] = parser.feed(f"SEND\n{head}\n\n\0".encode())
-        [send] = session.receive_batch(batch).sends
+        [send] = session.receive_batch(batch).requests
         assert (send.properties, send.receipt, send.expires) == (f"order:{number}\n", str(number), number)
     assert len(looked) == 2
 
@@ -386,9 +386,12 @@ BY_VERSION = [
     ("1.0", "NACK", {"message-id": "m"}, "NACK is not a command of STOMP 1.0"),
     ("1.1", "NACK", {"message-id": "m", "subscription": "s"}, NackCommand("m", "s", None, None)),
     ("1.2", "NACK", {"id": "7"}, NackCommand("7", None, None, None)),
-    *((version, "BEGIN", {"transaction": "t"}, BeginCommand("t", None)) for version in VERSIONS),
-    *((version, "COMMIT", {"transaction": "t", "receipt": "r"}, CommitCommand("t", "r")) for version in VERSIONS),
-    *((version, "ABORT", {"transaction": "t"}, AbortCommand("t", None)) for version in VERSIONS),
+    *((version, "BEGIN", {"transaction": "t"}, SendBatchCommand([BeginCommand("t", None)])) for version in VERSIONS),
+    *(
+        (version, "COMMIT", {"transaction": "t", "receipt": "r"}, SendBatchCommand([CommitCommand("t", "r")]))
+        for version in VERSIONS
+    ),
+    *((version, "ABORT", {"transaction": "t"}, SendBatchCommand([AbortCommand("t", None)])) for version in VERSIONS),
     *((version, "BEGIN", {}, "BEGIN without a transaction header") for version in VERSIONS),
     *((version, "DISCONNECT", {"receipt": "r"}, DisconnectCommand("r")) for version in VERSIONS),
     *((version, "SEND", {}, "SEND without a destination header") for version in VERSIONS),
@@ -431,7 +434,7 @@ def test_no_frame_makes_a_session_fail_in_any_other_way_than_it_says(version, co
         ("SUBX", SubscribeCommand),
         ("SENDER", SendBatchCommand),
         ("ACKNOWLEDGE", AckBatchCommand),
-        ("BEGINNING", BeginCommand),
+        ("BEGINNING", SendBatchCommand),
         ("UNSUB", UnsubscribeCommand),
         ("DISCONNECTED", DisconnectCommand),
     ],
