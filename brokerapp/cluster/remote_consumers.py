@@ -19,6 +19,7 @@ from brokerapp.core.ports import Authorizer, DispatcherPort
 from brokerapp.engine.clients.subscribe_options import CLIENT_OPTION, GROUPS_OPTION, USER_OPTION
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.remote_entry import RemoteLogEntry
+from brokerapp.engine.entries.topic_batch import TopicBatch
 from brokerapp.engine.routing.advisory_topics import is_advisory
 from brokerapp.engine.routing.bridge_eligibility import BridgeEligibility
 from brokerapp.model.broker_path import TO_HEADER, TTL_HEADER
@@ -188,7 +189,7 @@ class RemoteConsumers:
         if len(self._seen_ids) > MAX_DUPLICATE_IDS:
             self._seen_ids.popitem(last=False)
         peer.received_count += 1
-        self._dispatcher.publish((message,), RoutedCopy(topic))
+        self._dispatcher.publish([TopicBatch((message,), RoutedCopy(topic))])
         self._request_dispatch()
 
     def waiting_count(self, peer: ClusterPeer) -> int:

@@ -54,21 +54,24 @@ class DestinationStats:
         self.EnqueueCount += sizes.count
         self.EnqueueBytes += sizes.bytes
 
-    def count_departures(self, messages: Collection[Message]) -> None:
-        """These messages are here no more, whatever became of them."""
-        self.DequeueCount += len(messages)
-        self.DequeueBytes += sum([each.size for each in messages])
+    def count_departures(self, messages: Collection[Message], times: int = 1) -> None:
+        """These messages are here no more, whatever became of them; of a topic so many subscribers had them."""
+        self.DequeueCount += times * len(messages)
+        self.DequeueBytes += times * sum([each.size for each in messages])
 
-    def count_dispatched(self, born_us: Sequence[int], now_us: int) -> None:
-        """Messages that reached the broker at these times went to a consumer. All are microseconds since the epoch."""
-        if not born_us:
+    def count_dispatched(self, born_us: Sequence[int], now_us: int, times: int = 1) -> None:
+        """Messages that reached the broker at these times went to so many consumers, each to all of them.
+
+        All times are microseconds since the epoch.
+        """
+        if not (born_us and times):
             return
         soonest, latest = max(0, now_us - max(born_us)) // 1000, max(0, now_us - min(born_us)) // 1000
         if self.DispatchCount:
             soonest, latest = min(self.MinEnqueueTime, soonest), max(self.MaxEnqueueTime, latest)
         self.MinEnqueueTime, self.MaxEnqueueTime = soonest, latest
-        self.DispatchCount += len(born_us)
-        self.EnqueueTimeUs += max(0, now_us * len(born_us) - sum(born_us))
+        self.DispatchCount += times * len(born_us)
+        self.EnqueueTimeUs += times * max(0, now_us * len(born_us) - sum(born_us))
 
     @property
     def AverageEnqueueTime(self) -> float:

@@ -151,3 +151,32 @@ def test_what_has_room_keeps_its_order_where_a_message_of_the_same_write_has_non
     for queue, count in ((name, 3), (f"held.{name}", 12)):
         consumer.tell("SUBSCRIBE", {"destination": f"/queue/{queue}", "id": queue})
         assert [int(consumer.hear().body.split()[0]) for _ in range(count)] == list(range(count))
+
+
+def test_subscribers_of_several_topics_get_what_is_sent_in_one_write_in_the_order_in_which_it_was_sent(
+    raw, connect, name
+):
+    chance, wanted = random.Random(3), {"all": [], "some": [], "slow": [], "one": []}
+    subscribers = {each: connect() for each in wanted}
+    subscribers["all"].subscribe(f"/topic/{name}.>", ack="auto")
+    subscribers["some"].subscribe(f"/topic/{name}.*", ack="auto", selector="colour = 'red'")
+    subscribers["slow"].subscribe(f"/topic/{name}.>", ack="client-individual", prefetch=7)
+    subscribers["one"].subscribe(f"/topic/{name}.2", ack="auto")
+    sent = []
+    for number in range(300):
+        kind, colour = chance.randrange(6), chance.choice(["red", "blue"])
+        destination = f"/topic/{name}.{kind}" if kind < 5 else f"/queue/{name}"
+        headers = {"destination": destination, "colour": colour, "persistent": chance.choice(["true", "false"])}
+        sent.append(encode("SEND", headers, str(number).encode()))
+        for subscriber, gets in (("all", kind < 5), ("slow", kind < 5), ("one", kind == 2)):
+            wanted[subscriber] += [str(number)] * gets
+        wanted["some"] += [str(number)] * (kind < 5 and colour == "red")
+    raw().write(b"".join(sent))
+    for subscriber, client in subscribers.items():
+        got = []
+        while len(got) < len(wanted[subscriber]):
+            for message in client.take():
+                got.append(message.body)
+                if subscriber == "slow":
+                    client.ack(message)
+        assert got == wanted[subscriber]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from brokerapp.core.advisories.audience import AdvisoryAudience
 from brokerapp.core.advisories.documents import Document
 from brokerapp.engine.dispatch.subscription import Subscription
+from brokerapp.engine.entries.topic_batch import TopicBatch
 from brokerapp.engine.routing import advisory_topics as topics
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message, RoutedCopy, escape
@@ -47,7 +48,8 @@ class AdvisoryPublisher:
 
     def tell_local(self, topic: str, document: Document) -> None:
         """Publish an advisory to subscribers at this node only."""
-        self._dispatcher.publish_locally((self.message({}, document),), RoutedCopy(Destination.topic(topic)), None)
+        copy = RoutedCopy(Destination.topic(topic))
+        self._dispatcher.publish_locally([TopicBatch((self.message({}, document),), copy)])
 
     def offer(self, subscriber: Subscription, topic: str, headers: Document, document: Document) -> None:
         """Give an advisory to one subscriber only."""

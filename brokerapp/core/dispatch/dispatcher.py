@@ -20,12 +20,13 @@ from brokerapp.engine.dispatch.selective_dispatch import SelectorEvaluation
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.entry_factory import group_by_way, log_entry_of, native_form, partition, topic_entries
 from brokerapp.engine.entries.log_entry import LogEntry
+from brokerapp.engine.entries.pending_messages import MAX_TAKEN_BYTES
 from brokerapp.engine.entries.remote_entry import RemoteLogEntry, accept_remote
+from brokerapp.engine.entries.topic_batch import TopicBatch, TopicEntries, TopicOffer, offers
 from brokerapp.engine.routing.destination_trie import DestinationTrie
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.message import BodySizes, Message, RoutedCopy
 from brokerapp.store import StoredLogEntry
-from brokerapp.system import clock
 from brokerapp.tracing.consumers import ConsumerRecorder
 from brokerapp.tracing.schema import ACK, BRIDGE_FORWARD, DISPATCH
 
@@ -259,37 +260,56 @@ class Dispatcher:
             self._topics[topic.kind].find(topic.name) or self._placement.topic_listeners.sessions_listening(topic)
         )
 
-    def publish(self, messages: Sequence[Message], copy: RoutedCopy, sender: Client | None = None) -> None:
-        """Dispatch messages to the subscribers of a topic, here and at other nodes."""
-        stats = self._counters.of(copy.destination)
-        stats.count_arrivals(BodySizes.of(messages))
-        self._counters.mark_changed(stats)
-        for message in messages:
-            self._placement.topic_listeners.publish(message, copy, delivering_bridge(message, sender))
-        self.publish_locally(messages, copy, sender)
+    def publish(self, published: Sequence[TopicBatch], sender: Client | None = None) -> None:
+        """Dispatch messages that came at once to the subscribers of their topics, here and at other nodes."""
+        for each in published:
+            stats = self._counters.of(each.copy.destination)
+            stats.count_arrivals(BodySizes.of(each.messages))
+            self._counters.mark_changed(stats)
+            self._placement.topic_listeners.publish(each.messages, each.copy, partial(delivering_bridge, sender=sender))
+        self.publish_locally(published, sender)
 
-    def publish_locally(self, messages: Sequence[Message], copy: RoutedCopy, sender: Client | None) -> None:
+    def publish_locally(self, published: Sequence[TopicBatch], sender: Client | None = None) -> None:
         """Dispatch messages to the subscribers here, but for those who do not want what their own client sends."""
-        messages = [self._retained.published(message, copy) for message in messages]
-        subscribers = self.subscribers(copy.destination)
-        if self._advisories.watching:
-            self._advisories.delivered(copy.destination, messages, heard=bool(subscribers))
-        if not subscribers:
-            return
-        entries = topic_entries(messages, copy)
-        evaluations: list[SelectorEvaluation] = []  # of the entries, once a subscriber has a selector
-        for subscription in subscribers:
-            if subscription.no_local and subscription.client is sender:
+        wanted: dict[Subscription, list[TopicEntries]] = {}
+        for messages, copy, places in published:
+            kept, subscribers = self._retained.published(messages, copy), self.subscribers(copy.destination)
+            if self._advisories.watching:
+                self._advisories.delivered(copy.destination, kept, heard=bool(subscribers))
+            if not subscribers:
                 continue
-            selector, wanted = subscription.selector, entries
-            if selector is not None:
-                evaluations = evaluations or [SelectorEvaluation(entry, copy.destination) for entry in entries]
-                wanted = [entry for entry, wants in zip(entries, evaluations, strict=True) if wants(selector)]
-            self.add_pending(subscription, wanted)
+            came = TopicEntries(copy.destination, topic_entries(kept, copy), places)
+            evaluations: list[SelectorEvaluation] = []  # of the entries, once a subscriber has a selector
+            for subscription in subscribers:
+                if subscription.no_local and subscription.client is sender:
+                    continue
+                selector, part = subscription.selector, came
+                if selector is not None:
+                    evaluations = evaluations or [SelectorEvaluation(each, came.topic) for each in came.entries]
+                    part = came.filtered([bool(wants(selector)) for wants in evaluations])
+                if part.entries:
+                    wanted.setdefault(subscription, []).append(part)
+        for offer in offers(wanted):
+            self._offer(offer)
+
+    def _offer(self, offer: TopicOffer[Subscription]) -> None:
+        """Hand messages to those who wait for just such; let them wait for the others."""
+        now_us, taken = time.time_ns() // 1000, []
+        is_fresh = not 0 < offer.expires_ms <= now_us // 1000 and offer.size <= MAX_TAKEN_BYTES and not self.is_stopped
+        for subscription in offer.subscribers:
+            has_credit = subscription.ack_mode == "auto" or subscription.credit >= len(offer.entries)
+            if is_fresh and has_credit and subscription.is_ready and not subscription.pending:
+                self._deliver(subscription, offer.entries)
+                taken.append(subscription)
+                continue
+            self.add_pending(subscription, offer.entries)
             if subscription.pending.is_over_limit:
                 self._dispatch_pending(subscription)
-                for entry in subscription.pending.discard_excess(clock.now_ms()):
+                for entry in subscription.pending.discard_excess(now_us // 1000):
                     self._discard(subscription, entry)
+        if taken:
+            for part in offer.parts:
+                self._count_dispatched(taken, part, now_us)
 
     def offer_to_subscriber(
         self, subscription: Subscription, message: Message, copy: RoutedCopy, queue: Destination | None = None
@@ -313,7 +333,7 @@ class Dispatcher:
 
     def _dispatch_pending(self, subscription: Subscription) -> None:
         """Hand a subscription as much of what waits for it in no log here as it has credit for."""
-        now_us, is_auto, client = time.time_ns() // 1000, subscription.ack_mode == "auto", subscription.client
+        now_us = time.time_ns() // 1000
         while subscription.pending and subscription.is_ready:
             entries: Sequence[LogEntry] = subscription.take_pending()
             if any(map(_expires, entries)):
@@ -321,14 +341,11 @@ class Dispatcher:
                 for entry in expired:
                     self._expire_pending(subscription, entry)
             for way, alike in group_by_way(entries):
-                self._count_dispatched(subscription, Destination.parse(way[1]), alike, now_us)
-            ack_ids: Sequence[str] = ()
-            if not is_auto:
-                subscription.credit -= len(entries)
-                ack_ids = self.ack_ids(subscription, entries)
-            client.delivered_count += len(entries)
-            self.wake(client)
-            client.sink.deliver(subscription, entries, ack_ids)
+                if not isinstance(alike[0], RemoteLogEntry):
+                    self._count_dispatched((subscription,), TopicEntries(Destination.parse(way[1]), alike), now_us)
+                elif subscription.ack_mode == "auto":  # the other broker, which keeps them, accounts for them
+                    accept_remote(alike)
+            self._deliver(subscription, entries)
         if not subscription.pending:
             self._pending_subscriptions.pop(subscription, None)
 
@@ -338,34 +355,50 @@ class Dispatcher:
         else:
             self._dead_letters.discard_for_subscriber(entry, "expired", subscription.client.client_id, expired=True)
 
-    def _count_dispatched(
-        self, subscription: Subscription, topic: Destination, entries: Sequence[LogEntry], now_us: int
-    ) -> None:
-        """Account for messages of a topic that a subscriber is handed; another broker does for those that it keeps."""
-        is_auto = subscription.ack_mode == "auto"
-        if isinstance(entries[0], RemoteLogEntry):
-            if is_auto:
-                accept_remote(entries)
-            return
-        stats = self._counters.of(topic)
-        stats.count_dispatched([entry.message.born_us for entry in entries], now_us)
-        self._record(DISPATCH, entries[0].log, entries, subscription.client.client_id, now_us)
-        if self._advisories.watching:
-            self._advisories.dispatched(topic, entries)
-        if is_auto:
-            self.acknowledge_topic(subscription, entries, now_us)
-        else:
-            stats.InFlightCount += len(entries)
+    def _deliver(self, subscription: Subscription, entries: Sequence[LogEntry]) -> None:
+        """Hand messages that are in no log here to a subscription."""
+        client: Client = subscription.client
+        ack_ids: Sequence[str] = ()
+        if subscription.ack_mode != "auto":
+            subscription.credit -= len(entries)
+            ack_ids = self.ack_ids(subscription, entries)
+        client.delivered_count += len(entries)
+        self.wake(client)
+        client.sink.deliver(subscription, entries, ack_ids)
+
+    def _count_dispatched(self, subscribers: Sequence[Subscription], part: TopicEntries, now_us: int) -> None:
+        """Account for messages of a topic that subscribers are handed, each all of them."""
+        stats = self._counters.of(part.topic)
+        stats.count_dispatched(part.born_us, now_us, len(subscribers))
         self._counters.mark_changed(stats)
+        self._record_for_each(DISPATCH, subscribers, part, now_us)
+        if self._advisories.watching:
+            for _ in subscribers:
+                self._advisories.dispatched(part.topic, part.entries)
+        done = [each for each in subscribers if each.ack_mode == "auto"]
+        stats.InFlightCount += (len(subscribers) - len(done)) * len(part.entries)
+        if done:
+            self._count_topic_acknowledged(done, part, now_us)
 
     def acknowledge_topic(self, subscription: Subscription, entries: Sequence[LogEntry], now_us: int) -> None:
         """Account for messages that a subscriber of a topic is done with; all were sent and shown alike."""
-        topic = Destination.parse(entries[0].shown_destination)
-        stats = self._counters.of(topic)
-        stats.count_departures([entry.message for entry in entries])
+        part = TopicEntries(Destination.parse(entries[0].shown_destination), entries)
+        self._count_topic_acknowledged((subscription,), part, now_us)
+
+    def _count_topic_acknowledged(self, subscribers: Sequence[Subscription], part: TopicEntries, now_us: int) -> None:
+        stats = self._counters.of(part.topic)
+        stats.count_departures(part.messages, len(subscribers))
         self._counters.mark_changed(stats)
         if self._advisories.watching:
-            self._advisories.consumed(topic, entries)
-        client = subscription.client
-        for kind in (BRIDGE_FORWARD, ACK) if client.bridge else (ACK,):
-            self._record(kind, entries[0].log, entries, client.client_id, now_us)
+            for _ in subscribers:
+                self._advisories.consumed(part.topic, part.entries)
+        bridges = [each for each in subscribers if each.client.bridge]
+        self._record_for_each(BRIDGE_FORWARD, bridges, part, now_us)
+        self._record_for_each(ACK, subscribers, part, now_us)
+
+    def _record_for_each(self, kind: int, subscribers: Sequence[Subscription], part: TopicEntries, now_us: int) -> None:
+        """Record that the same happened to messages of a topic for each of these subscribers."""
+        first = part.entries[0]
+        sent_to = native_form(first.original_destination) if first.original_destination else first.log
+        for each in subscribers:
+            self._tracer.record(kind, now_us, part.messages, (first.log,), sent_to, each.client.client_id)

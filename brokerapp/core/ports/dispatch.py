@@ -9,6 +9,7 @@ from brokerapp.engine.clients.client import Client, Transaction
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.subscription import SnapshotCursor, Subscription
 from brokerapp.engine.entries.log_entry import LogEntry
+from brokerapp.engine.entries.topic_batch import TopicBatch
 from brokerapp.model.commands import SubscribeCommand
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message, RoutedCopy
@@ -75,9 +76,9 @@ class DispatcherPort(DispatchQueue, Protocol):
     @staticmethod
     def ack_ids(subscription: Subscription, entries: Sequence[LogEntry]) -> list[str]: ...
 
-    def publish(self, messages: Sequence[Message], copy: RoutedCopy, sender: Client | None = None) -> None: ...
+    def publish(self, published: Sequence[TopicBatch], sender: Client | None = None) -> None: ...
 
-    def publish_locally(self, messages: Sequence[Message], copy: RoutedCopy, sender: Client | None) -> None: ...
+    def publish_locally(self, published: Sequence[TopicBatch], sender: Client | None = None) -> None: ...
 
     def offer_to_subscriber(
         self,

@@ -84,7 +84,9 @@ class TopicListenersPort(Protocol):
 
     def sessions_listening(self, topic: Destination) -> Iterable[str]: ...
 
-    def publish(self, message: Message, copy: RoutedCopy, by: str | None) -> None: ...
+    def publish(
+        self, messages: Sequence[Message], copy: RoutedCopy, delivering_bridge: Callable[[Message], str | None]
+    ) -> None: ...
 
 
 class RemoteAdvisoriesPort(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from brokerapp.engine.clients.client import Client
@@ -104,7 +104,7 @@ class DuplicatesPort(Protocol):
 class RetainedPort(Protocol):
     """Keeps messages of topics for retroactive consumers."""
 
-    def published(self, message: Message, copy: RoutedCopy) -> Message: ...
+    def published(self, messages: Sequence[Message], copy: RoutedCopy) -> Sequence[Message]: ...
 
     def subscribed(self, subscription: Subscription, asks: bool) -> None: ...
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import compress, groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from brokerapp.engine.clients.client import RoutedBatch
+from brokerapp.engine.clients.client import Client, RoutedBatch
 from brokerapp.engine.dispatch.append_group import AppendGroup
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.entries.log_entry import LogEntry
+from brokerapp.engine.entries.topic_batch import TopicBatch
 from brokerapp.model.message import BodySizes, Message
 from brokerapp.tracing.schema import FORWARD
 
@@ -80,8 +83,11 @@ class MessageArrivals:
         """Act on the refusal of messages that consumers were given early."""
         self._concurrent.on_refused(given)
 
-    def pass_through(self, each: RoutedBatch) -> bool:
-        """Give messages for one queue straight to those who wait there for just such, if they take them all."""
+    def pass_through(self, each: RoutedBatch, *, is_behind: bool) -> bool:
+        """Give messages for one queue straight to those who wait there for just such, if they take them all.
+
+        `is_behind`: their sender has others on their way to the store, which they must not overtake.
+        """
         [group, *others] = each.route.groups
         if others or len(group.logs) > 1 or each.route.topics or any(each.dedup_keys):
             return False
@@ -89,6 +95,8 @@ class MessageArrivals:
         if any(message.persistent for message in messages):
             return False
         [log], [(name, original, shown)] = group.logs, group.rows
+        if is_behind and self._commits.has_pending_for(name):
+            return False
         given = log.dispatch_unstored([LogEntry(name, 0, message, 0, 0, original, shown) for message in messages])
         if not given:
             return False
@@ -127,9 +135,9 @@ class MessageArrivals:
         bodies = BodySizes.of(placed[0].messages) if len(placed) == 1 and arrived else None
         for log, found in arrived.items():
             self._append(log, found, bodies if len(found) == 1 else None)
-        for each in placed:
-            if each.route.topics:
-                self._publish(each)
+        to_topics = [each for each in placed if each.route.topics]
+        if to_topics:
+            self._publish(to_topics)
 
     def _note(
         self,
@@ -177,14 +185,22 @@ class MessageArrivals:
         else:
             log.note_appended(len(messages), last)
 
-    def _publish(self, each: RoutedBatch) -> None:
+    def _publish(self, placed: Sequence[RoutedBatch]) -> None:
         """Give messages to those who listen to the topics on their way."""
-        for copy in each.route.topics:
-            topic, sender = copy.destination, each.sender
-            if not self._temporaries.is_gone(topic):
-                new = [message for message in each.messages if not self._bridges.is_repeated(message, topic, sender)]
-                if new:
-                    self._dispatcher.publish(new, copy, sender)
+        for sender, of_sender in groupby(placed, key=attrgetter("sender")):
+            batches = [TopicBatch(each.messages, copy, each.places) for each in of_sender for copy in each.route.topics]
+            there = [each for each in batches if not self._temporaries.is_gone(each.copy.destination)]
+            if sender is not None and sender.bridge:
+                there = [self._new_of(each, sender) for each in there]
+            if published := [each for each in there if each.messages]:
+                self._dispatcher.publish(published, sender)
+
+    def _new_of(self, batch: TopicBatch, sender: Client) -> TopicBatch:
+        """Return the messages of a bridge that came by no other bridge before."""
+        topic = batch.copy.destination
+        is_new = [not self._bridges.is_repeated(message, topic, sender) for message in batch.messages]
+        places = list(compress(batch.places, is_new))
+        return TopicBatch(list(compress(batch.messages, is_new)), batch.copy, places)
 
     def count_arrivals(self, log: MessageLog, messages: Sequence[Message], sizes: BodySizes) -> None:
         """Messages came to a log, with bodies of these sizes: count them, tell those who listen."""

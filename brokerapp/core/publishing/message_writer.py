@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from brokerapp.core.writes.client_write import AtomicWrite, ClientWrite
-from brokerapp.engine.clients.client import Client, RoutedBatch
+from brokerapp.engine.clients.client import Client, RoutedBatch, split_in_order
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.log_entry import LogEntry
@@ -60,25 +60,41 @@ class MessageWriter:
 
     def send(self, client: Client, placed: Sequence[RoutedBatch]) -> None:
         """Store messages, each by itself and in order, or dispatch them without the store; then confirm them."""
-        rest = list(placed)
         if self._flow_control.is_active:  # each message of a topic may find it full
-            rest = [part for each in placed for part in (each.split() if each.route.topics else (each,))]
-        while rest and not client.pending_writes and not client.blocked_sends and self._pass_store(client, rest[0]):
-            del rest[0]
-        if rest:
-            self._submit(ClientWrite(self, client, self._arrivals.offer_early(rest)))
+            placed = split_in_order(placed)
+        if not client.blocked_sends:
+            placed = self._pass_store(client, placed)
+        if placed:
+            self._submit(ClientWrite(self, client, self._arrivals.offer_early(placed)))
 
-    def _pass_store(self, client: Client, each: RoutedBatch) -> bool:
-        """Dispatch messages that need not be stored: no queue keeps them, or consumers take them at once."""
-        groups = each.route.groups
-        if not groups:
-            if not self._flow_control.is_free((each,)):
-                return False
-            self._arrivals.on_committed((each,), 0)
-        elif not self._arrivals.pass_through(each):
-            return False
-        self._replies.confirm(client, *each.receipts)
-        return True
+    def _pass_store(self, client: Client, placed: Sequence[RoutedBatch]) -> Sequence[RoutedBatch]:
+        """Dispatch messages that need not be stored: no queue keeps them, or consumers take them at once.
+
+        Return the others. None overtakes what this client sent before to the same queue, or to any topic.
+        """
+        left: list[RoutedBatch] = []
+        to_topics: list[RoutedBatch] = []  # who listens to several topics gets them in the order of all
+        queues_left: set[str] = set()
+        topics_left = is_behind = client.pending_writes > 0
+        receipts: list[str | None] = []
+        for each in placed:
+            names = [name for group in each.route.groups for name in group.names]
+            if names:
+                passes = queues_left.isdisjoint(names) and self._arrivals.pass_through(each, is_behind=is_behind)
+            elif passes := not topics_left and self._flow_control.is_free((each,)):
+                to_topics.append(each)
+                if self._flow_control.is_active:  # the next one may find a topic full because of this one
+                    self._arrivals.on_committed((to_topics.pop(),), 0)
+            if passes:
+                receipts += each.receipts
+                continue
+            left.append(each)
+            queues_left.update(names)
+            topics_left = topics_left or bool(each.route.topics)
+        if to_topics:
+            self._arrivals.on_committed(to_topics, 0)
+        self._replies.confirm(client, *receipts)
+        return left
 
     def perform(
         self,

@@ -18,7 +18,7 @@ MAX_LOGS_LOOKED_AT = 16
 class RoutedBatches:
     """Messages of one client, in an order that no log and no subscriber can tell from theirs."""
 
-    __slots__ = ("_last_of", "bytes", "client", "copies", "placed")
+    __slots__ = ("_last_of", "_last_to", "bytes", "client", "copies", "count", "placed")
 
     def __init__(self, client: Client) -> None:
         self.client = client
@@ -28,7 +28,8 @@ class RoutedBatches:
         """Begin anew."""
         self.placed: list[RoutedBatch] = []
         self._last_of: dict[MessageLog, RoutedBatch] = {}  # the last of them that goes to a log
-        self.copies = self.bytes = 0
+        self._last_to: dict[Destination, RoutedBatch] = {}  # the last of them that goes to topics alone
+        self.copies = self.bytes = self.count = 0
 
     @property
     def is_full(self) -> bool:
@@ -48,6 +49,8 @@ class RoutedBatches:
         each.receipts.append(receipt)
         if dedup_key or each.dedup_keys:  # a key for each message, or none at all
             each.dedup_keys += [""] * (len(each.messages) - len(each.dedup_keys) - 1) + [dedup_key]
+        each.places.append(self.count)
+        self.count += 1
         self.bytes += len(stored)
         for group in route.groups:
             self.copies += len(group.rows)
@@ -57,23 +60,41 @@ class RoutedBatches:
 
         They ask for no receipt of their own.
         """
+        count = len(batch.messages)
+        batch.places, self.count = list(range(self.count, self.count + count)), self.count + count
         if batch.route.dropping:
             self.placed += batch.split()
             return
         each = self._batch_of(batch.destination, batch.route)
         each.messages += batch.messages
         each.stored += batch.stored
+        each.places += batch.places
         self.bytes += sum(map(len, batch.stored))
-        self.copies += len(batch.messages) * sum([len(group.rows) for group in batch.route.groups])
+        self.copies += count * sum([len(group.rows) for group in batch.route.groups])
 
     def _batch_of(self, destination: Destination, route: Route) -> RoutedBatch:
+        if not route.groups:
+            return self._topic_batch_of(destination, route)
         logs = [log for group in route.groups for log in group.logs]
-        if logs and not route.topics and len(logs) <= MAX_LOGS_LOOKED_AT:
+        if not route.topics and len(logs) <= MAX_LOGS_LOOKED_AT:
             each = self._last_of.get(logs[0])
             if each is not None and each.route is route and each.destination == destination:
                 is_last = [self._last_of.get(log) is each for log in logs]
                 if all(is_last):
                     return each
-        self.placed.append(new := RoutedBatch([], [], destination, route, self.client))
+        if route.topics:  # who listens gets these when they are stored, and after them what comes later
+            self._last_to.clear()
+        new = self._begin(destination, route)
         self._last_of.update(dict.fromkeys(logs, new))
+        return new
+
+    def _topic_batch_of(self, destination: Destination, route: Route) -> RoutedBatch:
+        """Return the batch of messages to topics alone; their places tell the order among those to other topics."""
+        each = self._last_to.get(destination)
+        if each is None or each.route is not route:
+            each = self._last_to[destination] = self._begin(destination, route)
+        return each
+
+    def _begin(self, destination: Destination, route: Route) -> RoutedBatch:
+        self.placed.append(new := RoutedBatch([], [], destination, route, self.client))
         return new

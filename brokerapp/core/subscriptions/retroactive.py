@@ -8,7 +8,7 @@ topic behind it remembers.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from brokerapp.engine.dispatch.durable_subscription import DurableSubscription
@@ -61,8 +61,13 @@ class RetroactiveRecovery:
 
     # -- remembering
 
-    def published(self, message: Message, copy: RoutedCopy) -> Message:
-        """A message reached a topic; what its subscribers get of it: they do not see that it is retained."""
+    def published(self, messages: Sequence[Message], copy: RoutedCopy) -> Sequence[Message]:
+        """Messages reached a topic; what its subscribers get of them: they do not see that one is retained."""
+        if not any(self.keeps(message, copy.destination) for message in messages):
+            return messages
+        return [self._remember(message, copy) for message in messages]
+
+    def _remember(self, message: Message, copy: RoutedCopy) -> Message:
         if not self.keeps(message, copy.destination):
             return message
         policy = self._policy(copy.destination)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Protocol
@@ -71,6 +71,7 @@ class RoutedBatch:
     receipts: list[str | None] = field(default_factory=list)
     dedup_keys: list[str] = field(default_factory=list)  #: by which the store knows messages that are repeated; or none
     given: Sequence[LogEntry] = ()  #: what consumers were given before it is stored: all of them, or none
+    places: list[int] = field(default_factory=list)  #: where each was sent among those of other batches; or none
 
     @classmethod
     def of(cls, message: Message, destination: Destination, route: Route, sender: Client | None = None) -> RoutedBatch:
@@ -104,12 +105,18 @@ class RoutedBatch:
         part = slice(start, stop)
         return RoutedBatch(
             self.messages[part], self.stored[part], self.destination, self.route, self.sender, self.receipts[part],
-            self.dedup_keys[part], self.given[part],
+            self.dedup_keys[part], self.given[part], self.places[part],
         )  # fmt: skip
 
     def split(self) -> list[RoutedBatch]:
         """Return each of the messages by itself."""
         return [self.part(place, place + 1) for place in range(len(self.messages))]
+
+
+def split_in_order(placed: Iterable[RoutedBatch]) -> list[RoutedBatch]:
+    """Return messages of topics one by one, in the order in which they were sent."""
+    parts = [part for each in placed for part in (each.split() if each.route.topics else (each,))]
+    return sorted(parts, key=lambda each: each.places[0] if each.places else 0)
 
 
 @dataclass(slots=True)

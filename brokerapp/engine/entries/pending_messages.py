@@ -61,9 +61,15 @@ class PendingMessages:
         return len(self._entries) > self.max_count or self.bytes > self.max_bytes
 
     def discard_excess(self, now_ms: int) -> Iterator[LogEntry]:
-        """Discard messages until the rest is within the limits; yield each."""
+        """Discard what is too much as if messages had come one by one, each within the limits; yield each discarded."""
+        late: list[LogEntry] = []
         while self.is_over_limit:
-            for entry in evict(self._entries, self.eviction or OLDEST, now_ms):
-                self.bytes -= len(entry.message.body)
-                self.discarded_count += 1
-                yield entry
+            late.append(entry := self._entries.pop())
+            self.bytes -= len(entry.message.body)
+        while late:
+            self.add((late.pop(),))
+            while self.is_over_limit:
+                for entry in evict(self._entries, self.eviction or OLDEST, now_ms):
+                    self.bytes -= len(entry.message.body)
+                    self.discarded_count += 1
+                    yield entry

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from brokerapp.core.ports import DispatcherPort
+from brokerapp.engine.entries.topic_batch import TopicBatch
 from brokerapp.engine.routing.advisory_topics import is_advisory
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message, RoutedCopy
@@ -26,4 +27,4 @@ class RemotePublications:
             return
         if is_advisory(copy.destination):
             self._remote_advisories.on_advisory(session, copy.destination.name, message.body)
-        self._dispatcher.publish_locally((message,), copy, None)
+        self._dispatcher.publish_locally([TopicBatch((message,), copy)])

@@ -6,7 +6,7 @@ Each node tells the others to which topics and patterns its own clients listen.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from brokerapp.core.ports import BrokerEvents
 from brokerapp.engine.routing.destination_trie import DestinationTrie
@@ -91,17 +91,21 @@ class TopicListeners(NodeObserver):
 
     # -- messages
 
-    def publish(self, message: Message, copy: RoutedCopy, by: str | None) -> None:
-        """Send a message of a topic to the nodes where somebody listens, or may be shown it later.
+    def publish(
+        self, messages: Sequence[Message], copy: RoutedCopy, delivering_bridge: Callable[[Message], str | None]
+    ) -> None:
+        """Send messages of a topic to the nodes where somebody listens, or may be shown them later.
 
-        `by`: the broker whose bridge brought it; another bridge may bring it to one of those nodes, too.
+        `delivering_bridge` says whose bridge brought a message; another bridge may bring it to one of those nodes, too.
         """
         if not self._peers.other_sessions:
             return
-        is_retained = self._retained.keeps(message, copy.destination)  # by all nodes, for later subscribers
-        sessions = self._peers.other_sessions if is_retained else self.sessions_listening(copy.destination)
-        if sessions:
-            original, shown = (str(each) if each is not None else "" for each in (copy.original, copy.shown))
-            fields = (str(copy.destination), message.stored(), original, shown, by)
-            for session in sessions:
-                self._peers.send(session, PeerMessageType.PUBLISH, *fields)
+        listening = self.sessions_listening(copy.destination)
+        original, shown = (str(each) if each is not None else "" for each in (copy.original, copy.shown))
+        for message in messages:
+            is_retained = self._retained.keeps(message, copy.destination)  # by all nodes, for later subscribers
+            sessions = self._peers.other_sessions if is_retained else listening
+            if sessions:
+                fields = (str(copy.destination), message.stored(), original, shown, delivering_bridge(message))
+                for session in sessions:
+                    self._peers.send(session, PeerMessageType.PUBLISH, *fields)

@@ -49,7 +49,7 @@ def buried(broker: FakeBroker, message: Message) -> None:
 
 def remembered(broker: FakeBroker, message: Message) -> None:
     recovery = part_of(RetroactiveRecovery, **vars(broker))
-    recovery.published(message, RoutedCopy(TOPIC))
+    recovery.published([message], RoutedCopy(TOPIC))
     recovery.created(SimpleNamespace(feed=FEED, identity=LEADS_TO_A))
 
 

@@ -20,7 +20,7 @@ def test_what_was_too_old_for_a_subscriber_takes_no_room_any_more(monkeypatch):
     timers, routing = SimpleNamespace(call_every=lambda *_: None), SimpleNamespace(table=topology)
     found = part_of(RetroactiveRecovery, timers=timers, routing=routing)
     for number in range(10):
-        found.published(Message(str(number), b"message-id:x\n", b"body"), RoutedCopy(Destination.topic("t")))
+        found.published([Message(str(number), b"message-id:x\n", b"body")], RoutedCopy(Destination.topic("t")))
         assert [kept.message.id for _, kept, _ in found.all()] == [str(number)]
         now += 10
         assert not list(found.all())

@@ -1,5 +1,6 @@
 """Test that messages gathered by route keep the order that logs and subscribers can see."""
 
+from itertools import groupby
 from types import SimpleNamespace
 
 from hypothesis import given
@@ -7,11 +8,13 @@ from hypothesis import strategies as st
 
 from brokerapp.core.publishing.routed_batches import MAX_BYTES, MAX_COPIES, RoutedBatches
 from brokerapp.core.writes.client_write import ClientWrite
+from brokerapp.engine.clients.client import split_in_order
+from brokerapp.engine.entries.topic_batch import TopicEntries, offers
 from brokerapp.engine.routing.route_walk import Route
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import RoutedCopy
 
-TOPIC = RoutedCopy(Destination.topic("t"))
+TOPIC, OTHER = RoutedCopy(Destination.topic("t")), RoutedCopy(Destination.topic("other"))
 
 
 def route(logs, topics=()):
@@ -20,7 +23,16 @@ def route(logs, topics=()):
     return Route(topics=list(topics), groups=groups)
 
 
-ROUTES = [route("a"), route("b"), route("ab"), route("c"), route("bc"), route("", [TOPIC]), route("d", [TOPIC])]
+ROUTES = [
+    route("a"),
+    route("b"),
+    route("ab"),
+    route("c"),
+    route("bc"),
+    route("", [TOPIC]),
+    route("d", [TOPIC]),
+    route("", [OTHER]),
+]
 QUEUES = [Destination.queue(f"q{number}") for number in range(len(ROUTES))]
 
 
@@ -36,7 +48,7 @@ def gathered(choices):
 def test_every_log_and_topic_gets_its_messages_in_the_order_in_which_they_were_sent(choices):
     placed = gathered(choices)
     assert sorted(message for each in placed for message in each.messages) == list(range(len(choices)))
-    for target in [*"abcd", TOPIC]:
+    for target in [*"abcd", TOPIC, OTHER]:
         seen = [
             message
             for each in placed
@@ -47,6 +59,29 @@ def test_every_log_and_topic_gets_its_messages_in_the_order_in_which_they_were_s
     for each in placed:
         assert each.receipts == [f"r{message}" for message in each.messages]
         assert {QUEUES[choices[message]] for message in each.messages} == {each.destination}
+
+
+@given(st.lists(st.integers(0, len(ROUTES) - 1), max_size=30))
+def test_who_listens_to_all_topics_gets_them_in_the_order_in_which_they_were_sent(choices):
+    to_topics = [each for each in gathered(choices) if each.route.topics]
+    heard = []
+    for _, alike in groupby(to_topics, key=lambda each: bool(each.route.groups)):  # those to queues, too, are stored
+        parts = [TopicEntries(None, each.messages, each.places) for each in alike]
+        heard += [entry for offer in offers({"a subscriber": parts}) for entry in offer.entries]
+    assert heard == [message for message, choice in enumerate(choices) if ROUTES[choice].topics]
+
+
+@given(st.lists(st.integers(0, len(ROUTES) - 1), max_size=30))
+def test_messages_of_topics_one_by_one_have_the_order_in_which_they_were_sent(choices):
+    parts = split_in_order(gathered(choices))
+    to_topics = [message for each in parts for message in each.messages if each.route.topics]
+    assert to_topics == [message for message, choice in enumerate(choices) if ROUTES[choice].topics]
+    assert all(len(each.messages) == 1 for each in parts if each.route.topics)
+
+
+def test_messages_to_topics_in_turn_are_one_batch_for_each_topic():
+    batches = [(each.messages, each.places) for each in gathered([5, 7, 0, 5, 7])]
+    assert batches == [([0, 3], [0, 3]), ([1, 4], [1, 4]), ([2], [2])]
 
 
 def test_messages_to_queues_in_turn_are_one_batch_for_each_queue():
