@@ -158,7 +158,6 @@ class SendReader:
     ) -> int:  # fmt: skip
         """Append the complete SENDs of some shape that begin here to `sends`, and return where they end."""
         position, size, shape = start, len(buffer), self._shape
-        is_plain = buffer.isascii() and (version == "1.2" or _READ_DIFFERENTLY not in buffer)
         while True:
             if shape is not None and (found := shape.match(buffer, position)):
                 groups, begin = found.groups(), found.end()
@@ -167,7 +166,7 @@ class SendReader:
                 self._shape = shape
             else:
                 return position
-            if begin - position > MAX_SHAPE_BYTES or not (is_plain or _is_plain(buffer[position:begin], version)):
+            if begin - position > MAX_SHAPE_BYTES or not _is_plain(buffer[position:begin], version):
                 return position
             length = shape.length
             if length is None:
@@ -187,8 +186,9 @@ class SendReader:
 
 def _is_plain(head: bytes, version: str) -> bool:
     """Whether a head is text that reads as in STOMP 1.2."""
-    try:
-        head.decode()
-    except UnicodeDecodeError:
-        return False
+    if not head.isascii():
+        try:
+            head.decode()
+        except UnicodeDecodeError:
+            return False
     return version == "1.2" or _READ_DIFFERENTLY not in head

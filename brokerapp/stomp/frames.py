@@ -69,18 +69,18 @@ class FrameParser:
         """Whether it holds no part of a frame: what comes next begins one."""
         return not self._chunks
 
-    def feed(self, data: bytes) -> Iterator[Frame | FrameBatch]:
+    def feed(self, *reads: bytes) -> Iterator[Frame | FrameBatch]:
         """Yield the frames that these bytes complete.
 
         SENDs, with the transactions around them, and plain ACKs that follow each other come in batches.
         """
-        self._chunks.append(data)
-        self._held_bytes += len(data)
-        if self._held_bytes < self._needed_bytes or (self._until_nul and b"\0" not in data):
+        self._chunks += reads
+        self._held_bytes += sum(map(len, reads))
+        if self._held_bytes < self._needed_bytes or (self._until_nul and not any(b"\0" in each for each in reads)):
             if self._until_nul and self._held_bytes > self.max_body + MAX_HEAD_BYTES:
                 raise self._too_long("the frame")
             return
-        buffer = b"".join(self._chunks) if len(self._chunks) > 1 else data
+        buffer = b"".join(self._chunks)  # which copies nothing where there is one only
         self._chunks.clear()
         yield from self._frames_in(buffer)
 

@@ -89,6 +89,18 @@ def test_what_comes_in_by_one_way_goes_out_by_all_others(clients, name):
             assert (message.command, message.body, message.headers["a:b"]) == ("MESSAGE", body, "c\nd")
 
 
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_large_bodies_go_through_every_way(clients, name, scheme):
+    client, body = clients[scheme], bytes(range(256)) * 300
+    client.tell("SUBSCRIBE", {"destination": f"/queue/{name}", "id": "1"})
+    for number in range(20):
+        sent = {"destination": f"/queue/{name}", "content-length": str(len(body)), "number": str(number)}
+        client.tell("SEND", sent, body)
+    messages = [client.hear() for _ in range(20)]
+    assert [each.headers["number"] for each in messages] == list(map(str, range(20)))
+    assert {each.body for each in messages} == {body}
+
+
 def test_the_node_says_where_it_listens(node):
     assert [each.rpartition(":")[0] for each in node.node.addresses] == [f"{each}://127.0.0.1" for each in SCHEMES]
 

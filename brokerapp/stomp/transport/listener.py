@@ -38,6 +38,13 @@ WRITE_LIMIT = 4 * WRITE_HIGH_WATER
 #: and the reset overtakes what was said last.
 LINGER_SECONDS = 1.0
 
+#: Bytes of a read after which more is likely to wait in the socket; it is read before what came is handled.
+LONG_READ_BYTES = 64 * 1024
+#: Bytes of such reads that are handled at once, at most. What a batch costs is then paid for some sixteen bodies of
+#: 64 KiB instead of four, which takes 20 us less of CPU for each; more would save little.
+GATHERED_BYTES = 1024 * 1024
+#: Average bytes of the pieces of what is written from which not to join them pays. A message has some five.
+LONG_PIECE_BYTES = 4 * 1024
 
 #: Characters of what a client wrote that the log shows.
 MAX_LOGGED_CHARACTERS = 80
@@ -60,6 +67,7 @@ class StompConnection(asyncio.Protocol):
             self._handlers[SubscribeCommand] = self._subscribe
         self._out: list[bytes] = []
         self._out_size = 0  # bytes of bodies in it
+        self._reads: list[bytes] = []  # long ones, to be handled together
         self._early_data = b""  # came while a login was checked
         self._unread_frames: Iterator[Frame | FrameBatch] | None = (
             None  # what is left of a read while a login is checked
@@ -119,7 +127,28 @@ class StompConnection(asyncio.Protocol):
         if self._login is not None:  # came with the CONNECT in one read; no more is read until it is checked
             self._early_data += data
         elif not self._closing and not (self._is_first and self._is_foreign(data)):
+            self._take_read(data)
+
+    def _take_read(self, data: bytes) -> None:
+        """Handle what was read; long reads that follow each other together, since all are there already."""
+        reads = self._reads
+        if len(data) < LONG_READ_BYTES and not reads:
             self._consume(self._parser.feed(data))
+            return
+        reads.append(data)
+        if len(data) < LONG_READ_BYTES or sum(map(len, reads)) >= GATHERED_BYTES:
+            self._consume_reads()
+        elif len(reads) == 1:
+            self._loop.call_soon(self._consume_reads)
+
+    def _consume_reads(self) -> None:
+        reads, self._reads = self._reads, []
+        if reads and not self._closing:
+            self._consume(self._parser.feed(*reads))
+
+    def eof_received(self) -> None:
+        """Handle what came before the end, while it can still be answered."""
+        self._consume_reads()
 
     def _is_foreign(self, beginning: bytes) -> bool:
         """Whether the client's first bytes are of another protocol: then the log says so, and the connection ends."""
@@ -326,7 +355,11 @@ class StompConnection(asyncio.Protocol):
     def flush(self) -> None:
         if self._out and not self._write_ended and not self._transport.is_closing():
             self._beats.written_at = self._loop.time()
-            self._transport.write(b"".join(self._out))
+            if self._out_size < LONG_PIECE_BYTES * len(self._out):
+                self._transport.write(b"".join(self._out))
+            else:
+                self._transport.writelines(self._out)
+                self._out = []
             if self.client.is_socket_full and self._transport.get_write_buffer_size() > WRITE_LIMIT:
                 self._over_write_limit = True
                 self._update_reading()

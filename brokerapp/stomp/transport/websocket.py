@@ -139,6 +139,10 @@ class WebSocketConnection(WebSocketTransportBase[ServerProtocol]):
             send(message)
         self._flush()
 
+    def writelines(self, pieces: Sequence[bytes]) -> None:
+        """Send whole STOMP frames that come in pieces."""
+        self.write(b"".join(pieces))
+
     def close(self) -> None:
         """Say good-bye, and give the client some time for its own."""
         if self._closing:

@@ -15,6 +15,9 @@ from redis.exceptions import ReadOnlyError, ResponseError
 
 #: Bytes of an argument from which not to copy it pays: a piece more to write costs some microseconds.
 LARGE_BYTES = 16 * 1024
+#: Bytes of a commit that wait in a local socket until the server reads them (the system may allow less). Its default, a
+#: fifth of that, makes node and server wait for each other several times in each commit of large messages.
+SEND_BUFFER_BYTES = 1024 * 1024
 
 
 def keepalive_options(url: str) -> dict[str, Any]:
@@ -41,10 +44,17 @@ def connection_class_with_handshake(
             """Do nothing: the driver also calls the other method for a unix socket."""
 
         async def on_connect_check_health(self, check_health: bool = True) -> None:
+            _enlarge_send_buffer(self._writer.get_extra_info("socket"))
             await super().on_connect_check_health(check_health=check_health)
             await greet(self)
 
     return Packing
+
+
+def _enlarge_send_buffer(connected: socket.socket) -> None:
+    """Enlarge the buffer of a local socket; the system itself adapts those of others."""
+    if connected.family == socket.AF_UNIX:
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
 
 
 def pack(args: Sequence[Any]) -> list[bytes]:

@@ -255,6 +255,21 @@ def test_any_bytes_in_any_pieces_give_the_same_frames_or_a_protocol_error(data, 
     assert (error is None) == (error_in_pieces is None)
 
 
+@settings(max_examples=80, deadline=None)
+@given(FRAMELIKE, st.lists(st.integers(0, 10_000), max_size=5), st.integers(0, 5), st.sampled_from(["1.0", "1.2"]))
+def test_reads_that_are_given_together_say_what_they_say_one_by_one(data, places, first, version):
+    reads = cut(data, places)
+    together, found, error = parser(version), [], None
+    try:
+        for part in (reads[:first], reads[first:]):
+            found += one_by_one(together.feed(*part))
+    except ProtocolError as refused:
+        error = str(refused)
+    one, error_of_one = parse(reads, version)
+    assert found == one
+    assert (error is None) == (error_of_one is None)
+
+
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
 NAME = TEXT.filter(bool)
 

@@ -1,6 +1,9 @@
 """Test how much may be written to a disk, by its free and reserved space."""
 
 import asyncio
+import ctypes
+import mmap
+import os
 
 import pytest
 
@@ -86,3 +89,25 @@ async def test_a_node_that_starts_again_lets_the_server_rewrite_its_file_as_the_
                 await asyncio.sleep(0.05)
         watching.cancel()
         await store.close()
+
+
+def pages_in_memory(file):
+    """How many pages of a file the system holds in memory."""
+    size, page = file.stat().st_size, mmap.PAGESIZE
+    held = (ctypes.c_ubyte * (size // page))()
+    with file.open("r+b") as opened, mmap.mmap(opened.fileno(), size) as content:
+        address = ctypes.addressof(ctypes.c_char.from_buffer(content))
+        assert ctypes.CDLL(None).mincore(ctypes.c_void_p(address), ctypes.c_size_t(size), held) == 0
+    return sum(each & 1 for each in held)
+
+
+def test_what_was_written_before_the_last_look_takes_no_memory_of_the_system(tmp_path):
+    file = tmp_path / "appendonlydir" / "appendonly.aof.1.incr.aof"
+    file.parent.mkdir()
+    disk, written = StoreDisk(tmp_path), 4 * MIB
+    with file.open("ab", buffering=0) as opened:
+        for _ in range(3):
+            opened.write(b"x" * written)
+            os.fsync(opened.fileno())
+            disk.measure(DiskSpace(), 0)
+    assert pages_in_memory(file) <= written // mmap.PAGESIZE
