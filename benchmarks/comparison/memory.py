@@ -18,6 +18,8 @@ NAME = "memory"
 #: Messages that wait.
 WAITING = 100_000
 TITLE = f"resident memory with {WAITING:,} messages waiting"
+#: Share of a broker's resident memory that Sluice's is to stay below, while the messages wait.
+BARS = {"activemq": 0.5, "rabbitmq": 0.8}
 #: Looks at the memory once all receipts are there, a second apart: what the sending took may be given back meanwhile.
 LOOKS = 5
 #: A queue without consumers.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from benchmarks.comparison.latency import LatencyResult
-from benchmarks.comparison.memory import MemoryResult
+from benchmarks.comparison.memory import BARS, MemoryResult
 from benchmarks.comparison.rounds import Result
 from benchmarks.scenarios.rows import Scenario
 
@@ -19,7 +19,7 @@ FIGURES_HEAD = (
     "broker CPU", "of it the store", "generator CPU", "memory",
 )  # fmt: skip
 LATENCY_HEAD = ("broker", "messages/s", "median", "99th percentile", "our median is", "our 99th is")
-MEMORY_HEAD = ("broker", "before", "with the messages", "ours is")
+MEMORY_HEAD = ("broker", "before", "with the messages", "ours is", "bar")
 
 
 def figures(scenario: Scenario, results: Results) -> list[tuple[str, ...]]:
@@ -84,20 +84,21 @@ def _latency(result: LatencyResult, ours: LatencyResult | None) -> tuple[str, ..
 
 
 def memory(results: Mapping[str, MemoryResult]) -> list[tuple[str, ...]]:
-    """A row for each broker: MiB before and while the messages wait, and how many times that ours is."""
+    """A row for each broker: MiB before and while the messages wait, how many times that ours is, and the bar."""
     ours = results.get(OURS)
     rows = []
     for each in results.values():
         if each.failure:
-            rows.append((each.peer, f"{each.before / 2**20:.0f} MiB", "failed", ""))
+            rows.append((each.peer, f"{each.before / 2**20:.0f} MiB", "failed", "", ""))
             continue
-        compared = ours.waiting if ours is not None and not ours.failure and ours is not each else None
+        ratio = ours.waiting / each.waiting if ours and not ours.failure and ours is not each else None
         rows.append(
             (
                 each.peer,
                 f"{each.before / 2**20:.0f} MiB",
                 f"{each.waiting / 2**20:.0f} MiB",
-                f"{compared / each.waiting:.2f} times" if compared else "",
+                "" if ratio is None else f"{ratio:.2f} times",
+                _share_verdict(ratio, BARS.get(each.peer)),
             )
         )
     return rows
@@ -113,6 +114,13 @@ def _verdict(ratio: float | None, bar: float | None) -> str:
     if bar is None:
         return ""
     return f"{bar:g} {'reached' if ratio is not None and ratio >= bar else 'missed'}"
+
+
+def _share_verdict(ratio: float | None, bar: float | None) -> str:
+    """The verdict where less is better."""
+    if bar is None:
+        return ""
+    return f"below {bar:g} {'reached' if ratio is not None and ratio < bar else 'missed'}"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

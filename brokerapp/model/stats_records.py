@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from typing import Any
 
 from brokerapp.model import JsonObject
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import BodySizes, Message
 from brokerapp.model.subscription_identity import SubscriptionIdentity
+
+
+def _fields(record: Any) -> JsonObject:
+    """Return a dataclass's fields by name. Their values are not copied, unlike by `asdict`: they are JSON already."""
+    return {name: getattr(record, name) for name in record.__dataclass_fields__}
 
 
 @dataclass(slots=True, eq=False)
@@ -85,8 +91,7 @@ class DestinationStats:
 
     def to_json(self) -> JsonObject:
         """Plain values; the destination in its native form."""
-        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return {**values, "destination": str(self.destination)}
+        return {**_fields(self), "destination": str(self.destination)}
 
     @staticmethod
     def from_json(data: JsonObject) -> DestinationStats:
@@ -125,7 +130,7 @@ class ConnectionStats:
 
     def to_json(self) -> JsonObject:
         """Return the object as values that JSON can hold."""
-        return asdict(self)
+        return _fields(self)
 
 
 @dataclass(slots=True)
@@ -165,7 +170,7 @@ class ConnectionDetails:
 
     def to_json(self) -> JsonObject:
         """Return the object as values that JSON can hold."""
-        return asdict(self)
+        return _fields(self)
 
 
 @dataclass(slots=True)
@@ -180,7 +185,7 @@ class ListenerStats:
 
     def to_json(self) -> JsonObject:
         """Return the object as values that JSON can hold."""
-        return asdict(self)
+        return _fields(self)
 
 
 @dataclass(slots=True)
@@ -206,7 +211,7 @@ class NodeStatus:
 
     def to_json(self) -> JsonObject:
         """Return the object as values that JSON can hold."""
-        return asdict(self)
+        return _fields(self)
 
 
 @dataclass(frozen=True, slots=True)

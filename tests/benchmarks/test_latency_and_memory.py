@@ -82,17 +82,24 @@ def test_latencies_are_medians_of_the_rounds_and_compared_with_ours():
     ]
 
 
-def test_memory_is_compared_with_ours():
+def test_memory_is_compared_with_ours_and_judged_by_the_bars_of_both_brokers():
     found = [
-        MemoryResult("activemq", 1 << 20, 3 << 20),
+        MemoryResult("activemq", 1 << 20, 4 << 20),
+        MemoryResult("rabbitmq", 1 << 20, 3 << 20),
         MemoryResult("x", failure="no"),
         MemoryResult("sluice", 0, 2 << 20),
     ]
     assert report.memory({each.peer: each for each in found}) == [
-        ("activemq", "1 MiB", "3 MiB", "0.67 times"),
-        ("x", "0 MiB", "failed", ""),
-        ("sluice", "0 MiB", "2 MiB", ""),
+        ("activemq", "1 MiB", "4 MiB", "0.50 times", "below 0.5 missed"),
+        ("rabbitmq", "1 MiB", "3 MiB", "0.67 times", "below 0.8 reached"),
+        ("x", "0 MiB", "failed", "", ""),
+        ("sluice", "0 MiB", "2 MiB", "", ""),
     ]
+
+
+def test_memory_of_ours_that_is_missing_reaches_no_bar():
+    found = [MemoryResult("activemq", 1, 4), MemoryResult("sluice", failure="lost")]
+    assert report.memory({each.peer: each for each in found})[0][3:] == ("", "below 0.5 missed")
 
 
 @pytest.mark.parametrize(("last", "verdict"), [(15, "flat"), (16, "grows"), (3, "flat")])
