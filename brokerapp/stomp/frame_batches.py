@@ -158,7 +158,7 @@ class SendReader:
     ) -> int:  # fmt: skip
         """Append the complete SENDs of some shape that begin here to `sends`, and return where they end."""
         position, size, shape = start, len(buffer), self._shape
-        while True:
+        while position < size:
             if shape is not None and (found := shape.match(buffer, position)):
                 groups, begin = found.groups(), found.end()
             elif recognised := recognise(buffer, position):
@@ -182,6 +182,7 @@ class SendReader:
             position = end + 1
             if not buffer.startswith(b"SEND", position):
                 position = skip_between_frames(buffer, position)
+        return position
 
 
 def _is_plain(head: bytes, version: str) -> bool:

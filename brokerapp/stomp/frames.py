@@ -85,7 +85,7 @@ class FrameParser:
         yield from self._frames_in(buffer)
 
     def _frames_in(self, buffer: bytes) -> Iterator[Frame | FrameBatch]:
-        position = 0
+        position, size = 0, len(buffer)
         sends: list[SendFrame | Frame] = []
         ignored: tuple[str, ...] = ()
         try:
@@ -95,7 +95,7 @@ class FrameParser:
                 if self.version != "1.0":
                     position = self._sends.read(buffer, position, self.version, self._room_of_shapes, sends)
                 try:
-                    found = self._plain_at(buffer, position) or self._frame_at(buffer, position)
+                    found = self._next_at(buffer, position) if position < size else None
                 except ProtocolError:
                     if sends:
                         yield SendFrameBatch(sends, ignored)
@@ -121,6 +121,9 @@ class FrameParser:
     def _room_of_shapes(self) -> int:
         """Bytes of a body that is in no frame that is too long, as the head of a shape is short."""
         return self.max_body if self.max_frame is None else min(self.max_body, self.max_frame - MAX_SHAPE_BYTES)
+
+    def _next_at(self, buffer: bytes, start: int) -> tuple[Frame | FrameBatch, int] | None:
+        return self._plain_at(buffer, start) or self._frame_at(buffer, start)
 
     def _plain_at(self, buffer: bytes, start: int) -> tuple[AckFrameBatch | Frame, int] | None:
         if self.version == "1.0" or (self.max_frame is not None and self.max_frame < MAX_SHAPE_BYTES):

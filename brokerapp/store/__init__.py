@@ -91,8 +91,10 @@ class PendingWrite:
         ignores_limits: bool = False,
         callback: Callable[[int, str], None] | None = None,
         droppable: Sequence[tuple[int, int, int]] = (),
+        runs: Sequence[AppendRun] = (),
     ) -> None:
-        self.set_runs([((stored,), (rows,)) for stored, rows in appends])
+        """Make a write of messages with the copies of each, or of `runs` of them."""
+        self.set_runs(runs or [((stored,), (rows,)) for stored, rows in appends])
         self.settles, self.ignores_limits, self.callback = settles, ignores_limits, callback
         self.droppable = droppable
         self.dropped: Sequence[tuple[int, int]] = ()

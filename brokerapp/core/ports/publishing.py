@@ -131,6 +131,9 @@ class ArrivalsPort(Protocol):
 class ConcurrentDispatchPort(Protocol):
     """Dispatches messages while the store commits them."""
 
+    @property
+    def may_give(self) -> bool: ...
+
     def offer(self, batch: RoutedBatch) -> list[RoutedBatch]: ...
 
     def on_committed(

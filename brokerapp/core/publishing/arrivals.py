@@ -71,6 +71,8 @@ class MessageArrivals:
 
         Return the messages in parts, of which each was given or not.
         """
+        if not self._concurrent.may_give:
+            return list(placed)
         parts, behind = [], set()
         for each in placed:
             names = [name for group in each.route.groups for name in group.names]

@@ -61,14 +61,17 @@ class ConcurrentDispatch:
         self._placement, self._queues, self._quotas = placement, queues, quotas
         self._routing, self._arrivals = routing, arrivals
 
+    @property
+    def may_give(self) -> bool:
+        """Return whether anything may be given early now."""
+        return self._commits.given_writes < MAX_WRITES
+
     def offer(self, batch: RoutedBatch) -> list[RoutedBatch]:
         """Give messages that are about to be submitted to consumers ready for them.
 
         Return the messages in parts, of which each was given or not.
         """
         groups = batch.route.groups
-        if self._commits.given_writes >= MAX_WRITES:
-            return [batch]
         if len(groups) != 1 or len(groups[0].rows) != 1 or groups[0].droppable or any(batch.dedup_keys):
             return [batch]
         [log] = groups[0].logs

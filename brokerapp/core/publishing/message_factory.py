@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import zlib
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from brokerapp.engine.policy.persistency import forced_persistency
@@ -14,34 +13,59 @@ from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message, escape, stored_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from brokerapp.core.ports import BrokerContext, RoutingPort
+
+
+class MessageIds:
+    """Numbers the messages of a session."""
+
+    __slots__ = ("first_line", "last_number", "prefix")
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix  #: of each message-id
+        self.first_line = f"message-id:{escape(prefix)}"  #: how the head of each message begins
+        self.last_number = 0
+
+    def next_number(self) -> int:
+        """Return what follows the prefix in a message-id that nobody had."""
+        self.last_number += 1
+        return self.last_number
 
 
 class MessageTemplate:
     """What messages have in common that are sent alike: all but id, properties and body."""
 
-    __slots__ = ("_begun", "_fields", "_first_line", "_held", "_next_number", "_now_us", "_prefix", "_rest", "_send")
+    __slots__ = (
+        "_begun", "_expires", "_fields", "_held", "_ids", "_is_bytes", "_now_us", "_persistent", "_priority", "_rest",
+    )  # fmt: skip
 
     def __init__(
-        self, send: SendCommand, prefix: str, next_number: Callable[[], int], now_us: int, held: tuple[str, ...] = ()
-    ) -> None:  # fmt: skip
-        self._send, self._prefix, self._next_number, self._now_us, self._held = send, prefix, next_number, now_us, held
-        timestamp = now_us // 1000 if send.timestamp is None else send.timestamp
-        self._first_line = f"message-id:{escape(prefix)}"
-        self._rest = f"\nexpires:{send.expires}\npriority:{send.priority}\ntimestamp:{timestamp}\n"
-        self._rest += "persistent:true\n" if send.persistent else ""
-        self._fields = stored_fields(send.persistent, send.priority, send.expires, now_us, held=held)
+        self,
+        ids: MessageIds,
+        *,
+        persistent: bool,
+        priority: int,
+        expires: int,
+        timestamp: int | None,
+        is_bytes: bool,
+        now_us: int,
+        held: tuple[str, ...] = (),
+    ) -> None:
+        self._ids, self._persistent, self._priority, self._expires = ids, persistent, priority, expires
+        self._is_bytes, self._now_us, self._held = is_bytes, now_us, held
+        timestamp = now_us // 1000 if timestamp is None else timestamp
+        kept = "persistent:true\n" if persistent else ""
+        self._rest = f"\nexpires:{expires}\npriority:{priority}\ntimestamp:{timestamp}\n{kept}"
+        self._fields = stored_fields(persistent, priority, expires, now_us, held=held)
         self._begun = zlib.crc32(self._fields)
 
     def make(self, properties: str, body: bytes) -> Message:
         """Return a new message."""
-        send, number = self._send, self._next_number()
-        length = f"content-length:{len(body)}\n" if send.is_bytes else ""
-        head = f"{self._first_line}{number}{self._rest}{properties}{length}".encode()
+        ids, number = self._ids, self._ids.next_number()
+        length = f"content-length:{len(body)}\n" if self._is_bytes else ""
+        head = f"{ids.first_line}{number}{self._rest}{properties}{length}".encode()
         return Message(
-            f"{self._prefix}{number}", head, body, send.persistent, send.priority, send.expires, self._now_us,
+            f"{ids.prefix}{number}", head, body, self._persistent, self._priority, self._expires, self._now_us,
             "JMSXGroupID:" in properties, held=self._held,
         )  # fmt: skip
 
@@ -57,21 +81,16 @@ class MessageFactory:
 
     def __init__(self, *, context: BrokerContext, routing: RoutingPort) -> None:
         self._settings, self._routing = context.settings, routing
-        self._prefix = f"ID:{context.name}-{context.session}:"
-        self._messages = 0
+        self._ids = MessageIds(f"ID:{context.name}-{context.session}:")
 
     @property
     def last_id(self) -> str:
         """The message-id that was given last."""
-        return f"{self._prefix}{self._messages}"
+        return f"{self._ids.prefix}{self._ids.last_number}"
 
     def next_id(self) -> str:
         """A message-id nobody had."""
-        return f"{self._prefix}{self._next_number()}"
-
-    def _next_number(self) -> int:
-        self._messages += 1
-        return self._messages
+        return f"{self._ids.prefix}{self._ids.next_number()}"
 
     def message(self, send: SendCommand) -> Message:
         """What a client sends, as a message; what another broker passes on keeps its id and its path."""
@@ -91,8 +110,10 @@ class MessageFactory:
         timestamp, expires = send.timestamp, send.expires
         if (rules := self._settings.time_stamping) is not None and send.bridged_from is None:
             timestamp, expires = apply_timestamps(rules, timestamp, expires, now_us // 1000)
-        like = replace(send, timestamp=timestamp, expires=expires, persistent=self._is_persistent(send))
-        return MessageTemplate(like, self._prefix, self._next_number, now_us, held)
+        return MessageTemplate(
+            self._ids, persistent=self._is_persistent(send), priority=send.priority, expires=expires,
+            timestamp=timestamp, is_bytes=send.is_bytes, now_us=now_us, held=held,
+        )  # fmt: skip
 
     def _is_persistent(self, send: SendCommand) -> bool:
         """As its sender has it, unless the broker or, before that, the policy of where it is sent says otherwise."""

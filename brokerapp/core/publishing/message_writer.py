@@ -60,12 +60,13 @@ class MessageWriter:
 
     def send(self, client: Client, placed: Sequence[RoutedBatch]) -> None:
         """Store messages, each by itself and in order, or dispatch them without the store; then confirm them."""
-        if self._flow_control.is_active:  # each message of a topic may find it full
+        is_limited = self._flow_control.is_active
+        if is_limited:  # each message of a topic may find it full
             placed = split_in_order(placed)
         if not client.blocked_sends:
             placed = self._pass_store(client, placed)
         if placed:
-            self._submit(ClientWrite(self, client, self._arrivals.offer_early(placed)))
+            self._submit(ClientWrite(self, client, self._arrivals.offer_early(placed)), is_limited=is_limited)
 
     def _pass_store(self, client: Client, placed: Sequence[RoutedBatch]) -> Sequence[RoutedBatch]:
         """Dispatch messages that need not be stored: no queue keeps them, or consumers take them at once.
@@ -114,20 +115,19 @@ class MessageWriter:
         )  # fmt: skip
         write.dedup_key = dedup_key
         if write.count or write.settles or jobs or client.pending_writes or not self._flow_control.is_free(placed):
-            self._submit(write)
+            self._submit(write, is_limited=self._flow_control.is_active)
             return
         self._acknowledgements.count_settled(settled)
         self._arrivals.on_committed(placed, 0, self._commit_us(placed) if is_commit else 0)
         self._replies.confirm(client, *receipts)
 
-    def _submit(self, write: ClientWrite) -> None:
-        flow = self._flow_control
+    def _submit(self, write: ClientWrite, *, is_limited: bool) -> None:
         write.client.on_write_started(write.size)
-        if not flow.is_active:
+        if not is_limited:
             self._commits.submit(write)
             return
         for unit in write.split():  # each may find a place full
-            flow.submit(unit)
+            self._flow_control.submit(unit)
 
     def on_result(self, write: ClientWrite, seq: int, position: int, committed: CommitResult) -> None:
         """Act on the outcome of each unit of a write of which any was refused or is kept in part."""

@@ -84,7 +84,10 @@ class ExpirationSweeper:
 
     def expire_on_arrival(self, placed: Iterable[RoutedBatch]) -> None:
         """These messages are about to be stored: those that come past their time do not wait for the next sweep."""
-        expired = [each for each in placed if any(0 < one.expires <= one.born_us // 1000 for one in each.messages)]
+        expiring = [(each, one) for each in placed for one in each.messages if one.expires]
+        if not expiring:  # as almost always
+            return
+        expired = [each for each, one in expiring if one.expires <= one.born_us // 1000]
         self.sweep(dict.fromkeys(log for each in expired for group in each.route.groups for log in group.logs))
 
     def sweep(self, logs: Iterable[MessageLog]) -> None:

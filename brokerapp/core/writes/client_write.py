@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from brokerapp.engine.clients.client import Client, RoutedBatch
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.log_entry import LogEntry
-from brokerapp.store import CommitResult, CopyRow, PendingWrite, ScheduledJobChange, SettledEntry, WriteOwner
+from brokerapp.store import AppendRun, CommitResult, CopyRow, PendingWrite, ScheduledJobChange, SettledEntry, WriteOwner
 
 if TYPE_CHECKING:
     from brokerapp.core.writes.wait_queue import BlockedSend
@@ -35,16 +35,15 @@ class ClientWrite(PendingWrite):
     undo: Callable[[], None] | None = None  #: to be called when a limit refuses it
 
     def __init__(self, owner: ClientWriteOwner, client: Client, placed: Sequence[RoutedBatch]) -> None:
-        super().__init__()
+        super().__init__(runs=_runs_of(placed))
         self.owner, self.client, self.placed = owner, client, placed
         self.size = sum([each.size for each in placed])
         self.duplicates: Sequence[tuple[int, int]] = ()  #: copies that were stored before, as in `dropped`
         self.waiting: BlockedSend | None = None  #: its turn at a full place
-        self.refresh_runs()
 
     def refresh_runs(self) -> None:
         """Take the copies from the routes of the messages."""
-        self.set_runs([(each.stored, each.rows) for each in self.placed])
+        self.set_runs(_runs_of(self.placed))
 
     @property
     def given(self) -> Mapping[str, Sequence[LogEntry]]:
@@ -163,6 +162,10 @@ class JobWrite(PendingWrite):
     ) -> None:
         super().__init__(appends, settles, ignores_limits, callback)
         self.jobs = jobs
+
+
+def _runs_of(placed: Sequence[RoutedBatch]) -> list[AppendRun]:
+    return [(each.stored, each.rows) for each in placed]
 
 
 def _droppable(placed: Sequence[RoutedBatch]) -> list[tuple[int, int, int]]:
