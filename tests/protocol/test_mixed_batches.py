@@ -180,3 +180,27 @@ def test_subscribers_of_several_topics_get_what_is_sent_in_one_write_in_the_orde
                 if subscriber == "slow":
                     client.ack(message)
         assert got == wanted[subscriber]
+
+
+def test_subscribers_of_several_topics_get_what_is_sent_in_several_writes_in_the_order_in_which_it_was_sent(
+    store, raw, node, name
+):
+    sender, subscriber, commits = raw(), raw(), node.node.broker.commits
+    topics = [f"VirtualTopic.{name}.{number}" for number in range(2)]
+    for each in topics:
+        subscriber.tell("SUBSCRIBE", {"destination": f"/queue/Consumer.c.{each}", "id": each, "receipt": each})
+        subscriber.hear()
+        subscriber.tell("UNSUBSCRIBE", {"id": each})
+    subscriber.tell("SUBSCRIBE", {"destination": f"/topic/VirtualTopic.{name}.>", "id": "1", "receipt": "s"})
+    subscriber.hear()
+    wait_until(lambda: not node.look(lambda: commits.busy), "nothing is left of former tests")
+    with paused_store(store):
+        sender.write(encode("SEND", {"destination": f"/queue/{name}", "persistent": "true"}))
+        wait_until(lambda: node.look(lambda: commits._under_way), "the store is to store what comes first")
+        for count in (1, 2):  # two writes, which the store commits at once
+            bodies = range(4 * count - 4, 4 * count)
+            sender.write(
+                b"".join(encode("SEND", {"destination": f"/topic/{topics[each % 2]}"}, b"%d" % each) for each in bodies)
+            )
+            wait_until(lambda count=count: node.look(lambda: len(commits._units)) == count, "it is submitted")
+    assert [int(subscriber.hear().body) for _ in range(8)] == list(range(8))

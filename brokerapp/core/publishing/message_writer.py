@@ -11,7 +11,6 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from brokerapp.core.writes.client_write import AtomicWrite, ClientWrite
@@ -158,9 +157,10 @@ class MessageWriter:
                 self._acknowledgements.count_settled(write.settled)
             write.client.on_write_done(write.size)
         try:
-            for is_commit, alike in itertools.groupby(writes, attrgetter("is_commit")):
+            for alone, alike in itertools.groupby(writes, _alone):
                 placed = [each for write in alike for each in write.placed]
-                self._arrivals.on_committed(placed, seq, self._commit_us(placed) if is_commit else 0)
+                moved_us = self._commit_us(placed) if alone is not None and alone.is_commit else 0
+                self._arrivals.on_committed(placed, seq, moved_us)
                 seq += sum([len(each.messages) * len(each.route.groups) for each in placed])
         finally:  # whatever becomes of them here
             for write in writes:
@@ -232,6 +232,14 @@ class MessageWriter:
         self._counters.mark_changed(log.counts)
         message, sent_to = placed.message, str(placed.destination)
         self._tracer.record_one(DROP, message.born_us, message, log.name, sent_to, None, "the queue is full")
+
+
+def _alone(write: ClientWrite) -> ClientWrite | None:
+    """Return a write to be acted on by itself; None: others may join it.
+
+    A transaction has a time of its own, and what tells the order of messages to several topics holds in one write.
+    """
+    return write if write.is_commit or any(each.route.topics for each in write.placed) else None
 
 
 def _named(destinations: Sequence[Destination]) -> str:
