@@ -10,28 +10,28 @@ end
 
 -- Keep a message under the next number: in its log, or, when it has several, once as a payload and a reference in each.
 local function append_message(batch, unit, m, message)
-  local stored, copies, first, out = message.stored, message.copies, message.first, message.out
-  local args, keys, grown = batch.args, batch.keys, batch.grown
+  local stored, copies, logs, at, out = message.stored, message.copies, message.logs, message.first - 3, message.out
+  local args, keys, grown, call = batch.args, batch.keys, batch.grown, redis.call
   local kept, size, seq = copies - (message.left_out or 0), #stored, batch.seq + 1
   batch.seq = seq
-  local id, moment = string.format('%d-0', seq), expiry(stored)
-  local field, value = 'm', stored
-  if copies > 1 then field, value = 'r', seq end
-  if copies > 1 and kept > 0 then
-    redis.call('HSET', batch.payload_prefix .. string.format('%d', seq), 'm', stored, 'c', kept)
-  end
+  local number, moment = string.format('%d', seq), expiry(stored)
+  local id, field, value = number .. '-0', 'm', stored
+  if copies > 1 then field, value = 'r', number end
+  if copies > 1 and kept > 0 then call('HSET', batch.payload_prefix .. number, 'm', stored, 'c', kept) end
   if kept > 0 then batch.bytes, batch.temp = batch.bytes + size + kept * ENTRY_BYTES, batch.temp + volatile(stored) end
   for c = 1, copies do
+    at = at + 3
     if out and out[c] then
       table.insert(message.known and message.known[c] and batch.repeated or batch.dropped, { unit, m, c })
     else
-      local at = first + 3 * (c - 1)
-      local index, original, shown = tonumber(args[at]) + FIRST_LOG, args[at + 1], args[at + 2]
+      local index, original, shown = logs[c], args[at + 1], args[at + 2]
       if batch.some_asked then note_previous_seq(batch, index) end
-      if original == '' and shown == '' then
-        redis.call('XADD', keys[index], id, field, value)
+      if shown ~= '' then
+        call('XADD', keys[index], id, field, value, 'o', original, 'd', shown)
+      elseif original ~= '' then
+        call('XADD', keys[index], id, field, value, 'o', original)
       else
-        redis.call('XADD', keys[index], id, field, value, 'o', original, 'd', shown)
+        call('XADD', keys[index], id, field, value)
       end
       grown[index] = (grown[index] or 0) + size
       if batch.some_handed_over and batch.handovers[unit] then remember_forwarded(batch, unit, m, message, c) end

@@ -83,9 +83,12 @@ local function name_of(batch, index)
   return string.sub(batch.keys[index], #batch.log_prefix + 1)
 end
 
--- The index of the log that the copy c (from 1) of a message goes to.
-local function log_of(batch, message, c)
-  return tonumber(batch.args[message.first + 3 * (c - 1)]) + FIRST_LOG
+-- The indices of the logs that the next so many copies of a message go to, in their order.
+local function read_copies(batch, copies)
+  local args, first, found = batch.args, batch.at, {}
+  for c = 1, copies do found[c] = tonumber(args[first + 3 * (c - 1)]) + FIRST_LOG end
+  batch.at = first + 3 * copies
+  return found
 end
 
 local function used_bytes_of(batch, index)

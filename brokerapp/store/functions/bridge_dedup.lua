@@ -6,7 +6,7 @@
 local REMEMBERED = 100000
 
 local function dedup_entry(batch, m, message, c, key)
-  return table.concat({ name_of(batch, log_of(batch, message, c)), m, key }, ' ')
+  return table.concat({ name_of(batch, message.logs[c]), m, key }, ' ')
 end
 
 -- Mark the copies of a unit's messages that were kept before, to be left out.

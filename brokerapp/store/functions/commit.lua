@@ -9,12 +9,13 @@
 local function do_run(batch, unit)
   local args = batch.args
   local count, copies = next_number(batch), next_number(batch)
-  local first = batch.at
-  batch.at = first + 3 * copies + count
-  for at = batch.at - count, batch.at - 1 do
+  local first, logs = batch.at, read_copies(batch, copies)
+  local last = batch.at + count - 1
+  for at = batch.at, last do
     unit = unit + 1
-    append(batch, unit, { { stored = args[at], copies = copies, first = first } }, true)
+    append(batch, unit, { { stored = args[at], copies = copies, first = first, logs = logs } }, true)
   end
+  batch.at = last + 1
   return unit
 end
 
@@ -22,10 +23,10 @@ local function do_unit(batch, unit)
   local args = batch.args
   local limited, messages = string.byte(args[batch.at]) ~= MINUS, {}
   for m = 1, math.abs(next_number(batch)) do
-    local at = batch.at
-    local copies = tonumber(args[at + 1])
-    messages[m] = { stored = args[at], copies = copies, first = at + 2 }
-    batch.at = at + 2 + 3 * copies
+    local stored = args[batch.at]
+    batch.at = batch.at + 1
+    local copies = next_number(batch)
+    messages[m] = { stored = stored, copies = copies, first = batch.at, logs = read_copies(batch, copies) }
   end
   settle_entries(batch, append(batch, unit, messages, limited, batch.at))
 end

@@ -34,7 +34,7 @@ end
 local function copies_without_room(batch, message, ranges, freed_of, wanted)
   local out, left_out, all, known = {}, 0, message.copies > 0, message.known or {}
   for c = 1, message.copies do
-    local index, may_drop = log_of(batch, message, c), is_droppable(ranges, c)
+    local index, may_drop = message.logs[c], is_droppable(ranges, c)
     all = all and (may_drop or known[c] == true)
     local freed, log_limit = freed_of[index] or 0, batch.log_limits[index]
     if known[c] then
@@ -85,7 +85,7 @@ local function is_rejected_by_log(batch, messages)
   local wanted = {}
   for _, message in ipairs(messages) do
     for c = 1, message.copies do
-      local index = log_of(batch, message, c)
+      local index = message.logs[c]
       local log_limit = batch.log_limits[index]
       if batch.shut[index] then return true end
       if log_limit > 0 then
@@ -123,7 +123,7 @@ local function refuse(batch, unit, messages, why)
   batch.any_shut = true
   for _, message in ipairs(messages) do
     for c = 1, message.copies do
-      local index = log_of(batch, message, c)
+      local index = message.logs[c]
       batch.shut[index] = batch.shut[index] or why
     end
   end

@@ -15,12 +15,15 @@ end
 
 -- Remove `count` entries of a log, whose SEQs begin at `at`, with messages of so many bytes. Returns how many were there.
 local function remove(batch, index, at, count, freed)
-  local args, ids = batch.args, {}
-  for i = 1, count do ids[i] = args[at + i - 1] .. '-0' end
-  local removed = redis.call('XDEL', batch.keys[index], unpack(ids))
-  if batch.expiring + batch.returned > 0 then clear_side_keys(batch, index, ids) end
-  if batch.some_prioritized and priority_index_of(batch, index) then
-    batch.bytes = batch.bytes - redis.call('ZREM', priority_index_of(batch, index), unpack(ids)) * PLACE_BYTES
+  local removed = redis.call('XDEL', batch.keys[index], unpack(batch.args, at, at + count - 1)) -- N means N-0
+  local has_places = batch.some_prioritized and priority_index_of(batch, index)
+  if has_places or batch.expiring + batch.returned > 0 then
+    local ids = {}
+    for i = 1, count do ids[i] = batch.args[at + i - 1] .. '-0' end
+    if batch.expiring + batch.returned > 0 then clear_side_keys(batch, index, ids) end
+    if has_places then
+      batch.bytes = batch.bytes - redis.call('ZREM', priority_index_of(batch, index), unpack(ids)) * PLACE_BYTES
+    end
   end
   batch.bytes = batch.bytes - removed * ENTRY_BYTES
   batch.grown[index] = (batch.grown[index] or 0) - math.floor(freed * removed / count)
