@@ -9,6 +9,7 @@ from itertools import repeat
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.log_entry import LogEntry
+from brokerapp.engine.entries.topic_batch import SharedEntries
 from brokerapp.model.broker_path import BOUND_QUEUES_HEADER, PATH_HEADER, format_path
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message
@@ -30,6 +31,8 @@ class MessageFrames:
         session = self._session
         named = session.server_frames.version == "1.2"
         as_stored = named and subscription.transformation is None and not self._client.temporary_names
+        if as_stored and session.bridge is None and isinstance(entries, SharedEntries):
+            return self._write_shared(out, subscription, entries, ack_ids)
         size = 0
         for entry, ack_id in zip(entries, ack_ids or repeat("", len(entries)), strict=True):
             message = entry.message if as_stored else self._transform(subscription, entry.message)
@@ -53,6 +56,35 @@ class MessageFrames:
             out += (message.head, b"\n", message.body, b"\0\n")
             size += len(message.body)
         return size
+
+    def _write_shared(
+        self, out: list[bytes], subscription: Subscription, entries: SharedEntries, ack_ids: Sequence[str]
+    ) -> int:
+        """Add the frames of entries that others get, too: what differs is how they begin."""
+        if entries.frame_ends is None:
+            entries.frame_ends = [self._frame_end(entry) for entry in entries]
+        ends, known = entries.frame_ends, subscription.frame_prefixes
+        prefixes = {
+            entry.shown_destination: known.get(entry.shown_destination) or self._prefix(subscription, entry)
+            for entry in entries.one_of_each
+        }
+        if ack_ids:
+            acked = zip(entries.shown, ack_ids, ends, strict=True)
+            out += [b"%back:%b\n%b" % (prefixes[shown], ack_id.encode(), end) for shown, ack_id, end in acked]
+        elif len(prefixes) == 1:
+            [prefix] = prefixes.values()
+            out.append(prefix + prefix.join(ends))
+        else:
+            texts = zip(entries.shown, ends, strict=True)
+            out += [text for shown, end in texts for text in (prefixes[shown], end)]
+        return sum([entry.message.size for entry in entries])
+
+    def _frame_end(self, entry: LogEntry) -> bytes:
+        """Return the end of a frame that is the same for all subscribers of a topic in this version."""
+        head = entry.message.head
+        if entry.original_destination:
+            head = self._session.server_frames.header("original-destination", entry.original_destination) + head
+        return b"%b\n%b\0\n" % (head, entry.message.body)
 
     def _transform(self, subscription: Subscription, message: Message) -> Message:
         if subscription.transformation is not None:

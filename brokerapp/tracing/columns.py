@@ -24,7 +24,8 @@ def table_of(
     weights: dict[str, int] | None = None,
 ) -> pa.Table:
     """Return the events of one batch as an Arrow table; see recorder.py."""
-    ts, kind, destinations, original, consumer, reason, counts = (runs[column::7] for column in range(7))
+    ts, kind, destinations, original, consumer, reason, signed = (runs[column::7] for column in range(7))
+    counts, facts_of_messages = _messages(signed)
     places, different = _different(facts)  # a message is in several runs: its facts become columns once
     flat: list[Any] = list(chain.from_iterable(different))
     ids, sizes, born = (flat[column::3] for column in range(3))
@@ -32,7 +33,7 @@ def table_of(
     run_of_message = np.repeat(np.arange(len(ts)), counts)
     names, first_of_run, copies = _unique(destinations)
     copies_of_message = copies[run_of_message]
-    message = np.repeat(np.arange(len(facts)), copies_of_message)  # of each event, as below
+    message = np.repeat(np.arange(len(run_of_message)), copies_of_message)  # of each event, as below
     run = run_of_message[message]
     copy = np.arange(len(run)) - (np.cumsum(copies_of_message) - copies_of_message)[message]
     destination = first_of_run[run] + copy
@@ -40,7 +41,7 @@ def table_of(
     def of_run(column: pa.Array) -> pa.Array:
         return column.take(pa.array(run))
 
-    place = pa.array(places[message])
+    place = pa.array(places[facts_of_messages[message]])
 
     def of_message(column: pa.Array) -> pa.Array:
         return column.take(place)
@@ -60,6 +61,19 @@ def table_of(
         "weight": pa.array(_weights(kinds, original, weights or {})[run]),
     }
     return pa.Table.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
+
+
+def _messages(counts: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the number of messages of each run, and the index of the facts of each message.
+
+    A negative number says that the messages are those of the run before, whose facts stand there once.
+    """
+    signed = np.fromiter(counts, np.int64, len(counts))
+    numbers, own = np.abs(signed), np.maximum(signed, 0)
+    latest = np.maximum.accumulate(np.where(signed >= 0, np.arange(len(signed)), 0))
+    first = (np.cumsum(own) - own)[latest]
+    within = np.arange(numbers.sum()) - np.repeat(np.cumsum(numbers) - numbers, numbers)
+    return numbers, np.repeat(first, numbers) + within
 
 
 def _different(facts: Sequence[tuple[str, int, int]]) -> tuple[np.ndarray, list[tuple[str, int, int]]]:

@@ -4,7 +4,8 @@
 
 A batch costs the node a fifth of what Arrow columns cost it, and takes a tenth of the space (decision 13). Version 2
 had Python's marshal format instead of msgpack; it is read by `unmarshal`, which makes plain values only. Up to version
-3 messages that were enqueued together had one head, because they had the same properties.
+3 messages that were enqueued together had one head, because they had the same properties. Up to version 4 every run had
+facts of its own.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from brokerapp.tracing.columns import table_of
 from brokerapp.tracing.schema import ENQUEUE, RUN_FIELDS, current
 from brokerapp.tracing.unmarshal import unmarshal
 
-_MAGIC, _HEAD_OF_RUN, _MARSHALLED = b"SLT4", b"SLT3", b"SLT2"
+_MAGIC, _OWN_FACTS, _HEAD_OF_RUN, _MARSHALLED = b"SLT5", b"SLT4", b"SLT3", b"SLT2"
 _LENGTH = struct.Struct("<I")
 _HEADER = len(_MAGIC) + _LENGTH.size
 #: A client may send any text, also half of a character.
@@ -35,7 +36,7 @@ _ARROW = b"\xff\xff\xff\xff"
 def encode(
     broker: str, runs: list[Any], facts: list[tuple[str, int, int]], heads: list[bytes], weights: dict[str, int]
 ) -> bytes:
-    """Encode a batch: references for each run, the facts of all messages, and a head of each message enqueued, or none.
+    """Encode a batch: references for each run, the facts of its messages, and a head of each message enqueued, or none.
 
     See recorder.py.
     """
@@ -71,7 +72,7 @@ def _head_of_each(runs: Sequence[Any], heads: Sequence[bytes]) -> list[bytes]:
 
 
 def _plain(data: bytes) -> bytes:
-    if not data.startswith((_MAGIC, _HEAD_OF_RUN, _MARSHALLED)) or len(data) < _HEADER:
+    if not data.startswith((_MAGIC, _OWN_FACTS, _HEAD_OF_RUN, _MARSHALLED)) or len(data) < _HEADER:
         raise ValueError(f"it begins with {data[: len(_MAGIC)]!r}")
     [length] = _LENGTH.unpack_from(data, len(_MAGIC))
     if length > MAX_BYTES:

@@ -5,7 +5,8 @@ however many events it stands for: adding converts nothing, it appends reference
 they are (encoding.py).
 
     _runs       7 references each: ts, kind, destinations, original, consumer, reason, number of messages
-    _facts      (id, size, born) of each message of a run
+    _facts      (id, size, born) of each message of a run; none where they are those of the run before, whose number of
+                messages is negative then
     _heads      of each message that was enqueued, when properties are recorded
 
 Synchronous, without clock and I/O; it belongs to one event loop.
@@ -70,6 +71,7 @@ class TraceRecorder:
         self._taken = 0
         self._runs: Runs = []
         self._facts: list[tuple[str, int, int]] = []
+        self._last_facts: list[tuple[str, int, int]] = []  # of the last run; empty where its batch was taken
         self._heads: list[bytes] = []
 
     @property
@@ -120,8 +122,13 @@ class TraceRecorder:
         """
         if ts_us < self.since_us < ts_us + LATEST_US and not in_depths:
             ts_us = self.since_us
-        self._runs += (ts_us, kind, destinations, original, consumer, reason, len(messages))
-        self._facts += [message.facts for message in messages]
+        facts, count = [message.facts for message in messages], len(messages)
+        if facts == self._last_facts:  # often the very same objects: consumers of a topic, a dispatch and its end
+            count = -count
+        else:
+            self._facts += facts
+            self._last_facts = facts
+        self._runs += (ts_us, kind, destinations, original, consumer, reason, count)
         self.pending += len(messages) * len(destinations)
         if self.pending > MAX_PENDING:
             self._drop_oldest()
@@ -148,13 +155,17 @@ class TraceRecorder:
         """Take the first runs out, with what belongs to them, and say how many events they stand for."""
         count = cut = messages = enqueued = 0
         while count < limit and cut < len(self._runs):
-            of_run = self._runs[cut + 6]
-            messages += of_run
+            of_run = abs(self._runs[cut + 6])
+            messages += max(0, self._runs[cut + 6])
             count += of_run * len(self._runs[cut + 2])
             enqueued += of_run if self._runs[cut + 1] == ENQUEUE else 0
             cut += RUN_FIELDS
         parts = self._runs[:cut], self._facts[:messages], self._heads[:enqueued], count
         del self._runs[:cut], self._facts[:messages], self._heads[:enqueued]
+        if not self._runs:
+            self._last_facts = []
+        elif (shared := -self._runs[6]) > 0:  # they were taken with the run before
+            self._runs[6], self._facts[:0] = shared, parts[1][-shared:]
         self.pending -= count
         return parts
 

@@ -47,13 +47,15 @@ def sample_batch(batch: EventBatch, choice_of: Callable[[str], SamplingRule]) ->
     runs: Runs = []
     facts: list[tuple[str, int, int]] = []
     heads: list[bytes] = []
+    its_facts: list[tuple[str, int, int]] = []
     count, of_messages, old_heads = 0, 0, iter(batch.heads)
     for at in range(0, len(batch.runs), RUN_FIELDS):
         run = batch.runs[at : at + RUN_FIELDS]
         kind, destinations, choice = run[1], run[2], EVERYTHING if run[1] in WITHOUT_MESSAGE else choices[run[3]]
-        its_facts = batch.facts[of_messages : of_messages + run[6]]
-        of_messages += run[6]
-        its_heads = list(islice(old_heads, run[6])) if kind == ENQUEUE else []
+        if run[6] >= 0:
+            its_facts = batch.facts[of_messages : of_messages + run[6]]
+            of_messages += run[6]
+        its_heads = list(islice(old_heads, len(its_facts))) if kind == ENQUEUE else []
         kept = _sampled_facts(its_facts, choice)
         if not kept:
             continue

@@ -20,9 +20,8 @@ from brokerapp.engine.dispatch.selective_dispatch import SelectorEvaluation
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.entry_factory import group_by_way, log_entry_of, native_form, partition, topic_entries
 from brokerapp.engine.entries.log_entry import LogEntry
-from brokerapp.engine.entries.pending_messages import MAX_TAKEN_BYTES
 from brokerapp.engine.entries.remote_entry import RemoteLogEntry, accept_remote
-from brokerapp.engine.entries.topic_batch import TopicBatch, TopicEntries, TopicOffer, offers
+from brokerapp.engine.entries.topic_batch import MAX_OFFERED_BYTES, TopicBatch, TopicEntries, TopicOffer, offers
 from brokerapp.engine.routing.destination_trie import DestinationTrie
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.message import BodySizes, Message, RoutedCopy
@@ -295,14 +294,15 @@ class Dispatcher:
     def _offer(self, offer: TopicOffer[Subscription]) -> None:
         """Hand messages to those who wait for just such; let them wait for the others."""
         now_us, taken = time.time_ns() // 1000, []
-        is_fresh = not 0 < offer.expires_ms <= now_us // 1000 and offer.size <= MAX_TAKEN_BYTES and not self.is_stopped
+        entries, is_expired = offer.entries, 0 < offer.expires_ms <= now_us // 1000
+        may_go = not (is_expired or self.is_stopped) and offer.size <= MAX_OFFERED_BYTES
         for subscription in offer.subscribers:
-            has_credit = subscription.ack_mode == "auto" or subscription.credit >= len(offer.entries)
-            if is_fresh and has_credit and subscription.is_ready and not subscription.pending:
-                self._deliver(subscription, offer.entries)
+            has_credit = subscription.ack_mode == "auto" or subscription.credit >= len(entries)
+            if may_go and has_credit and subscription.is_ready and not subscription.pending:
+                self._deliver(subscription, entries)
                 taken.append(subscription)
                 continue
-            self.add_pending(subscription, offer.entries)
+            self.add_pending(subscription, entries)
             if subscription.pending.is_over_limit:
                 self._dispatch_pending(subscription)
                 for entry in subscription.pending.discard_excess(now_us // 1000):

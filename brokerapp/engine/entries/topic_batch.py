@@ -18,6 +18,8 @@ from brokerapp.model.message import Message, RoutedCopy
 
 #: Who subscribes; nothing here needs to know more of it.
 SubscriberT = TypeVar("SubscriberT")
+#: Bytes of bodies that a subscriber is handed at once: after that it is seen whether its socket takes more.
+MAX_OFFERED_BYTES = 1024 * 1024
 _place = itemgetter(0)
 
 
@@ -57,9 +59,19 @@ class TopicEntries:
 
 
 class SharedEntries(list[LogEntry]):
-    """Entries that several subscribers get. `frame_ends`: what their MESSAGE frames have in common, once written."""
+    """Entries that several subscribers get, and what is the same for all of them, looked at once."""
 
-    frame_ends: list[bytes] | None = None
+    frame_ends: list[bytes] | None = None  #: what their MESSAGE frames have in common, once one of them was written
+
+    @cached_property
+    def shown(self) -> list[str]:
+        """Return the destination that is shown of each, in STOMP form."""
+        return [entry.shown_destination for entry in self]
+
+    @cached_property
+    def one_of_each(self) -> list[LogEntry]:
+        """Return an entry of each destination that is shown."""
+        return list(dict(zip(self.shown, self, strict=True)).values())
 
 
 @dataclass(eq=False)
@@ -70,13 +82,17 @@ class TopicOffer(Generic[SubscriberT]):
     subscribers: list[SubscriberT] = field(default_factory=list)
 
     @cached_property
-    def entries(self) -> SharedEntries:
+    def entries(self) -> list[LogEntry]:
         """Return the entries in the order in which they were sent."""
+        entries = self._in_order()
+        return SharedEntries(entries) if len(self.subscribers) > 1 else entries
+
+    def _in_order(self) -> list[LogEntry]:
         parts = self.parts
         if len(parts) > 1 and all(each.places for each in parts):
             numbered = chain.from_iterable(zip(each.places, each.entries, strict=True) for each in parts)
-            return SharedEntries([entry for _, entry in sorted(numbered, key=_place)])
-        return SharedEntries([entry for each in parts for entry in each.entries])
+            return [entry for _, entry in sorted(numbered, key=_place)]
+        return [entry for each in parts for entry in each.entries]
 
     @cached_property
     def size(self) -> int:

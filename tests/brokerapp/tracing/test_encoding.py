@@ -46,6 +46,11 @@ def test_a_batch_of_version_2_is_read_as_one_of_this_version():
     assert decode(of_version_2(BATCH)).equals(decode(encode(*BATCH)))
 
 
+def test_a_batch_of_version_4_is_read_as_one_of_this_version():
+    data = encode(*BATCH)
+    assert decode(b"SLT4" + data[4:]).equals(decode(data))
+
+
 def test_messages_that_had_one_head_together_up_to_version_3_have_its_properties_each():
     runs = [1_795_370_000_000_000, ENQUEUE, PLACES[:1], "topic://x", None, "p", 2]
     head, values = b"message-id:1\nregion:north\n", ("broker", runs, FACTS)

@@ -4,11 +4,14 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from brokerapp.model.message import Message
 from brokerapp.tracing import recorder as recorder_module
 from brokerapp.tracing.encoding import decode
 from brokerapp.tracing.recorder import NullTraceRecorder, TraceRecorder
+from brokerapp.tracing.sampling import SamplingRule, sample_batch
 from brokerapp.tracing.schema import (
     ACK,
     DEAD_LETTER,
@@ -191,3 +194,41 @@ def test_where_recording_is_off_the_same_calls_record_nothing():
     recorder.record_one(FORWARD, START, message(1), EU, TOPIC, None, None)
     recorder.record(FORWARD, START, [message(1)], [EU], TOPIC, None, None, in_depths=True)
     assert recorder.take_encoded() is None
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([FORWARD, ACK, ENQUEUE]), st.lists(st.integers(1, 3), max_size=3), st.integers(0, 2)),
+        max_size=15,
+    ),
+    st.integers(1, 9),
+    st.booleans(),
+)
+def test_the_same_messages_in_several_runs_are_noted_once_and_come_back_in_each(runs, limit, is_sampled):
+    recorder, expected = TraceRecorder("sluice"), []
+    for at, (kind, numbers, copies) in enumerate(runs):
+        messages = [message(number, at=str(at)) for number in numbers]
+        if kind == ENQUEUE:
+            recorder.record_enqueue(START + at, messages, TOPIC)
+            copies = 1
+        else:
+            recorder.record(kind, START + at, messages, [EU, US][:copies], TOPIC)
+        places = [TOPIC] if kind == ENQUEUE else [EU, US][:copies]
+        ps = {"ps": [("at", str(at))], "pn": [("at", float(at))]} if kind == ENQUEUE else {}
+        expected += [row(START + at, kind, number, place, TOPIC, **ps) for number in numbers for place in places]
+    found = []
+    rule = SamplingRule(2) if is_sampled else SamplingRule()
+    while batch := recorder.take_batch(limit):
+        found += decode(sample_batch(batch, lambda _: rule).encode()).drop_columns("weight").to_pylist()
+    for each in expected:
+        del each["weight"]
+    assert found == [each for each in expected if rule.includes(each["msg_id"])]
+
+
+def test_a_message_for_many_consumers_is_noted_once():
+    recorder, messages = TraceRecorder("sluice"), [message(number) for number in range(100)]
+    for consumer in range(50):
+        recorder.record(DISPATCH, START, messages, [TOPIC], TOPIC, f"c{consumer}")
+        recorder.record(ACK, START, messages, [TOPIC], TOPIC, f"c{consumer}")
+    batch = recorder.take_batch()
+    assert (len(batch.facts), batch.count) == (100, 10_000)
