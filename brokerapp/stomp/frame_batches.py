@@ -12,7 +12,9 @@ import re
 from dataclasses import dataclass, field
 
 from brokerapp.model.message import unescape
-from brokerapp.stomp.send_shapes import MAX_SHAPE_BYTES, SendShape, recognise
+from brokerapp.stomp.header_parser import read_head
+from brokerapp.stomp.send_heads import MAX_SEND_HEAD_BYTES, SendHead, Values, read_send_head
+from brokerapp.stomp.send_shapes import SAMPLED_ONE_IN, SHAPES, SendShape
 
 #: What may stand between frames.
 BETWEEN_FRAMES = re.compile(rb"[\0\t\r\n ]*")
@@ -26,6 +28,7 @@ _TRANSACTION = re.compile(rb"[\r\n]*(BEGIN|COMMIT|ABORT)\n((?:(?:transaction|rec
 PUBLISHING = frozenset({"SEND", "BEGIN", "COMMIT", "ABORT"})
 #: The escape that means something in 1.2 only.
 _READ_DIFFERENTLY = b"\\r"
+_SEND = b"SEND\n"
 #: Longest content-length that is read here.
 _MAX_DIGITS = 9
 
@@ -47,30 +50,28 @@ class Frame:
 
 @dataclass(slots=True)
 class SendFrame:
-    """One SEND of a shape; `groups` are what the shape found in its head."""
+    """One SEND whose head is plain; see send_heads.py."""
 
-    shape: SendShape
-    groups: tuple[bytes, ...]
+    like: Values  #: what decides about the message, as it is written
+    properties: str  #: header lines as the broker stores them
     body: bytes
+    varying: Values | None  #: what else is interpreted; None: nothing
+    is_counted: bool  #: it has a content-length
+    receipt: str | None
+    head: bytes
     command = "SEND"
 
     @property
-    def receipt(self) -> str | None:
-        """Return what its receipt is to be called; None when it asks for none."""
-        at = self.shape.receipt
-        return None if at is None else unescape(self.groups[at].decode())
-
-    def value(self, name: str) -> str | None:
-        """Return the value of an independent header; None without it."""
-        at = self.shape.independent.get(name)
-        return None if at is None else unescape(self.groups[at].decode())
+    def headers(self) -> dict[str, str]:
+        """All headers, unescaped."""
+        return read_head(self.head, "1.2")[1]
 
 
 @dataclass(slots=True)
 class SendFrameBatch:
     """SENDs that came one after the other, whatever they say, and the BEGINs, COMMITs and ABORTs among them.
 
-    SENDs that are of no shape are plain frames.
+    SENDs whose head is not plain are frames, read by frames.py.
     """
 
     frames: list[SendFrame | Frame]
@@ -118,7 +119,7 @@ def read_acks(buffer: bytes, start: int, version: str) -> tuple[AckFrameBatch, i
     subscriptions: list[str | None] = []
     receipts: list[str | None] = []
     position = start
-    while (found := _ACK.match(buffer, position)) and len(found[0]) <= MAX_SHAPE_BYTES:
+    while (found := _ACK.match(buffer, position)) and len(found[0]) <= MAX_SEND_HEAD_BYTES:
         if version != "1.2" and _READ_DIFFERENTLY in found[1]:
             break
         headers = _headers_of(found[1].decode())
@@ -134,7 +135,7 @@ def read_acks(buffer: bytes, start: int, version: str) -> tuple[AckFrameBatch, i
 def read_transaction(buffer: bytes, start: int, version: str) -> tuple[Frame, int] | None:
     """Read the BEGIN, COMMIT or ABORT that begins here, and return where it ends; None where it is not plain."""
     found = _TRANSACTION.match(buffer, start)
-    if not found or len(found[0]) > MAX_SHAPE_BYTES or (version != "1.2" and _READ_DIFFERENTLY in found[2]):
+    if not found or len(found[0]) > MAX_SEND_HEAD_BYTES or (version != "1.2" and _READ_DIFFERENTLY in found[2]):
         return None
     return Frame(found[1].decode(), _headers_of(found[2].decode())), found.end()
 
@@ -146,43 +147,52 @@ def _headers_of(lines: str) -> dict[str, str]:
 
 
 class SendReader:
-    """Reads the SENDs of one connection; it tries the shape of the last one first."""
+    """Reads the SENDs of one connection; it tries the shape of an earlier one first."""
 
-    __slots__ = ("_shape",)
+    __slots__ = ("_shape", "_unshaped")
 
     def __init__(self) -> None:
         self._shape: SendShape | None = None
+        self._unshaped = 0  # heads that were read without a shape
 
     def read(
         self, buffer: bytes, start: int, version: str, max_body: int, sends: list[SendFrame | Frame]
     ) -> int:  # fmt: skip
-        """Append the complete SENDs of some shape that begin here to `sends`, and return where they end."""
+        """Append the complete plain SENDs that begin here to `sends`, and return where they end."""
         position, size, shape = start, len(buffer), self._shape
         while position < size:
-            if shape is not None and (found := shape.match(buffer, position)):
-                groups, begin = found.groups(), found.end()
-            elif recognised := recognise(buffer, position):
-                shape, groups, begin = recognised
-                self._shape = shape
-            else:
-                return position
-            if begin - position > MAX_SHAPE_BYTES or not _is_plain(buffer[position:begin], version):
-                return position
-            length = shape.length
-            if length is None:
+            found = shape.match(buffer, position) if shape is not None else None
+            end = found.end() - 2 if found else buffer.find(b"\n\n", position, position + MAX_SEND_HEAD_BYTES)
+            head = buffer[position:end]
+            if end < 0 or len(head) > MAX_SEND_HEAD_BYTES or not _is_plain(head, version):
+                break
+            read = shape.read(found.groups()) if shape and found else self._read_unshaped(head)
+            if read is None:
+                break
+            like, properties, receipt, digits, varying = read
+            shape, begin = self._shape, end + 2
+            if digits is None:
                 end = buffer.find(b"\0", begin)
-            else:
-                digits = groups[length]
-                if not digits.isdigit() or len(digits) > _MAX_DIGITS:
-                    return position
+            elif digits.isdigit() and len(digits) <= _MAX_DIGITS:
                 end = begin + int(digits)
+            else:
+                break
             if not begin <= end < size or buffer[end] or end - begin > max_body:
-                return position
-            sends.append(SendFrame(shape, groups, buffer[begin:end]))
+                break
+            name = None if receipt is None else unescape(receipt.decode())
+            sends.append(SendFrame(like, properties, buffer[begin:end], varying, digits is not None, name, head))
             position = end + 1
             if not buffer.startswith(b"SEND", position):
                 position = skip_between_frames(buffer, position)
         return position
+
+    def _read_unshaped(self, head: bytes) -> SendHead | None:
+        read = read_send_head(head[len(_SEND) :]) if head.startswith(_SEND) else None
+        if read is not None:
+            self._unshaped += 1
+            if self._unshaped % SAMPLED_ONE_IN == 0:
+                self._shape = SHAPES.sample(head[len(_SEND) :]) or self._shape
+        return read
 
 
 def _is_plain(head: bytes, version: str) -> bool:

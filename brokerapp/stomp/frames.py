@@ -30,7 +30,7 @@ from brokerapp.stomp.frame_batches import (
     skip_between_frames,
 )
 from brokerapp.stomp.header_parser import LITERAL, MAX_COMMAND_BYTES, NUL_IN_HEAD, read_head
-from brokerapp.stomp.send_shapes import MAX_SHAPE_BYTES
+from brokerapp.stomp.send_heads import MAX_SEND_HEAD_BYTES
 
 __all__ = ["Frame", "FrameBatch", "FrameParser", "encode"]
 
@@ -93,7 +93,7 @@ class FrameParser:
                 self._needed_bytes, self._until_nul = 1, False
                 position = skip_between_frames(buffer, position)
                 if self.version != "1.0":
-                    position = self._sends.read(buffer, position, self.version, self._room_of_shapes, sends)
+                    position = self._sends.read(buffer, position, self.version, self._room_of_sends, sends)
                 try:
                     found = self._next_at(buffer, position) if position < size else None
                 except ProtocolError:
@@ -118,15 +118,15 @@ class FrameParser:
                 self._chunks.insert(0, rest)
 
     @property
-    def _room_of_shapes(self) -> int:
-        """Bytes of a body that is in no frame that is too long, as the head of a shape is short."""
-        return self.max_body if self.max_frame is None else min(self.max_body, self.max_frame - MAX_SHAPE_BYTES)
+    def _room_of_sends(self) -> int:
+        """Bytes of a body that is in no frame that is too long, as the head of a plain SEND is short."""
+        return self.max_body if self.max_frame is None else min(self.max_body, self.max_frame - MAX_SEND_HEAD_BYTES)
 
     def _next_at(self, buffer: bytes, start: int) -> tuple[Frame | FrameBatch, int] | None:
         return self._plain_at(buffer, start) or self._frame_at(buffer, start)
 
     def _plain_at(self, buffer: bytes, start: int) -> tuple[AckFrameBatch | Frame, int] | None:
-        if self.version == "1.0" or (self.max_frame is not None and self.max_frame < MAX_SHAPE_BYTES):
+        if self.version == "1.0" or (self.max_frame is not None and self.max_frame < MAX_SEND_HEAD_BYTES):
             return None
         if buffer.startswith(b"ACK\n", start):
             return read_acks(buffer, start, self.version)

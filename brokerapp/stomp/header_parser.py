@@ -35,26 +35,22 @@ def read_head(head: bytes, version: str) -> tuple[str, dict[str, str], tuple[str
     command = lines[0]
     if len(head) > MAX_COMMAND_BYTES:
         _check_lines(lines)
+    known = KNOWN_ESCAPES[version] if version != "1.0" and command not in LITERAL and "\\" in text else None
     headers: dict[str, str] = {}
-    without_colon: tuple[str, ...] = ()
-    for line in lines[:0:-1]:  # from the last, so that the first of a name stays
+    without_colon: list[str] = []
+    for line in lines[1:]:
         name, colon, value = line.partition(":")
-        if colon and name:
-            headers[name] = value
-        elif colon:
+        if not colon:
+            without_colon.append(line)
+            continue
+        if not name:
             raise ProtocolError(f"header line {line[:80]!r} has no name")
-        else:
-            without_colon = line, *without_colon
-    if version == "1.0":
-        headers = {name.strip(): value.strip() for name, value in headers.items()}
-        return command.strip(), headers, without_colon
-    if "\\" in text and command not in LITERAL:
-        known = KNOWN_ESCAPES[version]
-        headers = {
-            unescape(name, known) if "\\" in name else name: unescape(value, known) if "\\" in value else value
-            for name, value in headers.items()
-        }
-    return command, headers, without_colon
+        if version == "1.0":
+            name, value = name.strip(), value.strip()
+        elif known is not None:
+            name, value = unescape(name, known), unescape(value, known)
+        headers.setdefault(name, value)
+    return command.strip() if version == "1.0" else command, headers, tuple(without_colon)
 
 
 def _check_lines(lines: list[str]) -> None:

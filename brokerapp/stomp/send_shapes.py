@@ -1,154 +1,126 @@
-r"""SendShape: recognises SEND frames by the sequence of their header names. Pure; the fast path of frames.py.
+r"""SendShape: reads heads of SENDs by the sequence of their header names, faster than send_heads.py. Pure.
 
-Messages of one application differ in the values of their headers, seldom in the names. A shape is compiled once for
-each sequence of names, into one expression that finds what the session needs of a frame:
+Messages of one application differ in the values of their headers, seldom in the names. A shape is one expression,
+compiled for a sequence of names, that finds the values:
 
     SEND\ndestination:(...)\n(order:...\ncustomer:...\n)receipt:(...)\n\n
 
 Headers that the broker interprets have a group each. Properties of the message that follow each other are one group,
-because they are stored as they came. Whatever is less plain is left to frames.py, so nothing is refused here.
+because they are stored as they came.
+
+To compile a shape takes as long as it saves with a few hundred heads. So that is done when its names came so often:
+whatever a client sends, shapes at most double what reading without them would cost.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
+from typing import Generic, TypeVar
 
-from brokerapp.model.message import escape, unescape
-from brokerapp.stomp.header_parser import MAX_HEADER_LINE_BYTES
-from brokerapp.stomp.naming import SEND_TYPE
-from brokerapp.stomp.send_headers import JMS_SETTERS, NOT_PROPERTIES
+from brokerapp.stomp.send_heads import DECIDING, DEPENDENT, INTERPRETED, VARYING, SendHead, canonical_lines
 
-#: Sets of names remembered for all connections together, and orders of each set that are compiled: to compile one takes
-#: as long as to read a hundred heads, so what comes in yet another order is sorted first.
-MAX_SHAPES = 256
-MAX_ORDERS = 4
-#: The most headers of a shape, and the most bytes of a head it matches: no line of it can be too long.
+#: Heads read without a shape of which one is looked at more closely, and how many of these must have the same names:
+#: 160 heads take some 0.3 ms longer without the shape, as long as it takes to compile.
+SAMPLED_ONE_IN = 16
+SAMPLES_TO_COMPILE = 10
+#: Shapes, and sequences of names that may become shapes, remembered for all connections together.
+MAX_SHAPES = MAX_CANDIDATES = 256
+#: The most headers of a shape, and bytes of their names: its expression takes some ten times as many.
 MAX_SHAPE_HEADERS = 64
-MAX_SHAPE_BYTES = MAX_HEADER_LINE_BYTES
-#: The most bytes of the names of a shape: its expression takes some ten times as many, and sessions remember shapes.
 MAX_NAME_BYTES = 1024
-#: Headers that the broker interprets; all others are properties.
-_INTERPRETED = NOT_PROPERTIES | {SEND_TYPE, "amq-msg-type", "reply-to"}
-#: Headers that no shape has: what they mean depends on other headers, or on the body.
-_NOT_IN_SHAPES = JMS_SETTERS.keys() | {"transformation"}
-#: Interpreted headers whose values do not decide what the others mean; they may differ in every message.
-_INDEPENDENT = frozenset({"receipt", "content-length", "expires", "timestamp", "transaction"})
-#: A header line whose name needs no second look; the empty line has none.
-_NAME = re.compile(rb"\n([^:\n\r\0\\]+):")
+#: A header line whose name needs no second look.
+_NAME = re.compile(rb"(?:^|\n)([^:\n\r\0\\]+):")
 _VALUE = rb"[^\n\r\0]*+"
-#: Header lines with escapes where they belong.
-_CANONICAL = re.compile(r"(?:[^:\n\\]++:(?:[^:\n\\]++|\\[cnr\\])*+\n)*+").fullmatch
+#: A group that never takes part: the value of headers that a shape does not have.
+_NEVER = rb"((?!))?"
+
+Names = tuple[bytes, ...]
+T = TypeVar("T")
 
 
 class SendShape:
     """The names of a SEND's headers, in order, and where their values are among the groups of `match`."""
 
-    __slots__ = ("_parts", "_property_count", "_segments", "independent", "key", "length", "match", "receipt", "varies")
+    __slots__ = ("_length", "_like", "_property_count", "_receipt", "_segments", "_varying", "match")
 
     def __init__(self, names: tuple[str, ...]) -> None:
-        pattern = b"SEND\n"
-        self._parts: list[str] = []  # what each group is: a header's value, or header lines ("")
-        self._segments: list[int] = []
+        pattern, groups = b"SEND\n", list[str]()  # what each group is: the header of a value, or "" for header lines
         for is_property, run in groupby(names, _is_property):
             if is_property:
-                lines = b"".join(b"%b:%b\n" % (re.escape(name.encode()), _VALUE) for name in run)
-                self._segments.append(len(self._parts))
-                self._parts.append("")
-                pattern += b"(%b)" % lines
+                groups.append("")
+                pattern += b"(%b)" % b"".join(b"%b:%b\n" % (re.escape(name.encode()), _VALUE) for name in run)
                 continue
             for name in run:
-                self._parts.append(name)
+                groups.append(name)
                 pattern += b"%b:(%b)\n" % (re.escape(name.encode()), _VALUE)
-        self.match = re.compile(pattern + b"\n").match
+        self.match = re.compile(pattern + b"\n" + _NEVER).match
+
+        def place(name: str) -> int:
+            return groups.index(name) if name in groups else len(groups)
+
+        self._like = itemgetter(*map(place, DECIDING))
+        self._varying = None if set(VARYING).isdisjoint(names) else itemgetter(*map(place, VARYING))
+        self._receipt, self._length = place("receipt"), place("content-length")
+        self._segments = [at for at, name in enumerate(groups) if not name]
         self._property_count = sum(map(_is_property, names))
-        deciding = [at for at, name in enumerate(self._parts) if name and name not in _INDEPENDENT]
-        #: The values that decide what the broker does with the message, as they are written.
-        self.key: Callable[[tuple[bytes, ...]], object] = itemgetter(*deciding) if deciding else lambda _groups: ()
-        #: Where the other interpreted headers have their values.
-        self.independent = {name: self._parts.index(name) for name in _INDEPENDENT if name in self._parts}
-        self.receipt, self.length = self.independent.get("receipt"), self.independent.get("content-length")
-        self.varies = bool(self.independent.keys() - {"receipt", "content-length"})  #: whether there are more of them
 
-    def deciding_headers(self, groups: tuple[bytes, ...]) -> dict[str, str]:
-        """Return the headers whose values are in the key; and that there is a content-length, where there is one."""
-        headers = self._interpreted(groups)
-        return {name: value for name, value in headers.items() if name not in _INDEPENDENT or name == "content-length"}
-
-    def headers(self, groups: tuple[bytes, ...]) -> dict[str, str]:
-        """Return all headers, unescaped."""
-        headers = self._interpreted(groups)
-        for segment in self._segments:
-            for line in groups[segment].decode().split("\n")[:-1]:
-                name, _, value = line.partition(":")
-                headers[name] = unescape(value)
-        return headers
-
-    def _interpreted(self, groups: tuple[bytes, ...]) -> dict[str, str]:
-        parts = zip(self._parts, groups, strict=True)
-        return {name: unescape(value.decode()) for name, value in parts if name}
-
-    def properties(self, groups: tuple[bytes, ...]) -> str:
-        """Return the lines of the message's properties, escaped as the broker does."""
+    def read(self, groups: tuple[bytes, ...]) -> SendHead:
+        """Return what a head says of which `match` found these groups."""
         segments = self._segments
-        if len(segments) == 1:
-            text = groups[segments[0]].decode()
-        else:
-            text = "".join([groups[segment].decode() for segment in segments])
-        if ("\\" in text or text.count(":") != self._property_count) and not _CANONICAL(text):
-            return _rewritten(text)
-        return text
+        lines = groups[segments[0]] if len(segments) == 1 else b"".join([groups[segment] for segment in segments])
+        varying = None if self._varying is None else self._varying(groups)
+        text = canonical_lines(lines, self._property_count)
+        return self._like(groups), text, groups[self._receipt], groups[self._length], varying
 
 
 def _is_property(name: str) -> bool:
-    return name not in _INTERPRETED
+    return name not in INTERPRETED
 
 
-def _rewritten(lines: str) -> str:
-    """Return header lines with escapes where they belong."""
-    pairs = (line.partition(":") for line in lines.split("\n")[:-1])
-    return "".join([f"{escape(name)}:{escape(unescape(value))}\n" for name, _, value in pairs])
+class _Recent(dict[Names, T], Generic[T]):
+    """A mapping that forgets what was not asked for longest, when there are too many."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__()
+        self._limit = limit
+
+    def renew(self, names: Names, value: T) -> None:
+        self.pop(names, None)
+        self[names] = value
+        if len(self) > self._limit:
+            del self[next(iter(self))]
 
 
-def recognise(buffer: bytes, start: int) -> tuple[SendShape, tuple[bytes, ...], int] | None:
-    """Return the shape of the SEND that begins here, its groups, and where its body begins.
+class ShapeCache:
+    """The shapes of all connections, and the sequences of names that may become shapes."""
 
-    None when its head is not complete, or not plain.
-    """
-    end = buffer.find(b"\n\n", start, start + MAX_SHAPE_BYTES)
-    if end < 0 or not buffer.startswith(b"SEND\n", start):
-        return None
-    names = tuple(_NAME.findall(buffer, start, end))
-    distinct = frozenset(names)
-    if not len(distinct) == len(names) == buffer.count(b"\n", start, end):
-        return None
-    shapes = _shapes_of(distinct)
-    if names not in shapes and len(shapes) >= MAX_ORDERS:
-        head = b"SEND\n%b\n\n" % b"\n".join(sorted(buffer[start + 5 : end].split(b"\n")))
-        names, at = tuple(_NAME.findall(head, 0, len(head) - 2)), 0
-    else:
-        head, at = buffer, start
-    if names not in shapes:
-        shapes[names] = _compiled(names)
-    shape = shapes[names]
-    found = shape.match(head, at) if shape else None
-    return (shape, found.groups(), end + 2) if shape and found else None
+    def __init__(self) -> None:
+        self._shapes: _Recent[SendShape | None] = _Recent(MAX_SHAPES)  # None: there can be none
+        self._samples: _Recent[int] = _Recent(MAX_CANDIDATES)
+
+    def sample(self, lines: bytes) -> SendShape | None:
+        """Return the shape of these header lines, whose names were seen once more, if there is one by now."""
+        names = tuple(_NAME.findall(lines))
+        if names in self._shapes:
+            shape = self._shapes[names]
+        elif (seen := self._samples.get(names, 0) + 1) < SAMPLES_TO_COMPILE:
+            self._samples.renew(names, seen)
+            return None
+        else:
+            self._samples.pop(names, None)
+            shape = _compiled(names)
+        self._shapes.renew(names, shape)
+        return shape
 
 
-@lru_cache(maxsize=MAX_SHAPES)
-def _shapes_of(names: frozenset[bytes]) -> dict[tuple[bytes, ...], SendShape | None]:
-    """Return the shapes of these names by their order; the caller adds to them, up to one more than MAX_ORDERS."""
-    return {}
-
-
-def _compiled(names: tuple[bytes, ...]) -> SendShape | None:
-    try:
-        texts = tuple([name.decode() for name in names])
-    except UnicodeDecodeError:
-        return None
-    if len(texts) > MAX_SHAPE_HEADERS or sum(map(len, names)) > MAX_NAME_BYTES or not _NOT_IN_SHAPES.isdisjoint(texts):
+def _compiled(names: Names) -> SendShape | None:
+    texts = tuple([name.decode() for name in names])
+    if len(texts) > MAX_SHAPE_HEADERS or sum(map(len, names)) > MAX_NAME_BYTES or not DEPENDENT.isdisjoint(texts):
         return None
     return SendShape(texts)
+
+
+#: What all connections of the process use.
+SHAPES = ShapeCache()

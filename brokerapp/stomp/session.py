@@ -45,7 +45,7 @@ from brokerapp.stomp.send_headers import (
     properties_of,
     whole_number,
 )
-from brokerapp.stomp.send_shapes import SendShape
+from brokerapp.stomp.send_heads import DECIDING, VARYING, Values, named_values
 from brokerapp.stomp.server_frames import ServerFrames
 from brokerapp.stomp.subscribe_headers import options_of, subscription_name
 
@@ -91,7 +91,7 @@ class StompSession:
         self._naming = naming
         self._enter(SessionState.NEW)
         self._limits = limits
-        self._known_sends: dict[tuple[SendShape, object], SendCommand] = {}  # by what decides about them
+        self._known_sends: dict[Values, SendCommand] = {}  # by what decides about them
         self.server_frames = ServerFrames(VERSIONS[-1])  #: what is said to the client
         self.user_headers = ""  #: header lines that each message the client sends gets
         self.heart_beat = (0, 0)  #: milliseconds: what the server sends, what it expects
@@ -129,13 +129,12 @@ class StompSession:
         requests: list[SendCommand | TransactionCommand | RefusedSend] = []
         for frame in batch.frames:
             try:
-                if isinstance(frame, Frame):
-                    is_send = frame.command == "SEND"
-                    requests.append(self._send(frame.headers, frame.body) if is_send else _transaction_command(frame))
-                elif self.bridge is None:
-                    requests.append(self._send_shaped(frame))
+                if isinstance(frame, SendFrame) and self.bridge is None:
+                    requests.append(self._send_plain(frame))
+                elif frame.command == "SEND":
+                    requests.append(self._send(frame.headers, frame.body))
                 else:
-                    requests.append(self._send(frame.shape.headers(frame.groups), frame.body))
+                    requests.append(_transaction_command(frame))
             except RequestRefused as error:
                 requests.append(RefusedSend(error, frame.receipt))
         return SendBatchCommand(requests)
@@ -176,32 +175,28 @@ class StompSession:
     def _send_batch(self, headers: dict[str, str], frame: Frame) -> ClientCommand:
         return SendBatchCommand([self._send(headers, frame.body)])
 
-    def _send_shaped(self, frame: SendFrame) -> SendCommand:
-        """The SEND in a frame. Its deciding headers are looked at once for all frames that have the same values."""
-        shape, groups = frame.shape, frame.groups
-        key = shape, shape.key(groups)
-        like = self._known_sends.get(key)
+    def _send_plain(self, frame: SendFrame) -> SendCommand:
+        """The SEND in a frame. What decides about it is looked at once for all frames of which it is the same."""
+        like = self._known_sends.get(frame.like)
         if like is None:
-            headers = shape.deciding_headers(groups)
+            headers = named_values(DECIDING, frame.like)
             like = self._send(headers, b"")
             if not may_name_own(headers) and sum(map(len, headers.values())) <= MAX_KNOWN_CHARACTERS:
                 if len(self._known_sends) >= MAX_KNOWN_SENDS:
                     self._known_sends.clear()
-                self._known_sends[key] = like
-        expires = timestamp = transaction = None
-        if shape.varies:
-            expires, timestamp, transaction = map(frame.value, ("expires", "timestamp", "transaction"))
+                self._known_sends[frame.like] = like
+        varying = {} if frame.varying is None else named_values(VARYING, frame.varying)
         return SendCommand(
             like.destination,
-            like.properties + shape.properties(groups),
+            like.properties + frame.properties,
             frame.body,
             like.persistent,
             like.priority,
-            0 if expires is None else whole_number("expires", expires),
-            None if timestamp is None else whole_number("timestamp", timestamp),
-            transaction,
+            whole_number("expires", varying["expires"]) if "expires" in varying else 0,
+            whole_number("timestamp", varying["timestamp"]) if "timestamp" in varying else None,
+            varying.get("transaction"),
             frame.receipt,
-            like.is_bytes,
+            like.is_bytes or frame.is_counted,
         )
 
     def _send(self, headers: dict[str, str], body: bytes) -> SendCommand:
@@ -348,7 +343,7 @@ TRANSACTION_ACTIONS: dict[str, type[TransactionCommand]] = {
 }
 
 
-def _transaction_command(frame: Frame) -> TransactionCommand:
+def _transaction_command(frame: Frame | SendFrame) -> TransactionCommand:
     name = frame.headers.get("transaction")
     if not name:
         raise RequestRefused(f"{frame.command} without a transaction header")

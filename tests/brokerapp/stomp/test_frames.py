@@ -94,7 +94,7 @@ def plain(send):
     """A SEND as it is read by itself."""
     if isinstance(send, Frame):
         return send
-    return Frame("SEND", send.shape.headers(send.groups), send.body)
+    return Frame("SEND", send.headers, send.body)
 
 
 def parse(pieces, version="1.2", **options):
