@@ -14,6 +14,7 @@ from brokerapp.store import (
     GONE,
     STORE,
     TEMP,
+    AppendRun,
     CommitBatch,
     CommitResult,
     CopyRow,
@@ -97,13 +98,16 @@ class _UnitArguments:
         self.args: list[Any] = []
         self.count = 0  #: of units, and of runs of units that are alike
 
-    def add_unit(self, appends: Sequence[tuple[bytes, Sequence[CopyRow]]], write: PendingWrite) -> None:
+    def add_unit(self, runs: Sequence[AppendRun], write: PendingWrite) -> None:
         """Add one unit; what it settles is that of its write."""
         self.count += 1
-        self.args.append(f"-{len(appends)}" if write.ignores_limits else len(appends))
-        for stored, rows in appends:
-            self.args.append(stored)
-            self._add_copies(rows)
+        count = sum([len(stored) * len(appends) for stored, appends in runs])
+        self.args.append(f"-{count}" if write.ignores_limits else count)
+        for stored, appends in runs:
+            copies = [self._copies(rows) for rows in appends]
+            for each in stored:
+                for copy in copies:
+                    self.args += (each, *copy)
         if write.settles:
             _encode_settles(write.settles, self.indices, self.args)
         else:
@@ -113,14 +117,16 @@ class _UnitArguments:
         """Add messages with the same copies, each of which is a unit."""
         self.count += 1
         self.args += (_RUN, len(stored))
-        self._add_copies(rows)
+        self.args += self._copies(rows)
         self.args += stored
 
-    def _add_copies(self, rows: Sequence[CopyRow]) -> None:
+    def _copies(self, rows: Sequence[CopyRow]) -> list[Any]:
+        """Return what says which copies a message makes."""
         indices = self.indices
-        self.args.append(len(rows))
+        copies: list[Any] = [len(rows)]
         for log, original, shown in rows:
-            self.args.extend((indices.setdefault(log, len(indices)), original, shown))
+            copies += (indices.setdefault(log, len(indices)), original, shown)
+        return copies
 
 
 def _encode_units(writes: Sequence[PendingWrite]) -> tuple[list[str], list[Any]]:
@@ -128,15 +134,14 @@ def _encode_units(writes: Sequence[PendingWrite]) -> tuple[list[str], list[Any]]
     units = _UnitArguments()
     for write in writes:
         if write.is_atomic:
-            runs = write.runs
-            units.add_unit([(each, rows) for stored, appends in runs for each in stored for rows in appends], write)
+            units.add_unit(write.runs, write)
             continue
         for stored, appends in write.runs:
             if len(appends) == 1:
                 units.add_run(stored, appends[0])
                 continue
             for each in stored:
-                units.add_unit([(each, rows) for rows in appends], write)
+                units.add_unit([((each,), appends)], write)
     return list(units.indices), [units.count, *units.args]
 
 

@@ -195,6 +195,17 @@ def test_an_ack_in_a_transaction_of_what_was_acknowledged_outside_is_an_error(as
     assert left(queue) == ["c"]
 
 
+@pytest.mark.parametrize("receipt", [{}, {"receipt": "r"}])
+def test_a_send_that_is_no_message_at_all_leaves_its_transaction_as_it_is(asker, left, name, receipt):
+    queue, client = f"/queue/{name}", asker()
+    client.tell("BEGIN", {"transaction": "t"})
+    client.tell("SEND", {"destination": queue, "transaction": "t", "persistent": "true"}, b"a")
+    client.tell("SEND", {"transaction": "t", **receipt}, b"without a destination")
+    assert client.ask("COMMIT", transaction="t") == "RECEIPT"
+    client.close()
+    assert left(queue) == ["a"]
+
+
 @pytest.mark.parametrize("version", ["1.0", "1.1"])
 @pytest.mark.parametrize(("ends", "kept"), [("ABORT", ["a", "b"]), ("COMMIT", ["b"])])
 def test_before_1_2_a_message_may_be_acknowledged_in_a_second_transaction(asker, left, name, version, ends, kept):

@@ -6,7 +6,8 @@ import pytest
 
 from brokerapp.config import default_config
 from brokerapp.model.destination import Destination
-from tests.protocol.clients import StompClient
+from brokerapp.stomp.frames import encode
+from tests.protocol.clients import RawClient, StompClient
 from tests.protocol.running_node import RunningNode
 
 
@@ -210,6 +211,72 @@ def test_a_transaction_may_be_limited_by_the_configuration(store, name):
     assert running.bodies(name) == ["a", "b", "c"]
     client.leave()
     running.stop()
+
+
+@pytest.mark.parametrize("reads", ["one", "several"])
+def test_listeners_of_several_topics_get_messages_of_transactions_in_the_order_of_sends_and_commits(
+    raw, connect, name, reads
+):
+    sender, listener = raw(), connect()
+    listener.subscribe(f"/topic/{name}.>")
+
+    def transaction(id, numbers):
+        sends = [
+            encode("SEND", {"destination": f"/topic/{name}.{number % 2}", "transaction": id}, str(number).encode())
+            for number in numbers
+        ]
+        return [encode("BEGIN", {"transaction": id}), *sends]
+
+    frames = [*transaction("t", range(4, 10)), *transaction("u", range(4))]
+    frames += [encode("COMMIT", {"transaction": id, "receipt": id}) for id in "ut"]
+    for part in [b"".join(frames)] if reads == "one" else frames:
+        sender.write(part)
+    assert [each.body for each in listener.take(10)] == list("0123456789")
+
+
+@pytest.mark.parametrize("ask", [False, True])
+def test_of_a_read_that_goes_beyond_the_limit_of_a_transaction_the_messages_before_it_stay(store, name, ask):
+    config = replace(default_config(f"limited-{name}", 0), max_uncommitted_count=3)
+    running = RunningNode(config, store.url)
+    raw = RawClient(running.port)
+    sends = [
+        encode("SEND", {"destination": f"/queue/{name}", "transaction": "t", **({"receipt": body} if ask else {})},
+               body.encode())
+        for body in "abcde"
+    ]  # fmt: skip
+    commit = encode("COMMIT", {"transaction": "t", "receipt": "commit"})
+    raw.write(b"".join([encode("BEGIN", {"transaction": "t"}), *sends, commit]))
+    heard = [(frame.command, frame.headers.get("receipt-id")) for frame in (raw.hear() for _ in range(6 if ask else 3))]
+    if ask:  # the client is told which are missing
+        assert heard == [*(("RECEIPT", body) for body in "abc"), ("ERROR", "d"), ("ERROR", "e"), ("RECEIPT", "commit")]
+    else:
+        assert heard == [("ERROR", None), ("ERROR", None), ("ERROR", "commit")]
+    raw.tell("SEND", {"destination": f"/queue/{name}", "receipt": "last"}, b"last")
+    assert raw.hear().headers["receipt-id"] == "last"
+    assert running.bodies(name) == [*("abc" if ask else ""), "last"]
+    raw.socket.close()
+    running.stop()
+
+
+def test_transactions_of_one_read_come_true_one_after_the_other_between_what_is_sent_outside(raw, node, name):
+    queue, client = f"/queue/{name}", raw()
+
+    def send(body, transaction=None):
+        return encode("SEND", {"destination": queue, **({"transaction": transaction} if transaction else {})}, body)
+
+    def end(command, name):
+        return encode(command, {"transaction": name, "receipt": f"{command} {name}"})
+
+    client.write(
+        b"".join([
+            end("BEGIN", "t"), send(b"3", "t"), send(b"1"), end("BEGIN", "u"), send(b"5", "u"), send(b"4", "t"),
+            send(b"2"), end("COMMIT", "t"), end("BEGIN", "v"), send(b"never", "v"), send(b"6", "u"), end("COMMIT", "u"),
+            end("ABORT", "v"), send(b"7"), end("COMMIT", "v"), end("BEGIN", "t"), send(b"8", "t"), end("COMMIT", "t"),
+        ])
+    )  # fmt: skip
+    heard = [client.hear() for _ in range(9)]
+    assert [each.headers["receipt-id"] for each in heard if each.command == "ERROR"] == ["COMMIT v"]
+    assert node.bodies(name) == list("12345678")
 
 
 def test_a_transaction_that_would_keep_the_store_too_long_is_refused_when_it_grows(client, node, name, monkeypatch):

@@ -179,11 +179,8 @@ class TransactionsPort(Protocol):
     def perform(self, client: Client, command: TransactionCommand) -> None: ...
 
     def add(
-        self, client: Client, transaction: Transaction, message: Message, stored: bytes, destination: Destination,
-        route: Route,
-    ) -> None: ...  # fmt: skip
-
-    def add_placed(self, client: Client, transaction: Transaction, placed: Sequence[RoutedBatch]) -> None: ...
+        self, client: Client, transaction: Transaction, placed: Sequence[RoutedBatch], receipts: Sequence[str | None]
+    ) -> None: ...
 
     def find(self, client: Client, ack_id: str, subscription: str | None) -> Acknowledged | None: ...
 

@@ -11,10 +11,11 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from brokerapp.core.writes.client_write import AtomicWrite, ClientWrite
-from brokerapp.engine.clients.client import Client, RoutedBatch, split_in_order
+from brokerapp.engine.clients.client import Client, RoutedBatch, one_after_the_other, split_in_order
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.log_entry import LogEntry
@@ -157,10 +158,9 @@ class MessageWriter:
                 self._acknowledgements.count_settled(write.settled)
             write.client.on_write_done(write.size)
         try:
-            for alone, alike in itertools.groupby(writes, _alone):
-                placed = [each for write in alike for each in write.placed]
-                moved_us = self._commit_us(placed) if alone is not None and alone.is_commit else 0
-                self._arrivals.on_committed(placed, seq, moved_us)
+            for is_commit, alike in itertools.groupby(writes, attrgetter("is_commit")):
+                placed = one_after_the_other([write.placed for write in alike])
+                self._arrivals.on_committed(placed, seq, self._commit_us(placed) if is_commit else 0)
                 seq += sum([len(each.messages) * len(each.route.groups) for each in placed])
         finally:  # whatever becomes of them here
             for write in writes:
@@ -232,14 +232,6 @@ class MessageWriter:
         self._counters.mark_changed(log.counts)
         message, sent_to = placed.message, str(placed.destination)
         self._tracer.record_one(DROP, message.born_us, message, log.name, sent_to, None, "the queue is full")
-
-
-def _alone(write: ClientWrite) -> ClientWrite | None:
-    """Return a write to be acted on by itself; None: others may join it.
-
-    A transaction has a time of its own, and what tells the order of messages to several topics holds in one write.
-    """
-    return write if write.is_commit or any(each.route.topics for each in write.placed) else None
 
 
 def _named(destinations: Sequence[Destination]) -> str:

@@ -21,6 +21,8 @@ from brokerapp.model.destination import LIST_SEPARATOR, Destination, list_of
 from brokerapp.model.message import Message
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from brokerapp.core.ports import (
         ExpirationPort,
         MessageFactoryPort,
@@ -81,7 +83,8 @@ class Publisher:
                     try:
                         self._send(client, request, gathered, known, now_us)
                     except RequestRefused as error:
-                        self._refuse(client, request, error)
+                        transaction = client.transactions.get(request.transaction) if request.transaction else None
+                        self._refuse(client, transaction, request.receipt, error)
                 elif isinstance(request, RefusedSend):
                     self._replies.refuse(client, request.error, request.receipt)
                 else:
@@ -100,27 +103,28 @@ class Publisher:
     ) -> None:
         """Let a message be stored with those gathered so far, or with its transaction. Raises RequestRefused."""
         transaction = client.transaction(send.transaction) if send.transaction is not None else None
+        if transaction is not gathered.transaction:
+            self._submit(gathered)
+            gathered.transaction = transaction
         terms = None
         if send.bridged_from is None and not has_schedule_headers(send):
             key = send.destination, send.persistent, send.priority, send.is_bytes
             terms = known[key] if key in known else known.setdefault(key, self._terms(client, send))
         if terms is None:
-            self._send_alone(client, send, transaction, gathered)
+            self._send_alone(client, send, gathered)
             return
         message, stored, route = self._make(client, terms, send, now_us)
-        if transaction is not None:
-            self._transactions.add(client, transaction, message, stored, terms.destination, route)
-            self._added(client, send)
-            return
         gathered.add(message, stored, terms.destination, route, send.receipt)
         if gathered.is_full:
             self._submit(gathered)
 
-    def _refuse(self, client: Client, send: SendCommand, error: RequestRefused) -> None:
+    def _refuse(
+        self, client: Client, transaction: Transaction | None, receipt: str | None, error: RequestRefused
+    ) -> None:
         """Tell the client why. One that asks no receipt may not notice: as in ActiveMQ it cannot commit the rest."""
-        if send.receipt is None and send.transaction in client.transactions:
-            client.transactions[send.transaction].failure = str(error)
-        self._replies.refuse(client, error, send.receipt)
+        if receipt is None and transaction is not None:
+            transaction.failure = str(error)
+        self._replies.refuse(client, error, receipt)
 
     def _terms(self, client: Client, send: SendCommand) -> _SendTerms | None:
         """What holds for all messages that are sent like this one; None where they have several destinations."""
@@ -144,22 +148,21 @@ class Publisher:
         encode = template.stored if message is made else Message.stored  # bound queues may hold copies of it
         return message, encode(message), route
 
-    def _send_alone(
-        self, client: Client, send: SendCommand, transaction: Transaction | None, gathered: RoutedBatches
-    ) -> None:
+    def _send_alone(self, client: Client, send: SendCommand, gathered: RoutedBatches) -> None:
         """Publish a message of which something is to be decided by itself."""
+        transaction = gathered.transaction
         if self._scheduler.applies_to(send):
             self._submit(gathered)  # it overtakes nothing
             if self._scheduler.take(client, send):
                 return
         placed = self._route(client, send)
-        if transaction is not None:
-            self._transactions.add_placed(client, transaction, placed)
-            self._added(client, send)
-            return
-        key = _dedup_key(send) if placed[0].message.persistent or send.receipt is not None else ""
+        is_known_by_key = transaction is None and (placed[0].message.persistent or send.receipt is not None)
+        key = _dedup_key(send) if is_known_by_key else ""
         if len(placed) > 1:
             self._submit(gathered)
+            if transaction is not None:
+                self._transactions.add(client, transaction, placed, [send.receipt])
+                return
             client.sent_count += 1
             self._router.record_sent(placed, placed[0].message.born_us)
             self._writer.perform(client, placed, [send.receipt], dedup_key=key)
@@ -170,12 +173,6 @@ class Publisher:
         if gathered.is_full:
             self._submit(gathered)
 
-    def _added(self, client: Client, send: SendCommand) -> None:
-        """Confirm what waits for the COMMIT of its transaction."""
-        client.sent_count += 1
-        if send.receipt is not None:
-            self._replies.confirm(client, send.receipt)
-
     def _route(self, client: Client, send: SendCommand) -> list[RoutedBatch]:
         """A message with its routes, one for each of its destinations."""
         targets, sent_to = Destination.parse_list(send.destination), list_of(send.destination)
@@ -184,16 +181,32 @@ class Publisher:
         return [self._router.prepare(message, each, sent_to, client, noted=False) for each in targets]
 
     def _submit(self, gathered: RoutedBatches) -> None:
-        """Let what was gathered so far be stored."""
-        placed, client = gathered.placed, gathered.client
+        """Let what was gathered so far be stored, or wait for the COMMIT of its transaction."""
+        placed, client, transaction = gathered.placed, gathered.client, gathered.transaction
         if not placed:
             return
         gathered.clear()
+        if transaction is not None:
+            self._add(client, transaction, placed)
+            return
         for each in placed:
             client.sent_count += len(each.messages)
             self._router.record_sent((each,), each.message.born_us)
         self._writer.send(client, placed)
         self._expiration.expire_on_arrival(placed)
+
+    def _add(self, client: Client, transaction: Transaction, placed: Sequence[RoutedBatch]) -> None:
+        """Let messages wait for a COMMIT, each by itself where a limit refuses some of them."""
+        try:
+            self._transactions.add(
+                client, transaction, placed, [receipt for each in placed for receipt in each.receipts]
+            )
+        except RequestRefused:
+            for each in [part for batch in placed for part in batch.split()]:
+                try:
+                    self._transactions.add(client, transaction, [each], each.receipts)
+                except RequestRefused as error:
+                    self._refuse(client, transaction, each.receipts[0], error)
 
 
 def _dedup_key(send: SendCommand) -> str:

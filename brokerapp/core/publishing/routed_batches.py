@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from brokerapp.engine.clients.client import Client, RoutedBatch
+from brokerapp.engine.clients.client import Client, RoutedBatch, Transaction
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.routing.route_walk import Route
 from brokerapp.model.destination import Destination
@@ -18,10 +18,11 @@ MAX_LOGS_LOOKED_AT = 16
 class RoutedBatches:
     """Messages of one client, in an order that no log and no subscriber can tell from theirs."""
 
-    __slots__ = ("_last_of", "_last_to", "bytes", "client", "copies", "count", "placed")
+    __slots__ = ("_last_of", "_last_to", "bytes", "client", "copies", "count", "placed", "transaction")
 
     def __init__(self, client: Client) -> None:
         self.client = client
+        self.transaction: Transaction | None = None  #: the one that all of them belong to
         self.clear()
 
     def clear(self) -> None:
@@ -58,10 +59,10 @@ class RoutedBatches:
     def add_batch(self, batch: RoutedBatch) -> None:
         """Let messages of this client join those that take the same route; where copies may be dropped, each is alone.
 
-        They ask for no receipt of their own.
+        They have been confirmed already, and say themselves where they were sent.
         """
         count = len(batch.messages)
-        batch.places, self.count = list(range(self.count, self.count + count)), self.count + count
+        self.count += count
         if batch.route.dropping:
             self.placed += batch.split()
             return

@@ -119,7 +119,7 @@ class MessageScheduler:
         if transaction is None:
             self._writer.perform(client, (), [send.receipt], jobs=[change()])
         else:
-            client.check_transaction_limits(transaction, len(record))
+            client.check_transaction_limits(transaction, size=len(record))
             self._quotas.reserve(len(record))
             transaction.jobs.append(change)
             client.enlarge_transaction(transaction, len(record))

@@ -18,11 +18,9 @@ from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.entry_factory import is_from_log
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.entries.remote_entry import RemoteLogEntry
-from brokerapp.engine.routing.route_walk import Route
 from brokerapp.errors import RequestRefused
 from brokerapp.model.commands import AbortCommand, BeginCommand, CommitCommand, TransactionCommand
 from brokerapp.model.destination import Destination
-from brokerapp.model.message import Message
 
 if TYPE_CHECKING:
     from brokerapp.core.ports import (
@@ -79,30 +77,26 @@ class Transactions:
         self._replies.confirm(client, begin.receipt)
 
     def add(
-        self, client: Client, transaction: Transaction, message: Message, stored: bytes, destination: Destination,
-        route: Route,
-    ) -> None:  # fmt: skip
-        """Add a message to a transaction. Raises RequestRefused where a limit is reached."""
-        self._reserve(client, transaction, len(stored))
-        last = transaction.messages[-1] if transaction.messages else None
-        if last is not None and last.route is route and last.destination == destination:
-            last.messages.append(message)
-            last.stored.append(stored)
-        else:
-            transaction.messages.append(RoutedBatch([message], [stored], destination, route, client))
-        _count(transaction, route)
-
-    def add_placed(self, client: Client, transaction: Transaction, placed: Sequence[RoutedBatch]) -> None:
-        """Add a message with its routes to a transaction. Raises RequestRefused where a limit is reached."""
-        self._reserve(client, transaction, sum([len(each.stored[0]) for each in placed]))
-        transaction.messages += placed
+        self, client: Client, transaction: Transaction, placed: Sequence[RoutedBatch], receipts: Sequence[str | None]
+    ) -> None:
+        """Add messages to a transaction, and confirm them. Raises RequestRefused where a limit refuses one of them."""
+        count = size = copies = 0
+        last = 0  # copies of the last message: what comes after it may be too much, not it
         for each in placed:
-            _count(transaction, each.route)
-
-    def _reserve(self, client: Client, transaction: Transaction, size: int) -> None:
-        client.check_transaction_limits(transaction, size)
+            count += len(each.messages)
+            size += sum(map(len, each.stored))
+            last = sum([len(rows) for rows in each.rows])
+            copies += len(each.messages) * last
+        client.check_transaction_limits(transaction, count, size, copies - last)
         self._quotas.reserve(size)
         client.enlarge_transaction(transaction, size)
+        for number, each in enumerate(placed, transaction.message_count):
+            each.places = [transaction.message_count + place for place in each.places] or [number]
+        transaction.messages += placed
+        transaction.message_count += count
+        transaction.copy_count += copies
+        client.sent_count += len(receipts)
+        self._replies.confirm(client, *receipts)
 
     def _commit(self, client: Client, commit: CommitCommand) -> None:
         """Store all that was done in a transaction, or nothing: then the client gets an ERROR."""
@@ -194,10 +188,3 @@ class Transactions:
         subscription.restore_unacked(entries)
         if subscription.has_remote_logs:
             self._placement.outbound_settlement.take_credit(subscription, entries.values())
-
-
-def _count(transaction: Transaction, route: Route) -> None:
-    """Note that a transaction holds one message more."""
-    transaction.message_count += 1
-    for group in route.groups:
-        transaction.copy_count += len(group.rows)

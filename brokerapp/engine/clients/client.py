@@ -119,6 +119,19 @@ def split_in_order(placed: Iterable[RoutedBatch]) -> list[RoutedBatch]:
     return sorted(parts, key=lambda each: each.places[0] if each.places else 0)
 
 
+def one_after_the_other(writes: Iterable[Sequence[RoutedBatch]]) -> list[RoutedBatch]:
+    """Return the messages of several writes; to topics, too, those of each follow those of the one before."""
+    joined: list[RoutedBatch] = []
+    behind = 0
+    for placed in writes:
+        joined += placed
+        to_topics = [each for each in placed if each.route.topics]
+        for each in to_topics:
+            each.places = [behind + place for place in each.places or range(len(each.messages))]
+        behind = max([1 + place for each in to_topics for place in each.places], default=behind)
+    return joined
+
+
 @dataclass(slots=True)
 class Transaction:
     """The sends, acknowledgements and jobs of an open transaction."""
@@ -212,13 +225,19 @@ class Client:
         except KeyError:
             raise RequestRefused(f"transaction {name!r} is not open") from None
 
-    def check_transaction_limits(self, transaction: Transaction, more: int = 0) -> None:
-        """Raise RequestRefused when an open transaction may not grow, by so many bytes."""
-        if transaction.message_count + len(transaction.settled) + len(transaction.jobs) >= transaction.limit:
+    def check_transaction_limits(
+        self, transaction: Transaction, count: int = 1, size: int = 0, copies: int = 0
+    ) -> None:
+        """Raise RequestRefused when an open transaction may not grow by so many messages and acks, of so many bytes.
+
+        `copies` are those in queues that all but the last of them make.
+        """
+        held = transaction.message_count + len(transaction.settled) + len(transaction.jobs)
+        if held + count > transaction.limit:
             raise RequestRefused(f"a transaction holds at most {transaction.limit} messages and acks")
-        if transaction.copy_count > MAX_TRANSACTION_COPIES:
+        if transaction.copy_count + copies > MAX_TRANSACTION_COPIES:
             raise RequestRefused(f"a transaction makes at most {MAX_TRANSACTION_COPIES} copies of messages in queues")
-        if more + self.transaction_bytes > MAX_TRANSACTION_BYTES:
+        if self.transaction_bytes + size > MAX_TRANSACTION_BYTES:
             raise RequestRefused(f"open transactions hold at most {MAX_TRANSACTION_BYTES} bytes of messages")
 
     def enlarge_transaction(self, transaction: Transaction, size: int) -> None:

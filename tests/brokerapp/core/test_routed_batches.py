@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from brokerapp.core.publishing.routed_batches import MAX_BYTES, MAX_COPIES, RoutedBatches
 from brokerapp.core.writes.client_write import ClientWrite
-from brokerapp.engine.clients.client import split_in_order
+from brokerapp.engine.clients.client import one_after_the_other, split_in_order
 from brokerapp.engine.entries.topic_batch import TopicEntries, offers
 from brokerapp.engine.routing.route_walk import Route
 from brokerapp.model.destination import Destination
@@ -113,3 +113,19 @@ def test_the_store_gets_each_key_with_the_message_that_has_it(choices):
     assert keys == [(unit, f"k{message}") for unit, message in enumerate(sent) if choices[message][1]]
     parts = [part for each in batches.placed for part in each.split()]
     assert keys == ClientWrite(None, batches.client, parts).dedup_keys(0)
+
+
+@given(st.lists(st.lists(st.integers(5, len(ROUTES) - 1), max_size=8), max_size=4))
+def test_of_several_writes_each_one_gives_its_messages_behind_those_of_the_one_before(writes):
+    gathered_writes = [[(write, each) for each in gathered(choices)] for write, choices in enumerate(writes)]
+    placed = one_after_the_other([[each for _, each in batches] for batches in gathered_writes])
+    numbered = iter(placed)
+    seen = [
+        (place, (write, message))
+        for batches in gathered_writes
+        for write, _ in batches
+        for each in [next(numbered)]
+        for place, message in zip(each.places, each.messages, strict=True)
+    ]
+    in_order = [told for _, told in sorted(seen)]
+    assert in_order == [(write, message) for write, choices in enumerate(writes) for message in range(len(choices))]
