@@ -14,6 +14,9 @@ def main() -> None:
     if sys.argv[1:2] == ["brokerctl"]:
         _brokerctl()
         return
+    if sys.argv[1:2] == ["runbroker"]:
+        _runbroker()
+        return
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
@@ -33,6 +36,13 @@ def _brokerctl() -> None:
     Command().run_from_argv(sys.argv)
 
 
+def _runbroker() -> None:
+    """A node uses nothing of the console, whose modules would stay in its memory to the end."""
+    with _importing():
+        from brokerapp.management.commands.runbroker import Command
+    Command().run_from_argv(sys.argv)
+
+
 def _record(sender: Any, **kwargs: Any) -> None:
     """Have what is about to be done recorded."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.ops.cli_settings")
@@ -46,7 +56,7 @@ def _record(sender: Any, **kwargs: Any) -> None:
 
 @contextmanager
 def _importing() -> Iterator[None]:
-    """Modules stay to the end: to look again and again through what they made takes as long as a verb."""
+    """Modules stay to the end: to look again and again through what they made takes as long as a verb of brokerctl."""
     gc.disable()
     yield
     gc.freeze()

@@ -88,7 +88,9 @@ class Command(BaseCommand):
         parser.add_argument("--no-trace", action="store_true", help="disable tracing of messages")
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+        logging.basicConfig(
+            level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr
+        )
         try:
             if options["redis"]:
                 check_store_url(options["redis"])

@@ -1,6 +1,10 @@
 """Test what `manage.py runbroker` reports of a file, and when it refuses to start."""
 
+import os
+import subprocess
+import sys
 from io import StringIO
+from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -49,3 +53,15 @@ def test_each_connector_that_is_not_served_is_reported_once(file, tmp_path):
     told = [line for line in errors.splitlines() if "is not served" in line]
     assert [("amqp://" in line, "stomp+ssl://" in line) for line in told] == [(True, False), (False, True)]
     assert "no transportConnector" not in errors
+
+
+def test_a_node_that_runs_alone_loads_nothing_of_the_console(file, tmp_path):
+    environment = {name: value for name, value in os.environ.items() if name != "DJANGO_SETTINGS_MODULE"}
+    command = [sys.executable, "-X", "importtime", "manage.py", "runbroker", "--print-config"]
+    run = subprocess.run(
+        [*command, "--config", file(PLAIN), "--data", str(tmp_path / "data")],
+        env=environment, cwd=Path(__file__).parents[3], capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    imported = {line.rpartition("|")[2].strip() for line in run.stderr.splitlines() if line.startswith("import time:")}
+    assert "brokerapp.runtime.node" in imported
+    assert not {name for name in imported if name.partition(".")[0] in ("console", "analytics", "ninja", "allauth")}
