@@ -182,7 +182,7 @@ class SendReader:
             name = None if receipt is None else unescape(receipt.decode())
             sends.append(SendFrame(like, properties, buffer[begin:end], varying, digits is not None, name, head))
             position = end + 1
-            if not buffer.startswith(b"SEND", position):
+            if position < size and not buffer.startswith(b"SEND", position):
                 position = skip_between_frames(buffer, position)
         return position
 

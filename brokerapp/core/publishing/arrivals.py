@@ -90,11 +90,11 @@ class MessageArrivals:
 
         `is_behind`: their sender has others on their way to the store, which they must not overtake.
         """
+        messages = each.messages
+        if messages[0].persistent or any(message.persistent for message in messages):
+            return False
         [group, *others] = each.route.groups
         if others or len(group.logs) > 1 or each.route.topics or any(each.dedup_keys):
-            return False
-        messages = each.messages
-        if any(message.persistent for message in messages):
             return False
         [log], [(name, original, shown)] = group.logs, group.rows
         if is_behind and self._commits.has_pending_for(name):

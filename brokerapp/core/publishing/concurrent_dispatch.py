@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 MAX_COPIES = 200
 #: Writes that may be given early then, for the same reason: each is dispatched by itself, which costs more than half of
 #: what a message costs where each of many clients sends one.
-MAX_WRITES = 8
+MAX_WRITES = 4
 
 
 class ConcurrentDispatch:

@@ -94,7 +94,8 @@ class MessageWriter:
             topics_left = topics_left or bool(each.route.topics)
         if to_topics:
             self._arrivals.on_committed(to_topics, 0)
-        self._replies.confirm(client, *receipts)
+        if receipts:
+            self._replies.confirm(client, *receipts)
         return left
 
     def perform(

@@ -77,7 +77,7 @@ class RoutedBatches:
         if not route.groups:
             return self._topic_batch_of(destination, route)
         logs = [log for group in route.groups for log in group.logs]
-        if not route.topics and len(logs) <= MAX_LOGS_LOOKED_AT:
+        if self._last_of and not route.topics and len(logs) <= MAX_LOGS_LOOKED_AT:
             each = self._last_of.get(logs[0])
             if each is not None and each.route is route and each.destination == destination:
                 is_last = [self._last_of.get(log) is each for log in logs]
