@@ -63,7 +63,7 @@ class DestinationStats:
     def count_departures(self, messages: Collection[Message], times: int = 1) -> None:
         """These messages are here no more, whatever became of them; of a topic so many subscribers had them."""
         self.DequeueCount += times * len(messages)
-        self.DequeueBytes += times * sum([each.size for each in messages])
+        self.DequeueBytes += times * sum([len(each.body) for each in messages])
 
     def count_dispatched(self, born_us: Sequence[int], now_us: int, times: int = 1) -> None:
         """Messages that reached the broker at these times went to so many consumers, each to all of them.

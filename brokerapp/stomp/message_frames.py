@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import repeat
 
@@ -33,19 +33,18 @@ class MessageFrames:
         as_stored = named and subscription.transformation is None and not self._client.temporary_names
         if as_stored and session.bridge is None and isinstance(entries, SharedEntries):
             return self._write_shared(out, subscription, entries, ack_ids)
-        size = 0
-        for entry, ack_id in zip(entries, ack_ids or repeat("", len(entries)), strict=True):
+        shown_acks = named and bool(ack_ids)  # they hold no line ends: in 1.2 the dispatcher makes them of numbers
+        ids: Iterable[bytes] = "\n".join(ack_ids).encode().split(b"\n") if shown_acks else repeat(b"", len(entries))
+        before_head = b"\n" if shown_acks else b""
+        way, begin, size = ("", "", ""), b"", 0
+        for entry, ack_id in zip(entries, ids, strict=True):
             message = entry.message if as_stored else self._transform(subscription, entry.message)
-            out.append(
-                subscription.frame_prefixes.get(entry.shown_destination or entry.log)
-                or self._prefix(subscription, entry)
-            )
-            if ack_id and named:
-                out.append(f"ack:{ack_id}\n".encode())
+            if (entry.log, entry.shown_destination, entry.original_destination) != way:
+                way = entry.log, entry.shown_destination, entry.original_destination
+                begin = self._first_lines(subscription, entry) + (b"ack:" if shown_acks else b"")
+            out += (begin, ack_id, before_head)
             if entry.redelivery_count:
                 out.append(b"redelivered:true\nJMSXDeliveryCount:%d\n" % (entry.redelivery_count + 1))
-            if entry.original_destination:
-                out.append(session.server_frames.header("original-destination", entry.original_destination))
             if session.bridge is not None:
                 if message.path:
                     out.append(session.server_frames.header(PATH_HEADER, format_path(message.path)))
@@ -94,6 +93,14 @@ class MessageFrames:
             head = replace_reply_to(head, self._client.temporary_names)
         head = self._session.server_frames.translate_head(head)
         return message if head is message.head else replace(message, head=head)
+
+    def _first_lines(self, subscription: Subscription, entry: LogEntry) -> bytes:
+        """Return the lines that MESSAGE frames for a subscription have in common where destinations are the same."""
+        key = entry.shown_destination or entry.log
+        lines = subscription.frame_prefixes.get(key) or self._prefix(subscription, entry)
+        if entry.original_destination:
+            lines += self._session.server_frames.header("original-destination", entry.original_destination)
+        return lines
 
     def _prefix(self, subscription: Subscription, entry: LogEntry) -> bytes:
         """Return the first lines of MESSAGE frames for this subscription and this entry's destination."""

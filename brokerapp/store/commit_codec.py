@@ -6,8 +6,10 @@ name that many units share is sent once.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from brokerapp.store import (
@@ -24,6 +26,7 @@ from brokerapp.store import (
 )
 from brokerapp.store.client.keys import StoreKeys
 
+_log, _seq, _payload, _size = map(attrgetter, ("log", "seq", "payload", "size"))
 #: Rows, and SEQs, in one command: Lua hands a command at most some thousand arguments.
 ROWS_AT_ONCE = 500
 #: Why a unit was refused when no single log is full, see functions/limits.lua.
@@ -159,16 +162,14 @@ _NO_SETTLES = (0, 0, 0, 0)
 
 def _encode_settles(settles: Sequence[SettledEntry], indices: dict[str, int], args: list[Any]) -> None:
     groups: dict[str, list[SettledEntry]] = defaultdict(list)
-    payloads: dict[int, int] = defaultdict(int)
+    for log, of_log in groupby(settles, _log):
+        groups[log] += of_log
+    payloads = Counter(map(_payload, settles))
     inline = volatile = 0
-    for each in settles:
-        groups[each.log].append(each)
-        if each.payload:
-            payloads[each.payload] += 1
-        else:
-            inline += each.size
-            if not each.message.persistent:
-                volatile += each.size
+    if payloads.pop(0, 0):
+        own = [each for each in settles if not each.payload]
+        inline = sum(map(_size, own))
+        volatile = sum([each.size for each in own if not each.message.persistent])
     chunks = [
         (log, group[at : at + ROWS_AT_ONCE])
         for log, group in groups.items()
@@ -176,8 +177,8 @@ def _encode_settles(settles: Sequence[SettledEntry], indices: dict[str, int], ar
     ]
     args.append(len(chunks))
     for log, chunk in chunks:
-        args += (indices.setdefault(log, len(indices)), sum(each.size for each in chunk), len(chunk))
-        args += [each.seq for each in chunk]
+        args += (indices.setdefault(log, len(indices)), sum(map(_size, chunk)), len(chunk))
+        args += map(_seq, chunk)
     args.append(len(payloads))
     for payload in payloads.items():
         args += payload

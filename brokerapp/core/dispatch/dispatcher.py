@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from functools import partial
-from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, cast
 
@@ -18,7 +17,14 @@ from brokerapp.engine.dispatch.dispatch_window import PAGE_SIZE
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.selective_dispatch import SelectorEvaluation
 from brokerapp.engine.dispatch.subscription import Subscription
-from brokerapp.engine.entries.entry_factory import group_by_way, log_entry_of, native_form, partition, topic_entries
+from brokerapp.engine.entries.entry_factory import (
+    group_by_way,
+    log_entry_of,
+    native_form,
+    partition,
+    split_by,
+    topic_entries,
+)
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.entries.remote_entry import RemoteLogEntry, accept_remote
 from brokerapp.engine.entries.topic_batch import MAX_OFFERED_BYTES, TopicBatch, TopicEntries, TopicOffer, offers
@@ -202,7 +208,7 @@ class Dispatcher:
             self._advisories.consumed(log.destination, entries)
 
     def _record(self, kind: int, log: str, entries: Sequence[LogEntry], consumer: str, now_us: int) -> None:
-        for sent_to, alike in groupby(entries, _original_destination):
+        for sent_to, alike in split_by(entries, _original_destination):
             messages = [entry.message for entry in alike]
             self._tracer.record(kind, now_us, messages, (log,), native_form(sent_to) if sent_to else log, consumer)
 
@@ -216,7 +222,8 @@ class Dispatcher:
             return [entry.message.id for entry in entries]
         first = client.last_ack_number + 1
         client.last_ack_number += len(entries)
-        ack_ids = [f"{subscription.key}-{number}" for number in range(first, first + len(entries))]
+        begin = f"{subscription.key}-".__add__
+        ack_ids = list(map(begin, map(str, range(first, first + len(entries)))))
         subscription.unacked.update(zip(ack_ids, entries, strict=True))
         return ack_ids
 

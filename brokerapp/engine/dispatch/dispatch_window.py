@@ -15,6 +15,7 @@ from __future__ import annotations
 from bisect import insort_right
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from operator import attrgetter
 
 from brokerapp.engine.dispatch.dispatch_policy import DispatchPolicy
 from brokerapp.engine.dispatch.lookahead import Lookahead
@@ -30,6 +31,7 @@ PAGE_SIZE = 500
 WINDOW_SIZE = 2_000
 #: Bytes of messages at which a window grows no more however few they are.
 WINDOW_BYTES = 8 * 1024 * 1024
+_size = attrgetter("size")
 
 
 class DispatchWindow:
@@ -130,7 +132,7 @@ class DispatchWindow:
 
     def append_batch(self, entries: Sequence[LogEntry]) -> None:
         """Add messages that were stored one after the other."""
-        size = sum([entry.size for entry in entries])
+        size = sum(map(_size, entries))
         fits = len(self.ready) + len(entries) <= WINDOW_SIZE and self.ready_bytes + size <= WINDOW_BYTES
         plain = not (self.policy.prioritized or self.lookahead.in_flight_seqs or have_groups(entries))
         if self.unloaded_count or not self.consumers or not fits or not plain:

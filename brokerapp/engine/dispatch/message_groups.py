@@ -12,6 +12,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from brokerapp.errors import DefinitionRefused
@@ -35,6 +36,7 @@ class GroupMapSettings:
 
 
 CACHED = GroupMapSettings("cached", 1024)
+_has_group = attrgetter("message.has_group")
 _KINDS = {
     "cached": (CACHED, "cacheSize"),
     "bucket": (GroupMapSettings("bucket", 1024), "bucketCount"),
@@ -66,7 +68,7 @@ def group_of(entry: LogEntry) -> str | None:
 
 def have_groups(entries: Iterable[LogEntry]) -> bool:
     """Return whether any of these messages may have a group."""
-    return any(entry.message.has_group for entry in entries)
+    return any(map(_has_group, entries))
 
 
 def position_in_group(entry: LogEntry) -> int:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from operator import attrgetter
 
 from brokerapp.engine.dispatch.bridge_rate_filter import BridgeRateFilter
 from brokerapp.engine.dispatch.dispatch_policy import DEFAULT_DISPATCH_POLICY, DispatchPolicy
@@ -22,6 +23,8 @@ from brokerapp.engine.dispatch.selective_dispatch import SelectiveDispatch
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.log_entry import UNCOMMITTED, LogEntry
 from brokerapp.model.stats_records import DestinationStats
+
+_seq, _size = attrgetter("seq"), attrgetter("size")
 
 
 class MessageLog(MultiWriterWindow):
@@ -140,7 +143,7 @@ class MessageLog(MultiWriterWindow):
             consumer.delivered_count += count
             self.in_flight += count
             self.lookahead.mark_in_flight(entries)
-            self.dispatched_up_to = max(self.dispatched_up_to, max([entry.seq for entry in entries]))
+            self.dispatched_up_to = max(self.dispatched_up_to, *map(_seq, entries))
         return assignments
 
     def _dispatch_round_robin(self) -> Assignments:
@@ -149,7 +152,7 @@ class MessageLog(MultiWriterWindow):
             return []
         assignments, turns = deal_round_robin(self.ready, self._eligible_consumers(), self.policy)
         self.turn += turns
-        self.ready_bytes -= sum([entry.size for _, entries in assignments for entry in entries])
+        self.ready_bytes -= sum([sum(map(_size, entries)) for _, entries in assignments])
         return assignments
 
     def _dispatch_selective(self) -> Assignments:

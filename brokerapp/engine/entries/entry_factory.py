@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
 
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.entries.remote_entry import REMOTE_LOG_PREFIX
@@ -13,6 +16,9 @@ from brokerapp.store import StoredLogEntry
 
 #: What the names of topics begin with, among those of logs, and of what other brokers keep.
 _TOPICS = (f"{DestinationKind.TOPIC}://", f"{DestinationKind.TEMP_TOPIC}://", REMOTE_LOG_PREFIX)
+
+
+_way = attrgetter("log", "shown_destination", "original_destination")
 
 
 @lru_cache(maxsize=16384)
@@ -36,10 +42,19 @@ def topic_entries(messages: Sequence[Message], copy: RoutedCopy, queue: Destinat
     return [LogEntry(log, 0, message, 0, 0, sent_to, shown_as) for message in messages]
 
 
-def group_by_way(
-    entries: Iterable[LogEntry],
-) -> Iterable[tuple[tuple[str, str, str], list[LogEntry]]]:
+def split_by(entries: Sequence[LogEntry], key: Callable[[LogEntry], Any]) -> Sequence[tuple[Any, Sequence[LogEntry]]]:
+    """Split entries where the key changes; most often it is one for all."""
+    keys = set(map(key, entries))
+    if len(keys) == 1:
+        return [(keys.pop(), entries)]
+    return [(found, list(alike)) for found, alike in groupby(entries, key)]
+
+
+def group_by_way(entries: Sequence[LogEntry]) -> Iterable[tuple[tuple[str, str, str], list[LogEntry]]]:
     """Group entries by log, shown and original destination: such are counted, recorded and acknowledged together."""
+    ways = set(map(_way, entries))
+    if len(ways) == 1:
+        return [(ways.pop(), list(entries))]
     groups: dict[tuple[str, str, str], list[LogEntry]] = {}
     for entry in entries:
         way = entry.log, entry.shown_destination, entry.original_destination
