@@ -79,6 +79,7 @@ class Dispatcher:
         self._ready_logs: dict[MessageLog, None] = {}  # a set that keeps order, so that delivery is fair
         self._pending_subscriptions: dict[Subscription, None] = {}  # of topics, with messages pending
         self._unflushed_clients: dict[Client, None] = {}
+        self.round_count = 0  #: how often `run_once` ran
         self.is_stopped = False  #: the node ends: nothing more is given out
         self.consumer_recorder = ConsumerRecorder(context.tracer)  #: who consumes from where, for the record
 
@@ -106,6 +107,7 @@ class Dispatcher:
 
     def run_once(self) -> None:
         """Dispatch what can be dispatched, then flush it to the sockets."""
+        self.round_count += 1
         if self.is_stopped:
             self._ready_logs.clear()
             self._pending_subscriptions.clear()

@@ -61,6 +61,4 @@ class Commits(WriteQueue, Protocol):
 
     given: int
 
-    given_writes: int
-
     before: Mapping[str, int]

@@ -59,6 +59,8 @@ class DispatchQueue(TopicSubscribers, Protocol):
 class DispatcherPort(DispatchQueue, Protocol):
     """Hands messages to consumers, and accounts for what these acknowledge."""
 
+    round_count: int
+
     def dispatch(self, log: MessageLog, subscription: Subscription, entries: list[LogEntry]) -> None: ...
 
     def on_acknowledged(

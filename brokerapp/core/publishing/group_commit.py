@@ -93,7 +93,7 @@ class GroupCommit:
         self._idle = asyncio.Event()
         self._idle.set()
         self._number = self._answered = 0  # of the last batch, and of the last one that the store answered
-        self.given = self.given_writes = 0  #: copies in the next batch that were given out already, and their writes
+        self.given = 0  #: copies in the next batch that were given out already
         self.used = 0  #: bytes that the store held after the last batch
         self.temp = 0  #: bytes of them that are not persistent
         self.held: dict[str, int] = {}  #: the same of logs that have a limit, as far as they were written to
@@ -107,9 +107,7 @@ class GroupCommit:
         """Do this, in its turn."""
         self._units.append(unit)
         self._submitted += 1
-        if given := unit.given:
-            self.given += sum(map(len, given.values()))
-            self.given_writes += 1
+        self.given += sum(map(len, unit.given.values()))
         for rows in unit.copies_to_dispatch:
             for log, _, _ in rows:
                 self._last_write_to[log] = self._submitted
@@ -315,7 +313,7 @@ class GroupCommit:
         units = self._units
         count = _within_limits(units)
         taken, self._units = (units, []) if count == len(units) else (units[:count], units[count:])
-        self._under_way, self.given, self.given_writes = taken, 0, 0
+        self._under_way, self.given = taken, 0
         if taken and _settles_uncommitted(taken[0]):  # what it settles found no room in the store yet
             taken[0].settles = self._known(taken[0].settles)
         if self._settles:
