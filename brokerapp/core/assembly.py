@@ -138,7 +138,7 @@ class AssembledBroker(Broker):
             SendBatchCommand: self.publisher.send,
             SubscribeCommand: self._subscribe_handler().subscribe,
             UnsubscribeCommand: self._unsubscribe_handler().unsubscribe,
-            AckBatchCommand: self.acknowledgements.acknowledge,
+            AckBatchCommand: self.rejections.settle,
             NackCommand: self.rejections.reject,
         }
         self._start()

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from brokerapp.errors import BrokerError
@@ -90,12 +90,28 @@ class UnsubscribeCommand:
 
 @dataclass(slots=True)
 class AckBatchCommand:
-    """Acknowledge messages, by ACKs that came one after the other; a single one is a batch, too."""
+    """Acknowledge or reject messages, by ACKs and NACKs that came one after the other; a single one is a batch, too."""
 
     ack_ids: Sequence[str]
     subscriptions: Sequence[str | None] | None = None  #: of each; None: no frame names one
     receipts: Sequence[str | None] | None = None  #: of each; None: no frame asks for one
     transaction: str | None = None  #: of all
+    rejects: Sequence[bool] | None = None  #: of each: whether it is a NACK; None: no frame is
+
+    @property
+    def rows(self) -> Iterator[tuple[str, str | None, str | None]]:
+        """Yield of each the ack id, the subscription and the receipt."""
+        nothing = [None] * len(self.ack_ids)
+        return zip(self.ack_ids, self.subscriptions or nothing, self.receipts or nothing, strict=True)
+
+    def part(self, places: Sequence[int]) -> AckBatchCommand:
+        """Return those at these places, which are all ACKs or all NACKs."""
+        return AckBatchCommand(
+            [self.ack_ids[at] for at in places],
+            self.subscriptions and [self.subscriptions[at] for at in places],
+            self.receipts and [self.receipts[at] for at in places],
+            self.transaction,
+        )
 
 
 @dataclass(slots=True)

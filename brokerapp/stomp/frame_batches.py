@@ -18,10 +18,13 @@ from brokerapp.stomp.send_shapes import SAMPLED_ONE_IN, SHAPES, SendShape
 
 #: What may stand between frames.
 BETWEEN_FRAMES = re.compile(rb"[\0\t\r\n ]*")
-#: An ACK of STOMP 1.2 that asks for no receipt, and any that belongs to no transaction.
+#: ACKs of STOMP 1.2 that ask for no receipt; these and NACKs; and any that belongs to no transaction.
 _PLAIN_ACKS = re.compile(rb"(?:[\r\n]*ACK\nid:[0-9A-Za-z-]+\n\n\0)+")
+_PLAIN_ACKS_AND_NACKS = re.compile(rb"(?:[\r\n]*N?ACK\nid:[0-9A-Za-z-]+\n\n\0)+")
+_PLAIN = _PLAIN_ACKS, _PLAIN_ACKS_AND_NACKS
 _ACK_ID = re.compile(r"id:([0-9A-Za-z-]+)")
-_ACK = re.compile(rb"[\r\n]*ACK\n((?:(?:id|message-id|subscription|receipt):[ -~]*\n)+)\n\0")
+_ACK_OR_NACK = re.compile(rb"(?:^|[\0\r\n])(N?)ACK\n")
+_ACK = re.compile(rb"[\r\n]*(N?)ACK\n((?:(?:id|message-id|subscription|receipt):[ -~]*\n)+)\n\0")
 #: The beginning or end of a transaction.
 _TRANSACTION = re.compile(rb"[\r\n]*(BEGIN|COMMIT|ABORT)\n((?:(?:transaction|receipt):[ -~]*\n)+)\n\0")
 #: Commands whose frames are read as one batch: what a client sends, and the transactions around it.
@@ -90,13 +93,18 @@ class SendFrameBatch:
 
 @dataclass(slots=True)
 class AckFrameBatch:
-    """ACKs that follow each other and belong to no transaction."""
+    """ACKs and NACKs that follow each other and belong to no transaction."""
 
     ids: list[str]
     subscriptions: list[str | None] | None = None  #: what each names; None: none does
     receipts: list[str | None] | None = None  #: what each asks for; None: none does
-    command = "ACK"
+    rejects: list[bool] | None = None  #: whether each is a NACK; None: none is
     ignored_lines = ()
+
+    @property
+    def command(self) -> str:
+        """Return the command of the first."""
+        return "NACK" if self.rejects and self.rejects[0] else "ACK"
 
     @property
     def receipt(self) -> str | None:
@@ -110,26 +118,30 @@ def skip_between_frames(buffer: bytes, position: int) -> int:
 
 
 def read_acks(buffer: bytes, start: int, version: str) -> tuple[AckFrameBatch, int] | None:
-    """Read the ACKs that begin here, and return where they end; None when there is none that can be read here."""
-    plain = _PLAIN_ACKS.match(buffer, start) if version == "1.2" else None
-    if plain and not _ACK.match(buffer, plain.end()):
-        return AckFrameBatch(_ACK_ID.findall(plain[0].decode())), plain.end()
+    """Read the ACKs and NACKs that begin here, and return where they end; None when none can be read here."""
+    for pattern in _PLAIN if version == "1.2" else ():
+        plain = pattern.match(buffer, start)
+        if plain and not _ACK.match(buffer, plain.end()):
+            is_nack = [] if pattern is _PLAIN_ACKS else [bool(each) for each in _ACK_OR_NACK.findall(plain[0])]
+            return AckFrameBatch(_ACK_ID.findall(plain[0].decode()), rejects=is_nack or None), plain.end()
     names_message = "id" if version == "1.2" else "message-id"
     ids: list[str] = []
     subscriptions: list[str | None] = []
     receipts: list[str | None] = []
+    rejects: list[bool] = []
     position = start
     while (found := _ACK.match(buffer, position)) and len(found[0]) <= MAX_SEND_HEAD_BYTES:
-        if version != "1.2" and _READ_DIFFERENTLY in found[1]:
+        if version != "1.2" and _READ_DIFFERENTLY in found[2]:
             break
-        headers = _headers_of(found[1].decode())
+        headers = _headers_of(found[2].decode())
         if names_message not in headers or (version != "1.2" and "subscription" not in headers):
             break
         ids.append(headers[names_message])
         subscriptions.append(headers["subscription"] if version != "1.2" else None)
         receipts.append(headers.get("receipt"))
+        rejects.append(bool(found[1]))
         position = found.end()
-    return (AckFrameBatch(ids, subscriptions, receipts), position) if ids else None
+    return (AckFrameBatch(ids, subscriptions, receipts, rejects if any(rejects) else None), position) if ids else None
 
 
 def read_transaction(buffer: bytes, start: int, version: str) -> tuple[Frame, int] | None:

@@ -128,7 +128,7 @@ class FrameParser:
     def _plain_at(self, buffer: bytes, start: int) -> tuple[AckFrameBatch | Frame, int] | None:
         if self.version == "1.0" or (self.max_frame is not None and self.max_frame < MAX_SEND_HEAD_BYTES):
             return None
-        if buffer.startswith(b"ACK\n", start):
+        if buffer.startswith((b"ACK\n", b"NACK\n"), start):
             return read_acks(buffer, start, self.version)
         return read_transaction(buffer, start, self.version)
 

@@ -74,6 +74,7 @@ MESSAGE_ID, USER_ID = "message-id", "JMSXUserID"
 
 #: Different values of the deciding headers of SEND that one session remembers, and the most characters of one.
 MAX_KNOWN_SENDS, MAX_KNOWN_CHARACTERS = 512, 512
+NOTHING_VARIES: dict[str, str] = {}
 
 
 class SessionState(StrEnum):
@@ -92,6 +93,7 @@ class StompSession:
         self._enter(SessionState.NEW)
         self._limits = limits
         self._known_sends: dict[Values, SendCommand] = {}  # by what decides about them
+        self._last_varying: tuple[Values, dict[str, str]] = (), {}
         self.server_frames = ServerFrames(VERSIONS[-1])  #: what is said to the client
         self.user_headers = ""  #: header lines that each message the client sends gets
         self.heart_beat = (0, 0)  #: milliseconds: what the server sends, what it expects
@@ -125,7 +127,7 @@ class StompSession:
         if self.state is not SessionState.CONNECTED:
             raise ProtocolError(self._unexpected_command(batch.command))
         if isinstance(batch, AckFrameBatch):
-            return AckBatchCommand(batch.ids, batch.subscriptions, batch.receipts)
+            return AckBatchCommand(batch.ids, batch.subscriptions, batch.receipts, rejects=batch.rejects)
         requests: list[SendCommand | TransactionCommand | RefusedSend] = []
         for frame in batch.frames:
             try:
@@ -185,7 +187,7 @@ class StompSession:
                 if len(self._known_sends) >= MAX_KNOWN_SENDS:
                     self._known_sends.clear()
                 self._known_sends[frame.like] = like
-        varying = {} if frame.varying is None else named_values(VARYING, frame.varying)
+        varying = NOTHING_VARIES if frame.varying is None else self._varying_values(frame.varying)
         return SendCommand(
             like.destination,
             like.properties + frame.properties,
@@ -198,6 +200,13 @@ class StompSession:
             frame.receipt,
             like.is_bytes or frame.is_counted,
         )
+
+    def _varying_values(self, values: Values) -> dict[str, str]:
+        """Return these values by name; they are often those of the message before, in a transaction above all."""
+        known, named = self._last_varying
+        if values != known:
+            self._last_varying = values, named = values, named_values(VARYING, values)
+        return named
 
     def _send(self, headers: dict[str, str], body: bytes) -> SendCommand:
         destination = headers.get("destination")

@@ -139,3 +139,43 @@ def test_what_nobody_may_send_is_refused_message_by_message(raw, node, name):
     answers = hear(client, 3)
     assert [frame.command for frame in answers] == ["ERROR"] * 3
     assert [frame.headers["receipt-id"] for frame in answers] == ["r0", "r1", "r2"]
+
+
+#: What is said of eight messages, by their places: some of it a second time, or of none.
+SAID = [
+    ("ACK", 1), ("NACK", 2), ("NACK", 2), ("ACK", 2), ("NACK", 0), ("ACK", 4), ("NACK", None), ("NACK", 5), ("ACK", 5),
+    ("NACK", 7), ("ACK", 3),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("asks", [False, True])
+@pytest.mark.parametrize("mode", ["client", "client-individual"])
+@pytest.mark.parametrize("version", ["1.1", "1.2"])
+@pytest.mark.parametrize("said", [SAID, [("NACK", 3), ("ACK", 1), ("NACK", 0), ("ACK", 2), ("NACK", 6), ("NACK", 5)]])
+def test_acks_and_nacks_of_one_read_do_what_they_do_one_by_one(raw, node, name, version, mode, asks, said):
+    def outcome(name, at_once):
+        sender, consumer, queue = raw(), raw(version), f"/queue/{name}"
+        sender.write(burst(queue, range(8), persistent="true"))
+        hear(sender, 8)
+        consumer.tell("SUBSCRIBE", {"destination": queue, "id": "s", "ack": mode})
+        ids = [frame.headers["ack" if version == "1.2" else "message-id"] for frame in hear(consumer, 8)]
+        frames = []
+        for number, (command, place) in enumerate(said):
+            id = "none" if place is None else ids[place]
+            headers = {"id": id} if version == "1.2" else {"message-id": id, "subscription": "s"}
+            frames.append(encode(command, headers | ({"receipt": f"r{number}"} if asks else {}), version=version))
+        fence = encode("BEGIN", {"transaction": "t"}) + encode("ABORT", {"transaction": "t", "receipt": "end"})
+        answers = []
+        for part in [b"".join(frames)] if at_once else frames:
+            consumer.write(part + fence)
+            while (told := consumer.hear()).headers.get("receipt-id") != "end":
+                answers.append((told.command, told.headers.get("receipt-id", "")))
+        dead, left = node.bodies("ActiveMQ.DLQ"), node.bodies(name)
+        sender.tell("SUBSCRIBE", {"destination": "/queue/ActiveMQ.DLQ", "id": "dead"})
+        hear(sender, len(dead))
+        sender.tell("UNSUBSCRIBE", {"id": "dead", "receipt": "unsubscribed"})
+        sender.hear()
+        wait_until(lambda: node.depth("ActiveMQ.DLQ") == 0, "the dead letters of this run are gone")
+        return sorted(answers), sorted(body.split()[0] for body in dead), [body.split()[0] for body in left]
+
+    assert outcome(f"{name}.at-once", True) == outcome(f"{name}.one-by-one", False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from itertools import groupby, repeat
+from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -55,12 +55,7 @@ class Acknowledgements:
         ack_ids = acks.ack_ids
         if acks.receipts is None and acks.subscriptions is None and acks.transaction is None:
             ack_ids = self._acknowledge_by_key(client, ack_ids)
-        rows = zip(
-            ack_ids,
-            acks.subscriptions or repeat(None, len(ack_ids)),
-            acks.receipts or repeat(None, len(ack_ids)),
-            strict=True,
-        )
+        rows = AckBatchCommand(ack_ids, acks.subscriptions, acks.receipts).rows
         settled: list[SettledBy] = []
         receipts: list[str] = []
         for ack_id, named, receipt in rows:

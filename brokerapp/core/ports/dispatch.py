@@ -10,7 +10,7 @@ from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.subscription import SnapshotCursor, Subscription
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.entries.topic_batch import TopicBatch
-from brokerapp.model.commands import SubscribeCommand
+from brokerapp.model.commands import AckBatchCommand, SubscribeCommand
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message, RoutedCopy
 from brokerapp.tracing.consumers import ConsumerRecorder
@@ -92,7 +92,9 @@ class DispatcherPort(DispatchQueue, Protocol):
 
 
 class AcknowledgementsPort(Protocol):
-    """Accounts for acknowledged messages."""
+    """Settles acknowledged messages, and accounts for them."""
+
+    def acknowledge(self, client: Client, acks: AckBatchCommand) -> None: ...
 
     def find_unacked(
         self, client: Client, ack_id: str, named: str | None, transaction: Transaction | None = None

@@ -136,7 +136,7 @@ class DeadLettering:
         now_us = time.time_ns() // 1000
         self.record(DEAD_LETTER, now_us, entry, consumer, cause)
         log.counts.DeadLetterCount += 1
-        gone = self.leave_log(log, entry)
+        gone = self.leave_log(log, [entry])
         self._advisories.dead_lettered(source, entry.message)
         deliveries = entry.redelivery_count if expired or entry.message.is_damaged else entry.redelivery_count + 1
         sent_to = entry.original_destination or entry.message.headers.get("original-destination", "")
@@ -144,16 +144,16 @@ class DeadLettering:
         death = DeadLetterInfo(cause, source, sent_to, now_us // 1000, deliveries, blamed)
         self._move_to_dlq(dead_letter(entry.message, death, strategy), target, [entry] if entry.seq else (), gone)
 
-    def leave_log(self, log: MessageLog, entry: LogEntry) -> Callable[[], None]:
-        """A message in flight leaves its log otherwise than by an ACK, which is counted here, wherever that is at home.
+    def leave_log(self, log: MessageLog, entries: Sequence[LogEntry]) -> Callable[[], None]:
+        """Messages in flight leave their log otherwise than by ACKs, which is counted here, wherever that is at home.
 
-        Returns what follows as soon as the store has removed it: its home is not told before.
+        Returns what follows as soon as the store has removed them: its home is not told before.
         """
-        log.counts.count_departures((entry.message,))
+        log.counts.count_departures([entry.message for entry in entries])
         self._counters.mark_changed(log.counts)
         if log.is_remote:
-            return lambda: self._placement.outbound_settlement.on_settled(log.name, [entry], None)
-        log.remove_settled([entry])
+            return lambda: self._placement.outbound_settlement.on_settled(log.name, entries, None)
+        log.remove_settled(entries)
         return _nothing
 
     def _move_to_dlq(
@@ -221,7 +221,7 @@ class DeadLettering:
         self.record(DROP, time.time_ns() // 1000, entry, consumer, cause)
         log.counts.DroppedCount += 1
         log.counts.DiscardedCount += 1
-        gone = self.leave_log(log, entry)
+        gone = self.leave_log(log, [entry])
         self._commits.submit(PendingWrite(settles=[entry] if entry.seq else (), callback=lambda *_: gone()))
 
     def _strategy(self, destination: Destination) -> DeadLetterStrategy:

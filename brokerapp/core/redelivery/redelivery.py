@@ -20,6 +20,7 @@ from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.policy.redelivery import UNLIMITED, delay_ms, may_be_redelivered
 from brokerapp.engine.routing.route_walk import Route
 from brokerapp.engine.scheduling.scheduled_job import JobPurpose, ScheduledJob
+from brokerapp.model.definitions import RedeliveryPolicy
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import RoutedCopy
 from brokerapp.store import ScheduledJobChange
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
         ScheduledJobsPort,
         TemporariesPort,
     )
+
+#: Messages that one write moves to jobs, so that commits stay as large as is wanted.
+MAX_DELAYED_AT_ONCE = 100
 
 
 class RedeliveryHandler:
@@ -59,23 +63,30 @@ class RedeliveryHandler:
         self._router = router
         self._scheduled_jobs, self._temporaries, self._arrivals = scheduled_jobs, temporaries, arrivals
 
-    def reject(self, log: MessageLog, entry: LogEntry, consumer: str, cause: str, *, may_redeliver: bool) -> None:
-        """A consumer said that it cannot use a message (NACK); whether it may come again, where its policy says so."""
-        now_ms = clock.now_ms()
-        failures = self._dead_letters
-        source, _ = failures.failure_source(log, entry)
-        plan, policy = self._routing.table.definitions.redelivery, self._routing.table.redelivery_for(source)
-        if 0 < entry.message.expires <= now_ms:
-            failures.expire(log, entry, consumer)
-        elif may_redeliver and policy is not None and may_be_redelivered(policy, entry.redelivery_count + 1):
-            delay = delay_ms(policy, entry.redelivery_count + 1, random.uniform(-1, 1))
-            self._delay(log, entry, now_ms + delay, f"{cause}: again in {delay} ms", consumer)
-        elif policy is None and (plan.fallback_to_dead_letter or not plan.policies):
-            failures.fail(log, entry, cause, consumer)
-        elif policy is not None and plan.send_to_dlq_if_max_retries_exceeded:
-            failures.fail(log, entry, f"{cause}, delivery {entry.redelivery_count + 1}", consumer)
-        else:
-            failures.drop(log, entry, cause, consumer)
+    def reject(
+        self, log: MessageLog, entries: Sequence[LogEntry], consumer: str, cause: str, *, may_redeliver: bool
+    ) -> None:
+        """A consumer cannot use messages (NACK). `may_redeliver`: they may come again, where their policy says so."""
+        now_ms, failures = clock.now_ms(), self._dead_letters
+        plan, policies = self._routing.table.definitions.redelivery, dict[Destination, RedeliveryPolicy | None]()
+        delayed: list[tuple[LogEntry, int]] = []
+        for entry in entries:
+            source, _ = failures.failure_source(log, entry)
+            if source not in policies:
+                policies[source] = self._routing.table.redelivery_for(source)
+            policy, deliveries = policies[source], entry.redelivery_count + 1
+            if 0 < entry.message.expires <= now_ms:
+                failures.expire(log, entry, consumer)
+            elif may_redeliver and policy is not None and may_be_redelivered(policy, deliveries):
+                delayed.append((entry, delay_ms(policy, deliveries, random.uniform(-1, 1))))
+            elif policy is None and (plan.fallback_to_dead_letter or not plan.policies):
+                failures.fail(log, entry, cause, consumer)
+            elif policy is not None and plan.send_to_dlq_if_max_retries_exceeded:
+                failures.fail(log, entry, f"{cause}, delivery {deliveries}", consumer)
+            else:
+                failures.drop(log, entry, cause, consumer)
+        for at in range(0, len(delayed), MAX_DELAYED_AT_ONCE):
+            self._delay(log, delayed[at : at + MAX_DELAYED_AT_ONCE], now_ms, cause, consumer)
 
     def on_unacked_at_detach(self, log: MessageLog, entries: Sequence[LogEntry]) -> Sequence[LogEntry]:
         """Which of these that a consumer held when it went away may return; those delivered too often are given up."""
@@ -100,25 +111,29 @@ class RedeliveryHandler:
         else:
             failures.drop(log, entry, cause, None)
 
-    def _delay(self, log: MessageLog, entry: LogEntry, due_ms: int, reason: str, consumer: str) -> None:
-        """Move a message from its queue to a scheduled job, in one step."""
-        now_us = time.time_ns() // 1000
-        self._dead_letters.record(REDELIVER, now_us, entry, consumer, reason)
-        self._dead_letters.record(DELAY, now_us, entry, None, None)
-        message = replace(entry.message, deliveries=entry.redelivery_count + 1)
-        job = ScheduledJob(
-            JobPurpose.RETURN, log.name, message, original=entry.original_destination, shown=entry.shown_destination
-        )
-        change = ScheduledJobChange(self._messages.next_id(), due_ms, job.record(), new=True)
-        log.counts.RedeliveredCount += 1
-        gone = self._dead_letters.leave_log(log, entry)
+    def _delay(
+        self, log: MessageLog, delayed: Sequence[tuple[LogEntry, int]], now_ms: int, cause: str, consumer: str
+    ) -> None:
+        """Move messages from their queue to scheduled jobs, after so many milliseconds each, in one step."""
+        now_us, changes = time.time_ns() // 1000, list[ScheduledJobChange]()
+        for entry, delay in delayed:
+            self._dead_letters.record(REDELIVER, now_us, entry, consumer, f"{cause}: again in {delay} ms")
+            self._dead_letters.record(DELAY, now_us, entry, None, None)
+            message = replace(entry.message, deliveries=entry.redelivery_count + 1)
+            job = ScheduledJob(
+                JobPurpose.RETURN, log.name, message, original=entry.original_destination, shown=entry.shown_destination
+            )
+            changes.append(ScheduledJobChange(self._messages.next_id(), now_ms + delay, job.record(), new=True))
+        entries = [entry for entry, _ in delayed]
+        log.counts.RedeliveredCount += len(entries)
+        gone, first_due_ms = self._dead_letters.leave_log(log, entries), min([each.due_ms for each in changes])
 
         def on_committed(_seq: int, _refused: str) -> None:
             gone()
-            self._scheduled_jobs.note(due_ms)
+            self._scheduled_jobs.note(first_due_ms)
 
-        settles = [entry] if entry.seq else ()
-        self._commits.submit(JobWrite([change], settles=settles, ignores_limits=True, callback=on_committed))
+        settles = [entry for entry in entries if entry.seq]
+        self._commits.submit(JobWrite(changes, settles=settles, ignores_limits=True, callback=on_committed))
 
     def return_message(self, id: str, _due_ms: int, job: ScheduledJob) -> None:
         """Return a message to the end of its queue when its delay is over."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 
 from brokerapp.engine.scheduling.delivery_schedule import DeliverySchedule
 from brokerapp.model.message import Message
 from brokerapp.model.stored_message import load_stored
+
+_SCHEDULE_FIELDS = tuple(each.name for each in fields(DeliverySchedule))
 
 
 class JobPurpose(StrEnum):
@@ -33,7 +35,7 @@ class ScheduledJob:
         """One value of the store: a line of JSON, then the message as it is stored."""
         about = {"purpose": self.purpose, "to": self.to, "original": self.original, "shown": self.shown}
         about = {name: value for name, value in about.items() if value}
-        about |= {name: value for name, value in asdict(self.schedule).items() if value}
+        about |= {name: value for name in _SCHEDULE_FIELDS if (value := getattr(self.schedule, name))}
         return json.dumps(about).encode() + b"\n" + self.message.stored()
 
     @staticmethod

@@ -81,13 +81,13 @@ def one_by_one(found):
 
 
 def acks_of(batch):
-    """The ACKs of a batch as they are read by themselves, in STOMP 1.2 or 1.1."""
+    """The ACKs and NACKs of a batch as they are read by themselves, in STOMP 1.2 or 1.1."""
     nothing = [None] * len(batch.ids)
-    for id, subscription, receipt in zip(
-        batch.ids, batch.subscriptions or nothing, batch.receipts or nothing, strict=True
+    for id, subscription, receipt, rejects in zip(
+        batch.ids, batch.subscriptions or nothing, batch.receipts or nothing, batch.rejects or nothing, strict=True
     ):
         headers = {"id": id} if subscription is None else {"message-id": id, "subscription": subscription}
-        yield Frame("ACK", headers | ({} if receipt is None else {"receipt": receipt}))
+        yield Frame("NACK" if rejects else "ACK", headers | ({} if receipt is None else {"receipt": receipt}))
 
 
 def plain(send):
