@@ -4,9 +4,11 @@ The store stands still in most of these tests, so that nothing can be stored mea
 """
 
 import queue
+import threading
 
 import pytest
 
+from brokerapp.core.publishing.concurrent_dispatch import MAX_OFFERS
 from brokerapp.engine.dispatch.recovery_marks import OPEN_MARK
 from brokerapp.model.destination import Destination
 from brokerapp.stomp.frames import encode
@@ -355,3 +357,28 @@ def test_what_was_acknowledged_before_it_was_stored_counts_as_delivered_until_it
         assert marks == [OPEN_MARK]
     assert is_confirmed(sender, receipt, 20)
     wait_until(lambda: marks == [OPEN_MARK, "0"], "nothing is left of it")
+
+
+def test_little_of_what_many_clients_send_at_once_is_given_before_it_is_stored_and_what_comes_later_is(
+    store, node, connect, name
+):
+    queues, consumer = [f"/queue/{name}.{number}" for number in range(6)], connect()
+    senders, has_begun, may_end = [connect() for _ in queues], threading.Event(), threading.Event()
+    consumer.subscribe(f"/queue/{name}.*", ack="client-individual")
+    for sender, destination in zip(senders, queues, strict=True):
+        sender.send(destination, "before", persistent="true")
+        consumer.ack(consumer.take()[0])
+    wait_until(lambda: not node.look(lambda: node.node.broker.commits.busy), "nothing is left to be stored")
+    with paused_store(store):
+        turn = threading.Thread(target=node.look, args=(lambda: has_begun.set() or may_end.wait(5),))
+        turn.start()
+        has_begun.wait(5)
+        for sender, destination in zip(senders, queues, strict=True):  # all wait in their sockets
+            send(sender, destination, destination)
+        may_end.set()
+        turn.join()
+        given = consumer.bodies(MAX_OFFERS)
+        assert hears_nothing(consumer)
+        send(senders[0], given[0], "later")
+        assert consumer.bodies() == ["later"]
+    assert sorted([*given, *consumer.bodies(len(queues) - MAX_OFFERS)]) == queues
