@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import compress, groupby
-from operator import attrgetter
+from itertools import chain, compress, groupby
+from operator import attrgetter, is_
 from typing import TYPE_CHECKING, NamedTuple
 
 from brokerapp.engine.clients.client import Client, RoutedBatch
@@ -41,7 +41,24 @@ class _Arrived(NamedTuple):
         name, original, shown = self.row
         deliveries = self.messages[0].deliveries
         facts = zip(self.numbers, self.messages, self.payloads, self.sizes, strict=True)
-        return [LogEntry(name, *each, original, shown, deliveries) for each in facts]
+        return [
+            LogEntry(name, number, message, payload, size, original, shown, deliveries)
+            for number, message, payload, size in facts
+        ]
+
+
+_messages = attrgetter("messages")
+
+
+def _hold_same_messages(arrived: Sequence[_Arrived], others: Sequence[_Arrived]) -> bool:
+    """Whether the same messages came to two logs, at the same times."""
+    return len(arrived) == len(others) and all(map(is_, map(_messages, arrived), map(_messages, others)))
+
+
+def _join(arrived: Sequence[_Arrived]) -> tuple[Sequence[Message], BodySizes]:
+    """Return all messages that came to a log, in order, and the sizes of their bodies."""
+    messages = list(chain.from_iterable(map(_messages, arrived)))
+    return messages, BodySizes.of(messages)
 
 
 class MessageArrivals:
@@ -134,9 +151,11 @@ class MessageArrivals:
                         numbers = range(number, number + 1)
                         self._note(arrived, each, slice(place, place + 1), group, numbers, moved_us, kind)
             seq += len(groups) * count
-        bodies = BodySizes.of(placed[0].messages) if len(placed) == 1 and arrived else None
+        last: Sequence[_Arrived] = ()
         for log, found in arrived.items():
-            self._append(log, found, bodies if len(found) == 1 else None)
+            if not _hold_same_messages(found, last):
+                last, (messages, bodies) = found, _join(found)
+            self._append(log, found, messages, bodies)
         to_topics = [each for each in placed if each.route.topics]
         if to_topics:
             self._publish(to_topics)
@@ -166,12 +185,10 @@ class MessageArrivals:
         for log, row in zip(group.logs, group.rows, strict=True):
             arrived.setdefault(log, []).append(_Arrived(messages, sizes, numbers, payloads, row))
 
-    def _append(self, log: MessageLog, arrived: Sequence[_Arrived], bodies: BodySizes | None) -> None:
-        """Let a log dispatch what came to it. `bodies` are those of the messages, where they were looked at already."""
-        messages, last = arrived[0].messages, arrived[-1].numbers[-1]
-        if len(arrived) > 1:
-            messages = [message for each in arrived for message in each.messages]
-        bodies = bodies or BodySizes.of(messages)
+    def _append(
+        self, log: MessageLog, arrived: Sequence[_Arrived], messages: Sequence[Message], bodies: BodySizes
+    ) -> None:
+        """Let a log dispatch what came to it: these messages, all together, whose bodies have these sizes."""
         before, notices = self._commits.before.get(log.name), self._placement.append_notices
         if log.is_remote:
             self._count(log, bodies)
@@ -185,7 +202,7 @@ class MessageArrivals:
             log.append_batch([entry for each in arrived for entry in each.entries()], before)
             self._dispatcher.touch(log)
         else:
-            log.note_appended(len(messages), last)
+            log.note_appended(len(messages), arrived[-1].numbers[-1])
 
     def _publish(self, placed: Sequence[RoutedBatch]) -> None:
         """Give messages to those who listen to the topics on their way."""
