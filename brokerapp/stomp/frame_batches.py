@@ -18,13 +18,13 @@ from brokerapp.stomp.send_shapes import SAMPLED_ONE_IN, SHAPES, SendShape
 
 #: What may stand between frames.
 BETWEEN_FRAMES = re.compile(rb"[\0\t\r\n ]*")
-#: ACKs of STOMP 1.2 that ask for no receipt; these and NACKs; and any that belongs to no transaction.
+#: ACKs of STOMP 1.2 that ask for no receipt and belong to no transaction; these and NACKs; and any ACK or NACK.
 _PLAIN_ACKS = re.compile(rb"(?:[\r\n]*ACK\nid:[0-9A-Za-z-]+\n\n\0)+")
 _PLAIN_ACKS_AND_NACKS = re.compile(rb"(?:[\r\n]*N?ACK\nid:[0-9A-Za-z-]+\n\n\0)+")
 _PLAIN = _PLAIN_ACKS, _PLAIN_ACKS_AND_NACKS
 _ACK_ID = re.compile(r"id:([0-9A-Za-z-]+)")
 _ACK_OR_NACK = re.compile(rb"(?:^|[\0\r\n])(N?)ACK\n")
-_ACK = re.compile(rb"[\r\n]*(N?)ACK\n((?:(?:id|message-id|subscription|receipt):[ -~]*\n)+)\n\0")
+_ACK = re.compile(rb"[\r\n]*(N?)ACK\n((?:(?:id|message-id|subscription|receipt|transaction):[ -~]*\n)+)\n\0")
 #: The beginning or end of a transaction.
 _TRANSACTION = re.compile(rb"[\r\n]*(BEGIN|COMMIT|ABORT)\n((?:(?:transaction|receipt):[ -~]*\n)+)\n\0")
 #: Commands whose frames are read as one batch: what a client sends, and the transactions around it.
@@ -93,12 +93,13 @@ class SendFrameBatch:
 
 @dataclass(slots=True)
 class AckFrameBatch:
-    """ACKs and NACKs that follow each other and belong to no transaction."""
+    """ACKs and NACKs that follow each other and belong to no transaction, or ACKs of one."""
 
     ids: list[str]
     subscriptions: list[str | None] | None = None  #: what each names; None: none does
     receipts: list[str | None] | None = None  #: what each asks for; None: none does
     rejects: list[bool] | None = None  #: whether each is a NACK; None: none is
+    transaction: str | None = None  #: of all
     ignored_lines = ()
 
     @property
@@ -129,6 +130,7 @@ def read_acks(buffer: bytes, start: int, version: str) -> tuple[AckFrameBatch, i
     subscriptions: list[str | None] = []
     receipts: list[str | None] = []
     rejects: list[bool] = []
+    transaction: str | None = None
     position = start
     while (found := _ACK.match(buffer, position)) and len(found[0]) <= MAX_SEND_HEAD_BYTES:
         if version != "1.2" and _READ_DIFFERENTLY in found[2]:
@@ -136,12 +138,19 @@ def read_acks(buffer: bytes, start: int, version: str) -> tuple[AckFrameBatch, i
         headers = _headers_of(found[2].decode())
         if names_message not in headers or (version != "1.2" and "subscription" not in headers):
             break
+        if ids and headers.get("transaction") != transaction:
+            break
+        transaction = headers.get("transaction")
+        if transaction is not None and found[1]:  # which is refused
+            break
         ids.append(headers[names_message])
         subscriptions.append(headers["subscription"] if version != "1.2" else None)
         receipts.append(headers.get("receipt"))
         rejects.append(bool(found[1]))
         position = found.end()
-    return (AckFrameBatch(ids, subscriptions, receipts, rejects if any(rejects) else None), position) if ids else None
+    if not ids:
+        return None
+    return AckFrameBatch(ids, subscriptions, receipts, rejects if any(rejects) else None, transaction), position
 
 
 def read_transaction(buffer: bytes, start: int, version: str) -> tuple[Frame, int] | None:

@@ -127,7 +127,7 @@ class StompSession:
         if self.state is not SessionState.CONNECTED:
             raise ProtocolError(self._unexpected_command(batch.command))
         if isinstance(batch, AckFrameBatch):
-            return AckBatchCommand(batch.ids, batch.subscriptions, batch.receipts, rejects=batch.rejects)
+            return AckBatchCommand(batch.ids, batch.subscriptions, batch.receipts, batch.transaction, batch.rejects)
         requests: list[SendCommand | TransactionCommand | RefusedSend] = []
         for frame in batch.frames:
             try:

@@ -98,7 +98,7 @@ def test_what_is_less_plain_is_read_by_itself_within_the_batch(data):
     assert [type(each) for each in batch.frames] == [SendFrame, Frame, Frame, SendFrame]
 
 
-@pytest.mark.parametrize("data", [b"ACK\nid:1-1\ntransaction:t\n\n\0", b"ACK\nid:\xc3\xa4\n\n\0"])
+@pytest.mark.parametrize("data", [b"NACK\nid:1-1\ntransaction:t\n\n\0", b"ACK\nid:\xc3\xa4\n\n\0"])
 def test_acks_that_are_less_plain_come_frame_by_frame(data):
     assert [type(each) for each in feed(data + data)] == [Frame, Frame]
 
@@ -129,7 +129,20 @@ def test_acks_of_1_1_are_one_batch_up_to_the_first_that_names_no_subscription():
     assert rest == [Frame("ACK", {"message-id": "3"})]
 
 
-@pytest.mark.parametrize("header", [b"transaction:t", b"x:y", b"id:1"])
+def test_acks_and_nacks_are_one_batch_and_acks_of_a_transaction_another():
+    data = b"NACK\nid:1-1\n\n\0ACK\nid:1-ACK\n\n\0NACK\nid:2-NACK\n\n\0"
+    assert feed(data) == [AckFrameBatch(["1-1", "1-ACK", "2-NACK"], rejects=[True, False, True])]
+    inside = b"ACK\nid:%d\ntransaction:%s\n\n\0"
+    found = feed(data + inside % (3, b"t") + inside % (4, b"t") + inside % (5, b"u") + b"NACK\nid:6\n\n\0")
+    assert [(each.command, each.ids, each.transaction) for each in found] == [
+        ("NACK", ["1-1", "1-ACK", "2-NACK"], None),
+        ("ACK", ["3", "4"], "t"),
+        ("ACK", ["5"], "u"),
+        ("NACK", ["6"], None),
+    ]
+
+
+@pytest.mark.parametrize("header", [b"x:y", b"id:1"])
 def test_an_ack_that_is_less_plain_is_read_by_itself(header):
     acks = feed(b"ACK\nid:1-1\n\n\0ACK\nid:1-2\n" + header + b"\n\n\0")
     assert acks[0].ids[0] == "1-1"

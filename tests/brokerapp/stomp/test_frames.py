@@ -87,6 +87,8 @@ def acks_of(batch):
         batch.ids, batch.subscriptions or nothing, batch.receipts or nothing, batch.rejects or nothing, strict=True
     ):
         headers = {"id": id} if subscription is None else {"message-id": id, "subscription": subscription}
+        if batch.transaction is not None:
+            headers["transaction"] = batch.transaction
         yield Frame("NACK" if rejects else "ACK", headers | ({} if receipt is None else {"receipt": receipt}))
 
 
