@@ -40,6 +40,7 @@ from brokerapp.core.dispatch.counters import DestinationCounters
 from brokerapp.core.dispatch.dispatcher import Dispatcher
 from brokerapp.core.dispatch.rejections import Rejections
 from brokerapp.core.event_handlers import add_event_handlers
+from brokerapp.core.flow_control.held_sends import HeldSends
 from brokerapp.core.flow_control.limits import DestinationLimits
 from brokerapp.core.flow_control.producer_flow import FlowControl
 from brokerapp.core.ports import BrokerContext, PlacementBuilder
@@ -151,12 +152,13 @@ class AssembledBroker(Broker):
         self.writer = MessageWriter.__new__(MessageWriter)
         self.arrivals = MessageArrivals.__new__(MessageArrivals)
         self.flow_control = FlowControl.__new__(FlowControl)
+        self.held = HeldSends.__new__(HeldSends)
         self.durables = DurableSubscriptions.__new__(DurableSubscriptions)
 
     def _construct_destinations(self, context: BrokerContext, access: AuthorizationMap | None) -> None:
         """Construct the parts that find, create and limit destinations, and say who may use them."""
         selectors = selector_cache_of(self.settings)
-        self.replies = ClientReplies(context=context, dispatcher=self.dispatcher)
+        self.replies = ClientReplies(context=context, dispatcher=self.dispatcher, held=self.held)
         self.audience = AdvisoryAudience(context=context, dispatcher=self.dispatcher, routing=self.routing)
         self.limits = DestinationLimits(
             context=context, dispatcher=self.dispatcher, durables=self.durables, routing=self.routing,
@@ -267,8 +269,8 @@ class AssembledBroker(Broker):
         """Give the allocated parts what they use."""
         Dispatcher.__init__(
             self.dispatcher, context=context, advisories=self.message_advisories, authorizer=self.authorizer,
-            dead_letters=self.dead_letters, flow_control=self.flow_control, placement=self.placement,
-            retained=self.retained,
+            dead_letters=self.dead_letters, flow_control=self.flow_control, held=self.held,
+            placement=self.placement, retained=self.retained,
         )  # fmt: skip
         TemporaryDestinations.__init__(
             self.temporaries, context=context, authorizer=self.authorizer,
@@ -281,8 +283,11 @@ class AssembledBroker(Broker):
         )  # fmt: skip
         MessageWriter.__init__(
             self.writer, context=context, acknowledgements=self.acknowledgements, arrivals=self.arrivals,
-            clients=self.clients, flow_control=self.flow_control, replies=self.replies, router=self.router,
-            scheduled_jobs=self.scheduled_jobs,
+            clients=self.clients, flow_control=self.flow_control, held=self.held, replies=self.replies,
+            router=self.router, scheduled_jobs=self.scheduled_jobs,
+        )  # fmt: skip
+        HeldSends.__init__(
+            self.held, timers=self.timers, arrivals=self.arrivals, replies=self.replies, store=self.writer.store_held,
         )  # fmt: skip
         MessageArrivals.__init__(
             self.arrivals, context=context, advisories=self.message_advisories, bridges=self.bridges,

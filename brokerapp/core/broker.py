@@ -31,6 +31,7 @@ from brokerapp.core.dispatch.browser import Browsers
 from brokerapp.core.dispatch.counters import DestinationCounters
 from brokerapp.core.dispatch.dispatcher import Dispatcher
 from brokerapp.core.dispatch.rejections import Rejections
+from brokerapp.core.flow_control.held_sends import HeldSends
 from brokerapp.core.flow_control.limits import DestinationLimits
 from brokerapp.core.flow_control.producer_flow import FlowControl
 from brokerapp.core.ports import BrokerContext, BrokerEvents, ClusterPort, Placement
@@ -115,6 +116,7 @@ class Broker:
     stale: StaleNonPersistent
     limits: DestinationLimits
     flow_control: FlowControl
+    held: HeldSends
     statistics: StatisticsPlugin
     advisories: LifecycleAdvisories
     audience: AdvisoryAudience

@@ -273,6 +273,7 @@ class Node:
             await self.cluster_links.stop()
         self._listeners.stop()
         self.broker.dispatcher.is_stopped = True
+        self.broker.held.close()
         self.broker.flow_control.close()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._committer.drain(), DRAIN_SECONDS)

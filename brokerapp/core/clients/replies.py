@@ -10,14 +10,14 @@ from brokerapp.errors import BrokerError, RequestRefused
 from brokerapp.store import PendingWrite
 
 if TYPE_CHECKING:
-    from brokerapp.core.ports import BrokerContext, DispatchQueue
+    from brokerapp.core.ports import BrokerContext, DispatchQueue, HeldSendsPort
 
 
 class ClientReplies:
     """Sends RECEIPT and ERROR frames, in the order of the requests."""
 
-    def __init__(self, *, context: BrokerContext, dispatcher: DispatchQueue) -> None:
-        self._commits, self._dispatcher = context.commits, dispatcher
+    def __init__(self, *, context: BrokerContext, dispatcher: DispatchQueue, held: HeldSendsPort) -> None:
+        self._commits, self._dispatcher, self._held = context.commits, dispatcher, held
 
     def confirm_after(self, client: Client, receipt: str | None, then: Callable[[], None] | None = None) -> None:
         """Confirm a request after everything that the client requested before is done."""
@@ -28,6 +28,7 @@ class ClientReplies:
             if then is not None:
                 then()
 
+        self._held.store_of(client)
         client.on_write_started()
         if client.pending_writes > 1 or self._commits.busy:
             self._commits.submit(PendingWrite(callback=done))

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         BrokerContext,
         DeadLettersPort,
         FlowControlPort,
+        HeldSendsPort,
         Placement,
         RemoteClient,
         RetainedPort,
@@ -65,12 +66,14 @@ class Dispatcher:
         authorizer: Authorizer,
         dead_letters: DeadLettersPort,
         flow_control: FlowControlPort,
+        held: HeldSendsPort,
         placement: Placement,
         retained: RetainedPort,
     ) -> None:
         self._commits, self._tracer, self._counters = context.commits, context.tracer, context.counters
         self._advisories, self._dead_letters, self._may = advisories, dead_letters, authorizer.may
-        self._flow_control, self._placement, self._retained = flow_control, placement, retained
+        self._flow_control, self._held, self._placement = flow_control, held, placement
+        self._retained = retained
         self._topics: dict[DestinationKind, DestinationTrie[Subscription]] = {
             kind: DestinationTrie() for kind in DestinationKind
         }
@@ -117,6 +120,8 @@ class Dispatcher:
                 for subscription, entries in log.dispatch():
                     self.dispatch(log, subscription, entries)
                 self._page_in(log)
+                if self._held.holds((log.name,)):
+                    self._held.retry(log.name)
         while ready := [each for each in self._pending_subscriptions if each.is_ready or not each.pending]:
             for subscription in ready:
                 self._dispatch_pending(subscription)

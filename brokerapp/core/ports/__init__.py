@@ -55,6 +55,7 @@ from brokerapp.core.ports.placement import (
 from brokerapp.core.ports.publishing import (
     ArrivalsPort,
     ConcurrentDispatchPort,
+    HeldSendsPort,
     MessageFactoryPort,
     MessageRouterPort,
     MessageWriterPort,
@@ -109,6 +110,7 @@ __all__ = [
     "ExpirationPort",
     "FlowControlPort",
     "GaugesPort",
+    "HeldSendsPort",
     "IdleDestinationsPort",
     "LimitsPort",
     "MessageFactoryPort",

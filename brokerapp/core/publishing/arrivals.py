@@ -102,28 +102,37 @@ class MessageArrivals:
         """Act on the refusal of messages that consumers were given early."""
         self._concurrent.on_refused(given)
 
-    def pass_through(self, each: RoutedBatch, *, is_behind: bool) -> bool:
-        """Give messages for one queue straight to those who wait there for just such, if they take them all.
+    def may_pass(self, each: RoutedBatch, *, is_behind: bool) -> bool:
+        """Return whether consumers of the queue take these messages without the store as soon as they have room.
 
         `is_behind`: their sender has others on their way to the store, which they must not overtake.
         """
-        messages = each.messages
-        if messages[0].persistent or any(message.persistent for message in messages):
+        return self._need_not_be_stored(each, is_behind) and next(iter(each.route.groups[0].logs)).may_take_unstored
+
+    def _need_not_be_stored(self, each: RoutedBatch, is_behind: bool) -> bool:
+        messages, groups = each.messages, each.route.groups
+        if messages[0].persistent or any(message.persistent or message.has_group for message in messages):
             return False
-        [group, *others] = each.route.groups
-        if others or len(group.logs) > 1 or each.route.topics or any(each.dedup_keys):
+        if len(groups) != 1 or len(groups[0].names) > 1 or each.route.topics or any(each.dedup_keys):
             return False
+        return not (is_behind and self._commits.has_pending_for(groups[0].names[0]))
+
+    def pass_through(self, each: RoutedBatch, *, is_behind: bool) -> int:
+        """Give messages for one queue straight to those who wait there for just such; return how many they took."""
+        if not self._need_not_be_stored(each, is_behind):
+            return 0
+        [group], passed = each.route.groups, 0
         [log], [(name, original, shown)] = group.logs, group.rows
-        if is_behind and self._commits.has_pending_for(name):
-            return False
-        given = log.dispatch_unstored([LogEntry(name, 0, message, 0, 0, original, shown) for message in messages])
-        if not given:
-            return False
-        self.count_arrivals(log, messages, BodySizes.of(messages))
-        self._tracer.record(FORWARD, messages[0].born_us, messages, group.names, str(each.destination))
-        for consumer, entries in given:
-            self._dispatcher.dispatch(log, consumer, entries)
-        return True
+        while messages := each.messages[passed : passed + log.room_for_unstored]:  # which each dispatch renews
+            given = log.dispatch_unstored([LogEntry(name, 0, message, 0, 0, original, shown) for message in messages])
+            if not given:
+                break
+            self.count_arrivals(log, messages, BodySizes.of(messages))
+            self._tracer.record(FORWARD, messages[0].born_us, messages, group.names, str(each.destination))
+            for consumer, entries in given:
+                self._dispatcher.dispatch(log, consumer, entries)
+            passed += len(messages)
+        return passed
 
     # -- when they are stored
 

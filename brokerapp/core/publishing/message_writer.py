@@ -19,7 +19,7 @@ from brokerapp.engine.clients.client import Client, RoutedBatch, one_after_the_o
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.log_entry import LogEntry
-from brokerapp.errors import LimitExceeded
+from brokerapp.errors import LimitExceeded, RequestRefused
 from brokerapp.model.destination import Destination
 from brokerapp.store import CommitResult, ScheduledJobChange
 from brokerapp.tracing.schema import DROP
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         ArrivalsPort,
         BrokerContext,
         FlowControlPort,
+        HeldSendsPort,
         MessageRouterPort,
         Replies,
         ScheduledJobsPort,
@@ -49,13 +50,14 @@ class MessageWriter:
         arrivals: ArrivalsPort,
         clients: Mapping[str, Client],
         flow_control: FlowControlPort,
+        held: HeldSendsPort,
         replies: Replies,
         router: MessageRouterPort,
         scheduled_jobs: ScheduledJobsPort,
     ) -> None:
         self._commits, self._tracer, self._counters = context.commits, context.tracer, context.counters
         self._acknowledgements, self._arrivals, self._clients = acknowledgements, arrivals, clients
-        self._flow_control, self._replies = flow_control, replies
+        self._flow_control, self._held, self._replies = flow_control, held, replies
         self._router, self._scheduled_jobs = router, scheduled_jobs
 
     def send(self, client: Client, placed: Sequence[RoutedBatch]) -> None:
@@ -66,10 +68,11 @@ class MessageWriter:
         if not client.blocked_sends:
             placed = self._pass_store(client, placed)
         if placed:
+            self._store_what_is_ahead(placed)
             self._submit(ClientWrite(self, client, self._arrivals.offer_early(placed)), is_limited=is_limited)
 
     def _pass_store(self, client: Client, placed: Sequence[RoutedBatch]) -> Sequence[RoutedBatch]:
-        """Dispatch messages that need not be stored: no queue keeps them, or consumers take them at once.
+        """Dispatch messages that need not be stored: no queue keeps them, or consumers take them now or in a moment.
 
         Return the others. None overtakes what this client sent before to the same queue, or to any topic.
         """
@@ -80,14 +83,17 @@ class MessageWriter:
         receipts: list[str | None] = []
         for each in placed:
             names = [name for group in each.route.groups for name in group.names]
-            if names:
-                passes = queues_left.isdisjoint(names) and self._arrivals.pass_through(each, is_behind=is_behind)
-            elif passes := not topics_left and self._flow_control.is_free((each,)):
+            if names and queues_left.isdisjoint(names):
+                passed = 0 if self._held.holds(names) else self._arrivals.pass_through(each, is_behind=is_behind)
+                receipts += each.receipts[:passed]
+                each = each.part(passed, len(each.messages)) if passed else each
+                if not each.messages or self._held.take(client, each, is_behind=is_behind):
+                    continue
+            elif not (names or topics_left) and self._flow_control.is_free((each,)):
+                receipts += each.receipts
                 to_topics.append(each)
                 if self._flow_control.is_active:  # the next one may find a topic full because of this one
                     self._arrivals.on_committed((to_topics.pop(),), 0)
-            if passes:
-                receipts += each.receipts
                 continue
             left.append(each)
             queues_left.update(names)
@@ -97,6 +103,23 @@ class MessageWriter:
         if receipts:
             self._replies.confirm(client, *receipts)
         return left
+
+    def _store_what_is_ahead(self, placed: Sequence[RoutedBatch]) -> None:
+        """Store what is held for queues that these messages go to: they come after it."""
+        queues = [name for each in placed for group in each.route.groups for name in group.names]
+        if self._held.holds(queues):
+            self._held.store(queues)
+
+    def store_held(self, client: Client, batch: RoutedBatch) -> None:
+        """Store messages that were held for consumers which had no room for too long."""
+        write = ClientWrite(self, client, [batch])
+        try:
+            self.renew(write)
+        except RequestRefused as error:
+            for receipt in batch.receipts:
+                self._replies.refuse(client, error, receipt)
+            return
+        self._submit(write, is_limited=self._flow_control.is_active)
 
     def perform(
         self,
@@ -116,6 +139,7 @@ class MessageWriter:
         )  # fmt: skip
         write.dedup_key = dedup_key
         if write.count or write.settles or jobs or client.pending_writes or not self._flow_control.is_free(placed):
+            self._store_what_is_ahead(placed)
             self._submit(write, is_limited=self._flow_control.is_active)
             return
         self._acknowledgements.count_settled(settled)

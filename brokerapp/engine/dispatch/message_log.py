@@ -196,15 +196,29 @@ class MessageLog(MultiWriterWindow):
             return False
         return bool(self.consumers) and self.depth == self.in_flight and not (self.is_suspended or self.paging)
 
+    @property
+    def may_take_unstored(self) -> bool:
+        """Return whether consumers take new messages without their being stored, as soon as they have room."""
+        return (
+            self.can_bypass_window
+            and not self._is_selective
+            and all(each.ack_mode == "auto" and each.started for each in self.consumers)
+        )
+
+    @property
+    def room_for_unstored(self) -> int:
+        """Return how many new messages consumers in auto mode take now without their being stored."""
+        if not self.can_bypass_window or self._is_selective:
+            return 0
+        able = self._eligible_consumers()
+        return sum([room for _, room in able]) if all(each.ack_mode == "auto" for each, _ in able) else 0
+
     def dispatch_unstored(self, entries: Sequence[LogEntry]) -> Assignments:
         """Assign new messages at once, without their being stored.
 
         None, unless consumers in auto mode take all and nothing is overtaken. They are in flight from here on.
         """
-        if not self.can_bypass_window or self._is_selective or have_groups(entries):
-            return []
-        able = self._eligible_consumers()
-        if sum([room for _, room in able]) < len(entries) or not all(each.ack_mode == "auto" for each, _ in able):
+        if have_groups(entries) or self.room_for_unstored < len(entries):
             return []
         return self._dispatch_new(entries)
 
