@@ -18,6 +18,10 @@ class ProtocolError(BrokerError):
     code = "protocol"
 
 
+class OpenWireError(ProtocolError):
+    """Bytes that are not what OpenWire allows, or a value that it cannot encode."""
+
+
 class RequestRefused(BrokerError):
     """One frame could not be carried out; the connection goes on."""
 

@@ -36,6 +36,9 @@ PROJECT_IMPORTS: dict[str, str] = {
     "brokerapp.store.client": "brokerapp.errors brokerapp.system",
     "brokerapp.store.server": "brokerapp.errors brokerapp.system brokerapp.store.client",
     "brokerapp.tracing": "brokerapp.model brokerapp.selectors",
+    "brokerapp.openwire": "brokerapp.errors brokerapp.openwire",
+    "brokerapp.openwire.commands": "brokerapp.errors",
+    "brokerapp.openwire.encoding": "brokerapp.errors brokerapp.openwire.commands",
     "brokerapp.stomp": "brokerapp.errors brokerapp.model brokerapp.engine",
     "brokerapp.core": (
         "brokerapp.errors brokerapp.model brokerapp.system brokerapp.selectors brokerapp.engine =brokerapp.store "
@@ -117,6 +120,7 @@ PURE = (
     "brokerapp.system.timers",
     "brokerapp.selectors",
     "brokerapp.engine",
+    "brokerapp.openwire",
     "brokerapp.stomp.server_frames",
     "brokerapp.stomp.frames",
     "brokerapp.stomp.header_parser",

@@ -1,0 +1,82 @@
+"""Encodes and decodes the content of messages, compressed or not, by the type of their body."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+
+from brokerapp.errors import OpenWireError
+from brokerapp.openwire.commands.data_types import BYTES_MESSAGE
+from brokerapp.openwire.encoding.modified_utf8 import decode_text, encode_text
+
+_LENGTH = struct.Struct(">i")
+#: What Java writes for an object: magic and version of the stream, an object, the description of its class.
+_OBJECT_HEADER = b"\xac\xed\x00\x05sr"
+
+
+def inflate(data_type: int, content: bytes, limit: int) -> bytes:
+    """Return the content of a message of this type, as it was before it was compressed.
+
+    Raises OpenWireError for one of more than `limit` bytes, and for what is not compressed.
+    """
+    if not content:
+        return b""
+    announced = None
+    if data_type == BYTES_MESSAGE:
+        if len(content) < _LENGTH.size:
+            raise OpenWireError(f"a compressed content of {len(content)} bytes is too short")
+        (announced,) = _LENGTH.unpack_from(content)
+        content = content[_LENGTH.size :]
+    inflating = zlib.decompressobj()
+    try:
+        whole = inflating.decompress(content, limit + 1)
+    except zlib.error as error:
+        raise OpenWireError(f"a content of {len(content)} bytes is not compressed: {error}") from None
+    if len(whole) > limit:
+        raise OpenWireError(f"a compressed content exceeds the limit of {limit} bytes")
+    if not inflating.eof:
+        raise OpenWireError(f"a compressed content ends too early, after {len(whole)} bytes")
+    if announced is not None and announced != len(whole):
+        raise OpenWireError(f"a compressed content has {len(whole)} bytes: it says {announced}")
+    return whole
+
+
+def deflate(data_type: int, content: bytes) -> bytes:
+    """Return the content of a message of this type, compressed."""
+    compressed = zlib.compress(content)
+    return _LENGTH.pack(len(content)) + compressed if data_type == BYTES_MESSAGE else compressed
+
+
+def decode_text_content(content: bytes) -> str | None:
+    """Return the text of a text message, not compressed; None where it has none. Raises OpenWireError."""
+    if not content:
+        return None
+    if len(content) < _LENGTH.size:
+        raise OpenWireError(f"a text's content of {len(content)} bytes is too short")
+    (length,) = _LENGTH.unpack_from(content)
+    if length < 0:
+        return None
+    raw = content[_LENGTH.size :]
+    if len(raw) != length:
+        raise OpenWireError(f"a text has {len(raw)} bytes: its content says {length}")
+    return decode_text(raw)
+
+
+def encode_text_content(text: str | None) -> bytes | None:
+    """Return the content of a text message, not compressed; none for none."""
+    if text is None:
+        return None
+    raw = encode_text(text)
+    return _LENGTH.pack(len(raw)) + raw
+
+
+def object_class_name(content: bytes) -> str | None:
+    """Return the name of the class of an object message, not compressed; None where its content does not begin so."""
+    start = len(_OBJECT_HEADER) + 2
+    if not content.startswith(_OBJECT_HEADER) or len(content) < start:
+        return None
+    end = start + int.from_bytes(content[start - 2 : start])
+    try:
+        return decode_text(content[start:end]) if end <= len(content) else None
+    except OpenWireError:
+        return None
