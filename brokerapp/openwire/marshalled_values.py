@@ -215,8 +215,8 @@ _READERS: tuple[Callable[[bytes, int, int], tuple[Any, int]], ...] = (
     _fixed(_FLOAT, Float),
     _read_text,
     _read_bytes,
-    _read_map,
-    _read_list,
+    lambda data, pos, depth: _read_map(data, pos, depth + 1),
+    lambda data, pos, depth: _read_list(data, pos, depth + 1),
     _read_big_text,
 )
 

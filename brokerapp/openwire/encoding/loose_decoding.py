@@ -13,6 +13,7 @@ from struct import Struct
 from typing import Any
 
 from brokerapp.errors import OpenWireError
+from brokerapp.openwire.commands.data_types import MAX_VERSION
 from brokerapp.openwire.commands.wire_fields import FORMATS, Kind, WireField
 from brokerapp.openwire.encoding.modified_utf8 import decode_text
 from brokerapp.openwire.encoding.source import Source
@@ -46,11 +47,6 @@ class Decoders(dict[int, Decoder]):
             if len(self.known) >= MAX_KNOWN:
                 self.known.clear()
             self.known[raw] = value
-
-    def bytes_after_text(self, types: tuple[int, ...]) -> int | None:
-        """How many bytes follow the text of any of these types, where all are immutable, a text and as many numbers."""
-        found = {layout(each, self._version).bytes_after_text for each in types} or {None}
-        return found.pop() if len(found) == 1 else None
 
 
 @cache
@@ -89,7 +85,7 @@ def _compile(of: Layout, decoders: Decoders, cached: bool) -> Decoder:
         else:
             source.add("there = data[pos]; pos += 1")
         if optional:
-            _add_optional(source, *optional, decoders, cached)
+            _add_optional(source, *optional, cached)
     sent = {name for name, _ in of.on_wire}
     arguments = [f"v_{each.name}" if each.name in sent else source.constant(each.default) for each in of.fields]
     source.add(f"return C({', '.join(arguments)}), pos")
@@ -97,28 +93,28 @@ def _compile(of: Layout, decoders: Decoders, cached: bool) -> Decoder:
     return decoder
 
 
-def _add_optional(source: Source, name: str, wire: WireField, decoders: Decoders, cached: bool) -> None:
+def _add_optional(source: Source, name: str, wire: WireField, cached: bool) -> None:
     """Add what reads a field whose presence was read already."""
     value = f"v_{name}"
     if wire.kind is Kind.CACHED and cached:
         source.add("index = data[pos] << 8 | data[pos + 1]; pos += 2")
         source.add("if there:")
         source.add("    there = data[pos]; pos += 1")
-        _add_value(source, value, name, wire, "    ", decoders)
+        _add_value(source, value, name, wire, "    ")
         source.add(f"    state.received.put(index, {value})")
         source.add(f"else: {value} = state.received.get(index)")
         return
-    _add_value(source, value, name, wire, "", decoders)
+    _add_value(source, value, name, wire, "")
 
 
-def _add_value(source: Source, value: str, name: str, wire: WireField, indent: str, decoders: Decoders) -> None:
+def _add_value(source: Source, value: str, name: str, wire: WireField, indent: str) -> None:
     source.add(f"{indent}if there:")
-    for line in _value_lines(source, value, name, wire, decoders):
+    for line in _value_lines(source, value, name, wire):
         source.add(f"{indent}    {line}")
     source.add(f"{indent}else: {value} = None")
 
 
-def _value_lines(source: Source, value: str, name: str, wire: WireField, decoders: Decoders) -> list[str]:
+def _value_lines(source: Source, value: str, name: str, wire: WireField) -> list[str]:
     match wire.kind:
         case Kind.STRING:
             return [
@@ -135,7 +131,7 @@ def _value_lines(source: Source, value: str, name: str, wire: WireField, decoder
                 "items = []",
                 "for _ in range(count(data, pos)):",
                 "    if data[pos + 2]:",
-                *(f"        {line}" for line in _nested_lines(source, "item", name, wire, "pos + 3", decoders)),
+                *(f"        {line}" for line in _nested_lines(source, "item", name, wire, "pos + 3")),
                 "        pos -= 2",
                 "        items.append(item)",
                 "    else: pos += 1; items.append(None)",
@@ -143,10 +139,10 @@ def _value_lines(source: Source, value: str, name: str, wire: WireField, decoder
                 f"{value} = tuple(items)",
             ]
         case _:
-            return _nested_lines(source, value, name, wire, "pos", decoders)
+            return _nested_lines(source, value, name, wire, "pos")
 
 
-def _nested_lines(source: Source, value: str, name: str, wire: WireField, at: str, decoders: Decoders) -> list[str]:
+def _nested_lines(source: Source, value: str, name: str, wire: WireField, at: str) -> list[str]:
     """Return what reads a value whose type is at this place."""
     lines = [f"kind = data[{at}]"]
     if wire.nested_types:
@@ -154,7 +150,7 @@ def _nested_lines(source: Source, value: str, name: str, wire: WireField, at: st
         wrong = f"kind != {types[0]}" if len(types) == 1 else f"kind not in {source.constant(frozenset(types))}"
         lines.append(f"if {wrong}: raise unexpected(kind, {name!r})")
     read = f"{value}, pos = D[kind](data, {at} + 1, state, depth + 1)"
-    after_text = decoders.bytes_after_text(wire.nested_types)
+    after_text = _bytes_after_text(wire.nested_types)
     if after_text is None:
         return [*lines, read]
     return [
@@ -168,6 +164,15 @@ def _nested_lines(source: Source, value: str, name: str, wire: WireField, at: st
         f"    remember(raw, pos - begin, {value})",
         "else: pos = begin + after",
     ]
+
+
+def _bytes_after_text(types: tuple[int, ...]) -> int | None:
+    """Return how many bytes follow the text of any of these types, where all are values that can be remembered.
+
+    Those are the same in all versions: ids and destinations.
+    """
+    found = {layout(each, MAX_VERSION).bytes_after_text for each in types} or {None}
+    return found.pop() if len(found) == 1 else None
 
 
 _SHORT = Struct(">h")
