@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:  # two apt-get at a time stand in each other's way
-.PHONY: help setup run demo test bench lint clean java browser clients activemq peers
+.PHONY: help setup run demo test bench lint clean java browser clients activemq jms peers
 
 PYTHON := .venv/bin/python
 INSTALLED := .venv/.installed
@@ -34,7 +34,7 @@ run: setup ## start everything on this machine and keep it running until Ctrl-C
 demo: setup ## run a small order business against a running Sluice (FOR=120 seconds)
 	@$(PYTHON) manage.py demo --seconds $(FOR)
 
-test: setup browser clients activemq ## all tests, or a part of them (T=tests/supervisor), by four processes (N=0: by this one); it says which took longest
+test: setup browser clients activemq jms ## all tests, or a part of them (T=tests/supervisor), by four processes (N=0: by this one); it says which took longest
 	@$(PYTHON) -m pytest -n $(N) --dist loadscope --no-loadscope-reorder --durations=15 $(T) || {
 	  echo "what failed, again by itself: a deadline missed while others worked is no fault, anything else fails again"
 	  $(PYTHON) -m pytest --last-failed --last-failed-no-failures none $(T)
@@ -123,6 +123,16 @@ $(PROMTOOL): | $(INSTALLED)
 $(STOMP_PY_8)/.installed: tests/clients/stomp.py-8.txt $(INSTALLED)
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target $(@D) -r $<
 	touch $@
+
+# What JMS clients are tested with: a compiler, and ActiveMQ's client with what it needs.
+jms: activemq
+	@missing=()
+	command -v javac >/dev/null || missing+=(default-jdk-headless)
+	[ -e /usr/share/java/activemq-client.jar ] || missing+=(libactivemq-java)
+	[ -e /usr/share/java/geronimo-jta-1.2-spec.jar ] || missing+=(libgeronimo-jta-1.2-spec-java)
+	[ -e /usr/share/java/slf4j-nop.jar ] || missing+=(libslf4j-java)
+	[ -z "$${missing[*]}" ] || { $(APT_INSTALL) $${missing[*]}; } ||
+	  echo "The JDK or ActiveMQ's client is not to be had here: what is tested with them is skipped" >&2
 
 # What the bridge to it is tested with, and the benchmark compares with: instances of their own on free ports,
 # whatever the package starts. Where there is no such package the tests that need it are skipped, and say so.

@@ -17,6 +17,8 @@ VERSIONS = range(MIN_VERSION, MAX_VERSION + 1)
 LETTERS = "aZ09 .:-/\0\x7f\x80ß\u07ff\u0800€\uffff\U00010000😀\U0010ffff"
 #: Classes that a Java client has, and that can be made of a message.
 THROWABLES = ("java.lang.IllegalStateException", "javax.jms.JMSException", "java.io.IOException")
+#: What Java encodes with a value of its own where there is none.
+FILLED_BY_JAVA = frozenset({"mime_type", "subscribed_destination", "network_consumer_path"})
 #: How deeply commands hold others.
 DEPTH = 3
 
@@ -40,11 +42,13 @@ def random_text(random: Random, longest: int = 12) -> str:
 
 
 def _field(random: Random, of: Layout, name: str, wire: WireField, version: int, depth: int, causes: bool) -> object:
+    if name == "priority":  # Java brings what a message has within these
+        return random.randint(0, 9)
     if make := _SIMPLE.get(wire.kind):
         return make(random)
     if name == "physical_name":  # Java cannot do without, and takes commas and question marks apart
         return "".join(random.choices("abc.>*", k=8))
-    if random.random() < 0.3 or depth == 0:
+    if name not in FILLED_BY_JAVA and random.random() < 0.3:
         return None
     match wire.kind:
         case Kind.STRING:
@@ -53,9 +57,14 @@ def _field(random: Random, of: Layout, name: str, wire: WireField, version: int,
             return random.randbytes(random.choice((0, 1, 30)))
         case Kind.THROWABLE:
             return _throwable(random, causes)
-        case Kind.ARRAY:
-            items = (_nested(random, wire, version, depth, causes) for _ in range(random.randint(0, 3)))
-            return tuple(each if random.random() < 0.9 else None for each in items)
+    return None if depth == 0 else _nested_field(random, name, wire, version, depth, causes)
+
+
+def _nested_field(random: Random, name: str, wire: WireField, version: int, depth: int, causes: bool) -> object:
+    if wire.kind is Kind.ARRAY:
+        count = random.randint(name in FILLED_BY_JAVA, 3)
+        items = (_nested(random, wire, version, depth, causes) for _ in range(count))
+        return tuple(each if random.random() < 0.9 else None for each in items)
     return _nested(random, wire, version, depth, causes)
 
 

@@ -1,0 +1,44 @@
+"""Compile and run Java programs that use the real client of ActiveMQ."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+#: The client and what it needs, as Debian packages them.
+JARS = tuple(
+    Path("/usr/share/java") / f"{name}.jar"
+    for name in (
+        "activemq-client",
+        "activemq-openwire-legacy",
+        "geronimo-j2ee-management-1.1-spec",
+        "geronimo-jms_1.1_spec",
+        "geronimo-jta-1.2-spec",
+        "hawtbuf",
+        "slf4j-api",
+        "slf4j-nop",
+    )
+)
+#: `make test` installs them where there are packages.
+needs_java_client = pytest.mark.skipif(
+    shutil.which("javac") is None or not all(each.exists() for each in JARS),
+    reason="the JDK or ActiveMQ's client is not installed: apt-get install default-jdk-headless libactivemq-java "
+    "libgeronimo-jta-1.2-spec-java libslf4j-java",
+)
+#: Seconds that the compiler may take beside other tests.
+_COMPILING = 120
+
+
+def compile_program(name: str, folder: Path) -> list[str]:
+    """Compile NAME.java of this folder into another one, and return the command that runs it."""
+    class_path = ":".join(map(str, JARS))
+    subprocess.run(
+        ["javac", "-d", str(folder), "-cp", class_path, str(HERE / f"{name}.java")], check=True, timeout=_COMPILING
+    )
+    # it runs for seconds: what optimizes code for hours is left out
+    options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m"]
+    return ["java", *options, "-cp", f"{folder}:{class_path}", name]

@@ -1,0 +1,105 @@
+"""Compare the codec with the classes of ActiveMQ's client: the same bytes for random commands of every type."""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+from random import Random
+
+import pytest
+
+from brokerapp.openwire.codec import Codec
+from brokerapp.openwire.commands.data_types import MAX_VERSION
+from brokerapp.openwire.marshalled_values import decode_map, encode_map
+from tests.brokerapp.openwire.random_commands import VERSIONS, random_command, types_of
+from tests.jms.java_programs import compile_program, needs_java_client
+
+pytestmark = [needs_java_client, pytest.mark.slow]
+#: Random commands of each type and version.
+ROUNDS = 12
+SEED = 20261123
+
+
+class JavaCodec:
+    """The program that encodes and decodes with ActiveMQ's classes."""
+
+    def __init__(self, command: list[str]) -> None:
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def random_frames(self, version: int, *, stack_traces: bool, seed: int, rounds: int) -> list[bytes]:
+        """Return what Java makes of random commands of each type, with the number of bytes before each."""
+        self._ask(b"r", version, stack_traces, struct.pack(">qi", seed, rounds))
+        (count,) = self._read(">i")
+        return [self._bytes(self._read(">i")[0]) for _ in range(count)]
+
+    def again(self, version: int, frames: list[bytes], *, stack_traces: bool) -> list[bytes | str]:
+        """Return what Java encodes of what it decodes of frames, or what is wrong with one."""
+        data = b"".join(struct.pack(">i", len(each)) + each for each in frames)
+        self._ask(b"m", version, stack_traces, struct.pack(">i", len(frames)) + data)
+        answers: list[bytes | str] = []
+        for _ in frames:
+            (size,) = self._read(">i")
+            answers.append(self._bytes(size) if size >= 0 else self._bytes(self._read(">H")[0]).decode())
+        return answers
+
+    def random_maps(self, *, seed: int, count: int) -> list[bytes]:
+        """Return what Java makes of random maps of typed values."""
+        self._ask(b"v", MAX_VERSION, False, struct.pack(">qi", seed, count))
+        return [self._bytes(self._read(">i")[0]) for _ in range(count)]
+
+    def stop(self) -> None:
+        """End the program."""
+        self._process.stdin.close()
+        self._process.wait(timeout=20)
+        self._process.stdout.close()
+
+    def _ask(self, what: bytes, version: int, stack_traces: bool, rest: bytes) -> None:
+        self._process.stdin.write(what + struct.pack(">b???", version, False, False, stack_traces) + rest)
+        self._process.stdin.flush()
+
+    def _read(self, layout: str) -> tuple:
+        return struct.unpack(layout, self._bytes(struct.calcsize(layout)))
+
+    def _bytes(self, size: int) -> bytes:
+        data = self._process.stdout.read(size)
+        assert len(data) == size, "the program ended"
+        return data
+
+
+@pytest.fixture(scope="module")
+def java(tmp_path_factory):
+    program = JavaCodec(compile_program("OpenWireCommands", tmp_path_factory.mktemp("classes")))
+    yield program
+    program.stop()
+
+
+@pytest.mark.parametrize("stack_traces", [False, True])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_java_encodes_is_decoded_and_encoded_to_the_same_bytes(java, version, stack_traces):
+    codec = Codec(version, stack_trace_enabled=stack_traces)
+    frames = java.random_frames(version, stack_traces=stack_traces, seed=SEED + version, rounds=ROUNDS)
+    assert {each[4] for each in frames} == set(types_of(version))
+    for frame in frames:
+        command = codec.decode(frame[4:])
+        assert codec.encode(command) == frame, command
+
+
+@pytest.mark.parametrize("stack_traces", [False, True])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_java_decodes_what_is_encoded_and_encodes_it_to_the_same_bytes(java, version, stack_traces):
+    codec, random = Codec(version, stack_trace_enabled=stack_traces), Random(SEED + version)
+    commands = [
+        random_command(random, data_type, version, causes=stack_traces)
+        for _ in range(ROUNDS)
+        for data_type in types_of(version)
+    ]
+    frames = [codec.encode(each) for each in commands]
+    answers = java.again(version, frames, stack_traces=stack_traces)
+    for command, frame, answer in zip(commands, frames, answers, strict=True):
+        assert answer == frame, command
+
+
+def test_what_java_makes_of_typed_values_is_decoded_and_encoded_to_the_same_bytes(java):
+    for encoded in java.random_maps(seed=SEED, count=1000):
+        values = decode_map(encoded)
+        assert encode_map(values) == encoded, values
