@@ -36,6 +36,7 @@ from brokerapp.core.destinations.store_recovery import StoreRecovery
 from brokerapp.core.destinations.temporary_destinations import TemporaryDestinations
 from brokerapp.core.dispatch.acknowledgements import Acknowledgements
 from brokerapp.core.dispatch.browser import Browsers
+from brokerapp.core.dispatch.consumer_windows import ConsumerWindows
 from brokerapp.core.dispatch.counters import DestinationCounters
 from brokerapp.core.dispatch.dispatcher import Dispatcher
 from brokerapp.core.dispatch.rejections import Rejections
@@ -77,9 +78,12 @@ from brokerapp.engine.policy.authorization import AuthorizationMap
 from brokerapp.model.commands import (
     AckBatchCommand,
     NackCommand,
+    PullCommand,
     SendBatchCommand,
     SubscribeCommand,
+    TemporaryCommand,
     UnsubscribeCommand,
+    WindowCommand,
 )
 from brokerapp.model.definitions import Definitions
 from brokerapp.model.settings import DEFAULT_SETTINGS, Settings
@@ -141,6 +145,9 @@ class AssembledBroker(Broker):
             UnsubscribeCommand: self._unsubscribe_handler().unsubscribe,
             AckBatchCommand: self.rejections.settle,
             NackCommand: self.rejections.reject,
+            WindowCommand: self.windows.extend,
+            PullCommand: self.windows.pull,
+            TemporaryCommand: self.temporaries.perform,
         }
         self._start()
 
@@ -259,6 +266,7 @@ class AssembledBroker(Broker):
             context=context, dispatcher=self.dispatcher, placement=self.placement, queues=self.queues,
             replies=self.replies, transactions=self.transactions, writer=self.writer,
         )  # fmt: skip
+        self.windows = ConsumerWindows(context=context, dispatcher=self.dispatcher)
         self.rejections = Rejections(
             context=context, acknowledgements=self.acknowledgements, dead_letters=self.dead_letters,
             dispatcher=self.dispatcher, placement=self.placement, queues=self.queues, redelivery=self.redelivery,
@@ -275,7 +283,7 @@ class AssembledBroker(Broker):
         TemporaryDestinations.__init__(
             self.temporaries, context=context, authorizer=self.authorizer,
             events=self.events, placement=self.placement, queues=self.queues,
-            reconnect_window=self.reconnect_window, removal=self.removal, routing=self.routing,
+            reconnect_window=self.reconnect_window, removal=self.removal, replies=self.replies, routing=self.routing,
         )  # fmt: skip
         ScheduledJobs.__init__(
             self.scheduled_jobs, context=context, dead_letters=self.dead_letters, redelivery=self.redelivery,

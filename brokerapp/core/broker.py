@@ -28,6 +28,7 @@ from brokerapp.core.destinations.store_recovery import StoreRecovery
 from brokerapp.core.destinations.temporary_destinations import TemporaryDestinations
 from brokerapp.core.dispatch.acknowledgements import Acknowledgements
 from brokerapp.core.dispatch.browser import Browsers
+from brokerapp.core.dispatch.consumer_windows import ConsumerWindows
 from brokerapp.core.dispatch.counters import DestinationCounters
 from brokerapp.core.dispatch.dispatcher import Dispatcher
 from brokerapp.core.dispatch.rejections import Rejections
@@ -90,6 +91,7 @@ class Broker:
     dispatcher: Dispatcher
     acknowledgements: Acknowledgements
     rejections: Rejections
+    windows: ConsumerWindows
     browsers: Browsers
     publisher: Publisher
     writer: MessageWriter

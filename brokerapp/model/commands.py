@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from brokerapp.errors import BrokerError
 from brokerapp.model.broker_path import Path
+from brokerapp.model.destination import Destination
 
 
 @dataclass(slots=True)
@@ -53,6 +54,7 @@ class SendCommand:
     receipt: str | None
     is_bytes: bool = False  #: consumers are told the body's length
     bridged_from: BridgedOrigin | None = None  #: None: it is new
+    message_id: str | None = None  #: that its client gave it; None: the broker gives it one
 
 
 @dataclass(slots=True)
@@ -86,6 +88,7 @@ class UnsubscribeCommand:
     subscription_name: str | None  #: of the durable subscription to delete
     receipt: str | None
     keep: tuple[str, ...] | None = None  #: of a bridge: delete its durable subscriptions of other names than these
+    unseen: Sequence[str] = ()  #: ack ids of messages that the application never saw: they count as not delivered
 
 
 @dataclass(slots=True)
@@ -126,6 +129,31 @@ class NackCommand:
     transaction: str | None
     receipt: str | None
     reason: str = ""
+
+
+@dataclass(slots=True)
+class WindowCommand:
+    """Let a subscription have more messages than its prefetch, or fewer again: what it has is acknowledged later."""
+
+    subscription: str
+    count: int  #: how many more; negative: fewer
+
+
+@dataclass(slots=True)
+class PullCommand:
+    """Ask for one message, for a subscription that gets none by itself as its prefetch is 0."""
+
+    subscription: str
+    timeout_ms: int  #: after which the client is told that there is none; 0: it waits for ever, less: not at all
+
+
+@dataclass(slots=True)
+class TemporaryCommand:
+    """Create or delete a temporary destination, whose name the client chose so that nobody else has it."""
+
+    destination: Destination
+    is_created: bool  #: else it is deleted
+    receipt: str | None
 
 
 @dataclass(slots=True)
@@ -180,5 +208,8 @@ ClientCommand = (
     | UnsubscribeCommand
     | AckBatchCommand
     | NackCommand
+    | WindowCommand
+    | PullCommand
+    | TemporaryCommand
     | DisconnectCommand
 )

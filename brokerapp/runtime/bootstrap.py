@@ -178,6 +178,8 @@ def _listen(connector: TransportConnector, config: BrokerConfig) -> ListenAddres
         connector.port,
         connector.name,
         websocket=carrier.websocket,
+        openwire=not (carrier.websocket or connector.scheme.startswith("stomp")),
+        greets=not connector.scheme.startswith(("stomp", "auto")),
         tls=server_context(config.tls, tls_options_of(connector)) if carrier.tls else None,
         limits=limits_of(connector),
         conventions=replace(conventions_of(connector)[0], path_separator=config.path_separator),

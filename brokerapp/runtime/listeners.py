@@ -8,6 +8,7 @@ import ssl
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from brokerapp.connections.protocol_switch import ProtocolSwitch
 from brokerapp.engine.routing.naming_conventions import PLAIN, NamingConventions
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.model.stats_records import ListenerStats
@@ -26,6 +27,8 @@ class ListenAddress:
     port: int
     name: str = "stomp"
     websocket: bool = False
+    openwire: bool = False  #: it is spoken beside STOMP
+    greets: bool = False  #: a client that says nothing is told something first, as OpenWire has it
     tls: ssl.SSLContext | None = None
     limits: ConnectionLimits = DEFAULT_LIMITS
     conventions: NamingConventions = PLAIN
@@ -89,6 +92,8 @@ class Listeners:
             self._open.append(_Listener(server, endpoint, f"{listen.scheme}://{shown}:{port}", listen.discovery))
 
     def _connection(self, endpoint: ConnectorState, listen: ListenAddress) -> asyncio.Protocol:
+        if listen.openwire:
+            return ProtocolSwitch(endpoint, greets=listen.greets)
         stomp = StompConnection(endpoint)
         if not listen.websocket:
             return stomp

@@ -16,6 +16,7 @@ from brokerapp.engine.clients.client import Client
 from brokerapp.engine.clients.temporary_owner import TemporaryOwner, owner_for, session_of_temporary
 from brokerapp.engine.policy.life_cycles import ConnectionEnd, reconnect_grace_ms
 from brokerapp.errors import LimitExceeded, RequestRefused
+from brokerapp.model.commands import TemporaryCommand
 from brokerapp.model.destination import Destination, DestinationKind, check_name
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
         Placement,
         QueueLifecycle,
         ReconnectWindowPort,
+        Replies,
         RoutingPort,
     )
 
@@ -49,6 +51,7 @@ class TemporaryDestinations:
         queues: QueueLifecycle,
         reconnect_window: ReconnectWindowPort,
         removal: DestinationRemovalPort,
+        replies: Replies,
         routing: RoutingPort,
     ) -> None:
         self._name, self._session, self._commits, self._counters = (
@@ -59,7 +62,7 @@ class TemporaryDestinations:
         )
         self._authorizer, self._events = authorizer, events
         self._placement, self._queues, self._reconnect_window = placement, queues, reconnect_window
-        self._removal, self._routing = removal, routing
+        self._removal, self._routing, self._replies = removal, routing, replies
         self._senders: dict[Destination, dict[Client, None]] = {}  # of each that exists, who sent to it
         self._belonging: dict[Destination, TemporaryOwner] = {}  # of those that are at home here
         self._lent: dict[Destination, set[tuple[Client, str]]] = {}  # of each of another broker, who consumes it
@@ -74,12 +77,33 @@ class TemporaryDestinations:
             found = self._create(client, kind, name)
         return found
 
+    def perform(self, client: Client, command: TemporaryCommand) -> None:
+        """Create or delete a temporary destination that the client named itself. Raises RequestRefused."""
+        destination = command.destination
+        key = destination.kind, destination.name
+        if command.is_created and key not in client.temporaries:
+            if destination in self._senders:
+                raise RequestRefused(f"the temporary destination {destination} exists already")
+            self._create_as(client, destination.kind, destination.name, destination)
+        elif not command.is_created:
+            if self._dispatcher_has_consumers(destination):
+                raise RequestRefused("A consumer is consuming from the temporary destination")
+            client.temporaries.pop(key, None)
+            client.temporary_names.pop(destination.stomp, None)
+            self.remove(destination)
+        self._replies.confirm_after(client, command.receipt)
+
+    def _dispatcher_has_consumers(self, destination: Destination) -> bool:
+        return False
+
     def _create(self, client: Client, kind: DestinationKind, name: str) -> Destination:
-        check_name(name)
         number = len(client.temporaries) + 1
-        if number > MAX_TEMPORARIES:
+        return self._create_as(client, kind, name, Destination(kind, f"ID:{self._name}-{client.id}:{number}"))
+
+    def _create_as(self, client: Client, kind: DestinationKind, name: str, destination: Destination) -> Destination:
+        check_name(name)
+        if len(client.temporaries) >= MAX_TEMPORARIES:
             raise LimitExceeded(f"a connection has at most {MAX_TEMPORARIES} temporary destinations")
-        destination = Destination(kind, f"ID:{self._name}-{client.id}:{number}")
         self._authorizer.require(client, "admin", destination)
         self._begin(destination)
         belongs = owner_for(client, kind, name)

@@ -59,13 +59,17 @@ class MessageTemplate:
         self._fields = stored_fields(persistent, priority, expires, now_us, held=held)
         self._begun = zlib.crc32(self._fields)
 
-    def make(self, properties: str, body: bytes) -> Message:
-        """Return a new message."""
-        ids, number = self._ids, self._ids.next_number()
+    def make(self, properties: str, body: bytes, id: str | None = None) -> Message:
+        """Return a new message, with the id that its client gave it or else a new one."""
+        if id is None:
+            ids, number = self._ids, self._ids.next_number()
+            id, first_line = f"{ids.prefix}{number}", f"{ids.first_line}{number}"
+        else:
+            first_line = f"message-id:{escape(id)}"
         length = f"content-length:{len(body)}\n" if self._is_bytes else ""
-        head = f"{ids.first_line}{number}{self._rest}{properties}{length}".encode()
+        head = f"{first_line}{self._rest}{properties}{length}".encode()
         return Message(
-            f"{ids.prefix}{number}", head, body, self._persistent, self._priority, self._expires, self._now_us,
+            id, head, body, self._persistent, self._priority, self._expires, self._now_us,
             "JMSXGroupID:" in properties, held=self._held,
         )  # fmt: skip
 
@@ -94,7 +98,7 @@ class MessageFactory:
 
     def message(self, send: SendCommand) -> Message:
         """What a client sends, as a message; what another broker passes on keeps its id and its path."""
-        made = self.template(send, time.time_ns() // 1000).make(send.properties, send.body)
+        made = self.template(send, time.time_ns() // 1000).make(send.properties, send.body, send.message_id)
         passed_on = send.bridged_from
         if passed_on is None:
             return made

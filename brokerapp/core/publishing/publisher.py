@@ -139,7 +139,7 @@ class Publisher:
     ) -> tuple[Message, bytes, Route]:  # fmt: skip
         """A message, its stored form, and its route."""
         template = terms.template_for(send, self._messages, now_us)
-        made = message = template.make(send.properties, send.body)
+        made = message = template.make(send.properties, send.body, send.message_id)
         route = terms.route
         if route is None:
             message, route = self._router.route(made, terms.destination, by=client.client_id)

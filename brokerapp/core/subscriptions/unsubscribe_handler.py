@@ -48,7 +48,11 @@ class UnsubscribeHandler:
             confirm = partial(self._replies.confirm, client, unsubscribe.receipt)
             self._placement.pending_confirmations.wait(client, unsubscribe.receipt, drop, confirm)
             return
-        self._subscriptions.end(client, _subscription_named(client, unsubscribe))
+        subscription = _subscription_named(client, unsubscribe)
+        for ack_id in unsubscribe.unseen:
+            if (entry := subscription.unacked.get(ack_id)) is not None:
+                entry.redelivery_count -= 1  # its return will count it as delivered
+        self._subscriptions.end(client, subscription)
         self._replies.confirm_after(client, unsubscribe.receipt)
 
 

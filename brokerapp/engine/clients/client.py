@@ -184,6 +184,7 @@ class Client:
     )
     bridge_counts: BridgeFilterCounts | None = None  #: of a bridge
     protocol_version: str = ""
+    is_openwire: bool = False  #: it speaks OpenWire, not STOMP
     connected_ms: int = 0
     subscriptions: dict[str, Subscription] = field(default_factory=dict)
     by_key: dict[str, Subscription] = field(default_factory=dict)  #: first part of their ack ids
@@ -216,7 +217,7 @@ class Client:
     @property
     def names_messages(self) -> bool:
         """Whether its ACKs name messages by their ids (before STOMP 1.2), and not deliveries."""
-        return self.protocol_version != "1.2"
+        return self.protocol_version != "1.2" and not self.is_openwire
 
     def transaction(self, name: str) -> Transaction:
         """The open transaction of this name; raises RequestRefused."""

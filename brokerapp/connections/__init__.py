@@ -1,0 +1,1 @@
+"""Connections of clients, whatever protocol they speak: sockets, logins, limits and back-pressure."""

@@ -1,0 +1,301 @@
+"""ClientConnection: the socket of one client, in any protocol.
+
+It admits the connection, checks the login, applies back-pressure in both directions, and ends. What is read and written
+is the protocol's: see `brokerapp/stomp/transport` and `brokerapp/openwire/transport`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, TypeVar
+
+from brokerapp.engine.clients.client import Client
+from brokerapp.engine.policy.authorization import ANONYMOUS, Principal
+from brokerapp.errors import BrokerError, LimitExceeded, ProtocolError
+from brokerapp.model.commands import ClientCommand, ConnectCommand, DisconnectCommand, SubscribeCommand
+from brokerapp.model.destination import Destination, DestinationKind
+from brokerapp.stomp.transport.connector_state import ConnectorState
+from brokerapp.stomp.transport.heart_beats import HeartBeats
+
+logger = logging.getLogger(__name__)
+
+#: Bytes waiting for a client's socket at which it gets no more messages for now.
+WRITE_HIGH_WATER = 1024 * 1024
+#: Bytes waiting for a client's socket (receipts, as it gets no messages any more) at which it is not read from either.
+WRITE_LIMIT = 4 * WRITE_HIGH_WATER
+#: Seconds a client that was refused has to read why. A socket that is closed while something unread is in it is reset,
+#: and the reset overtakes what was said last.
+LINGER_SECONDS = 1.0
+
+#: What a read is divided into: frames, or batches of them.
+F = TypeVar("F")
+
+
+class ClientConnection(asyncio.Protocol, ABC, Generic[F]):
+    """Socket of one client, and part of the sink through which the broker sends to it."""
+
+    def __init__(self, connector: ConnectorState) -> None:
+        self._connector, self._services = connector, connector.services
+        self._handlers: dict[type[ClientCommand], Callable[[Client, Any], None]] = {
+            **self._services.commands,
+            ConnectCommand: self._connect,
+            DisconnectCommand: self._disconnect,
+        }
+        if connector.limits.max_consumers is not None:
+            self._handlers[SubscribeCommand] = self._subscribe
+        self._out: list[bytes] = []
+        self._out_size = 0  # bytes of bodies in it
+        self._early_data = b""  # came while a login was checked
+        self._unread_frames: Iterator[F] | None = None  # what is left of a read while a login is checked
+        self._login: asyncio.Task[None] | None = None
+        self._timers: list[asyncio.TimerHandle] = []
+        self._beats = HeartBeats()
+        self._closing = False
+        self._write_ended = False  # nothing can be written any more
+        self._is_counted = False  # among the connections of the connector
+        self._reading = True
+        self._paused_by_broker = False  # the broker has enough of it for now
+        self._over_write_limit = False  # it does not take what it is told
+
+    # -- the protocol's
+
+    @abstractmethod
+    def _parse(self, data: bytes) -> Iterator[F]:
+        """Return what can be read now."""
+
+    @abstractmethod
+    def _receive(self, frame: F) -> None:
+        """Perform what the client asks. Raises ProtocolError."""
+
+    def _on_read_done(self) -> None:
+        """Perform what was gathered of a read."""
+
+    @abstractmethod
+    def _on_accepted(self, connect: ConnectCommand) -> None:
+        """Tell the client that it is connected."""
+
+    @property
+    @abstractmethod
+    def _is_connected(self) -> bool:
+        """Whether the client has asked to be connected."""
+
+    @abstractmethod
+    def refuse(self, error: BrokerError, receipt: str | None) -> None:
+        """Report that a request was refused."""
+
+    # -- asyncio's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport: asyncio.Transport = transport  # type: ignore[assignment]
+        self._loop = asyncio.get_running_loop()
+        transport.set_write_buffer_limits(high=WRITE_HIGH_WATER)  # type: ignore[attr-defined]
+        peer = transport.get_extra_info("peername")
+        self.client = Client(
+            id=self._services.next_client_id(),
+            sink=self,  # type: ignore[arg-type]  # the protocol's class has the rest of it
+            remote_address=f"{peer[0]}:{peer[1]}" if peer else "",
+            connected_ms=time.time_ns() // 1_000_000,
+        )
+        if self._connector.is_stopping:
+            self.close()
+            return
+        if self._connector.is_full:
+            self._refuse_connection()
+            return
+        self._connector.connection_count += 1
+        self._connector.accepted_count += 1
+        self._connector.open_connections.add(self)
+        self._is_counted = True
+        if patience := self._connector.limits.connect_ms:
+            self._timers.append(self._loop.call_later(patience / 1000, self._on_connect_timeout))
+
+    def _refuse_connection(self) -> None:
+        connector = self._connector
+        connector.refused_count += 1
+        logger.warning("%s: %s is one connection too many", connector.name, self.client.remote_address)
+        limit = connector.limits.max_connections
+        self._fail(ProtocolError(f"{connector.name} takes at most {limit} connections (maximumConnections)"))
+
+    def _on_connect_timeout(self) -> None:
+        if not self._is_connected:
+            self._transport.close()
+
+    def data_received(self, data: bytes) -> None:
+        self._beats.read_at = self._loop.time()
+        if self._login is not None:  # came with the CONNECT in one read; no more is read until it is checked
+            self._early_data += data
+        elif not self._closing:
+            self._consume(self._parse(data))
+
+    def _consume(self, frames: Iterator[F]) -> None:
+        try:
+            for frame in frames:
+                self._receive(frame)
+                if self._login is not None:
+                    self._unread_frames = frames
+                    break
+                if self._closing:
+                    break
+            self._on_read_done()
+        except ProtocolError as error:
+            self._fail(error)
+        except Exception:  # top of the connection: a fault of ours ends this client's connection, and is said
+            logger.exception("a frame of %s could not be handled", self.client.id)
+            self._fail(ProtocolError("internal error: see the broker's log"))
+        self._services.request_dispatch()
+
+    def _fail(self, error: ProtocolError) -> None:
+        """Tell the client about a broken protocol and close the connection."""
+        self.refuse(error, getattr(error, "receipt", None))
+        self.flush()
+        if self._closing:
+            return
+        self._closing = True
+        self._cancel_timers()
+        self._services.clients.disconnect(self.client)
+        self._services.request_dispatch()
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+            self._write_ended = True
+            self._timers.append(self._loop.call_later(LINGER_SECONDS, self._transport.close))
+        else:
+            self._transport.close()
+
+    def pause_writing(self) -> None:
+        self.client.is_socket_full = True
+
+    def resume_writing(self) -> None:
+        self.client.is_socket_full = self._over_write_limit = False
+        self._update_reading()
+        for subscription in self.client.subscriptions.values():
+            self._services.dispatcher.resume(subscription)
+        self._services.request_dispatch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._closing = True
+        if self._is_counted:
+            self._connector.connection_count -= 1
+            self._connector.open_connections.discard(self)
+        self._cancel_timers()
+        if self._login is not None:
+            self._login.cancel()
+        self._services.clients.disconnect(self.client)
+        self._services.request_dispatch()
+
+    def _cancel_timers(self) -> None:
+        self._beats.stop()
+        for timer in self._timers:
+            timer.cancel()
+
+    # -- what the client asks
+
+    def _connect(self, _client: Client, connect: ConnectCommand) -> None:
+        login = self._services.login
+        if self._connector.authenticate is None and not login.must_claim_client_id(self.client, connect):
+            self._identify(connect, ANONYMOUS)
+            self._accept(connect)
+            return
+        self._login = self._loop.create_task(self._log_in(connect))
+        self._update_reading()
+
+    async def _log_in(self, connect: ConnectCommand) -> None:
+        """Check the password and claim the client id, while the client waits."""
+        try:
+            login, connector = self._services.login, self._connector
+            principal = await login.authenticate(connector.authenticate, self.client, connect)
+            if self._closing:
+                return
+            self._identify(connect, principal)
+            await login.claim_client_id(
+                self.client, connect, lambda: self._accept(connect), steal=connector.limits.allow_link_stealing
+            )
+        except ProtocolError as error:
+            self._fail(error)
+            return
+        finally:
+            self._login = None
+        frames, self._unread_frames = self._unread_frames, None
+        if frames is not None:
+            self._consume(frames)
+        early, self._early_data = self._early_data, b""
+        if early and not self._closing:
+            self._consume(self._parse(early))
+        self._update_reading()
+
+    def _identify(self, connect: ConnectCommand, principal: Principal) -> None:
+        self._handlers |= self._services.login.identify(self.client, connect, principal)
+
+    def _accept(self, connect: ConnectCommand) -> None:
+        """Let it in, unless it went away meanwhile. Raises ProtocolError where its client id is taken."""
+        if self._closing:
+            return
+        self._services.login.register(self.client, connect, steal=self._connector.limits.allow_link_stealing)
+        self._on_accepted(connect)
+        self._services.dispatcher.wake(self.client)
+
+    def _subscribe(self, client: Client, subscribe: SubscribeCommand) -> None:
+        limit = self._connector.limits.max_consumers
+        if limit is not None and len(client.subscriptions) >= limit:
+            raise LimitExceeded(f"a connection has at most {limit} consumers (maximumConsumersAllowedPerConnection)")
+        self._services.commands[SubscribeCommand](client, subscribe)
+
+    def _own_temporary(self, kind: DestinationKind, name: str) -> Destination:
+        return self._services.own_temporary(self.client, kind, name)
+
+    def _disconnect(self, _client: Client, disconnect: DisconnectCommand) -> None:
+        self._services.clients.leave(self.client, disconnect.receipt, self.close)
+        self._closing = True
+
+    def close(self) -> None:
+        self.flush()
+        self._closing = True
+        self._transport.close()
+
+    def stop(self) -> None:
+        """Take no more commands; what was asked is still done. Clients that have not logged in are closed."""
+        if self.client in self._services.clients:
+            self.client.is_stopping = True
+            self.client.update_reading()
+        elif not self._closing:
+            self.close()
+
+    def abort(self) -> None:
+        self._closing = True
+        self._transport.abort()
+
+    def _on_heart_beat_timeout(self) -> None:
+        if self._reading:
+            logger.info("%s sent nothing for too long: closing", self.client.id)
+            self._transport.abort()
+
+    # -- the broker's side: Sink
+
+    def flush(self) -> None:
+        if self._out and not self._write_ended and not self._transport.is_closing():
+            self._beats.written_at = self._loop.time()
+            self._transport.write(b"".join(self._out))
+            if self.client.is_socket_full and self._transport.get_write_buffer_size() > WRITE_LIMIT:
+                self._over_write_limit = True
+                self._update_reading()
+        self._out.clear()
+        self._out_size = 0
+
+    def pause_reading(self, held: bool) -> None:
+        self._paused_by_broker = held
+        self._update_reading()
+
+    def _update_reading(self) -> None:
+        """Read from the client unless something stands against it; a client that is not read from cannot be heard."""
+        wanted = not (self._paused_by_broker or self._over_write_limit or self._login)
+        if wanted == self._reading or self._transport.is_closing():
+            return
+        self._reading = wanted
+        if wanted:
+            self._beats.read_at = self._loop.time()
+            self._transport.resume_reading()
+        else:
+            self._transport.pause_reading()

@@ -1,0 +1,217 @@
+"""Define what a message from a JMS client is beside its headers and body: its kind, and the types of its properties.
+
+A message is stored as STOMP has it: properties are header lines with values as text. What that loses stands in one
+more header line, `sluice-jms`, which STOMP clients are never shown: the kind of the message, and the type of each
+property that is not a string. A JMS client gets the message back from both as it was sent. Messages without that line
+come from STOMP clients: all their properties are strings.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import lru_cache
+from types import MappingProxyType
+from urllib.parse import quote, unquote
+
+from brokerapp.model.message import Message, escape
+
+#: The header with the JMS form of a message.
+JMS_HEADER = "sluice-jms"
+_LINE_START = f"\n{JMS_HEADER}:".encode()
+#: What stands before the name of a property that STOMP would take for something else.
+CLASH_PREFIX = "sluice-property."
+#: Header lines that are not properties of a JMS message, or that say something else than a property of that name.
+RESERVED_NAMES = frozenset(
+    {
+        "message-id",
+        "expires",
+        "priority",
+        "timestamp",
+        "persistent",
+        "content-length",
+        "correlation-id",
+        "reply-to",
+        "type",
+        "destination",
+        "subscription",
+        "ack",
+        "redelivered",
+        "receipt",
+        "transaction",
+        "original-destination",
+        "transformation",
+        "transformation-error",
+        "JMSXUserID",
+        "JMSXGroupID",
+        "JMSXGroupSeq",
+        "JMSXDeliveryCount",
+        "JMSXGroupFirstForConsumer",
+        JMS_HEADER,
+        "sluice-path",
+        "sluice-held",
+        "sluice-wrote",
+    }
+)
+#: Forms kept parsed: applications send few.
+CACHED_FORMS = 4096
+
+
+class JmsKind(StrEnum):
+    """Kind of a JMS message, which says what its body is."""
+
+    PLAIN = "plain"  #: no body
+    TEXT = "text"  #: UTF-8
+    BYTES = "bytes"
+    MAP = "map"  #: as OpenWire marshals a map of primitive values
+    STREAM = "stream"  #: as OpenWire marshals primitive values one after the other
+    OBJECT = "object"  #: a serialized Java object, which is never read
+    BLOB = "blob"  #: as OpenWire marshals a reference to a file
+
+
+class PropertyType(StrEnum):
+    """Java type of a property that is not a String, by the letter that stands for it."""
+
+    BOOLEAN = "z"
+    BYTE = "b"
+    CHAR = "c"
+    SHORT = "h"
+    INT = "i"
+    LONG = "l"
+    FLOAT = "f"
+    DOUBLE = "d"
+    BYTES = "y"  #: hexadecimal digits
+    NULL = "n"
+    OTHER = "o"  #: a map or a list, in the hexadecimal digits of what OpenWire marshals
+
+
+#: Types whose values are whole numbers.
+WHOLE_NUMBERS = frozenset({PropertyType.BYTE, PropertyType.SHORT, PropertyType.INT, PropertyType.LONG})
+FLOATING = frozenset({PropertyType.FLOAT, PropertyType.DOUBLE})
+
+PropertyValue = str | int | float | bool | bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class JmsForm:
+    """What a message is for JMS clients."""
+
+    kind: JmsKind
+    types: Mapping[str, PropertyType] = field(default_factory=dict)  #: of the properties that are not strings
+    has_body: bool = True  #: False: the body is null, which is not the same as empty
+
+    def header_value(self) -> str:
+        """Return the value of the header."""
+        types = "".join(f" {quote(name, safe='')}={type}" for name, type in self.types.items())
+        return f"{self.kind}{'' if self.has_body else '!'}{types}"
+
+    def header_line(self) -> str:
+        """Return the header line, escaped."""
+        return f"{JMS_HEADER}:{escape(self.header_value())}\n"
+
+    @staticmethod
+    def parse(value: str) -> JmsForm:
+        """Return the form that a header value stands for; what cannot be read is text with strings."""
+        return _parse(value)
+
+
+@lru_cache(maxsize=CACHED_FORMS)
+def _parse(value: str) -> JmsForm:
+    kind, *types = value.split(" ")
+    try:
+        pairs = (each.rpartition("=") for each in types)
+        found = {unquote(name): PropertyType(type) for name, _, type in pairs}
+        return JmsForm(JmsKind(kind.removesuffix("!")), MappingProxyType(found), not kind.endswith("!"))
+    except ValueError:
+        return JmsForm(JmsKind.TEXT)
+
+
+def jms_form_of(message: Message) -> JmsForm | None:
+    """Return the JMS form of a message; None where it came from no JMS client."""
+    if _LINE_START not in message.head:
+        return None
+    value = message.header(JMS_HEADER)
+    return JmsForm.parse(value) if value is not None else None
+
+
+def property_header(name: str) -> str:
+    """Return the name of the header line that holds a property."""
+    return CLASH_PREFIX + name if name in RESERVED_NAMES or name.startswith(CLASH_PREFIX) else name
+
+
+def property_name(header: str) -> str | None:
+    """Return the property that a header line holds; None: it holds none."""
+    if header.startswith(CLASH_PREFIX):
+        return header[len(CLASH_PREFIX) :]
+    return None if header in RESERVED_NAMES else header
+
+
+def property_text(type: PropertyType | None, value: PropertyValue) -> str:
+    """Return a value as Java writes it as text."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return _java_floating(value, single=type is PropertyType.FLOAT)
+    if isinstance(value, bytes):
+        return value.hex()
+    return str(value)
+
+
+def property_value(type: PropertyType | None, text: str) -> PropertyValue:
+    """Return the value that a text stands for; the text itself where it is none of that type."""
+    try:
+        if type in WHOLE_NUMBERS:
+            return int(text)
+        if type in FLOATING:
+            return _JAVA_SPECIAL[text] if text in _JAVA_SPECIAL else float(text)
+        if type is PropertyType.BOOLEAN:
+            return text == "true"
+        if type in (PropertyType.BYTES, PropertyType.OTHER):
+            return bytes.fromhex(text)
+    except ValueError:
+        return text
+    return None if type is PropertyType.NULL else text
+
+
+_JAVA_SPECIAL = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
+#: Between these a number is written without an exponent in Java.
+_LEAST_PLAIN, _LEAST_EXPONENT = 1e-3, 1e7
+
+
+def _java_floating(value: float, *, single: bool) -> str:
+    """Return a number as Double.toString or Float.toString write it."""
+    if value != value:
+        return "NaN"
+    if value in (float("inf"), float("-inf")):
+        return "Infinity" if value > 0 else "-Infinity"
+    digits = _shortest_single(value) if single else repr(value)
+    sign = "-" if digits.startswith("-") else ""
+    mantissa, _, exponent = digits.removeprefix("-").partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    fraction = fraction.rstrip("0") if fraction.strip("0") else ""
+    figures = (whole + fraction).lstrip("0")
+    if not figures:
+        return f"{sign}0.0"
+    point = len(whole) + int(exponent or 0)  # where the point stands in whole + fraction
+    point -= len(whole + fraction) - len(figures)
+    figures = figures.rstrip("0") or "0"
+    if _LEAST_PLAIN <= abs(value) < _LEAST_EXPONENT:
+        if point <= 0:
+            return f"{sign}0.{'0' * -point}{figures}"
+        padded = figures.ljust(point, "0")
+        return f"{sign}{padded[:point]}.{padded[point:] or '0'}"
+    return f"{sign}{figures[0]}.{figures[1:] or '0'}E{point - 1}"
+
+
+def _shortest_single(value: float) -> str:
+    """Return the fewest digits that give this float of 32 bits."""
+    wanted = struct.pack(">f", value)
+    for digits in range(1, 10):
+        text = f"{value:.{digits - 1}e}"
+        if struct.pack(">f", float(text)) == wanted:
+            return text
+    return repr(value)

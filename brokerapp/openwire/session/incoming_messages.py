@@ -1,0 +1,77 @@
+"""Make of a message of OpenWire what the broker publishes. Pure.
+
+The message is stored as STOMP has it: see brokerapp/model/jms_form.py.
+"""
+
+from __future__ import annotations
+
+from brokerapp.errors import RequestRefused
+from brokerapp.model.commands import SendCommand
+from brokerapp.model.jms_form import JmsForm, JmsKind
+from brokerapp.model.message import escape
+from brokerapp.model.transport_connector import MAX_BODY_BYTES
+from brokerapp.openwire.commands import MessageCommand
+from brokerapp.openwire.commands import data_types as t
+from brokerapp.openwire.marshalled_values import decode_map
+from brokerapp.openwire.message_content import decode_text_content, inflate
+from brokerapp.openwire.session.destinations import broker_text
+from brokerapp.openwire.session.jms_values import header_lines
+
+KINDS = {
+    t.MESSAGE: JmsKind.PLAIN,
+    t.TEXT_MESSAGE: JmsKind.TEXT,
+    t.BYTES_MESSAGE: JmsKind.BYTES,
+    t.MAP_MESSAGE: JmsKind.MAP,
+    t.STREAM_MESSAGE: JmsKind.STREAM,
+    t.OBJECT_MESSAGE: JmsKind.OBJECT,
+    t.BLOB_MESSAGE: JmsKind.BLOB,
+}
+
+
+def send_command(
+    message: MessageCommand, user_headers: str, receipt: str | None, max_body: int = MAX_BODY_BYTES
+) -> SendCommand:
+    """Return the command that publishes a message. Raises RequestRefused or OpenWireError where it cannot be read."""
+    if message.message_id is None:
+        raise RequestRefused("a message without a message id")
+    kind = KINDS[message.data_type]
+    body = _body(message, kind, max_body)
+    lines = user_headers
+    if message.group_id is not None:
+        lines += f"JMSXGroupID:{escape(message.group_id)}\nJMSXGroupSeq:{message.group_sequence}\n"
+    if message.correlation_id is not None:
+        lines += f"correlation-id:{escape(message.correlation_id)}\n"
+    if message.reply_to is not None:
+        lines += f"reply-to:{escape(broker_text(message.reply_to))}\n"
+    if message.type is not None:
+        lines += f"type:{escape(message.type)}\n"
+    properties, types = (
+        header_lines(decode_map(message.marshalled_properties)) if message.marshalled_properties else ("", {})
+    )
+    form = JmsForm(kind, types, has_body=body is not None)
+    return SendCommand(
+        broker_text(message.destination),
+        lines + properties + form.header_line(),
+        body or b"",
+        message.persistent,
+        min(9, max(0, message.priority)),
+        message.expiration,
+        message.timestamp,
+        None if message.transaction_id is None else str(message.transaction_id),
+        receipt,
+        kind is JmsKind.BYTES,
+        message_id=str(message.message_id),
+    )
+
+
+def _body(message: MessageCommand, kind: JmsKind, limit: int) -> bytes | None:
+    """Return the body as it is stored; None where it is null."""
+    content = message.content
+    if content is None:
+        return None
+    if message.compressed:
+        content = inflate(message.data_type, content, limit)
+    if kind is not JmsKind.TEXT:
+        return content
+    text = decode_text_content(content)
+    return None if text is None else text.encode("utf-8", "surrogatepass")

@@ -1,0 +1,260 @@
+"""OpenWireSession: one client's protocol state. Commands of OpenWire in, commands of the broker out.
+
+No sockets, no clock, no broker. A client opens sessions on its connection, and producers and consumers in these; the
+broker knows the connection as a client and each consumer as a subscription of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+from typing import Any
+
+from brokerapp.errors import ProtocolError, RequestRefused
+from brokerapp.model.commands import (
+    AbortCommand,
+    AckBatchCommand,
+    BeginCommand,
+    ClientCommand,
+    CommitCommand,
+    ConnectCommand,
+    DisconnectCommand,
+    NackCommand,
+    PullCommand,
+    SendBatchCommand,
+    SubscribeCommand,
+    TemporaryCommand,
+    UnsubscribeCommand,
+    WindowCommand,
+)
+from brokerapp.openwire.commands import (
+    BaseCommand,
+    ConnectionInfo,
+    ConsumerId,
+    ConsumerInfo,
+    DestinationInfo,
+    MessageAck,
+    MessageCommand,
+    MessagePull,
+    ProducerId,
+    ProducerInfo,
+    RemoveInfo,
+    RemoveSubscriptionInfo,
+    SessionId,
+    SessionInfo,
+    ShutdownInfo,
+    TransactionInfo,
+)
+from brokerapp.openwire.session.consumers import AckType, Delivery, OpenWireConsumer
+from brokerapp.openwire.session.destinations import broker_destination, broker_text
+from brokerapp.openwire.session.incoming_messages import send_command
+from brokerapp.openwire.session.subscribe_options import subscribe_options
+
+
+class TransactionOperation(IntEnum):
+    """What a TransactionInfo asks for."""
+
+    BEGIN = 0
+    PREPARE = 1
+    COMMIT_ONE_PHASE = 2
+    COMMIT_TWO_PHASE = 3
+    ROLLBACK = 4
+    RECOVER = 5
+    FORGET = 6
+    END = 7
+
+
+#: Commands of the broker, and nothing where the command of the client changes the session only.
+Commands = Sequence[ClientCommand]
+NOTHING: Commands = ()
+#: The operation of a DestinationInfo that creates a destination; the other one deletes it.
+ADD_DESTINATION = 0
+
+
+def receipt_of(command: BaseCommand) -> str | None:
+    """Return by what the broker is to confirm a command; None where the client waits for no response."""
+    return str(command.command_id) if command.response_required else None
+
+
+def _session_of(id: ConsumerId | ProducerId) -> SessionId:
+    return SessionId(id.connection_id, id.session_id)
+
+
+class OpenWireSession:
+    """Protocol state of one client."""
+
+    def __init__(self) -> None:
+        self.connection: ConnectionInfo | None = None
+        self.user_headers = ""  #: header lines that each message the client sends gets
+        self.consumers: dict[ConsumerId, OpenWireConsumer] = {}
+        self.producers: dict[ProducerId, ProducerInfo] = {}
+        self._sessions: dict[SessionId, SessionInfo] = {}
+        self._settled: dict[str, list[tuple[OpenWireConsumer, dict[str, Delivery]]]] = {}  # in open transactions
+
+    def receive(self, command: BaseCommand) -> Commands:
+        """Return what the broker is to do. Raises ProtocolError (ends the connection) or RequestRefused."""
+        handler = HANDLERS.get(type(command))
+        if handler is None:
+            raise ProtocolError(f"{type(command).__name__} is not a command of a client")
+        if self.connection is None and not isinstance(command, (ConnectionInfo, ShutdownInfo)):
+            raise ProtocolError(f"the first command must be ConnectionInfo, not {type(command).__name__}")
+        return handler(self, command)
+
+    # -- connections, sessions, producers
+
+    def _connect(self, info: ConnectionInfo) -> Commands:
+        if self.connection is not None:
+            if self.connection.connection_id == info.connection_id:  # a transport that reconnects may say it again
+                return NOTHING
+            raise ProtocolError("ConnectionInfo on a connection that has one already")
+        self.connection = info
+        return (ConnectCommand(info.user_name, info.password, info.client_id, False, {}),)
+
+    def _open_session(self, info: SessionInfo) -> Commands:
+        if info.session_id is not None:
+            self._sessions[info.session_id] = info
+        return NOTHING
+
+    def _add_producer(self, info: ProducerInfo) -> Commands:
+        if info.producer_id is not None:
+            self.producers[info.producer_id] = info
+        return NOTHING
+
+    def _remove(self, info: RemoveInfo) -> Commands:
+        removed, receipt = info.object_id, receipt_of(info)
+        if isinstance(removed, ProducerId):
+            self.producers.pop(removed, None)
+            return NOTHING
+        if isinstance(removed, ConsumerId):
+            return self._close_consumers([removed] if removed in self.consumers else [], info, receipt)
+        if isinstance(removed, SessionId):
+            self._sessions.pop(removed, None)
+            for each in [id for id in self.producers if _session_of(id) == removed]:
+                del self.producers[each]
+            return self._close_consumers([id for id in self.consumers if _session_of(id) == removed], info, receipt)
+        return [*self._close_consumers(list(self.consumers), info, None), DisconnectCommand(receipt)]
+
+    def _close_consumers(self, gone: Sequence[ConsumerId], info: RemoveInfo, receipt: str | None) -> Commands:
+        commands = []
+        for id in gone:
+            consumer = self.consumers.pop(id)
+            unseen = consumer.unseen(info.last_delivered_sequence_id)
+            commands.append(UnsubscribeCommand(consumer.name, None, None, None, unseen=unseen))
+        if commands:
+            commands[-1].receipt = receipt
+        return commands
+
+    def _shut_down(self, _info: ShutdownInfo) -> Commands:
+        return (DisconnectCommand(None),)
+
+    # -- consumers
+
+    def _add_consumer(self, info: ConsumerInfo) -> Commands:
+        if info.consumer_id is None or info.destination is None:
+            raise RequestRefused("ConsumerInfo without a consumer id or a destination")
+        if info.consumer_id in self.consumers:
+            return NOTHING
+        consumer = OpenWireConsumer(info, info.destination)
+        self.consumers[consumer.id] = consumer
+        return (
+            SubscribeCommand(
+                consumer.name,
+                broker_text(info.destination),
+                "client-individual",
+                info.selector or None,
+                info.browser,
+                subscribe_options(info),
+                receipt_of(info),
+            ),
+        )
+
+    def on_refused(self, command: BaseCommand) -> None:
+        """Forget a consumer that the broker refused."""
+        if isinstance(command, ConsumerInfo) and command.consumer_id is not None:
+            self.consumers.pop(command.consumer_id, None)
+
+    def _unsubscribe(self, info: RemoveSubscriptionInfo) -> Commands:
+        return (UnsubscribeCommand(None, None, info.subscription_name or "", receipt_of(info)),)
+
+    # -- messages
+
+    def _send(self, message: MessageCommand) -> Commands:
+        return (SendBatchCommand([send_command(message, self.user_headers, receipt_of(message))]),)
+
+    def _acknowledge(self, ack: MessageAck) -> Commands:
+        consumer = self.consumers.get(ack.consumer_id) if ack.consumer_id is not None else None
+        if consumer is None:  # what it held went back when it was closed
+            return NOTHING
+        receipt = receipt_of(ack)
+        if ack.ack_type == AckType.DELIVERED:
+            return self._extend(consumer, ack)
+        if ack.ack_type == AckType.REDELIVERED:
+            return NOTHING  # the client counts what it does itself
+        taken = consumer.take(ack)
+        ack_ids = [each.ack_id for each in taken.values()]
+        commands: list[ClientCommand] = []
+        if ack.ack_type == AckType.POISON:
+            cause = str(ack.poison_cause) if ack.poison_cause is not None else "poison acknowledgement"
+            commands += [NackCommand(each, consumer.name, None, None, cause) for each in ack_ids]
+            commands[-1].receipt = receipt  # type: ignore[union-attr]
+        else:
+            transaction = None if ack.transaction_id is None else str(ack.transaction_id)
+            if transaction is not None:
+                self._settled.setdefault(transaction, []).append((consumer, taken))
+            receipts = [None] * (len(ack_ids) - 1) + [receipt] if receipt is not None else None
+            commands.append(AckBatchCommand(ack_ids, None, receipts, transaction))
+        if extended := sum(each.is_extended for each in taken.values()):
+            commands.insert(0, WindowCommand(consumer.name, -extended))
+        return commands
+
+    @staticmethod
+    def _extend(consumer: OpenWireConsumer, ack: MessageAck) -> Commands:
+        """Let a consumer have as many more messages as its application has got and not acknowledged."""
+        new = [each for each in consumer.acknowledged(ack) if not each.is_extended]
+        for each in new:
+            each.is_extended = True
+        return (WindowCommand(consumer.name, len(new)),) if new else NOTHING
+
+    def _pull(self, pull: MessagePull) -> Commands:
+        return (PullCommand(str(pull.consumer_id), pull.timeout),)
+
+    def _change_destination(self, info: DestinationInfo) -> Commands:
+        destination = broker_destination(info.destination)
+        if not destination.is_temporary:
+            return NOTHING
+        return (TemporaryCommand(destination, info.operation_type == ADD_DESTINATION, receipt_of(info)),)
+
+    # -- transactions
+
+    def _transaction(self, info: TransactionInfo) -> Commands:
+        name, receipt = str(info.transaction_id), receipt_of(info)
+        settled = self._settled.pop(name, ()) if info.type != TransactionOperation.BEGIN else ()
+        if info.type == TransactionOperation.ROLLBACK:
+            for consumer, taken in reversed(settled):
+                consumer.give_back(taken)
+        if info.type == TransactionOperation.BEGIN:
+            return (SendBatchCommand([BeginCommand(name, receipt)]),)
+        if info.type == TransactionOperation.COMMIT_ONE_PHASE:
+            return (SendBatchCommand([CommitCommand(name, receipt)]),)
+        if info.type == TransactionOperation.ROLLBACK:
+            return (SendBatchCommand([AbortCommand(name, receipt)]),)
+        raise RequestRefused(f"{TransactionOperation(info.type).name} of a transaction is not supported")
+
+    def _ignore(self, _command: BaseCommand) -> Commands:
+        return NOTHING
+
+
+HANDLERS: dict[type[BaseCommand], Callable[[OpenWireSession, Any], Commands]] = {
+    ConnectionInfo: OpenWireSession._connect,
+    SessionInfo: OpenWireSession._open_session,
+    ProducerInfo: OpenWireSession._add_producer,
+    ConsumerInfo: OpenWireSession._add_consumer,
+    RemoveInfo: OpenWireSession._remove,
+    RemoveSubscriptionInfo: OpenWireSession._unsubscribe,
+    ShutdownInfo: OpenWireSession._shut_down,
+    MessageCommand: OpenWireSession._send,
+    MessageAck: OpenWireSession._acknowledge,
+    MessagePull: OpenWireSession._pull,
+    DestinationInfo: OpenWireSession._change_destination,
+    TransactionInfo: OpenWireSession._transaction,
+}

@@ -1,0 +1,1 @@
+"""OpenWire on sockets."""

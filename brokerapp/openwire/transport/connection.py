@@ -1,0 +1,170 @@
+"""Pass commands of OpenWire between a socket and the session, and the session's commands to the broker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from brokerapp.connections.client_connection import WRITE_HIGH_WATER, ClientConnection
+from brokerapp.engine.dispatch.subscription import Subscription
+from brokerapp.engine.entries.log_entry import LogEntry
+from brokerapp.errors import BrokerError, ProtocolError, RequestRefused
+from brokerapp.model.commands import ClientCommand, ConnectCommand, SendBatchCommand
+from brokerapp.openwire.codec import Codec, FrameSplitter
+from brokerapp.openwire.commands import (
+    BaseCommand,
+    BrokerId,
+    BrokerInfo,
+    ConnectionControl,
+    ConnectionError,
+    ExceptionResponse,
+    KeepAliveInfo,
+    MessageDispatch,
+    Response,
+    WireFormatInfo,
+)
+from brokerapp.openwire.session.exceptions import throwable
+from brokerapp.openwire.session.outgoing_messages import message_dispatch
+from brokerapp.openwire.session.session import OpenWireSession, receipt_of
+from brokerapp.openwire.transport.negotiation import own_options
+from brokerapp.openwire.wire_format_options import WireFormatOptions
+from brokerapp.stomp.transport.connector_state import ConnectorState
+
+
+class OpenWireConnection(ClientConnection[BaseCommand]):
+    """Socket of one OpenWire client, and the sink through which the broker sends to it."""
+
+    def __init__(self, connector: ConnectorState) -> None:
+        super().__init__(connector)
+        self._session = OpenWireSession()
+        self._options = own_options(connector.limits)
+        self._codec = Codec()
+        self._splitter = FrameSplitter(connector.limits.max_frame or connector.limits.max_body)
+        self._gathered: SendBatchCommand | None = None  # of the messages and transactions of one read
+        self._delivery_count = 0
+
+    def greet(self) -> None:
+        """Send the first command, which says what this side can do."""
+        self._write(self._options.to_info())
+        self.flush()
+
+    @property
+    def _is_connected(self) -> bool:
+        return self._session.connection is not None
+
+    # -- what the client says
+
+    def _parse(self, data: bytes) -> Iterator[BaseCommand]:
+        for frame in self._splitter.feed(data):
+            yield self._codec.decode(frame)
+
+    def _receive(self, frame: BaseCommand) -> None:
+        if isinstance(frame, WireFormatInfo):
+            self._negotiate(frame)
+            return
+        if isinstance(frame, KeepAliveInfo):
+            return
+        try:
+            commands = self._session.receive(frame)
+            for each in commands:
+                self._perform(each)
+            if not commands:
+                self.client_confirm(frame)
+        except RequestRefused as error:
+            self._session.on_refused(frame)
+            self.refuse(error, receipt_of(frame))
+            self._services.dispatcher.wake(self.client)
+        except ProtocolError as error:
+            error.receipt = receipt_of(frame)  # type: ignore[attr-defined]
+            raise
+
+    def _perform(self, command: ClientCommand) -> None:
+        """Let the broker do what the client asks; messages that come one after the other are one batch."""
+        if isinstance(command, SendBatchCommand):
+            if self._gathered is None:
+                self._gathered = command
+            else:
+                self._gathered.requests += command.requests
+            return
+        self._on_read_done()
+        self._handlers[type(command)](self.client, command)
+
+    def _on_read_done(self) -> None:
+        gathered, self._gathered = self._gathered, None
+        if gathered is not None:
+            self._handlers[SendBatchCommand](self.client, gathered)
+
+    def client_confirm(self, frame: BaseCommand) -> None:
+        """Answer a command that needed nothing of the broker."""
+        if frame.response_required:
+            self.receipts([str(frame.command_id)])
+            self._services.dispatcher.wake(self.client)
+
+    def _negotiate(self, offered: WireFormatInfo) -> None:
+        self._options = agreed = self._options.agreed_with(WireFormatOptions.of(offered))
+        self._codec = Codec(agreed.version)
+        self.client.is_openwire, self.client.protocol_version = True, f"OpenWire {agreed.version}"
+        interval = agreed.max_inactivity_duration
+        if interval > 0:
+            beats = (interval, interval)
+            self._beats.start(self._loop, beats, self._connector.limits.heart_beat_grace, self._beat,
+                              self._on_heart_beat_timeout)  # fmt: skip
+        self._write(BrokerInfo(broker_id=BrokerId(self._services.name), broker_name=self._services.name))
+        self.flush()
+
+    def _on_accepted(self, connect: ConnectCommand) -> None:
+        self._session.user_headers = self._services.login.user_headers(connect.login, self.client.principal)
+        self._write(ConnectionControl())
+        if self._session.connection is not None:
+            self.client_confirm(self._session.connection)
+
+    # -- what the client is told
+
+    def _write(self, command: BaseCommand) -> None:
+        self._out.append(self._codec.encode(command))
+
+    def _beat(self) -> None:
+        self._write(KeepAliveInfo())
+        self.flush()
+
+    def deliver(self, subscription: Subscription, entries: Sequence[LogEntry], ack_ids: Sequence[str]) -> None:
+        """Messages of a consumer."""
+        consumer = next((each for each in self._session.consumers.values() if each.name == subscription.name), None)
+        if consumer is None:
+            return
+        first = self._delivery_count + 1
+        self._delivery_count += len(entries)
+        if ack_ids:
+            consumer.hold([entry.message.id for entry in entries], ack_ids, first)
+        for number, entry in enumerate(entries, first):
+            self._write(message_dispatch(consumer, entry, number))
+            self._out_size += len(entry.message.body)
+            if self._out_size > WRITE_HIGH_WATER:
+                self.flush()
+
+    def end_of_browse(self, subscription: Subscription) -> None:
+        """A browser has got all: a dispatch without a message says so."""
+        consumer = next((each for each in self._session.consumers.values() if each.name == subscription.name), None)
+        if consumer is not None:
+            self._write(MessageDispatch(consumer_id=consumer.id, destination=consumer.destination))
+
+    def receipts(self, ids: Sequence[str]) -> None:
+        """Confirm commands."""
+        for each in ids:
+            self._write(Response(correlation_id=int(each)))
+
+    def refuse(self, error: BrokerError, receipt: str | None) -> None:
+        """Report that a command was refused."""
+        if receipt is not None:
+            self._write(ExceptionResponse(correlation_id=int(receipt), exception=throwable(error)))
+        else:
+            connection = self._session.connection
+            self._write(
+                ConnectionError(
+                    exception=throwable(error), connection_id=connection.connection_id if connection else None
+                )
+            )
+
+    def heart_beat_times(self) -> tuple[int, int, int]:
+        """Milliseconds: between our heart-beats, between its own, and since something came from it."""
+        interval = self._options.max_inactivity_duration
+        return interval, interval, round((self._loop.time() - self._beats.read_at) * 1000)
