@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from brokerapp.connections.client_connection import WRITE_HIGH_WATER, ClientConnection
+from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.errors import BrokerError, ProtocolError, RequestRefused
-from brokerapp.model.commands import ClientCommand, ConnectCommand, SendBatchCommand
+from brokerapp.model.commands import ClientCommand, ConnectCommand, DisconnectCommand, SendBatchCommand
 from brokerapp.openwire.codec import Codec, FrameSplitter
 from brokerapp.openwire.commands import (
     BaseCommand,
@@ -28,6 +29,9 @@ from brokerapp.openwire.session.session import OpenWireSession, receipt_of
 from brokerapp.openwire.transport.negotiation import own_options
 from brokerapp.openwire.wire_format_options import WireFormatOptions
 from brokerapp.stomp.transport.connector_state import ConnectorState
+
+#: Seconds that a client has to close the socket when its connection is over.
+SHUTDOWN_SECONDS = 2.0
 
 
 class OpenWireConnection(ClientConnection[BaseCommand]):
@@ -68,7 +72,7 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
             for each in commands:
                 self._perform(each)
             if not commands:
-                self.client_confirm(frame)
+                self._confirm(frame)
         except RequestRefused as error:
             self._session.on_refused(frame)
             self.refuse(error, receipt_of(frame))
@@ -93,7 +97,29 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
         if gathered is not None:
             self._handlers[SendBatchCommand](self.client, gathered)
 
-    def client_confirm(self, frame: BaseCommand) -> None:
+    def _disconnect(self, _client: Client, disconnect: DisconnectCommand) -> None:
+        """End the client's connection, after which it closes the socket itself."""
+        if disconnect.receipt is None:
+            super()._disconnect(_client, disconnect)
+            return
+        self._services.clients.leave(self.client, disconnect.receipt, self.flush)
+        self._timers.append(self._loop.call_later(SHUTDOWN_SECONDS, self.close))
+
+    def _fail(self, error: ProtocolError) -> None:
+        """Say why, and close the socket a moment later: a client that is refused wants to end in its own way."""
+        connection = self._session.connection
+        if connection is not None and self.client not in self._services.clients:  # its login failed
+            error.receipt = receipt_of(connection)  # type: ignore[attr-defined]
+        self.refuse(error, getattr(error, "receipt", None))
+        self.flush()
+        if not self._closing:
+            self._closing = True
+            self._cancel_timers()
+            self._services.clients.disconnect(self.client)
+            self._services.request_dispatch()
+            self._timers.append(self._loop.call_later(SHUTDOWN_SECONDS, self._transport.close))
+
+    def _confirm(self, frame: BaseCommand) -> None:
         """Answer a command that needed nothing of the broker."""
         if frame.response_required:
             self.receipts([str(frame.command_id)])
@@ -115,7 +141,7 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
         self._session.user_headers = self._services.login.user_headers(connect.login, self.client.principal)
         self._write(ConnectionControl())
         if self._session.connection is not None:
-            self.client_confirm(self._session.connection)
+            self._confirm(self._session.connection)
 
     # -- what the client is told
 
