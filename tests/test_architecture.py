@@ -39,6 +39,12 @@ PROJECT_IMPORTS: dict[str, str] = {
     "brokerapp.openwire": "brokerapp.errors brokerapp.openwire",
     "brokerapp.openwire.commands": "brokerapp.errors",
     "brokerapp.openwire.encoding": "brokerapp.errors brokerapp.openwire.commands",
+    "brokerapp.openwire.session": "brokerapp.errors brokerapp.model brokerapp.engine brokerapp.openwire",
+    "brokerapp.openwire.transport": (
+        "brokerapp.errors brokerapp.model brokerapp.engine brokerapp.openwire brokerapp.connections "
+        "brokerapp.stomp.transport"
+    ),
+    "brokerapp.connections": "brokerapp.errors brokerapp.model brokerapp.engine brokerapp.stomp.transport",
     "brokerapp.stomp": "brokerapp.errors brokerapp.model brokerapp.engine",
     "brokerapp.core": (
         "brokerapp.errors brokerapp.model brokerapp.system brokerapp.selectors brokerapp.engine =brokerapp.store "
@@ -120,7 +126,13 @@ PURE = (
     "brokerapp.system.timers",
     "brokerapp.selectors",
     "brokerapp.engine",
-    "brokerapp.openwire",
+    "brokerapp.openwire.codec",
+    "brokerapp.openwire.commands",
+    "brokerapp.openwire.encoding",
+    "brokerapp.openwire.marshalled_values",
+    "brokerapp.openwire.message_content",
+    "brokerapp.openwire.session",
+    "brokerapp.openwire.wire_format_options",
     "brokerapp.stomp.server_frames",
     "brokerapp.stomp.frames",
     "brokerapp.stomp.header_parser",
@@ -229,6 +241,9 @@ HOMES: dict[str, tuple[str, ...]] = {
         "brokerapp.stomp.transport.heart_beats",
         "brokerapp.stomp.transport.listener",
         "brokerapp.stomp.transport.websocket",
+        "brokerapp.connections.client_connection",
+        "brokerapp.openwire.transport.connection",
+        "brokerapp.runtime.protocol_switch",
         "brokerapp.runtime.listeners",
         "brokerapp.runtime.bootstrap",
         "brokerapp.runtime.hosted_node",

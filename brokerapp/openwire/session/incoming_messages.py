@@ -1,13 +1,13 @@
 """Make of a message of OpenWire what the broker publishes. Pure.
 
-The message is stored as STOMP has it: see brokerapp/model/jms_form.py.
+The message is stored as STOMP has it: see brokerapp/model/jms/form.py.
 """
 
 from __future__ import annotations
 
 from brokerapp.errors import RequestRefused
 from brokerapp.model.commands import SendCommand
-from brokerapp.model.jms_form import JmsForm, JmsKind
+from brokerapp.model.jms.form import JmsForm, JmsKind
 from brokerapp.model.message import escape
 from brokerapp.model.transport_connector import MAX_BODY_BYTES
 from brokerapp.openwire.commands import MessageCommand

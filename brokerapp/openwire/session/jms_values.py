@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from brokerapp.model.jms_form import (
-    JMS_HEADER,
-    JmsForm,
+from brokerapp.model.jms.form import JMS_HEADER, JmsForm
+from brokerapp.model.jms.properties import (
     PropertyType,
     property_header,
     property_name,

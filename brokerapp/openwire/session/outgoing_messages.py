@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.model.destination import Destination
-from brokerapp.model.jms_form import JmsForm, JmsKind, jms_form_of
+from brokerapp.model.jms.form import JmsForm, JmsKind, jms_form_of
 from brokerapp.model.message import Message
 from brokerapp.openwire.commands import MessageCommand, MessageDispatch, MessageId
 from brokerapp.openwire.marshalled_values import encode_map
@@ -29,9 +29,8 @@ def message_dispatch(consumer: OpenWireConsumer, entry: LogEntry, number: int) -
     message.destination = destination
     if entry.original_destination:
         message.original_destination = openwire_destination(entry.original_destination)
-    message.message_id = MessageId(
-        message.message_id.text_view, message.message_id.producer_id, message.message_id.producer_sequence_id, number
-    )
+    id = MessageId.parse(entry.message.id)
+    message.message_id = MessageId(id.text_view, id.producer_id, id.producer_sequence_id, number)
     message.redelivery_counter = entry.redelivery_count
     message.jmsx_group_first_for_consumer = entry.first_of_group
     return MessageDispatch(

@@ -17,6 +17,7 @@ from brokerapp.openwire.commands import (
     BrokerInfo,
     ConnectionControl,
     ConnectionError,
+    DataStructure,
     ExceptionResponse,
     KeepAliveInfo,
     MessageDispatch,
@@ -145,7 +146,7 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
 
     # -- what the client is told
 
-    def _write(self, command: BaseCommand) -> None:
+    def _write(self, command: DataStructure) -> None:
         self._out.append(self._codec.encode(command))
 
     def _beat(self) -> None:

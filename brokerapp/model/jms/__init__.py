@@ -1,0 +1,1 @@
+"""What messages of JMS clients are beside their headers and body."""

@@ -1,0 +1,79 @@
+"""Define what a message from a JMS client is beside its headers and body: its kind, and the types of its properties.
+
+A message is stored as STOMP has it: properties are header lines with values as text. What that loses stands in one
+more header line, `sluice-jms`, which STOMP clients are never shown: the kind of the message, and the type of each
+property that is not a string. A JMS client gets the message back from both as it was sent. Messages without that line
+come from STOMP clients: all their properties are strings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import lru_cache
+from types import MappingProxyType
+from urllib.parse import quote, unquote
+
+from brokerapp.model.jms.properties import PropertyType
+from brokerapp.model.message import Message, escape
+
+#: The header with the JMS form of a message.
+JMS_HEADER = "sluice-jms"
+_LINE_START = f"\n{JMS_HEADER}:".encode()
+#: Forms kept parsed: applications send few.
+CACHED_FORMS = 4096
+
+
+class JmsKind(StrEnum):
+    """Kind of a JMS message, which says what its body is."""
+
+    PLAIN = "plain"  #: no body
+    TEXT = "text"  #: UTF-8
+    BYTES = "bytes"
+    MAP = "map"  #: as OpenWire marshals a map of primitive values
+    STREAM = "stream"  #: as OpenWire marshals primitive values one after the other
+    OBJECT = "object"  #: a serialized Java object, which is never read
+    BLOB = "blob"  #: as OpenWire marshals a reference to a file
+
+
+@dataclass(frozen=True, slots=True)
+class JmsForm:
+    """What a message is for JMS clients."""
+
+    kind: JmsKind
+    types: Mapping[str, PropertyType] = field(default_factory=dict)  #: of the properties that are not strings
+    has_body: bool = True  #: False: the body is null, which is not the same as empty
+
+    def header_value(self) -> str:
+        """Return the value of the header."""
+        types = "".join(f" {quote(name, safe='')}={type}" for name, type in self.types.items())
+        return f"{self.kind}{'' if self.has_body else '!'}{types}"
+
+    def header_line(self) -> str:
+        """Return the header line, escaped."""
+        return f"{JMS_HEADER}:{escape(self.header_value())}\n"
+
+    @staticmethod
+    def parse(value: str) -> JmsForm:
+        """Return the form that a header value stands for; what cannot be read is text with strings."""
+        return _parse(value)
+
+
+@lru_cache(maxsize=CACHED_FORMS)
+def _parse(value: str) -> JmsForm:
+    kind, *types = value.split(" ")
+    try:
+        pairs = (each.rpartition("=") for each in types)
+        found = {unquote(name): PropertyType(type) for name, _, type in pairs}
+        return JmsForm(JmsKind(kind.removesuffix("!")), MappingProxyType(found), not kind.endswith("!"))
+    except ValueError:
+        return JmsForm(JmsKind.TEXT)
+
+
+def jms_form_of(message: Message) -> JmsForm | None:
+    """Return the JMS form of a message; None where it came from no JMS client."""
+    if _LINE_START not in message.head:
+        return None
+    value = message.header(JMS_HEADER)
+    return JmsForm.parse(value) if value is not None else None
