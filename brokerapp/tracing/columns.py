@@ -26,7 +26,7 @@ def table_of(
     """Return the events of one batch as an Arrow table; see recorder.py."""
     ts, kind, destinations, original, consumer, reason, signed = (runs[column::7] for column in range(7))
     counts, facts_of_messages = _messages(signed)
-    places, different = _different(facts)  # a message is in several runs: its facts become columns once
+    places, different = different_facts(facts)  # a message is in several runs: its facts become columns once
     flat: list[Any] = list(chain.from_iterable(different))
     ids, sizes, born = (flat[column::3] for column in range(3))
     kinds = np.frombuffer(bytes(kind), np.uint8)
@@ -76,7 +76,7 @@ def _messages(counts: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
     return numbers, np.repeat(first, numbers) + within
 
 
-def _different(facts: Sequence[tuple[str, int, int]]) -> tuple[np.ndarray, list[tuple[str, int, int]]]:
+def different_facts(facts: Sequence[tuple[str, int, int]]) -> tuple[np.ndarray, list[tuple[str, int, int]]]:
     """Return for each of the facts its index among the distinct objects, and these."""
     # Their addresses, as an array of objects holds them: asking each for its id took four times as long.
     objects = np.frombuffer(np.fromiter(facts, object, len(facts)), np.uintp)

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 from brokerapp.model.message import Message
 from brokerapp.tracing.encoding import encode
-from brokerapp.tracing.properties import limit_head
+from brokerapp.tracing.properties import MAX_HEAD, limit_head
 from brokerapp.tracing.schema import ENQUEUE, RUN_FIELDS
 
 #: Events in a batch: packing them stops the event loop for a millisecond, some when each is a run of its own. A run is
@@ -87,7 +87,8 @@ class TraceRecorder:
         `producer` is who sent them, where a client did.
         """
         if self.properties:
-            self._heads += [limit_head(message.head) for message in messages]
+            heads = [message.head for message in messages]
+            self._heads += heads if max(map(len, heads), default=0) <= MAX_HEAD else map(limit_head, heads)
         self.record(ENQUEUE, ts_us, messages, (destination,), destination, producer)
 
     def record_one(
