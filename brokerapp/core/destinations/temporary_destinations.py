@@ -246,4 +246,4 @@ class TemporaryDestinations:
             self._removal.delete_mirror(destination)
         else:
             self._counters.remove(destination)
-        self._routing.table.plans.pop(destination, None)
+        self._routing.table.forget_routes(destination)

@@ -10,15 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from brokerapp.engine.routing.bindings import Binding
+from brokerapp.engine.routing.route_decisions import Answer, MessageViews, Question, RouteDecisions
 from brokerapp.engine.routing.routing_table import MAX_CACHED, RoutingTable
 from brokerapp.errors import RequestRefused
 from brokerapp.model.definitions import CompositeDestination, VirtualTopic
 from brokerapp.model.destination import QUALIFIER, Destination, DestinationKind
 from brokerapp.model.message import Message, RoutedCopy
-from brokerapp.selectors import SelectorView, XmlBody
+from brokerapp.selectors import Selector, SelectorView
 
 #: Forwards in a row after which a chain is taken for a loop (definitions with loops are refused when saved; wildcard
 #: names can still make one).
@@ -64,19 +66,28 @@ def route(
     """Where a message sent to `destination` by the client of the client-id `sender` goes.
 
     `sent_to` is the list of which the destination is an element, when there is one: copies say so. `is_moved`: it is
-    an operator who sends it there, whatever bridge brought it once. Routes that do not depend on the message are kept
-    in the topology.
+    an operator who sends it there, whatever bridge brought it once. Routes are kept in the topology; those that depend
+    on the message by its answers to what is asked on its way, so that it may be the route of another message, too.
     """
     key = destination if sent_to is None else (destination, sent_to)
     plan = topology.plans.get(key)
     if plan is not None:
         return plan  # type: ignore[return-value]
-    walk = _RouteWalk(message.headers, message.body, topology, sender, crossed=bool(message.path) and not is_moved)
+    crossed = bool(message.path) and not is_moved
+    views = MessageViews(message.headers, message.body, sender)
+    decisions: RouteDecisions[Route] | None = topology.plans.get((key, crossed))  # type: ignore[assignment]
+    if decisions is not None and (found := decisions.find(views)) is not None:
+        return found
+    walk = _RouteWalk(views, topology, crossed=crossed)
     result = walk.walk(destination, sent_to)
+    if len(topology.plans) >= MAX_CACHED:
+        topology.plans.clear()
     if not result.depends_on_message:
-        if len(topology.plans) >= MAX_CACHED:
-            topology.plans.clear()
         topology.plans[key] = result
+    elif walk.answers and walk.is_repeatable:
+        if decisions is None:
+            decisions = topology.plans[key, crossed] = RouteDecisions()
+        decisions.keep(walk.answers, result)
     return result
 
 
@@ -122,7 +133,7 @@ def trace_route(
     headers: Mapping[str, str], destination: Destination, topology: RoutingTable, body: bytes = b""
 ) -> tuple[Route, list[RouteHop], str]:
     """The same as far as it goes, and what ended it too early: "" when nothing did."""
-    walk = _RouteWalk(headers, body, topology, sender="", hops=[])
+    walk = _RouteWalk(MessageViews(headers, body, sender=""), topology, hops=[])
     problem = ""
     try:
         walk.walk(destination)
@@ -136,17 +147,16 @@ class _RouteWalk:
 
     def __init__(
         self,
-        headers: Mapping[str, str],
-        body: bytes,
+        views: MessageViews,
         topology: RoutingTable,
-        sender: str,
         hops: list[RouteHop] | None = None,
         *,
         crossed: bool = False,
     ) -> None:
-        self.headers, self.topology, self.sender, self.hops = headers, topology, sender, hops
+        self.topology, self.hops, self._views = topology, hops, views
         self._came_by_bridge = crossed  # a bridge brought it
-        self.body = XmlBody(body, headers)
+        self.answers: list[tuple[Question, Answer]] = []  #: what was asked of the message, in order
+        self.is_repeatable = True  #: whether messages with the same answers go the same way
         self.route = Route()
         self._reached: dict[Destination, RoutedCopy] = {}  # queues and named subscriptions, and what they get
         self._mirroring: set[Destination] = set()  # a wildcard's queue may get copies of its own mirror: not for ever
@@ -214,8 +224,7 @@ class _RouteWalk:
         """Evaluate the selector of a bound queue; True without a selector."""
         if binding is None or binding.selector is None:
             return True
-        self.route.depends_on_message = True
-        return binding.selector.evaluate(self._selector_view(topic, None))
+        return self._ask_selector(binding.selector, topic, None)
 
     def _pick_anycast(self, copy: RoutedCopy, depth: int) -> RoutedCopy:
         """The copy for the queue whose turn it is, where several share what is sent to one."""
@@ -223,7 +232,7 @@ class _RouteWalk:
         sharing = self.topology.bindings.sharing(own.name)
         if not sharing:
             return copy
-        self.route.depends_on_message = True
+        self.route.depends_on_message, self.is_repeatable = True, False
         if self.hops is None:
             self.topology.bindings.advance_turn(own.name)
         queue = Destination.queue(sharing[0])
@@ -236,8 +245,7 @@ class _RouteWalk:
         for feed in self.topology.feeds_of(topic.name):
             outcome: bool | None = feed.may_read(topic)
             if outcome and feed.depends_on_message:
-                self.route.depends_on_message = True
-                outcome = feed.takes(self._selector_view(topic, copy.original), self.sender)
+                outcome = self._ask(Question(topic, copy.original, feed.takes))
             selector = feed.subscription.selector
             self._add_hop(
                 topic, str(feed.subscription), feed.target, selector=selector, outcome=outcome, depth=depth,
@@ -264,8 +272,7 @@ class _RouteWalk:
             queue = Destination.queue(name)
             wanted: bool = True
             if definition.selector_aware:
-                self.route.depends_on_message = True
-                wanted = self.topology.interest(queue, self._selector_view(queue, topic))
+                wanted = self._ask(Question(queue, topic, partial(self._is_interested, queue))) is True
             wanted = wanted and self._matches_binding(self.topology.bindings.of(name), topic) is True
             self._add_hop(topic, definition.id, queue, outcome=wanted, depth=depth)
             if not wanted:
@@ -282,8 +289,7 @@ class _RouteWalk:
         for leg in self.topology.forward_targets_of(definition):
             outcome: bool | None = True
             if leg.selector is not None:
-                self.route.depends_on_message = True
-                outcome = leg.selector.evaluate(self._selector_view(own, copy.original))
+                outcome = self._ask_selector(leg.selector, own, copy.original)
             text = leg.selector.text if leg.selector else None
             self._add_hop(
                 own, definition.id, leg.destination, selector=text, outcome=outcome, depth=depth, original=copy.original
@@ -296,13 +302,18 @@ class _RouteWalk:
         if keeps:
             self._reach(copy, depth)
 
-    def _selector_view(self, destination: Destination, original: Destination | None) -> SelectorView:
-        """The message as a selector sees it at this point of the way."""
-        seen = SelectorView(self.headers, self.body)
-        seen["destination"] = destination.stomp
-        if original is not None:
-            seen["original-destination"] = original.stomp
-        return seen
+    def _is_interested(self, queue: Destination, seen: SelectorView, _sender: str) -> bool:
+        return self.topology.interest(queue, seen)
+
+    def _ask_selector(self, selector: Selector, destination: Destination, original: Destination | None) -> Answer:
+        return self._ask(Question(destination, original, lambda seen, _sender: selector.evaluate(seen)))
+
+    def _ask(self, question: Question) -> Answer:
+        """Ask something of the message, on which its route depends."""
+        self.route.depends_on_message = True
+        answer = question.answer(self._views)
+        self.answers.append((question, answer))
+        return answer
 
     def _add_hop(
         self,
@@ -316,5 +327,5 @@ class _RouteWalk:
         original: Destination | None = None,
     ) -> None:
         if self.hops is not None:
-            seen = self._selector_view(at, original) if selector is not None else None
+            seen = self._views.at(at, original) if selector is not None else None
             self.hops.append(RouteHop(at, definition, target, selector, outcome, depth, seen))

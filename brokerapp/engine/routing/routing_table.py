@@ -55,7 +55,7 @@ class RoutingTable:
         self.queues: DestinationTrie[str] = queues if queues is not None else DestinationTrie()
         self.feeds: DestinationTrie[SubscriptionFeed] = feeds if feeds is not None else DestinationTrie()
         self.bindings = bindings if bindings is not None else Bindings()
-        self.plans: dict[object, object] = {}  # routing.py keeps here what does not depend on the message
+        self.plans: dict[object, object] = {}  # route_walk.py keeps routes here
         self.mirror: MirroredQueue | None = None
         self._virtual: dict[DestinationKind, DestinationTrie[VirtualTopic | CompositeDestination]] = {
             kind: DestinationTrie() for kind in DestinationKind
@@ -191,6 +191,11 @@ class RoutingTable:
         for topic in feed.subscription.topics:
             self.feeds.remove(topic.name, feed)
         self.plans.clear()
+
+    def forget_routes(self, destination: Destination) -> None:
+        """Forget the routes of a destination that was removed."""
+        for key in (destination, (destination, False), (destination, True)):
+            self.plans.pop(key, None)
 
     def remove_queue(self, name: str) -> None:
         """Remove a queue that was deleted."""

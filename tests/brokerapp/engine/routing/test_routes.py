@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from brokerapp.engine.routing import route_decisions, route_walk
 from brokerapp.engine.routing.cycle_detection import find_cycle
 from brokerapp.engine.routing.route_walk import MAX_HOPS, explain_route, route
 from brokerapp.engine.routing.routing_table import RoutingTable
@@ -390,3 +391,59 @@ def test_routing_always_ends_and_stores_nothing_twice_in_a_queue(definitions, qu
     assert all(copy.destination.kind is DestinationKind.TOPIC for copy in found.topics)
     again, _ = explain_route(message().headers, destination, topology(*definitions, queues=queues))
     assert (again.queues, again.topics) == (found.queues, found.topics)
+
+
+SELECTORS = st.sampled_from(
+    [None, "size = 1", "size > 1", "colour = 'red'", "size IS NULL", "JMSDestination LIKE '%a'"]
+)
+FILTERED = st.builds(
+    lambda at, legs, options: CompositeDestination(at, tuple(ForwardTarget(*each) for each in legs), **options),
+    DESTINATIONS,
+    st.lists(st.tuples(DESTINATIONS, SELECTORS), min_size=1, max_size=4, unique_by=lambda each: each[0]),
+    st.fixed_dictionaries({}, optional={"forward_only": st.booleans(), "send_when_not_matched": st.booleans()}),
+)
+HEADS = st.sampled_from(
+    [b"", b"size:1\n", b"size:2\n", b"size:many\n", b"colour:red\n", b"colour:red\nsize:1\n", b"colour:blue\nsize:3\n"]
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(FILTERED, min_size=1, max_size=4, unique_by=lambda each: each.id),
+    st.lists(st.tuples(HEADS, DESTINATIONS), min_size=2, max_size=12),
+)
+def test_routes_that_are_remembered_are_those_that_are_found_anew(definitions, messages):
+    where = topology(*definitions)
+    for head, destination in messages:
+        try:
+            expected = route(message(b"message-id:1\n" + head), destination, topology(*definitions))
+        except RequestRefused:
+            with pytest.raises(RequestRefused):
+                route(message(b"message-id:1\n" + head), destination, where)
+            continue
+        found = route(message(b"message-id:1\n" + head), destination, where)
+        assert (found.queues, found.topics) == (expected.queues, expected.topics)
+
+
+def test_messages_with_the_same_answers_have_one_route_which_is_found_once(monkeypatch):
+    where = topology(
+        composite("queue://orders", leg("queue://small", "size < 5"), leg("queue://red", "colour = 'red'"))
+    )
+    walks = []
+    walk = route_walk._RouteWalk.walk
+    monkeypatch.setattr(route_walk._RouteWalk, "walk", lambda *args: (walks.append(args), walk(*args))[1])
+    heads = [b"message-id:%d\nsize:%d\ncolour:%b\n" % (at, at % 10, (b"red", b"blue")[at % 2]) for at in range(100)]
+    routes = [route(message(head), queue("orders"), where) for head in heads]
+    assert len(walks) == len({id(each) for each in routes}) == 4
+    where.add_queue("new")  # what exists decides, too
+    assert route(message(heads[0]), queue("orders"), where) is not routes[0]
+
+
+def test_no_more_routes_are_remembered_than_the_limit(monkeypatch):
+    monkeypatch.setattr(route_decisions, "MAX_ROUTES", 3)
+    legs = [leg(f"queue://q{number}", f"size = {number}") for number in range(9)]
+    where = topology(composite("queue://orders", *legs))
+    heads = [b"message-id:1\nsize:%d\n" % number for number in range(9)]
+    first, again = ([route(message(head), queue("orders"), where) for head in heads] for _ in range(2))
+    assert [a is b for a, b in zip(first, again, strict=True)] == [True] * 3 + [False] * 6
+    assert [each.queues for each in first] == [each.queues for each in again]
