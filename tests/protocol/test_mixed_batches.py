@@ -5,6 +5,7 @@ import random
 import pytest
 
 from brokerapp.errors import DestinationNotFound
+from brokerapp.model.destination import Destination
 from brokerapp.stomp.frames import encode
 from tests.protocol.conftest import paused_store
 from tests.protocol.running_node import node_of
@@ -204,3 +205,16 @@ def test_subscribers_of_several_topics_get_what_is_sent_in_several_writes_in_the
             )
             wait_until(lambda count=count: node.look(lambda: len(commits._units)) == count, "it is submitted")
     assert [int(subscriber.hear().body) for _ in range(8)] == list(range(8))
+
+
+def test_queues_that_get_other_messages_of_one_commit_count_their_own_bytes(store, raw, node, name):
+    both, clients = f"/queue/one.{name},/queue/two.{name}", [raw(), raw()]
+    with paused_store(store):  # all that follows the first goes into one commit
+        for number, (destination, size) in enumerate([(both, 10), (both, 20), (f"/queue/one.{name}", 400), (both, 30)]):
+            headers = {"destination": destination, "receipt": str(number), "content-length": str(size)}
+            clients[number % 2].write(encode("SEND", headers, b"x" * size))
+    for client in clients:
+        assert [client.hear().command for _ in range(2)] == ["RECEIPT", "RECEIPT"]
+    one, two = (node.numbers(Destination.queue(f"{each}.{name}")) for each in ("one", "two"))
+    assert (one.EnqueueCount, one.EnqueueBytes, one.MinMessageSize, one.MaxMessageSize) == (4, 460, 10, 400)
+    assert (two.EnqueueCount, two.EnqueueBytes, two.MinMessageSize, two.MaxMessageSize) == (3, 60, 10, 30)
