@@ -182,6 +182,7 @@ SCENARIOS = (
         WildcardTopics(4, 5),
         {"activemq": 20_000, "rabbitmq": 20_000, "sluice": 20_000},
         persistent=False,
+        rests=False,
         bars={"activemq": 3, "rabbitmq": 3},
     ),
     Scenario(
