@@ -1,7 +1,7 @@
 """Feed the codec of OpenWire damaged frames by hand or at night, `python -m tests.fuzz_openwire --frames 1000000`.
 
-Random commands of every type and version are encoded and damaged. Each must be decoded, or refused by an OpenWireError;
-what was decoded can be encoded; nothing takes long. A frame for which that does not hold is printed in hexadecimal.
+Random commands of every type and version are encoded in any encoding and damaged. Each must be decoded, or refused by
+an OpenWireError; what was decoded can be encoded; nothing takes long. Other frames are printed in hexadecimal.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from brokerapp.openwire.codec import Codec
 from brokerapp.openwire.commands import MessageCommand
 from brokerapp.openwire.marshalled_values import decode_map, decode_stream, encode_map
 from brokerapp.openwire.message_content import decode_text_content, inflate, object_class_name
-from tests.brokerapp.openwire.random_commands import VERSIONS, random_command, random_text, types_of
+from tests.brokerapp.openwire.random_commands import VERSIONS, RandomCommands, random_text
 
 #: Seconds of CPU that a damaged frame may take: a thousand times what a sound one does.
 LONGEST = 0.25
@@ -78,10 +78,9 @@ def check_contents(message: MessageCommand) -> None:
             continue
 
 
-def sound_frame(random: Random, codec: Codec, *, stack_traces: bool) -> bytes:
+def sound_frame(random: Random, codec: Codec, *, causes: bool) -> bytes:
     """Return a random command, encoded; of messages the content and properties are maps."""
-    data_type = random.choice(types_of(codec.version))
-    command = random_command(random, data_type, codec.version, causes=stack_traces)
+    command = RandomCommands(random, codec.version, causes).any()
     if isinstance(command, MessageCommand):
         values = {random_text(random): random.choice(([1, {"a": None}], random_text(random), 1.5)) for _ in range(3)}
         command.content = command.marshalled_properties = encode_map(values)
@@ -94,15 +93,17 @@ def run(seed: int, frames: int) -> tuple[int, int]:
     frame = b"\x0a\0\0\0\1\0"
     for done in range(frames):
         if done % DAMAGES == 0:
-            stack_traces = random.random() < 0.5
-            codec = Codec(random.choice(VERSIONS), stack_trace_enabled=stack_traces)
-            other, frame = frame, sound_frame(random, codec, stack_traces=stack_traces)
+            traces, tight, cached = (random.random() < 0.5 for _ in range(3))
+            codec = Codec(random.choice(VERSIONS), stack_trace_enabled=traces, tight=tight, cached=cached)
+            other, frame = frame, sound_frame(random, codec, causes=traces)
         damaged = damage(random, frame, other)
         try:
             decoded += check(codec, damaged)
         except Exception:
             wrong += 1
-            sys.stdout.write(f"version {codec.version}: {damaged.hex()}\n{traceback.format_exc()}\n")
+            sys.stdout.write(
+                f"version {codec.version}, tight {tight}, cached {cached}: {damaged.hex()}\n{traceback.format_exc()}\n"
+            )
     return decoded, wrong
 
 

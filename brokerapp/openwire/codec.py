@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from brokerapp.errors import OpenWireError
 from brokerapp.openwire.commands import DataStructure
-from brokerapp.openwire.commands.data_types import MAX_VERSION, MIN_VERSION
+from brokerapp.openwire.commands.data_types import MAX_VERSION, MIN_VERSION, WIRE_FORMAT_INFO
 from brokerapp.openwire.encoding.loose_decoding import loose_decoders
 from brokerapp.openwire.encoding.loose_encoding import loose_encoders
 from brokerapp.openwire.encoding.state import WireState
 from brokerapp.openwire.encoding.table import CLASSES
+from brokerapp.openwire.encoding.tight_decoding import TightDecoders, tight_decoders
+from brokerapp.openwire.encoding.tight_encoding import tight_encoders
+from brokerapp.openwire.encoding.tight_texts import decode_bits, encode_bits
 
 #: The longest frame, bytes, where nothing else is said (wireFormat.maxFrameSize, ActiveMQ's default).
 DEFAULT_MAX_FRAME_SIZE = 100 * 1024 * 1024
@@ -20,12 +24,12 @@ _PREFIX = struct.Struct(">I")
 
 
 class Codec:
-    """The codec of one connection in one version: the loose encoding, without a cache of values.
+    """The codec of one connection, for what was agreed upon: the version, the encoding, and whether values are cached.
 
-    A WireFormatInfo is the same in all versions: any codec encodes and decodes it.
+    A WireFormatInfo is the same in all versions and encodings: any codec encodes and decodes it.
     """
 
-    __slots__ = ("_decoders", "_encoders", "_state", "max_frame_size", "version")
+    __slots__ = ("_cached", "_decoders", "_encoders", "_state", "_tight", "max_frame_size", "version")
 
     def __init__(
         self,
@@ -33,41 +37,62 @@ class Codec:
         *,
         max_frame_size: int = DEFAULT_MAX_FRAME_SIZE,
         stack_trace_enabled: bool = False,
+        tight: bool = False,
+        cached: bool = False,
     ) -> None:
-        """Make a codec; what both sides said of versions and stack traces decides.
-
-        Raises OpenWireError for a version that is not supported.
-        """
+        """Make a codec; both sides of a connection need the same. Raises OpenWireError for an unknown version."""
         if not MIN_VERSION <= version <= MAX_VERSION:
             raise OpenWireError(f"version {version} is not supported: expected {MIN_VERSION} to {MAX_VERSION}")
         self.version, self.max_frame_size = version, max_frame_size
-        self._decoders, self._encoders = loose_decoders(version, False), loose_encoders(version, False)
+        self._cached = cached
+        self._decoders, self._encoders = loose_decoders(version, cached), loose_encoders(version, cached)
+        self._tight = (tight_decoders(version, cached), tight_encoders(version, cached)) if tight else None
         self._state = WireState(stack_trace_enabled)
 
     def encode(self, command: DataStructure) -> bytes:
-        """Return the bytes of a command, with their number before them.
+        """Return the bytes of a command, with their number before them. With a cache, they must be sent.
 
         Raises OpenWireError for a command that is not in the version, too long, or whose fields hold what does not
         fit into them.
         """
-        parts = [b""]
+        if self._cached:
+            self._state.sent.begin()
         try:
-            self._encoders[command.data_type](command, parts.append, self._state)
-        except struct.error as error:
+            parts = self._parts(command)
+            size = sum(map(len, parts))
+            if size > self.max_frame_size:
+                raise _too_long(size, self.max_frame_size)
+        except (struct.error, OpenWireError) as error:
+            self._state.sent.take_back()
+            if isinstance(error, OpenWireError):
+                raise
             raise OpenWireError(f"{type(command).__name__} holds a value that does not fit: {error}") from None
-        size = sum(map(len, parts))
-        if size > self.max_frame_size:
-            raise _too_long(size, self.max_frame_size)
         parts[0] = _PREFIX.pack(size)
         return b"".join(parts)
+
+    def _parts(self, command: DataStructure) -> list[bytes]:
+        """Return the bytes of a command in parts, behind an empty one."""
+        data_type = command.data_type
+        if self._tight is None or data_type == WIRE_FORMAT_INFO:
+            parts = [b""]
+            self._encoders[data_type](command, parts.append, self._state)
+            return parts
+        bits: list[bool] = []
+        parts = [b"", bytes((data_type,)), b""]
+        self._tight[1][data_type](command, bits.append, parts, self._state)
+        parts[2] = encode_bits(bits)
+        return parts
 
     def decode(self, frame: bytes | bytearray | memoryview) -> Any:
         """Return the command of a frame, which is given without the number of its bytes. Raises OpenWireError."""
         data = frame if type(frame) is bytes else bytes(frame)
         size = len(data)
         try:
-            command, end = self._decoders[data[0]](data, 1, self._state, 0)
-        except (IndexError, struct.error):
+            if self._tight is None or data[0] == WIRE_FORMAT_INFO:
+                command, end = self._decoders[data[0]](data, 1, self._state, 0)
+            else:
+                command, end = self._decode_tightly(data, self._tight[0])
+        except (IndexError, struct.error, StopIteration):
             end = size + 1
         if end == size:
             return command
@@ -77,6 +102,14 @@ class Codec:
         if end > size:
             raise OpenWireError(f"a {name} ends too early: it is longer than its frame of {size} bytes")
         raise OpenWireError(f"{size - end} bytes follow a {name} in its frame of {size} bytes")
+
+    def _decode_tightly(self, data: bytes, decoders: TightDecoders) -> tuple[Any, int]:
+        decoder = decoders[data[0]]
+        bits, pos = decode_bits(data, 1)
+        decoded = decoder(data, pos, bits.__next__, self._state, 0)
+        if len(tuple(islice(bits, 8))) == 8:
+            raise OpenWireError(f"a {CLASSES[data[0]].__name__} has more truth values than its fields")
+        return decoded
 
 
 class FrameSplitter:

@@ -12,18 +12,10 @@ import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import org.apache.activemq.command.ActiveMQDestination;
-import org.apache.activemq.command.ActiveMQQueue;
-import org.apache.activemq.command.ActiveMQTempQueue;
-import org.apache.activemq.command.ActiveMQTempTopic;
-import org.apache.activemq.command.ActiveMQTopic;
-import org.apache.activemq.command.BrokerId;
-import org.apache.activemq.command.ConnectionId;
 import org.apache.activemq.command.DataStructure;
-import org.apache.activemq.command.LocalTransactionId;
 import org.apache.activemq.command.NetworkBridgeFilter;
-import org.apache.activemq.command.TransactionId;
+import org.apache.activemq.command.SessionInfo;
 import org.apache.activemq.command.WireFormatInfo;
-import org.apache.activemq.command.XATransactionId;
 import org.apache.activemq.filter.BooleanExpression;
 import org.apache.activemq.openwire.DataStreamMarshaller;
 import org.apache.activemq.openwire.OpenWireFormat;
@@ -53,13 +45,15 @@ public class OpenWireCommands {
         DataOutputStream out = new DataOutputStream(new java.io.BufferedOutputStream(System.out));
         int what;
         while ((what = in.read()) >= 0) {
-            OpenWireFormat format = format(in.readByte(), in.readBoolean(), in.readBoolean(), in.readBoolean());
+            byte version = in.readByte();
+            boolean tight = in.readBoolean(), cached = in.readBoolean(), stackTraces = in.readBoolean();
+            OpenWireFormat format = format(version, tight, cached, stackTraces);
             if (what == 'r') {
                 random(format, in.readLong(), in.readInt(), out);
             } else if (what == 'v') {
                 values(new Random(in.readLong()), in.readInt(), out);
             } else {
-                again(format, in, out);
+                again(format, format(version, tight, cached, stackTraces), in, out);
             }
             out.flush();
         }
@@ -75,9 +69,8 @@ public class OpenWireCommands {
     }
 
     /** Decodes and encodes again with two formats, as the two directions of a connection have their own caches. */
-    static void again(OpenWireFormat reading, DataInputStream in, DataOutputStream out) throws IOException {
-        OpenWireFormat writing = reading.copy();
-        writing.setVersion(reading.getVersion());
+    static void again(OpenWireFormat reading, OpenWireFormat writing, DataInputStream in, DataOutputStream out)
+            throws IOException {
         for (int count = in.readInt(); count > 0; count--) {
             byte[] frame = new byte[in.readInt()];
             in.readFully(frame);
@@ -97,7 +90,7 @@ public class OpenWireCommands {
 
     static void random(OpenWireFormat format, long seed, int count, DataOutputStream out) throws Exception {
         List<ByteSequence> frames = new ArrayList<>();
-        Filler filler = new Filler(new Random(seed), format.getVersion());
+        Filler filler = new Filler(new Random(seed), format.getVersion(), format.isCacheEnabled());
         for (int round = 0; round < count; round++) {
             for (Class<?> type : filler.types) {
                 ByteSequence frame = format.marshal(filler.fill(type, DEPTH));
@@ -111,7 +104,7 @@ public class OpenWireCommands {
     }
 
     static void values(Random random, int count, DataOutputStream out) throws Exception {
-        Filler filler = new Filler(random, OpenWireFormat.DEFAULT_WIRE_VERSION);
+        Filler filler = new Filler(random, OpenWireFormat.DEFAULT_WIRE_VERSION, false);
         for (; count > 0; count--) {
             ByteArrayOutputStream encoded = new ByteArrayOutputStream();
             MarshallingSupport.marshalPrimitiveMap(filler.map(DEPTH), new DataOutputStream(encoded));
@@ -122,10 +115,13 @@ public class OpenWireCommands {
     /** Makes objects and sets all their properties that can be sent. */
     static class Filler {
         final Random random;
+        /** Ids lack nothing: others cannot be looked up in a cache. */
+        final boolean wholeIds;
         final List<Class<?>> types = new ArrayList<>();
 
-        Filler(Random random, int version) throws Exception {
+        Filler(Random random, int version, boolean wholeIds) throws Exception {
             this.random = random;
+            this.wholeIds = wholeIds;
             Class<?> factory = Class.forName("org.apache.activemq.openwire.v" + version + ".MarshallerFactory");
             Method create = factory.getMethod("createMarshallerMap", OpenWireFormat.class);
             for (DataStreamMarshaller each : (DataStreamMarshaller[]) create.invoke(null, new OpenWireFormat())) {
@@ -137,13 +133,14 @@ public class OpenWireCommands {
 
         Object fill(Class<?> type, int depth) throws Exception {
             Object made = type.getDeclaredConstructor().newInstance();
+            boolean whole = wholeIds && (type.getSimpleName().endsWith("Id") || type == SessionInfo.class);
             Method[] methods = type.getMethods();
             Arrays.sort(methods, Comparator.comparing(Method::toString));
             for (Method method : methods) {
                 if (method.getName().startsWith("set") && method.getParameterCount() == 1 && isOfTheWire(method)) {
                     Class<?> wanted = method.getParameterTypes()[0];
-                    if (wanted.isPrimitive() || wanted == ActiveMQDestination.class || random.nextInt(10) < 7) {
-                        Object value = value(method.getName(), wanted, depth);
+                    if (wanted.isPrimitive() || whole || random.nextInt(10) < 7) {
+                        Object value = value(method.getName(), wanted, whole ? Math.max(depth, 1) : depth);
                         if (value != null) {
                             method.invoke(made, value);
                         }

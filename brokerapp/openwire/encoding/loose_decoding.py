@@ -15,11 +15,11 @@ from typing import Any
 from brokerapp.errors import OpenWireError
 from brokerapp.openwire.commands.data_types import MAX_VERSION
 from brokerapp.openwire.commands.wire_fields import FORMATS, Kind, WireField
+from brokerapp.openwire.encoding.loose_texts import read_throwable
 from brokerapp.openwire.encoding.modified_utf8 import decode_text
 from brokerapp.openwire.encoding.source import Source
 from brokerapp.openwire.encoding.state import WireState
 from brokerapp.openwire.encoding.table import CLASSES, Layout, layout
-from brokerapp.openwire.encoding.throwables import decode_throwable
 
 #: How deeply commands may be nested: an advisory is a message in a dispatch, with one command in it.
 MAX_DEPTH = 16
@@ -64,11 +64,11 @@ def _compile(of: Layout, decoders: Decoders, cached: bool) -> Decoder:
             "remember": decoders.remember,
             "C": of.cls,
             "text": decode_text,
-            "throwable": decode_throwable,
+            "throwable": read_throwable,
             "length": Struct(">I").unpack_from,
-            "count": _count,
-            "unexpected": _unexpected,
-            "too_deep": _too_deep,
+            "count": count_at,
+            "unexpected": unexpected,
+            "too_deep": too_deep,
             "MAX_DEPTH": MAX_DEPTH,
         },
     )
@@ -97,12 +97,12 @@ def _add_optional(source: Source, name: str, wire: WireField, cached: bool) -> N
     """Add what reads a field whose presence was read already."""
     value = f"v_{name}"
     if wire.kind is Kind.CACHED and cached:
-        source.add("index = data[pos] << 8 | data[pos + 1]; pos += 2")
+        source.add("number = data[pos] << 8 | data[pos + 1]; pos += 2")
         source.add("if there:")
-        source.add("    there = data[pos]; pos += 1")
+        source.add("    there = data[pos]; first = pos; pos += 1")
         _add_value(source, value, name, wire, "    ")
-        source.add(f"    state.received.put(index, {value})")
-        source.add(f"else: {value} = state.received.get(index)")
+        source.add(f"    state.received.put(number, {value}, pos - first)")
+        source.add(f"else: {value} = state.received.get(number, {source.constant(wire.nested_types)}, {name!r})")
         return
     _add_value(source, value, name, wire, "")
 
@@ -178,18 +178,21 @@ def _bytes_after_text(types: tuple[int, ...]) -> int | None:
 _SHORT = Struct(">h")
 
 
-def _count(data: bytes, pos: int) -> int:
+def count_at(data: bytes, pos: int) -> int:
+    """Return the number of elements of a list, which stands at this place."""
     (count,) = _SHORT.unpack_from(data, pos)
     if count < 0:
         raise OpenWireError(f"a list has {count} elements")
     return int(count)
 
 
-def _unexpected(data_type: int, field: str) -> OpenWireError:
+def unexpected(data_type: int, field: str) -> OpenWireError:
+    """Return the error of a field that holds a value of this type."""
     cls = CLASSES.get(data_type)
     what = f"type {data_type}" if cls is None else f"type {data_type} ({cls.__name__})"
     return OpenWireError(f"field {field} holds a value of {what}, which it cannot")
 
 
-def _too_deep() -> OpenWireError:
+def too_deep() -> OpenWireError:
+    """Return the error of commands nested in too many others."""
     return OpenWireError(f"commands are nested more than {MAX_DEPTH} times")

@@ -13,11 +13,11 @@ from typing import Any
 
 from brokerapp.errors import OpenWireError
 from brokerapp.openwire.commands.wire_fields import FORMATS, Kind, WireField
+from brokerapp.openwire.encoding.loose_texts import write_throwable
 from brokerapp.openwire.encoding.modified_utf8 import encode_short_text
 from brokerapp.openwire.encoding.source import Source
 from brokerapp.openwire.encoding.state import WireState
 from brokerapp.openwire.encoding.table import Layout, Segment, layout
-from brokerapp.openwire.encoding.throwables import encode_throwable
 
 Encoder = Callable[[Any, Callable[[bytes], object], WireState], None]
 
@@ -45,10 +45,11 @@ def _compile(of: Layout, encoders: Encoders, cached: bool) -> Encoder:
         {
             "E": encoders,
             "text": encode_short_text,
-            "throwable": encode_throwable,
+            "throwable": write_throwable,
             "length": Struct(">I").pack,
             "count": Struct(">h").pack,
-            "unexpected": _unexpected,
+            "number_of": Struct(">H").pack,
+            "unexpected": unexpected,
         },
     )
     before = [(str(of.data_type), "B")]
@@ -68,7 +69,7 @@ def _add_segment(source: Source, before: list[tuple[str, str]], segment: Segment
         name, wire = segment.optional
         source.add(f"v = value.{name}")
         if wire.kind is Kind.CACHED and cached:
-            source.add("index = state.sent.index(v); there = index is None")
+            source.add("number = state.sent.number(v); there = number is None")
         else:
             source.add("there = v is not None")
         parts.append(("there", "?"))
@@ -82,7 +83,7 @@ def _add_optional(source: Source, name: str, wire: WireField, cached: bool) -> N
     """Add what writes a field, `v`, whose presence was written already."""
     if wire.kind is Kind.CACHED and cached:
         source.add("if there:")
-        source.add("    out(count(state.sent.add(v)))")
+        source.add("    out(number_of(state.sent.add(v)))")
         source.add("    if v is None: out(b'\\0')")
         source.add("    else:")
         source.add("        out(b'\\1')")
@@ -93,7 +94,7 @@ def _add_optional(source: Source, name: str, wire: WireField, cached: bool) -> N
     for line in _value_lines(source, name, wire):
         source.add(indent + line)
     if wire.kind is Kind.CACHED and cached:
-        source.add("else: out(count(index))")
+        source.add("else: out(number_of(number))")
 
 
 def _value_lines(source: Source, name: str, wire: WireField) -> list[str]:
@@ -126,5 +127,6 @@ def _nested_lines(source: Source, value: str, name: str, wire: WireField) -> lis
     return [*lines, f"E[kind]({value}, out, state)"]
 
 
-def _unexpected(value: object, field: str) -> OpenWireError:
+def unexpected(value: object, field: str) -> OpenWireError:
+    """Return the error of a field that holds this value."""
     return OpenWireError(f"field {field} cannot hold {value}")

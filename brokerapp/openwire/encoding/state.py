@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from brokerapp.openwire.encoding.value_cache import ReceivedValues, SentValues
 
 
 @dataclass(slots=True)
 class WireState:
-    """What was agreed upon with the peer."""
+    """What was agreed upon with the peer, and what both remember where they agreed upon caches."""
 
     #: Whether exceptions come with stack traces and causes.
     stack_traces: bool = False
+    sent: SentValues = field(default_factory=SentValues)
+    received: ReceivedValues = field(default_factory=ReceivedValues)

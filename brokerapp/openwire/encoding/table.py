@@ -10,9 +10,19 @@ from typing import Any
 from brokerapp.errors import OpenWireError
 from brokerapp.openwire import commands
 from brokerapp.openwire.commands import MessageCommand, OpenWireDestination
-from brokerapp.openwire.commands.data_types import DESTINATIONS, FIRST_VERSIONS, MAX_VERSION, MESSAGES, MIN_VERSION
+from brokerapp.openwire.commands.data_types import (
+    DESTINATIONS,
+    FIRST_VERSIONS,
+    MAX_VERSION,
+    MESSAGES,
+    MIN_VERSION,
+    WIRE_FORMAT_INFO,
+)
 from brokerapp.openwire.commands.wire_fields import FORMATS, METADATA_KEY, Kind, WireField
 
+#: Types that have one more bit where they are nested, in the tight encoding: that they have bits of their own. No
+#: client sets it.
+TYPES_WITH_A_SPARE_BIT = frozenset({WIRE_FORMAT_INFO, *MESSAGES})
 _EXPORTED: list[Any] = [getattr(commands, name) for name in commands.__all__]
 #: The class of each type.
 CLASSES: dict[int, Any] = {

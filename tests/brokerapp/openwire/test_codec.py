@@ -15,7 +15,7 @@ from brokerapp.openwire.commands import data_types as t
 from brokerapp.openwire.encoding.loose_decoding import MAX_DEPTH, MAX_KNOWN, loose_decoders
 from brokerapp.openwire.encoding.table import CLASSES, layout
 from brokerapp.openwire.encoding.throwables import MAX_CAUSES, MAX_MESSAGE_CHARACTERS
-from tests.brokerapp.openwire.random_commands import VERSIONS, random_command, types_of
+from tests.brokerapp.openwire.random_commands import VERSIONS, RandomCommands, types_of
 
 PRODUCER = c.ProducerId("ID:host-1-2-0:1", 3, 2)
 
@@ -27,14 +27,16 @@ def body(data: bytes) -> bytes:
     return data[4:]
 
 
+@pytest.mark.parametrize("cached", [False, True])
+@pytest.mark.parametrize("tight", [False, True])
 @pytest.mark.parametrize("version", VERSIONS)
 @given(random=st.randoms(use_true_random=False), causes=st.booleans())
-@settings(max_examples=5)
-def test_a_command_of_any_type_is_the_same_after_encoding_and_decoding(version, random, causes):
-    codec = Codec(version, stack_trace_enabled=causes)
-    for data_type in types_of(version):
-        command = random_command(random, data_type, version, causes=causes)
-        decoded = codec.decode(body(codec.encode(command)))
+@settings(max_examples=2)
+def test_a_command_of_any_type_is_the_same_after_encoding_and_decoding(version, tight, cached, random, causes):
+    ours = Codec(version, stack_trace_enabled=causes, tight=tight, cached=cached)
+    theirs = Codec(version, stack_trace_enabled=causes, tight=tight, cached=cached)
+    for command in RandomCommands(random, version, causes).one_of_each():
+        decoded = theirs.decode(body(ours.encode(command)))
         assert repr(decoded) == repr(command)
         assert type(decoded) is type(command)
 
@@ -43,7 +45,7 @@ def test_every_type_has_a_class_whose_number_it_is():
     numbers = {value for name, value in vars(t).items() if name.isupper() and isinstance(value, int)}
     assert set(CLASSES) == numbers - {t.NULL}
     for data_type in CLASSES:
-        command = random_command(Random(data_type), data_type, t.MAX_VERSION)
+        command = RandomCommands(Random(data_type), t.MAX_VERSION).command(data_type)
         assert command.data_type == data_type
 
 
@@ -70,11 +72,13 @@ def test_the_bytes_are_those_of_the_documented_encoding():
     )
 
 
+@pytest.mark.parametrize("tight", [False, True])
 @pytest.mark.parametrize("version", [1, 9, 12])
-def test_a_frame_that_ends_anywhere_before_its_end_is_refused_whatever_was_decoded_before(version):
-    codec = Codec(version)
+def test_a_frame_that_ends_anywhere_before_its_end_is_refused_whatever_was_decoded_before(version, tight):
+    codec = Codec(version, tight=tight)
+    commands = RandomCommands(Random(version), version)
     for data_type in types_of(version):
-        frame = body(codec.encode(random_command(Random(version), data_type, version, depth=2)))
+        frame = body(codec.encode(commands.command(data_type, depth=2)))
         codec.decode(frame)
         for size in [
             *range(len(frame)),
@@ -86,18 +90,25 @@ def test_a_frame_that_ends_anywhere_before_its_end_is_refused_whatever_was_decod
             codec.decode(frame + b"\0")
 
 
-@given(data=st.binary(max_size=200), version=st.sampled_from(VERSIONS), stack_traces=st.booleans())
-@settings(max_examples=150)
-def test_any_bytes_are_a_command_or_an_error_of_the_protocol(data, version, stack_traces):
-    decode_anything(Codec(version, stack_trace_enabled=stack_traces), data)
+CODECS = st.builds(
+    Codec,
+    st.sampled_from(VERSIONS),
+    stack_trace_enabled=st.booleans(),
+    tight=st.booleans(),
+    cached=st.booleans(),
+)
 
 
-@given(random=st.randoms(use_true_random=False), version=st.sampled_from(VERSIONS), stack_traces=st.booleans())
-@settings(max_examples=150)
-def test_a_command_of_which_some_bytes_changed_is_a_command_or_an_error_of_the_protocol(random, version, stack_traces):
-    codec = Codec(version, stack_trace_enabled=stack_traces)
-    command = random_command(random, random.choice(types_of(version)), version, causes=stack_traces)
-    frame = bytearray(body(codec.encode(command)))
+@given(data=st.binary(max_size=200), codec=CODECS)
+@settings(max_examples=200)
+def test_any_bytes_are_a_command_or_an_error_of_the_protocol(data, codec):
+    decode_anything(codec, data)
+
+
+@given(random=st.randoms(use_true_random=False), codec=CODECS)
+@settings(max_examples=200)
+def test_a_command_of_which_some_bytes_changed_is_a_command_or_an_error_of_the_protocol(random, codec):
+    frame = bytearray(body(codec.encode(RandomCommands(random, codec.version).any())))
     for _ in range(random.randint(1, 4)):
         frame[random.randrange(len(frame))] = random.choice((0, 1, 0x7F, 0x80, 0xFF, random.randrange(256)))
     decode_anything(codec, bytes(frame))
@@ -191,12 +202,13 @@ def test_an_exception_with_too_many_causes_is_refused():
         Codec(12, stack_trace_enabled=True).decode(b"\x1f" + b"\0" * 9 + b"\1" + one * 1_000_000)
 
 
-def test_a_stack_trace_is_read_and_dropped_and_its_cause_kept():
+@pytest.mark.parametrize("tight", [False, True])
+def test_a_stack_trace_is_read_and_dropped_and_its_cause_kept(tight):
     error = c.WireThrowable(
         "a.B", "why", (c.StackElement("a.B", "run", None, -1), c.StackElement(None, None, "B.java", 7)),
         cause=c.WireThrowable("a.C", None),
     )  # fmt: skip
-    with_traces, without = Codec(12, stack_trace_enabled=True), Codec(12)
+    with_traces, without = Codec(12, stack_trace_enabled=True, tight=tight), Codec(12, tight=tight)
     decoded = with_traces.decode(body(with_traces.encode(c.ExceptionResponse(1, False, 5, error))))
     assert decoded.exception == c.WireThrowable("a.B", "why", cause=c.WireThrowable("a.C", None))
     decoded = without.decode(body(without.encode(c.ExceptionResponse(1, False, 5, error))))
