@@ -10,11 +10,12 @@ from typing import Any
 from brokerapp.errors import OpenWireError
 from brokerapp.openwire.commands import DataStructure
 from brokerapp.openwire.commands.data_types import MAX_VERSION, MIN_VERSION, WIRE_FORMAT_INFO
+from brokerapp.openwire.encoding.compiled import CompiledFunctions
 from brokerapp.openwire.encoding.loose_decoding import loose_decoders
 from brokerapp.openwire.encoding.loose_encoding import loose_encoders
 from brokerapp.openwire.encoding.state import WireState
 from brokerapp.openwire.encoding.table import CLASSES
-from brokerapp.openwire.encoding.tight_decoding import TightDecoders, tight_decoders
+from brokerapp.openwire.encoding.tight_decoding import Decoder, tight_decoders
 from brokerapp.openwire.encoding.tight_encoding import tight_encoders
 from brokerapp.openwire.encoding.tight_texts import decode_bits, encode_bits
 
@@ -103,7 +104,7 @@ class Codec:
             raise OpenWireError(f"a {name} ends too early: it is longer than its frame of {size} bytes")
         raise OpenWireError(f"{size - end} bytes follow a {name} in its frame of {size} bytes")
 
-    def _decode_tightly(self, data: bytes, decoders: TightDecoders) -> tuple[Any, int]:
+    def _decode_tightly(self, data: bytes, decoders: CompiledFunctions[Decoder]) -> tuple[Any, int]:
         decoder = decoders[data[0]]
         bits, pos = decode_bits(data, 1)
         decoded = decoder(data, pos, bits.__next__, self._state, 0)

@@ -17,7 +17,7 @@ from tests.jms.java_programs import compile_program, needs_java_client
 
 pytestmark = [needs_java_client, pytest.mark.slow]
 #: Random commands of each type and version.
-ROUNDS = 12
+ROUNDS = 6
 SEED = 20261123
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from brokerapp.errors import OpenWireError
 from brokerapp.openwire.commands.data_types import MAX_VERSION
 from brokerapp.openwire.commands.wire_fields import FORMATS, Kind, WireField
+from brokerapp.openwire.encoding.compiled import CompiledFunctions
 from brokerapp.openwire.encoding.loose_texts import read_throwable
 from brokerapp.openwire.encoding.modified_utf8 import decode_text
 from brokerapp.openwire.encoding.source import Source
@@ -29,17 +30,13 @@ MAX_KNOWN, MAX_KNOWN_BYTES = 4096, 256
 Decoder = Callable[[bytes, int, WireState, int], tuple[Any, int]]
 
 
-class Decoders(dict[int, Decoder]):
-    """The decoder of each type in a version, compiled when it is needed first."""
+class LooseDecoders(CompiledFunctions[Decoder]):
+    """The decoders of a version, and the values that they remember."""
 
     def __init__(self, version: int, cached: bool) -> None:
-        self._version, self._cached = version, cached
+        super().__init__(_compile, version, cached)
         #: Ids and destinations by their bytes: the same few come in every message.
         self.known: dict[bytes, Any] = {}
-
-    def __missing__(self, data_type: int) -> Decoder:
-        decoder = self[data_type] = _compile(layout(data_type, self._version), self, self._cached)
-        return decoder
 
     def remember(self, raw: bytes, size: int, value: object) -> None:
         """Keep a value that will not change, to be found by its bytes; not where these end before its size."""
@@ -50,12 +47,12 @@ class Decoders(dict[int, Decoder]):
 
 
 @cache
-def loose_decoders(version: int, cached: bool) -> Decoders:
+def loose_decoders(version: int, cached: bool) -> LooseDecoders:
     """Return the decoders of a version, with or without a cache of values."""
-    return Decoders(version, cached)
+    return LooseDecoders(version, cached)
 
 
-def _compile(of: Layout, decoders: Decoders, cached: bool) -> Decoder:
+def _compile(of: Layout, decoders: LooseDecoders, cached: bool) -> Decoder:
     source = Source(
         f"def decode_{of.name}(data, pos, state, depth):",
         {

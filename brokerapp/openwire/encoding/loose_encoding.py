@@ -13,33 +13,23 @@ from typing import Any
 
 from brokerapp.errors import OpenWireError
 from brokerapp.openwire.commands.wire_fields import FORMATS, Kind, WireField
+from brokerapp.openwire.encoding.compiled import CompiledFunctions
 from brokerapp.openwire.encoding.loose_texts import write_throwable
 from brokerapp.openwire.encoding.modified_utf8 import encode_short_text
 from brokerapp.openwire.encoding.source import Source
 from brokerapp.openwire.encoding.state import WireState
-from brokerapp.openwire.encoding.table import Layout, Segment, layout
+from brokerapp.openwire.encoding.table import Layout, Segment
 
 Encoder = Callable[[Any, Callable[[bytes], object], WireState], None]
 
 
-class Encoders(dict[int, Encoder]):
-    """The encoder of each type in a version, compiled when it is needed first."""
-
-    def __init__(self, version: int, cached: bool) -> None:
-        self._version, self._cached = version, cached
-
-    def __missing__(self, data_type: int) -> Encoder:
-        encoder = self[data_type] = _compile(layout(data_type, self._version), self, self._cached)
-        return encoder
-
-
 @cache
-def loose_encoders(version: int, cached: bool) -> Encoders:
+def loose_encoders(version: int, cached: bool) -> CompiledFunctions[Encoder]:
     """Return the encoders of a version, with or without a cache of values."""
-    return Encoders(version, cached)
+    return CompiledFunctions(_compile, version, cached)
 
 
-def _compile(of: Layout, encoders: Encoders, cached: bool) -> Encoder:
+def _compile(of: Layout, encoders: CompiledFunctions[Encoder], cached: bool) -> Encoder:
     source = Source(
         f"def encode_{of.name}(value, out, state):",
         {

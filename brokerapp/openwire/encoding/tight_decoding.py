@@ -13,34 +13,24 @@ from typing import Any
 
 from brokerapp.errors import OpenWireError
 from brokerapp.openwire.commands.wire_fields import FORMATS, Kind, WireField
+from brokerapp.openwire.encoding.compiled import CompiledFunctions
 from brokerapp.openwire.encoding.loose_decoding import MAX_DEPTH, count_at, too_deep, unexpected
 from brokerapp.openwire.encoding.modified_utf8 import decode_text
 from brokerapp.openwire.encoding.source import Source
 from brokerapp.openwire.encoding.state import WireState
-from brokerapp.openwire.encoding.table import TYPES_WITH_A_SPARE_BIT, Layout, layout
+from brokerapp.openwire.encoding.table import TYPES_WITH_A_SPARE_BIT, Layout
 from brokerapp.openwire.encoding.tight_texts import Bit, read_throwable
 
 Decoder = Callable[[bytes, int, Bit, WireState, int], tuple[Any, int]]
 
 
-class TightDecoders(dict[int, Decoder]):
-    """The decoder of each type in a version, compiled when it is needed first."""
-
-    def __init__(self, version: int, cached: bool) -> None:
-        self._version, self._cached = version, cached
-
-    def __missing__(self, data_type: int) -> Decoder:
-        decoder = self[data_type] = _compile(layout(data_type, self._version), self, self._cached)
-        return decoder
-
-
 @cache
-def tight_decoders(version: int, cached: bool) -> TightDecoders:
+def tight_decoders(version: int, cached: bool) -> CompiledFunctions[Decoder]:
     """Return the decoders of a version, with or without a cache of values."""
-    return TightDecoders(version, cached)
+    return CompiledFunctions(_compile, version, cached)
 
 
-def _compile(of: Layout, decoders: TightDecoders, cached: bool) -> Decoder:
+def _compile(of: Layout, decoders: CompiledFunctions[Decoder], cached: bool) -> Decoder:
     source = Source(
         f"def decode_{of.name}_tightly(data, pos, bit, state, depth):",
         {

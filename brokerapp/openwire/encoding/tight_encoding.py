@@ -12,33 +12,23 @@ from struct import Struct
 from typing import Any
 
 from brokerapp.openwire.commands.wire_fields import FORMATS, Kind, WireField
+from brokerapp.openwire.encoding.compiled import CompiledFunctions
 from brokerapp.openwire.encoding.loose_encoding import unexpected
 from brokerapp.openwire.encoding.source import Source
 from brokerapp.openwire.encoding.state import WireState
-from brokerapp.openwire.encoding.table import TYPES_WITH_A_SPARE_BIT, Layout, layout
+from brokerapp.openwire.encoding.table import TYPES_WITH_A_SPARE_BIT, Layout
 from brokerapp.openwire.encoding.tight_texts import encode_number, encode_tight_text, write_throwable
 
 Encoder = Callable[[Any, Callable[[bool], object], list[bytes], WireState], None]
 
 
-class TightEncoders(dict[int, Encoder]):
-    """The encoder of each type in a version, compiled when it is needed first."""
-
-    def __init__(self, version: int, cached: bool) -> None:
-        self._version, self._cached = version, cached
-
-    def __missing__(self, data_type: int) -> Encoder:
-        encoder = self[data_type] = _compile(layout(data_type, self._version), self, self._cached)
-        return encoder
-
-
 @cache
-def tight_encoders(version: int, cached: bool) -> TightEncoders:
+def tight_encoders(version: int, cached: bool) -> CompiledFunctions[Encoder]:
     """Return the encoders of a version, with or without a cache of values."""
-    return TightEncoders(version, cached)
+    return CompiledFunctions(_compile, version, cached)
 
 
-def _compile(of: Layout, encoders: TightEncoders, cached: bool) -> Encoder:
+def _compile(of: Layout, encoders: CompiledFunctions[Encoder], cached: bool) -> Encoder:
     source = Source(
         f"def encode_{of.name}_tightly(value, bits, data, state):",
         {
