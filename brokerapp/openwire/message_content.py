@@ -21,24 +21,43 @@ def inflate(data_type: int, content: bytes, limit: int) -> bytes:
     """
     if not content:
         return b""
-    announced = None
     if data_type == BYTES_MESSAGE:
-        if len(content) < _LENGTH.size:
-            raise OpenWireError(f"a compressed content of {len(content)} bytes is too short")
-        (announced,) = _LENGTH.unpack_from(content)
-        content = content[_LENGTH.size :]
+        return _inflate_announced(content, limit)
+    whole, is_complete = _decompress(content, limit + 1)
+    if len(whole) > limit:
+        raise _too_long(limit)
+    if not is_complete:
+        raise OpenWireError(f"a compressed content ends too early, after {len(whole)} bytes")
+    return whole
+
+
+def _inflate_announced(content: bytes, limit: int) -> bytes:
+    """Return the bytes whose number stands before what is compressed.
+
+    More may follow them there: a Java client compresses its buffer with what is behind its content.
+    """
+    if len(content) < _LENGTH.size:
+        raise OpenWireError(f"a compressed content of {len(content)} bytes is too short")
+    (size,) = _LENGTH.unpack_from(content)
+    if size > limit:
+        raise _too_long(limit)
+    whole = _decompress(content[_LENGTH.size :], size)[0] if size > 0 else b""
+    if len(whole) != size:
+        raise OpenWireError(f"a compressed content has {len(whole)} bytes: it says {size}")
+    return whole
+
+
+def _decompress(content: bytes, most: int) -> tuple[bytes, bool]:
+    """Return at most so many bytes of what was compressed, and whether that is all."""
     inflating = zlib.decompressobj()
     try:
-        whole = inflating.decompress(content, limit + 1)
+        return inflating.decompress(content, most), inflating.eof
     except zlib.error as error:
         raise OpenWireError(f"a content of {len(content)} bytes is not compressed: {error}") from None
-    if len(whole) > limit:
-        raise OpenWireError(f"a compressed content exceeds the limit of {limit} bytes")
-    if not inflating.eof:
-        raise OpenWireError(f"a compressed content ends too early, after {len(whole)} bytes")
-    if announced is not None and announced != len(whole):
-        raise OpenWireError(f"a compressed content has {len(whole)} bytes: it says {announced}")
-    return whole
+
+
+def _too_long(limit: int) -> OpenWireError:
+    return OpenWireError(f"a compressed content exceeds the limit of {limit} bytes")
 
 
 def deflate(data_type: int, content: bytes) -> bytes:
