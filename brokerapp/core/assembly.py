@@ -77,6 +77,7 @@ from brokerapp.engine.clients.quotas import Quotas
 from brokerapp.engine.policy.authorization import AuthorizationMap
 from brokerapp.model.commands import (
     AckBatchCommand,
+    GiveUpCommand,
     NackCommand,
     PullCommand,
     SendBatchCommand,
@@ -145,6 +146,7 @@ class AssembledBroker(Broker):
             UnsubscribeCommand: self._unsubscribe_handler().unsubscribe,
             AckBatchCommand: self.rejections.settle,
             NackCommand: self.rejections.reject,
+            GiveUpCommand: self.rejections.give_up,
             WindowCommand: self.windows.extend,
             PullCommand: self.windows.pull,
             TemporaryCommand: self.temporaries.perform,

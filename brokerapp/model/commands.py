@@ -132,6 +132,16 @@ class NackCommand:
 
 
 @dataclass(slots=True)
+class GiveUpCommand:
+    """Give up messages that a client failed to use however often it tried, or found expired."""
+
+    ack_ids: Sequence[str]
+    cause: str | None  #: why; None where the client does not say
+    is_expired: bool
+    receipt: str | None
+
+
+@dataclass(slots=True)
 class WindowCommand:
     """Let a subscription have more messages than its prefetch, or fewer again: what it has is acknowledged later."""
 
@@ -208,6 +218,7 @@ ClientCommand = (
     | UnsubscribeCommand
     | AckBatchCommand
     | NackCommand
+    | GiveUpCommand
     | WindowCommand
     | PullCommand
     | TemporaryCommand

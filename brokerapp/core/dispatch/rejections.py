@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.subscription import Subscription
-from brokerapp.engine.entries.entry_factory import is_from_log
+from brokerapp.engine.entries.entry_factory import is_from_log, partition
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.entries.remote_entry import RemoteLogEntry
 from brokerapp.errors import RequestRefused
-from brokerapp.model.commands import AckBatchCommand, NackCommand
+from brokerapp.model.commands import AckBatchCommand, GiveUpCommand, NackCommand
 from brokerapp.model.destination import Destination
 from brokerapp.tracing.schema import BRIDGE_REFUSE, DROP
 
@@ -81,7 +81,7 @@ class Rejections:
             if receipt is not None:
                 receipts.append(receipt)
         for subscription, entries in taken.items():
-            self._take_back(client, subscription, entries, "")
+            self._take_back(client, subscription, entries, _cause_of(client, "NACK"))
         for receipt in receipts:
             self._replies.confirm_after(client, receipt)
 
@@ -95,8 +95,40 @@ class Rejections:
             subscription, key = held
             if nack.reason:
                 self._reject_if_in_dlq(subscription.unacked[key])
-            self._take_back(client, subscription, [subscription.unacked.pop(key)], nack.reason)
+            cause = _cause_of(client, nack.reason or "NACK")
+            entries = [subscription.unacked.pop(key)]
+            self._take_back(client, subscription, entries, cause, reason=nack.reason)
         self._replies.confirm_after(client, nack.receipt)
+
+    def give_up(self, client: Client, given_up: GiveUpCommand) -> None:
+        """Let messages fail that a client tried to use often enough itself, or expire those it found expired.
+
+        The broker's own redelivery policy, where the queue has one, may let them come again, as in ActiveMQ.
+        """
+        held: dict[Subscription, list[LogEntry]] = {}
+        for ack_id in given_up.ack_ids:
+            if (found := client.find_unacked(ack_id, None)) is not None:
+                held.setdefault(found[0], []).append(found[0].unacked.pop(found[1]))
+        for subscription, entries in held.items():
+            if given_up.is_expired:
+                self._expire(client, subscription, entries)
+            else:
+                cause = given_up.cause or _cause_of(client, "poison acknowledgement")
+                self._take_back(client, subscription, entries, cause)
+        self._replies.confirm_after(client, given_up.receipt)
+
+    def _expire(self, client: Client, subscription: Subscription, entries: Sequence[LogEntry]) -> None:
+        """Expire messages that a client found expired, by its clock.
+
+        What never expires failed: it would be found expired again however often it came.
+        """
+        late, others = partition(entries, lambda entry: entry.message.expires > 0 and is_from_log(entry))
+        self._acknowledgements.grant_credit(subscription, late)
+        for entry in late:
+            if (log := self._queues.get(entry.log)) is not None:
+                self._dead_letters.expire(log, entry, client.client_id)
+        if others:
+            self._take_back(client, subscription, others, _cause_of(client, "expired for its client"))
 
     def _find(self, client: Client, ack_id: str, named: str | None) -> tuple[Subscription, str] | None:
         """Return who holds a message, and its key; None when nothing is left to do. Raises RequestRefused."""
@@ -124,13 +156,18 @@ class Rejections:
         if (log := self._queues.get(entry.log)) is not None:
             self._dead_letters.expire(log, entry, client.client_id)
 
-    def _take_back(self, client: Client, subscription: Subscription, entries: Sequence[LogEntry], reason: str) -> None:
-        """Take messages back that failed; straight from a topic they are dropped, as in ActiveMQ."""
+    def _take_back(
+        self, client: Client, subscription: Subscription, entries: Sequence[LogEntry], cause: str, *, reason: str = ""
+    ) -> None:
+        """Take messages back that failed; straight from a topic they are dropped, as in ActiveMQ.
+
+        With the `reason` of a bridge they are not tried again.
+        """
         subscription.credit += len(entries)
         if subscription.has_remote_logs:
             self._placement.outbound_settlement.give_credit(subscription, entries)
         self._dispatcher.resume(subscription)
-        cause, now_us = f"rejected by {client.client_id} ({reason or 'NACK'})", time.time_ns() // 1000
+        now_us = time.time_ns() // 1000
         stored: dict[str, list[LogEntry]] = {}
         for entry in entries:
             if client.bridge:
@@ -144,6 +181,10 @@ class Rejections:
                 self._dead_letters.record(DROP, now_us, entry, client.client_id, cause)
         for name, alike in stored.items():
             self._redelivery.reject(self._queues[name], alike, client.client_id, cause, may_redeliver=not reason)
+
+
+def _cause_of(client: Client, what: str) -> str:
+    return f"rejected by {client.client_id} ({what})"
 
 
 def _may_be_in_any_order(client: Client, acks: AckBatchCommand) -> bool:

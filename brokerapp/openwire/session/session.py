@@ -19,7 +19,7 @@ from brokerapp.model.commands import (
     CommitCommand,
     ConnectCommand,
     DisconnectCommand,
-    NackCommand,
+    GiveUpCommand,
     PullCommand,
     SendBatchCommand,
     SubscribeCommand,
@@ -89,7 +89,7 @@ class OpenWireSession:
         self.consumers: dict[ConsumerId, OpenWireConsumer] = {}
         self.producers: dict[ProducerId, ProducerInfo] = {}
         self._sessions: dict[SessionId, SessionInfo] = {}
-        self._settled: dict[str, list[tuple[OpenWireConsumer, dict[str, Delivery]]]] = {}  # in open transactions
+        self._settled: dict[str, list[tuple[OpenWireConsumer, list[Delivery]]]] = {}  # in open transactions
 
     def receive(self, command: BaseCommand) -> Commands:
         """Return what the broker is to do. Raises ProtocolError (ends the connection) or RequestRefused."""
@@ -185,35 +185,42 @@ class OpenWireSession:
         consumer = self.consumers.get(ack.consumer_id) if ack.consumer_id is not None else None
         if consumer is None:  # what it held went back when it was closed
             return NOTHING
-        receipt = receipt_of(ack)
+        if not consumer.has_delivered:  # its client reconnected, and acknowledges what it will be given again
+            return NOTHING
         if ack.ack_type == AckType.DELIVERED:
             return self._extend(consumer, ack)
         if ack.ack_type == AckType.REDELIVERED:
             return NOTHING  # the client counts what it does itself
+        if ack.ack_type == AckType.UNMATCHED and not consumer.takes_copies:
+            return NOTHING  # another consumer may want it
+        if ack.ack_type == AckType.POISON and ack.transaction_id is not None:
+            raise RequestRefused("a poison acknowledgement cannot be part of a transaction")
         taken = consumer.take(ack)
-        ack_ids = [each.ack_id for each in taken.values()]
-        commands: list[ClientCommand] = []
-        if ack.ack_type == AckType.POISON:
-            cause = str(ack.poison_cause) if ack.poison_cause is not None else "poison acknowledgement"
-            commands += [NackCommand(each, consumer.name, None, None, cause) for each in ack_ids]
-            commands[-1].receipt = receipt  # type: ignore[union-attr]
-        else:
-            transaction = None if ack.transaction_id is None else str(ack.transaction_id)
-            if transaction is not None:
-                self._settled.setdefault(transaction, []).append((consumer, taken))
-            receipts = [None] * (len(ack_ids) - 1) + [receipt] if receipt is not None else None
-            commands.append(AckBatchCommand(ack_ids, None, receipts, transaction))
-        if extended := sum(each.is_extended for each in taken.values()):
-            commands.insert(0, WindowCommand(consumer.name, -extended))
-        return commands
+        ack_ids, receipt = [each.ack_id for each in taken], receipt_of(ack)
+        commands = self._narrow(consumer, taken)
+        if ack.ack_type in (AckType.POISON, AckType.EXPIRED):
+            is_expired = ack.ack_type == AckType.EXPIRED
+            cause = None if is_expired or ack.poison_cause is None else str(ack.poison_cause)
+            return [*commands, GiveUpCommand(ack_ids, cause, is_expired, receipt)]
+        transaction = None if ack.transaction_id is None else str(ack.transaction_id)
+        if transaction is not None:
+            self._settled.setdefault(transaction, []).append((consumer, taken))
+        receipts = [None] * (len(ack_ids) - 1) + [receipt] if receipt is not None else None
+        return [*commands, AckBatchCommand(ack_ids, None, receipts, transaction)]
 
     @staticmethod
     def _extend(consumer: OpenWireConsumer, ack: MessageAck) -> Commands:
         """Let a consumer have as many more messages as its application has got and not acknowledged."""
-        new = [each for each in consumer.acknowledged(ack) if not each.is_extended]
+        new = [each for each in consumer.up_to(ack.last_message_id) if not each.is_extended]
         for each in new:
             each.is_extended = True
         return (WindowCommand(consumer.name, len(new)),) if new else NOTHING
+
+    @staticmethod
+    def _narrow(consumer: OpenWireConsumer, taken: Sequence[Delivery]) -> list[ClientCommand]:
+        """End the extension of a consumer's window by messages that are acknowledged now."""
+        extended = sum([each.is_extended for each in taken])
+        return [WindowCommand(consumer.name, -extended)] if extended else []
 
     def _pull(self, pull: MessagePull) -> Commands:
         return (PullCommand(str(pull.consumer_id), pull.timeout),)
@@ -232,12 +239,17 @@ class OpenWireSession:
         if info.type == TransactionOperation.ROLLBACK:
             for consumer, taken in reversed(settled):
                 consumer.give_back(taken)
+            widened = [
+                WindowCommand(consumer.name, extended)
+                for consumer, taken in settled
+                if (extended := sum([each.is_extended for each in taken]))
+            ]
         if info.type == TransactionOperation.BEGIN:
             return (SendBatchCommand([BeginCommand(name, receipt)]),)
         if info.type == TransactionOperation.COMMIT_ONE_PHASE:
             return (SendBatchCommand([CommitCommand(name, receipt)]),)
         if info.type == TransactionOperation.ROLLBACK:
-            return (SendBatchCommand([AbortCommand(name, receipt)]),)
+            return (SendBatchCommand([AbortCommand(name, receipt)]), *widened)
         raise RequestRefused(f"{TransactionOperation(info.type).name} of a transaction is not supported")
 
     def _ignore(self, _command: BaseCommand) -> Commands:

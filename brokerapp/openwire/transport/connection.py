@@ -161,7 +161,8 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
         first = self._delivery_count + 1
         self._delivery_count += len(entries)
         if ack_ids:
-            consumer.hold([entry.message.id for entry in entries], ack_ids, first)
+            ids = [entry.message.id for entry in entries]
+            consumer.hold(ids, ack_ids, first, pulls=not subscription.prefetch)
         for number, entry in enumerate(entries, first):
             self._write(message_dispatch(consumer, entry, number))
             self._out_size += len(entry.message.body)
