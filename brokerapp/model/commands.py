@@ -28,6 +28,7 @@ class ConnectCommand:
     reconnect: str | None = None  #: whether, or for how long, its temporary destinations wait for it
     way: str = ""  #: of a bridge: which of its broker's ways to here it is; "": it does not say
     copies: bool = False  #: of a bridge: it brings a message of a topic once for each subscriber here
+    connection_id: str = ""  #: by which its client calls the connection, and all it opens; "": the broker names them
 
 
 @dataclass(frozen=True, slots=True)

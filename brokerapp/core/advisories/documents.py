@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import base64
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.subscription import Subscription
+from brokerapp.engine.policy.authorization import ANONYMOUS
 from brokerapp.errors import InvalidDestination
 from brokerapp.model.destination import Destination, DestinationKind
+from brokerapp.model.jms.form import JMS_HEADER, JmsForm, JmsKind, jms_form_of
+from brokerapp.model.jms.properties import PropertyType, property_name, property_value
 from brokerapp.model.message import Message
 from brokerapp.model.subscription_identity import SubscriptionIdentity
 
@@ -35,21 +38,37 @@ _CLASSES = {
     DestinationKind.TEMP_QUEUE: "ActiveMQTempQueue",
     DestinationKind.TEMP_TOPIC: "ActiveMQTempTopic",
 }
+_MESSAGES = {
+    JmsKind.PLAIN: "ActiveMQMessage",
+    JmsKind.TEXT: "ActiveMQTextMessage",
+    JmsKind.BYTES: "ActiveMQBytesMessage",
+    JmsKind.MAP: "ActiveMQMapMessage",
+    JmsKind.STREAM: "ActiveMQStreamMessage",
+    JmsKind.OBJECT: "ActiveMQObjectMessage",
+    JmsKind.BLOB: "ActiveMQBlobMessage",
+}
+#: What a property that is no text is called; those that JSON cannot hold are texts.
+_TYPE_NAMES = {
+    PropertyType.BOOLEAN: "boolean", PropertyType.BYTE: "byte", PropertyType.SHORT: "short", PropertyType.INT: "int",
+    PropertyType.LONG: "long", PropertyType.FLOAT: "float", PropertyType.DOUBLE: "double",
+}  # fmt: skip
 #: Headers of a message that have fields of their own; all others are its properties.
 _FIELDS = frozenset((
     "message-id", "expires", "priority", "timestamp", "persistent", "correlation-id", "reply-to", "type",
-    "content-length", "JMSXGroupID", "JMSXGroupSeq", "destination", "original-destination",
+    "content-length", "JMSXGroupID", "JMSXGroupSeq", "destination", "original-destination", JMS_HEADER,
 ))  # fmt: skip
 
 
 def connection_id(client: Client, broker: str) -> str:
     """What ActiveMQ's clients take for the id of a connection; unique among all brokers."""
-    return f"ID:{broker}-{client.id}"
+    return client.connection_id or f"ID:{broker}-{client.id}"
 
 
 def consumer_id(subscription: Subscription, broker: str) -> Document:
-    """The id of a consumer: its connection's and a number."""
+    """The id of a consumer: its connection's and a number, unless its client names it."""
     client: Client = subscription.client
+    if client.connection_id:
+        return _parsed_id(subscription.name)
     return {
         "connectionId": connection_id(client, broker), "sessionId": _NO_SESSION, "value": int(subscription.key),
     }  # fmt: skip
@@ -77,10 +96,10 @@ def connection_info(client: Client, broker: str) -> Document:
         "connectionId": {"value": connection_id(client, broker)},
         "clientId": client.client_id,
         "clientIp": client.remote_address,
-        "userName": client.principal.name,
+        **({"userName": client.principal.name} if client.principal is not ANONYMOUS else {}),
         "password": "",
         "brokerMasterConnector": False,
-        "manageable": False,
+        "manageable": bool(client.connection_id),
         "clientMaster": True,
         "faultTolerant": False,
         "failoverReconnect": False,
@@ -135,13 +154,13 @@ def _network(subscription: Subscription) -> Document:
     if subscription.bridge_eligibility is None:
         return {}
     path = [{"value": name} for name in subscription.bridge_eligibility.path]
-    consumers = list(map(_consumer_id, sorted(subscription.bridge_eligibility.consumers)))
+    consumers = list(map(_parsed_id, sorted(subscription.bridge_eligibility.consumers)))
     return {
         "brokerPath": {"BrokerId": path}, "networkSubscription": True, "networkConsumerPath": {"ConsumerId": consumers},
     }  # fmt: skip
 
 
-def _consumer_id(text: str) -> Document:
+def _parsed_id(text: str) -> Document:
     """The inverse of id_text; of what is no such id, too: another broker says it."""
     connection, session, value = ([*text.rsplit(":", 2), "", ""])[:3]
     return {"connectionId": connection, "sessionId": _whole(session), "value": _whole(value)}
@@ -210,7 +229,7 @@ def bridge_info(name: str, url: str) -> Document:
 def message_document(message: Message, destination: Destination, *, with_body: bool) -> Document:
     """A message as it was at a destination."""
     headers = message.headers
-    is_bytes = "content-length" in headers
+    form = jms_form_of(message) or JmsForm(JmsKind.BYTES if "content-length" in headers else JmsKind.TEXT)
     document: Document = {
         "messageId": {"textView": message.id},
         "destination": destination_document(destination),
@@ -228,11 +247,11 @@ def message_document(message: Message, destination: Destination, *, with_body: b
             document[field] = headers[header]
     if "reply-to" in headers:
         document["replyTo"] = _reply_to(headers["reply-to"])
-    if properties := _properties(headers.items()):
+    if properties := _properties(headers.items(), form.types):
         document["properties"] = {"entry": properties}
-    if with_body:
-        document["content"] = _content(message.body, is_bytes)
-    return {"ActiveMQBytesMessage" if is_bytes else "ActiveMQTextMessage": document}
+    if with_body and form.has_body:
+        document["content"] = _content(message.body, is_text=form.kind is JmsKind.TEXT)
+    return {_MESSAGES[form.kind]: document}
 
 
 def _reply_to(text: str) -> Document:
@@ -242,8 +261,15 @@ def _reply_to(text: str) -> Document:
         return {"string": text}
 
 
-def _properties(headers: Iterable[tuple[str, str]]) -> list[Document]:
-    return [{"string": [name, value]} for name, value in headers if name not in _FIELDS]
+def _properties(headers: Iterable[tuple[str, str]], types: Mapping[str, PropertyType]) -> list[Document]:
+    named = ((property_name(header) or header, value) for header, value in headers if header not in _FIELDS)
+    return [_property(name, value, types.get(name)) for name, value in named]
+
+
+def _property(name: str, text: str, type: PropertyType | None) -> Document:
+    if type not in _TYPE_NAMES:
+        return {"string": [name, text]}
+    return {"string": name, _TYPE_NAMES[type]: property_value(type, text)}
 
 
 def _whole(text: str) -> int:
@@ -253,7 +279,7 @@ def _whole(text: str) -> int:
         return 0
 
 
-def _content(body: bytes, is_bytes: bool) -> Document:
+def _content(body: bytes, *, is_text: bool) -> Document:
     """A body as ActiveMQ marshals it: text with its length before it, in base64."""
-    marshalled = body if is_bytes else struct.pack(">i", len(body)) + body
+    marshalled = struct.pack(">i", len(body)) + body if is_text else body
     return {"data": [base64.b64encode(marshalled).decode()], "offset": 0, "length": len(marshalled)}

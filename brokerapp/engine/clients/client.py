@@ -170,6 +170,7 @@ class Client:
     sink: ClientSink
     remote_address: str = ""
     client_id: str = ""
+    connection_id: str = ""  #: its own name for the connection, and the beginning of those for its consumers
     has_client_id: bool = False  #: whether that is a name it gave itself
     shares_client_id: bool = False  #: whether others may have the same one
     principal: Principal = ANONYMOUS

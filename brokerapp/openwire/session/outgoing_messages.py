@@ -10,16 +10,20 @@ from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.model.destination import Destination
 from brokerapp.model.jms.form import JmsForm, JmsKind, jms_form_of
 from brokerapp.model.message import Message
+from brokerapp.model.transformations import HEADER
 from brokerapp.openwire.commands import MessageCommand, MessageDispatch, MessageId
 from brokerapp.openwire.marshalled_values import encode_map
 from brokerapp.openwire.message_content import encode_text_content
+from brokerapp.openwire.session.advisory_messages import ADVISORY_FORM, advisory_of
 from brokerapp.openwire.session.consumers import OpenWireConsumer
 from brokerapp.openwire.session.destinations import openwire_destination
 from brokerapp.openwire.session.incoming_messages import KINDS
+from brokerapp.openwire.session.java_documents import map_of
 from brokerapp.openwire.session.jms_values import properties_of
 
 _DATA_TYPES = {kind: type for type, kind in KINDS.items()}
 _FROM_STOMP_TEXT, _FROM_STOMP_BYTES = JmsForm(JmsKind.TEXT), JmsForm(JmsKind.BYTES)
+_FROM_MAP = JmsForm(JmsKind.MAP)
 
 
 def message_dispatch(consumer: OpenWireConsumer, entry: LogEntry, number: int) -> MessageDispatch:
@@ -42,10 +46,16 @@ def message_command(message: Message) -> MessageCommand:
     """Return a message of the broker in OpenWire, but for what depends on where it is delivered."""
     headers = message.headers
     form = jms_form_of(message)
+    advisory = values = None
     if form is None:
         form = _FROM_STOMP_BYTES if "content-length" in headers else _FROM_STOMP_TEXT
+        if HEADER in headers:
+            if (advisory := advisory_of(message)) is not None:
+                form = ADVISORY_FORM
+            elif (values := map_of(message)) is not None:
+                form = _FROM_MAP
     get = headers.get
-    properties = properties_of(headers.items(), None if form in (_FROM_STOMP_BYTES, _FROM_STOMP_TEXT) else form)
+    properties = properties_of(headers.items(), form if form.types else None)
     id = MessageId.parse(message.id)
     reply_to, sequence = get("reply-to"), get("JMSXGroupSeq", "0")
     return MessageCommand(
@@ -60,8 +70,9 @@ def message_command(message: Message) -> MessageCommand:
         reply_to=openwire_destination(reply_to) if reply_to else None,
         timestamp=int(get("timestamp", "0")),
         type=get("type"),
-        content=_content(message, form),
+        content=_content(message, form) if values is None else encode_map(values),
         marshalled_properties=encode_map(properties) if properties else None,
+        data_structure=advisory.data if advisory is not None else None,
         arrival=message.born_us // 1000,
         user_id=get("JMSXUserID"),
         data_type=_DATA_TYPES[form.kind],

@@ -108,7 +108,8 @@ class OpenWireSession:
                 return NOTHING
             raise ProtocolError("ConnectionInfo on a connection that has one already")
         self.connection = info
-        return (ConnectCommand(info.user_name, info.password, info.client_id, False, {}),)
+        name = str(info.connection_id)
+        return (ConnectCommand(info.user_name, info.password, info.client_id, False, {}, connection_id=name),)
 
     def _open_session(self, info: SessionInfo) -> Commands:
         if info.session_id is not None:

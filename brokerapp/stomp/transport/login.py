@@ -88,7 +88,7 @@ class LoginHandler:
         if connect.bridge is not None and connect.cluster is None and not client.is_internal:
             self._bridges.check(principal, connect.bridge)
         client.principal, client.client_id = principal, connect.client_id or f"ID:{client.id}"
-        client.bridge_connection = connect.way
+        client.bridge_connection, client.connection_id = connect.way, connect.connection_id
         client.has_client_id, client.shares_client_id = bool(connect.client_id), connect.shares_client_id
         client.reconnect_ms = reconnect_window_ms(connect.reconnect, self._settings.reconnect_window)
         if client.reconnect_ms and not client.has_client_id:
