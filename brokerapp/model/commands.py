@@ -56,6 +56,7 @@ class SendCommand:
     is_bytes: bool = False  #: consumers are told the body's length
     bridged_from: BridgedOrigin | None = None  #: None: it is new
     message_id: str | None = None  #: that its client gave it; None: the broker gives it one
+    may_come_again: bool = False  #: its client sends it again, with the same id, when its connection broke
 
 
 @dataclass(slots=True)

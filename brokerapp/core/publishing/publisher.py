@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     )
 
 
+#: How the keys of messages begin whose clients may send them again (see bridge_dedup.lua).
+RESENDABLE = "resent "
+
+
 class _SendTerms:
     """What was decided for messages of one batch that are sent alike."""
 
@@ -106,6 +110,11 @@ class Publisher:
         if transaction is not gathered.transaction:
             self._submit(gathered)
             gathered.transaction = transaction
+        if transaction is not None and send.may_come_again:
+            if send.message_id in transaction.resendable:
+                self._replies.confirm(client, send.receipt)
+                return
+            transaction.resendable.add(send.message_id)
         terms = None
         if send.bridged_from is None and not has_schedule_headers(send):
             key = send.destination, send.persistent, send.priority, send.is_bytes
@@ -113,8 +122,9 @@ class Publisher:
         if terms is None:
             self._send_alone(client, send, gathered)
             return
+        key = _known_by(send, transaction) if send.may_come_again else ""
         message, stored, route = self._make(client, terms, send, now_us)
-        gathered.add(message, stored, terms.destination, route, send.receipt)
+        gathered.add(message, stored, terms.destination, route, send.receipt, key)
         if gathered.is_full:
             self._submit(gathered)
 
@@ -156,8 +166,7 @@ class Publisher:
             if self._scheduler.take(client, send):
                 return
         placed = self._route(client, send)
-        is_known_by_key = transaction is None and (placed[0].message.persistent or send.receipt is not None)
-        key = _dedup_key(send) if is_known_by_key else ""
+        key = _known_by(send, transaction)
         if len(placed) > 1:
             self._submit(gathered)
             if transaction is not None:
@@ -209,8 +218,20 @@ class Publisher:
                     self._refuse(client, transaction, each.receipts[0], error)
 
 
-def _dedup_key(send: SendCommand) -> str:
-    """What tells a message that another broker hands over from all others, however often it does; "": it is new here.
+def _known_by(send: SendCommand, transaction: Transaction | None) -> str:
+    """Return what tells a message, which may come again, from all others, however often it does; "": it may not.
+
+    One that is part of a transaction comes again with the whole of it, if nothing of that was kept.
+    """
+    if transaction is not None or not (send.persistent or send.receipt is not None):
+        return ""
+    if send.may_come_again:
+        return f"{RESENDABLE}{send.message_id}"
+    return _bridged_key(send)
+
+
+def _bridged_key(send: SendCommand) -> str:
+    """Return the key of a message that another broker hands over; "": it is new here.
 
     To a queue it may come again by a longer path, when it went back and forth: that is no repetition. To a topic it is.
     """

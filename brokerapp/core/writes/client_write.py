@@ -146,6 +146,9 @@ class AtomicWrite(ClientWrite):
     def droppable_rows(self, position: int) -> list[tuple[int, int, int, int]]:
         return [(position, *row) for row in _droppable(self.placed)]
 
+    def dedup_keys(self, position: int) -> list[tuple[int, str]]:
+        return [(position, self.dedup_key)] if self.dedup_key else []
+
 
 class JobWrite(PendingWrite):
     """A unit with jobs."""

@@ -145,6 +145,7 @@ class Transaction:
     bytes: int = 0  #: of the messages placed, and of jobs
     copy_count: int = 0  #: in queues, of the messages placed
     limit: int = MAX_TRANSACTION_ACTIONS  #: of messages and acks in it
+    resendable: set[str | None] = field(default_factory=set)  #: ids of messages in it that may come again
     failure: str = ""  #: why it can only be rolled back: what was refused in it
     _settled_by_ack_id: dict[str, list[tuple[Subscription, str]]] = field(default_factory=dict, repr=False)
     _indexed: list[tuple[Subscription, str, LogEntry]] | None = field(

@@ -85,6 +85,7 @@ class OpenWireSession:
 
     def __init__(self) -> None:
         self.connection: ConnectionInfo | None = None
+        self._may_resend = False  # what was sent when a connection broke: it is a client with failover:
         self.user_headers = ""  #: header lines that each message the client sends gets
         self.consumers: dict[ConsumerId, OpenWireConsumer] = {}
         self.producers: dict[ProducerId, ProducerInfo] = {}
@@ -107,7 +108,7 @@ class OpenWireSession:
             if self.connection.connection_id == info.connection_id:  # a transport that reconnects may say it again
                 return NOTHING
             raise ProtocolError("ConnectionInfo on a connection that has one already")
-        self.connection = info
+        self.connection, self._may_resend = info, info.fault_tolerant or info.failover_reconnect
         name = str(info.connection_id)
         return (ConnectCommand(info.user_name, info.password, info.client_id, False, {}, connection_id=name),)
 
@@ -180,7 +181,9 @@ class OpenWireSession:
     # -- messages
 
     def _send(self, message: MessageCommand) -> Commands:
-        return (SendBatchCommand([send_command(message, self.user_headers, receipt_of(message))]),)
+        send = send_command(message, self.user_headers, receipt_of(message))
+        send.may_come_again = message.persistent and self._may_resend
+        return (SendBatchCommand([send]),)
 
     def _acknowledge(self, ack: MessageAck) -> Commands:
         consumer = self.consumers.get(ack.consumer_id) if ack.consumer_id is not None else None

@@ -39,7 +39,7 @@ local function open_batch(keys, args)
   local batch = {
     keys = keys, args = args, at = 12, -- where the next argument stands
     state = state, logs = keys[2], used = keys[3], marks = keys[4], expiring_logs = keys[5], due = keys[6], jobs = keys[7],
-    prioritized = keys[8], audit = keys[9],
+    prioritized = keys[8], audit = keys[9], resendable = keys[9] .. ':clients',
     payload_prefix = args[4], log_prefix = args[5], expiring_prefix = args[6], returned_prefix = args[7], urgent_prefix = args[8],
     limit = tonumber(args[3]), temp_limit = tonumber(args[10]),
     -- the broker's counters: the last number, bytes of all messages and of the volatile ones, entries that expire and that were returned

@@ -1,0 +1,184 @@
+"""OpenWireClient: sends commands of OpenWire as they are, where a JMS client would send others or none."""
+
+from __future__ import annotations
+
+import itertools
+import socket
+import time
+from collections.abc import Iterator
+from types import TracebackType
+
+from brokerapp.openwire.codec import Codec, FrameSplitter
+from brokerapp.openwire.commands import (
+    BaseCommand,
+    ConnectionId,
+    ConnectionInfo,
+    ConsumerId,
+    ConsumerInfo,
+    DataStructure,
+    MessageAck,
+    MessageCommand,
+    MessageDispatch,
+    MessageId,
+    OpenWireDestination,
+    ProducerId,
+    ProducerInfo,
+    Response,
+    SessionId,
+    SessionInfo,
+)
+from brokerapp.openwire.commands import data_types as t
+from brokerapp.openwire.message_content import decode_text_content, encode_text_content
+from brokerapp.openwire.session.consumers import AckType
+from brokerapp.openwire.wire_format_options import WireFormatOptions
+from tests.waiting import PATIENCE
+
+#: Seconds in which a broker that has nothing to say says nothing.
+QUIET = 0.3
+_numbers = itertools.count(1)
+
+
+def queue(name: str) -> OpenWireDestination:
+    """A queue."""
+    return OpenWireDestination(t.QUEUE, name)
+
+
+def topic(name: str) -> OpenWireDestination:
+    """A topic."""
+    return OpenWireDestination(t.TOPIC, name)
+
+
+def text_of(dispatch: MessageDispatch) -> str | None:
+    """The text of what a consumer is given; None for a dispatch without a message."""
+    return None if dispatch.message is None else decode_text_content(dispatch.message.content or b"")
+
+
+class OpenWireClient:
+    """One connection with one session. Its ids are those of another connection if it is told so."""
+
+    def __init__(
+        self, port: int, *, client_id: str | None = None, connection_id: str | None = None, fault_tolerant: bool = False
+    ) -> None:
+        number = next(_numbers)
+        self.connection_id = connection_id or f"ID:test-{number}-1:1"
+        self._socket = socket.create_connection(("127.0.0.1", port), PATIENCE)
+        self._codec, self._splitter = Codec(), FrameSplitter()
+        self._command_id, self._sequence = 0, 0
+        self.received: list[DataStructure] = []  #: what was not asked for yet
+        self._write(WireFormatOptions().to_info())
+        self.ask(
+            ConnectionInfo(
+                connection_id=ConnectionId(self.connection_id), client_id=client_id or f"test-{number}",
+                fault_tolerant=fault_tolerant,
+            )
+        )  # fmt: skip
+        self.session_id = SessionId(self.connection_id, 1)
+        self.ask(SessionInfo(session_id=self.session_id))
+
+    def __enter__(self) -> OpenWireClient:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the socket without a word."""
+        self._socket.close()
+
+    # -- commands
+
+    def _write(self, command: DataStructure) -> None:
+        self._socket.sendall(self._codec.encode(command))
+
+    def tell(self, command: BaseCommand) -> None:
+        """Send a command that is to be answered by nothing."""
+        self._command_id += 1
+        command.command_id = self._command_id
+        self._write(command)
+
+    def ask(self, command: BaseCommand) -> Response:
+        """Send a command, and return its answer."""
+        command.response_required = True
+        self.tell(command)
+        return self.next(Response, command.command_id)
+
+    def next(self, kind: type, correlation_id: int | None = None, seconds: float = PATIENCE):
+        """Return the next command of this class; None where none comes in time."""
+        deadline = time.monotonic() + seconds
+        while True:
+            for at, each in enumerate(self.received):
+                if isinstance(each, kind) and correlation_id in (None, getattr(each, "correlation_id", None)):
+                    return self.received.pop(at)
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return None
+            self.received.extend(self._read(left))
+
+    def _read(self, seconds: float) -> Iterator[DataStructure]:
+        self._socket.settimeout(seconds)
+        try:
+            data = self._socket.recv(65536)
+        except TimeoutError:
+            return
+        assert data, "the broker closed the connection"
+        for frame in self._splitter.feed(data):
+            yield self._codec.decode(frame)
+
+    # -- what clients do
+
+    def consumer(self, number: int, destination: OpenWireDestination, prefetch: int = 1000, **fields) -> ConsumerId:
+        """Subscribe, and return the id of the consumer."""
+        id = ConsumerId(self.connection_id, 1, number)
+        answer = self.ask(ConsumerInfo(consumer_id=id, destination=destination, prefetch_size=prefetch, **fields))
+        assert type(answer) is Response, answer
+        return id
+
+    def producer(self, number: int = 1, window_size: int = 0) -> ProducerId:
+        """Create a producer, and return its id."""
+        id = ProducerId(self.connection_id, number, 1)
+        self.ask(ProducerInfo(producer_id=id, window_size=window_size))
+        return id
+
+    def message(
+        self, destination: OpenWireDestination, text: str, *, sequence: int | None = None, **fields
+    ) -> MessageCommand:
+        """Return a text message of the first producer, the next one if no number is given."""
+        if sequence is None:
+            self._sequence += 1
+            sequence = self._sequence
+        producer = ProducerId(self.connection_id, 1, 1)
+        return MessageCommand(
+            **{
+                "producer_id": producer, "message_id": MessageId(None, producer, sequence),
+                "destination": destination, "persistent": True, "priority": 4,
+                "content": encode_text_content(text), "data_type": t.TEXT_MESSAGE, **fields,
+            }
+        )  # fmt: skip
+
+    def send(self, destination: OpenWireDestination, *texts: str) -> None:
+        """Send persistent text messages, each when the one before is stored."""
+        for text in texts:
+            answer = self.ask(self.message(destination, text))
+            assert type(answer) is Response, answer
+
+    def dispatches(self, count: int) -> list[MessageDispatch]:
+        """Return the dispatches that come: as many as are expected, and those that should not."""
+        found: list[MessageDispatch] = []
+        while each := self.next(MessageDispatch, seconds=PATIENCE if len(found) < count else QUIET):
+            found.append(each)
+        return found
+
+    def texts(self, count: int) -> list[str | None]:
+        """Return the texts of what is dispatched."""
+        return [text_of(each) for each in self.dispatches(count)]
+
+    def acknowledge(self, dispatch: MessageDispatch, type: AckType = AckType.STANDARD, **fields) -> Response:
+        """Acknowledge one message."""
+        assert dispatch.message is not None
+        id = dispatch.message.message_id
+        return self.ask(
+            MessageAck(
+                consumer_id=dispatch.consumer_id, destination=dispatch.destination, ack_type=type,
+                first_message_id=id, last_message_id=id, message_count=1, **fields,
+            )
+        )  # fmt: skip
