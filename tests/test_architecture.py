@@ -41,10 +41,9 @@ PROJECT_IMPORTS: dict[str, str] = {
     "brokerapp.openwire.encoding": "brokerapp.errors brokerapp.openwire.commands",
     "brokerapp.openwire.session": "brokerapp.errors brokerapp.model brokerapp.engine brokerapp.openwire",
     "brokerapp.openwire.transport": (
-        "brokerapp.errors brokerapp.model brokerapp.engine brokerapp.openwire brokerapp.connections "
-        "brokerapp.stomp.transport"
+        "brokerapp.errors brokerapp.model brokerapp.engine brokerapp.openwire brokerapp.connections"
     ),
-    "brokerapp.connections": "brokerapp.errors brokerapp.model brokerapp.engine brokerapp.stomp.transport",
+    "brokerapp.connections": "brokerapp.errors brokerapp.model brokerapp.engine",
     "brokerapp.stomp": "brokerapp.errors brokerapp.model brokerapp.engine",
     "brokerapp.core": (
         "brokerapp.errors brokerapp.model brokerapp.system brokerapp.selectors brokerapp.engine =brokerapp.store "
@@ -58,19 +57,22 @@ PROJECT_IMPORTS: dict[str, str] = {
         "brokerapp.errors brokerapp.model brokerapp.system brokerapp.selectors brokerapp.engine brokerapp.stomp "
         "brokerapp.core brokerapp.network brokerapp.admin.handlers"
     ),
-    "brokerapp.stomp.transport": ("brokerapp.errors brokerapp.model brokerapp.engine brokerapp.stomp brokerapp.core"),
+    "brokerapp.stomp.transport": (
+        "brokerapp.errors brokerapp.model brokerapp.engine brokerapp.stomp brokerapp.connections"
+    ),
     "brokerapp.network": "",
     "brokerapp.network.options": ("brokerapp.errors brokerapp.model brokerapp.engine.routing brokerapp.stomp.frames"),
     "brokerapp.network.links": (
-        "brokerapp.errors brokerapp.model brokerapp.engine.scheduling brokerapp.stomp brokerapp.network.options"
+        "brokerapp.errors brokerapp.model brokerapp.engine.scheduling brokerapp.stomp brokerapp.connections "
+        "brokerapp.network.options"
     ),
     "brokerapp.network.bridge": (
         "brokerapp.errors brokerapp.model brokerapp.system brokerapp.selectors brokerapp.engine brokerapp.stomp "
-        "brokerapp.network.options brokerapp.network.links"
+        "brokerapp.connections brokerapp.network.options brokerapp.network.links"
     ),
     "brokerapp.network.connectors": (
-        "brokerapp.errors brokerapp.model brokerapp.engine brokerapp.store brokerapp.stomp brokerapp.core "
-        "brokerapp.nodes brokerapp.network"
+        "brokerapp.errors brokerapp.model brokerapp.engine brokerapp.store brokerapp.stomp "
+        "brokerapp.connections brokerapp.core brokerapp.nodes brokerapp.network"
     ),
     "brokerapp.admin": (
         "brokerapp.errors brokerapp.model brokerapp.system brokerapp.selectors brokerapp.engine brokerapp.store "
@@ -206,7 +208,7 @@ HOMES: dict[str, tuple[str, ...]] = {
         "brokerapp.stomp.transport.websocket_base",
         "brokerapp.stomp.transport.websocket",
     ),
-    "cryptography": ("brokerapp.stomp.transport.tls", "console.accounts.encryption"),
+    "cryptography": ("brokerapp.connections.tls", "console.accounts.encryption"),
     "allauth": ("console",),
     "uvloop": ("brokerapp.management", "console"),
     # the broker's core waits for nothing: whoever does has a name here
@@ -236,12 +238,12 @@ HOMES: dict[str, tuple[str, ...]] = {
         "brokerapp.network.links.activemq_probe",
         "brokerapp.network.bridge.activemq_forwarder",
         "brokerapp.network.links.websocket",
-        "brokerapp.stomp.transport.websocket_base",
-        "brokerapp.stomp.transport.login",
-        "brokerapp.stomp.transport.heart_beats",
-        "brokerapp.stomp.transport.listener",
-        "brokerapp.stomp.transport.websocket",
+        "brokerapp.connections.login",
+        "brokerapp.connections.heart_beats",
         "brokerapp.connections.client_connection",
+        "brokerapp.stomp.transport.websocket_base",
+        "brokerapp.stomp.transport.connection",
+        "brokerapp.stomp.transport.websocket",
         "brokerapp.openwire.transport.connection",
         "brokerapp.runtime.protocol_switch",
         "brokerapp.runtime.listeners",

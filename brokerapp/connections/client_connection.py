@@ -13,13 +13,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
+from brokerapp.connections.connector_state import ConnectorState
+from brokerapp.connections.heart_beats import HeartBeats
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.policy.authorization import ANONYMOUS, Principal
 from brokerapp.errors import BrokerError, LimitExceeded, ProtocolError
 from brokerapp.model.commands import ClientCommand, ConnectCommand, DisconnectCommand, SubscribeCommand
-from brokerapp.model.destination import Destination, DestinationKind
-from brokerapp.stomp.transport.connector_state import ConnectorState
-from brokerapp.stomp.transport.heart_beats import HeartBeats
 
 logger = logging.getLogger(__name__)
 
@@ -27,6 +26,13 @@ logger = logging.getLogger(__name__)
 WRITE_HIGH_WATER = 1024 * 1024
 #: Bytes waiting for a client's socket (receipts, as it gets no messages any more) at which it is not read from either.
 WRITE_LIMIT = 4 * WRITE_HIGH_WATER
+#: Bytes of a read after which more is likely to wait in the socket; it is read before what came is handled.
+LONG_READ_BYTES = 64 * 1024
+#: Bytes of such reads that are handled at once, at most. What a batch costs is then paid for some sixteen bodies of
+#: 64 KiB instead of four, which takes 20 us less of CPU for each; more would save little.
+GATHERED_BYTES = 1024 * 1024
+#: Average bytes of the pieces of what is written from which not to join them pays. A message has some five.
+LONG_PIECE_BYTES = 4 * 1024
 #: Seconds a client that was refused has to read why. A socket that is closed while something unread is in it is reset,
 #: and the reset overtakes what was said last.
 LINGER_SECONDS = 1.0
@@ -49,6 +55,7 @@ class ClientConnection(asyncio.Protocol, ABC, Generic[F]):
             self._handlers[SubscribeCommand] = self._subscribe
         self._out: list[bytes] = []
         self._out_size = 0  # bytes of bodies in it
+        self._reads: list[bytes] = []  # long ones, to be handled together
         self._early_data = b""  # came while a login was checked
         self._unread_frames: Iterator[F] | None = None  # what is left of a read while a login is checked
         self._login: asyncio.Task[None] | None = None
@@ -64,8 +71,8 @@ class ClientConnection(asyncio.Protocol, ABC, Generic[F]):
     # -- the protocol's
 
     @abstractmethod
-    def _parse(self, data: bytes) -> Iterator[F]:
-        """Return what can be read now."""
+    def _parse(self, *reads: bytes) -> Iterator[F]:
+        """Return what can be read now that these bytes came, in this order."""
 
     @abstractmethod
     def _receive(self, frame: F) -> None:
@@ -129,7 +136,28 @@ class ClientConnection(asyncio.Protocol, ABC, Generic[F]):
         if self._login is not None:  # came with the CONNECT in one read; no more is read until it is checked
             self._early_data += data
         elif not self._closing:
+            self._take_read(data)
+
+    def _take_read(self, data: bytes) -> None:
+        """Handle what was read; long reads that follow each other together, since all are there already."""
+        reads = self._reads
+        if len(data) < LONG_READ_BYTES and not reads:
             self._consume(self._parse(data))
+            return
+        reads.append(data)
+        if len(data) < LONG_READ_BYTES or sum(map(len, reads)) >= GATHERED_BYTES:
+            self._consume_reads()
+        elif len(reads) == 1:
+            self._loop.call_soon(self._consume_reads)
+
+    def _consume_reads(self) -> None:
+        reads, self._reads = self._reads, []
+        if reads and not self._closing:
+            self._consume(self._parse(*reads))
+
+    def eof_received(self) -> None:
+        """Handle what came before the end, while it can still be answered."""
+        self._consume_reads()
 
     def _consume(self, frames: Iterator[F]) -> None:
         try:
@@ -243,9 +271,6 @@ class ClientConnection(asyncio.Protocol, ABC, Generic[F]):
             raise LimitExceeded(f"a connection has at most {limit} consumers (maximumConsumersAllowedPerConnection)")
         self._services.commands[SubscribeCommand](client, subscribe)
 
-    def _own_temporary(self, kind: DestinationKind, name: str) -> Destination:
-        return self._services.own_temporary(self.client, kind, name)
-
     def _disconnect(self, _client: Client, disconnect: DisconnectCommand) -> None:
         self._services.clients.leave(self.client, disconnect.receipt, self.close)
         self._closing = True
@@ -277,7 +302,11 @@ class ClientConnection(asyncio.Protocol, ABC, Generic[F]):
     def flush(self) -> None:
         if self._out and not self._write_ended and not self._transport.is_closing():
             self._beats.written_at = self._loop.time()
-            self._transport.write(b"".join(self._out))
+            if self._out_size < LONG_PIECE_BYTES * len(self._out):
+                self._transport.write(b"".join(self._out))
+            else:
+                self._transport.writelines(self._out)
+                self._out = []
             if self.client.is_socket_full and self._transport.get_write_buffer_size() > WRITE_LIMIT:
                 self._over_write_limit = True
                 self._update_reading()

@@ -18,6 +18,8 @@ from brokerapp.cluster.record import ClusterChange, ClusterRecord
 from brokerapp.cluster.remote_consumers import RemoteConsumers
 from brokerapp.cluster.remote_temporaries import RemoteTemporaries
 from brokerapp.cluster.settings import ClusterSettings
+from brokerapp.connections.connector_state import ClientServices
+from brokerapp.connections.login import LoginHandler
 from brokerapp.core.broker import Broker
 from brokerapp.model.destination import Destination
 from brokerapp.network.connectors.stats import NetworkStatus
@@ -25,8 +27,6 @@ from brokerapp.runtime.heartbeat import NodeHeartbeat, StoreStatus
 from brokerapp.runtime.listeners import Listeners
 from brokerapp.runtime.statistics_writer import StatisticsWriter
 from brokerapp.runtime.trace_writer import TraceWriter
-from brokerapp.stomp.transport.connector_state import ClientServices
-from brokerapp.stomp.transport.login import LoginHandler
 from brokerapp.store import StoreLimits
 from brokerapp.store.redis import RedisStore
 

@@ -8,6 +8,8 @@ from dataclasses import replace
 from brokerapp.cluster.settings import ClusterSettings, check, read_members
 from brokerapp.config import Authentication, BrokerConfig, ConfiguredGrant, TransportConnector, default_config
 from brokerapp.config.elements.connector_options import DISCOVERY_URI, conventions_of, limits_of, tls_options_of
+from brokerapp.connections.login import Authenticate
+from brokerapp.connections.tls import mutual_contexts, server_context
 from brokerapp.engine.policy.authorization import Principal
 from brokerapp.engine.policy.life_cycles import AUTO_DESTROY_AFTER_MS
 from brokerapp.errors import ConfigurationRefused
@@ -19,8 +21,6 @@ from brokerapp.runtime.hosted_node import HostedNode
 from brokerapp.runtime.listeners import ListenAddress
 from brokerapp.runtime.node import Node
 from brokerapp.runtime.node_config import NodeConfig
-from brokerapp.stomp.transport.login import Authenticate
-from brokerapp.stomp.transport.tls import mutual_contexts, server_context
 from brokerapp.system.environment import Environment
 
 #: Groups of an installation's users whose programs may produce and consume, everywhere: administrators, and programs.

@@ -8,14 +8,14 @@ import ssl
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from brokerapp.connections.connector_state import ClientServices, ConnectorState
+from brokerapp.connections.login import Authenticate
 from brokerapp.engine.routing.naming_conventions import PLAIN, NamingConventions
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.model.stats_records import ListenerStats
 from brokerapp.model.transport_connector import DEFAULT_LIMITS, ConnectionLimits, Transport
 from brokerapp.runtime.protocol_switch import ProtocolSwitch
-from brokerapp.stomp.transport.connector_state import ClientServices, ConnectorState
-from brokerapp.stomp.transport.listener import StompConnection
-from brokerapp.stomp.transport.login import Authenticate
+from brokerapp.stomp.transport.connection import StompConnection
 from brokerapp.stomp.transport.websocket import WebSocketConnection, is_origin_allowed
 
 

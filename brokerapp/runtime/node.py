@@ -16,6 +16,8 @@ from brokerapp.cluster.change_applier import ChangeApplier
 from brokerapp.cluster.change_log import read_record
 from brokerapp.cluster.links import ClusterLinks
 from brokerapp.cluster.settings import ClusterSettings
+from brokerapp.connections.login import Authenticate
+from brokerapp.connections.tls import ClientContexts
 from brokerapp.core.assembly import AssembledBroker
 from brokerapp.core.broker import Broker
 from brokerapp.engine.policy.authorization import AuthorizationMap
@@ -37,8 +39,6 @@ from brokerapp.runtime.dispatch_loop import DispatchLoop
 from brokerapp.runtime.listeners import Listeners
 from brokerapp.runtime.node_config import NodeConfig
 from brokerapp.runtime.startup_checks import check_other_nodes, recover_logs, wait_for_former_node
-from brokerapp.stomp.transport.login import Authenticate
-from brokerapp.stomp.transport.tls import ClientContexts
 from brokerapp.store import StoreLimits
 from brokerapp.store.memory_limits import store_limit
 from brokerapp.store.redis import RedisStore

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 
+from brokerapp.connections.connector_state import ConnectorState
 from brokerapp.openwire.transport.connection import OpenWireConnection
-from brokerapp.stomp.transport.connector_state import ConnectorState
-from brokerapp.stomp.transport.listener import StompConnection
+from brokerapp.stomp.transport.connection import StompConnection
 
 #: Seconds after which a client that says nothing is taken for one of OpenWire.
 GREETING_DELAY_SECONDS = 1.0

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
+from brokerapp.connections.client_connection import GATHERED_BYTES, LONG_READ_BYTES
 from brokerapp.stomp.frames import encode
-from brokerapp.stomp.transport.listener import GATHERED_BYTES, LONG_READ_BYTES
 
 SIZE = LONG_READ_BYTES
 #: More than the node handles at once.

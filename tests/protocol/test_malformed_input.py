@@ -9,7 +9,7 @@ import socket
 
 import pytest
 
-from tests.brokerapp.stomp.test_protocol_detection import OPENWIRE
+from tests.brokerapp.connections.test_protocol_detection import OPENWIRE
 from tests.protocol.clients import RawClient
 
 COMMANDS = (

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from brokerapp.connections.connector_state import ConnectorState
 from brokerapp.engine.routing.bridge_eligibility import BridgeFilterCounts
 from brokerapp.model.network_stats import BridgeConnectionState
 from brokerapp.network.bridge.activemq_forwarder import TransactionalForwarder
@@ -24,8 +25,7 @@ from brokerapp.network.options.client_ids import inbound_client_id, outbound_cli
 from brokerapp.network.options.options import ConnectorOptions
 from brokerapp.stomp.frames import Frame
 from brokerapp.stomp.session import BRIDGE_HEADER, COPIES_HEADER, DUPLEX_HEADER, WAY_HEADER
-from brokerapp.stomp.transport.connector_state import ConnectorState
-from brokerapp.stomp.transport.listener import StompConnection
+from brokerapp.stomp.transport.connection import StompConnection
 from brokerapp.system.clock import now_ms
 
 logger = logging.getLogger(__name__)

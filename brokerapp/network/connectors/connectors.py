@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
+from brokerapp.connections.connector_state import ConnectorState
 from brokerapp.engine.dispatch.durable_subscription import DurableSubscription
 from brokerapp.errors import ConfigurationRefused, RequestRefused
 from brokerapp.network.bridge.connection import BridgeAdvisories, BridgeConnection
@@ -19,7 +20,6 @@ from brokerapp.network.options.definition import NetworkConnector
 from brokerapp.network.options.discovery import Discovery
 from brokerapp.network.options.multicast import parse_group
 from brokerapp.network.options.options import ConnectorOptions, options_of
-from brokerapp.stomp.transport.connector_state import ConnectorState
 
 logger = logging.getLogger(__name__)
 

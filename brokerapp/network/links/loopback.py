@@ -6,8 +6,8 @@ import asyncio
 from collections import deque
 from typing import Any
 
-from brokerapp.stomp.transport.connector_state import ConnectorState
-from brokerapp.stomp.transport.listener import StompConnection
+from brokerapp.connections.connector_state import ConnectorState
+from brokerapp.stomp.transport.connection import StompConnection
 
 #: Bytes in the pipe at which its writer is asked to pause.
 HIGH_WATER = 1024 * 1024

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from brokerapp.connections.client_connection import WRITE_HIGH_WATER, ClientConnection
+from brokerapp.connections.connector_state import ConnectorState
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.log_entry import LogEntry
@@ -29,7 +30,6 @@ from brokerapp.openwire.session.outgoing_messages import message_dispatch
 from brokerapp.openwire.session.session import OpenWireSession, receipt_of
 from brokerapp.openwire.transport.negotiation import own_options
 from brokerapp.openwire.wire_format_options import WireFormatOptions
-from brokerapp.stomp.transport.connector_state import ConnectorState
 
 #: Seconds that a client has to close the socket when its connection is over.
 SHUTDOWN_SECONDS = 2.0
@@ -58,8 +58,8 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
 
     # -- what the client says
 
-    def _parse(self, data: bytes) -> Iterator[BaseCommand]:
-        for frame in self._splitter.feed(data):
+    def _parse(self, *reads: bytes) -> Iterator[BaseCommand]:
+        for frame in self._splitter.feed(b"".join(reads)):
             yield self._codec.decode(frame)
 
     def _receive(self, frame: BaseCommand) -> None:

@@ -23,10 +23,11 @@ from websockets.protocol import State
 from websockets.server import ServerProtocol
 from websockets.typing import Subprotocol
 
+from brokerapp.connections.client_connection import LINGER_SECONDS, WRITE_LIMIT
 from brokerapp.errors import ProtocolError
 from brokerapp.model.transport_connector import is_loopback
 from brokerapp.stomp.server_frames import error_frame
-from brokerapp.stomp.transport.listener import LINGER_SECONDS, WRITE_LIMIT, StompConnection
+from brokerapp.stomp.transport.connection import StompConnection
 from brokerapp.stomp.transport.websocket_base import DATA, WebSocketTransportBase
 
 #: Best first. Which version is spoken is what CONNECT says, as with any other connection.

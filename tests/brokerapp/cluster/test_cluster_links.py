@@ -8,9 +8,9 @@ from brokerapp.cluster.links import ClusterLinks
 from brokerapp.cluster.peer import ClusterPeer
 from brokerapp.cluster.settings import ClusterMember, ClusterSettings
 from brokerapp.cluster.status import MemberState
+from brokerapp.connections.tls import ClientContexts, server_context
 from brokerapp.model.transport_connector import KeyStore, TlsStores
 from brokerapp.network.options.address import BrokerAddress
-from brokerapp.stomp.transport.tls import ClientContexts, server_context
 from tests.certificates import Authority
 from tests.ports import free_port
 

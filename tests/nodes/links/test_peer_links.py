@@ -8,12 +8,12 @@ import msgpack
 import pytest
 import uvloop
 
+from brokerapp.connections.tls import mutual_contexts
 from brokerapp.model.transport_connector import KeyStore, TlsStores
 from brokerapp.nodes.links import peer_links as module
 from brokerapp.nodes.links.members import NodeMember, NodeMembers
 from brokerapp.nodes.links.peer_links import LinkTls, NodeLinks
 from brokerapp.nodes.links.protocol import PeerMessageType
-from brokerapp.stomp.transport.tls import mutual_contexts
 from tests.certificates import PASSWORD, Authority
 
 PATIENCE = 20.0

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from brokerapp.connections.login import Authenticate, LoginHandler
+from brokerapp.connections.protocol_detection import ForeignClientReports
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.routing.naming_conventions import PLAIN, NamingConventions
 from brokerapp.model.commands import ClientCommand
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.transport_connector import DEFAULT_LIMITS, ConnectionLimits
-from brokerapp.stomp.protocol_detection import ForeignClientReports
-from brokerapp.stomp.transport.login import Authenticate, LoginHandler
 
 
 class OpenConnection(Protocol):

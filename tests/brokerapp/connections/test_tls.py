@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from brokerapp.connections.tls import ClientContexts, server_context
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.model.transport_connector import ClientAuth, KeyStore, TlsOptions, TlsStores
-from brokerapp.stomp.transport.tls import ClientContexts, server_context
 from tests.certificates import PASSWORD, Authority
 
 

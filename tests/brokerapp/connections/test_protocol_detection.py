@@ -2,7 +2,7 @@
 
 import pytest
 
-from brokerapp.stomp.protocol_detection import (
+from brokerapp.connections.protocol_detection import (
     MAX_REMEMBERED,
     REPORT_INTERVAL_SECONDS,
     ForeignClientReports,
