@@ -173,6 +173,7 @@ class DispatchWindow:
         """Take the page that was read after `loaded_up_to`, unless the window has another generation now."""
         self.paging = False
         if window != self.generation:
+            self.horizon.on_page_read()  # what came meanwhile is counted, and in any page that is asked for from now on
             return
         found = list(entries)
         for entry in self._without_in_flight(found):
@@ -205,6 +206,7 @@ class DispatchWindow:
         """Take the page that was read after `after` for `lookahead_position`."""
         self.paging = False
         if window != self.generation:
+            self.horizon.on_page_read()  # what came meanwhile is counted, and in any page that is asked for from now on
             return
         found = list(entries)
         page = [entry for entry in self._without_in_flight(found) if self.order_key(entry) > self.loaded_up_to]

@@ -663,6 +663,20 @@ def number_of(each):
     return int(each.message.id.partition(":")[2])
 
 
+def test_what_came_while_an_outdated_page_was_read_is_counted_once():
+    log = log_of(depth=0)
+    log.note_appended()
+    log.consumers.append(consumer("gone", 1))
+    log.dispatch()
+    outdated, log.paging = log.generation, True
+    log.remove_consumer(log.consumers[0])
+    log.note_appended()
+    log.on_page_read([entry(1)], outdated)
+    log.consumers.append(consumer("there", 1))
+    log.on_page_read([entry(1), entry(2)], log.generation)
+    assert log.unloaded_count == 0
+
+
 class LogUnderWork(RuleBasedStateMachine):
     """A log with a store behind it whose answers come late; clients come, ack, go; operators purge.
 
