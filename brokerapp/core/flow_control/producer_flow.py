@@ -209,6 +209,8 @@ class FlowControl:
             return None
         if self.bytes + size > MAX_ALL_WAITING_BYTES:
             return f"{self.bytes} bytes of messages are blocked already"
+        if client.is_openwire:  # it is not told of what it sends in passing, and not read from when it is too much
+            return None
         count, waits = client.blocked_sends, client.blocked_bytes
         if client.subscriptions and (count >= MAX_WAITING or waits + size > MAX_WAITING_BYTES):
             return (

@@ -131,8 +131,8 @@ class Publisher:
     def _refuse(
         self, client: Client, transaction: Transaction | None, receipt: str | None, error: RequestRefused
     ) -> None:
-        """Tell the client why. One that asks no receipt may not notice: as in ActiveMQ it cannot commit the rest."""
-        if receipt is None and transaction is not None:
+        """Tell the client why. One that awaits no answer may not notice: as in ActiveMQ it cannot commit the rest."""
+        if transaction is not None and (receipt is None or client.is_openwire):
             transaction.failure = str(error)
         self._replies.refuse(client, error, receipt)
 

@@ -24,8 +24,9 @@ MAX_TRANSACTION_ACTIONS = 100_000
 #: call of the store, in which everybody else waits: this many take it some 0.3 seconds (docs/decisions/0011).
 MAX_TRANSACTION_BYTES = 64 * 1024 * 1024
 MAX_TRANSACTION_COPIES = 20_000
-#: Bytes of sends without room at which a bridge is not read from: its other messages go on until then.
-MAX_BRIDGE_BLOCKED_BYTES = 8 * 1024 * 1024
+#: Bytes of sends without room at which a bridge is not read from, as its other messages go on until then; nor a client
+#: of OpenWire, whose acknowledgements may be what makes room.
+MAX_BLOCKED_BYTES = 8 * 1024 * 1024
 
 
 class ClientSink(Protocol):
@@ -308,7 +309,14 @@ class Client:
     @property
     def _waits_for_blocked_sends(self) -> bool:
         """Whether it has to wait for its sends that found no room: its acknowledgements cannot be what makes some."""
-        if not self.bridge:
-            return self.blocked_sends > 0 and not self.subscriptions
-        acks = any(each.ack_mode != "auto" for each in self.subscriptions.values())
-        return self.blocked_bytes >= MAX_BRIDGE_BLOCKED_BYTES and not acks
+        is_full = self.blocked_bytes >= MAX_BLOCKED_BYTES
+        if self.bridge:
+            return is_full and not any(each.ack_mode != "auto" for each in self.subscriptions.values())
+        if self.is_openwire:  # its library consumes advisories whatever the application does
+            return self.blocked_sends > 0 and (is_full or not self._holds_stored_messages)
+        return self.blocked_sends > 0 and not self.subscriptions
+
+    @property
+    def _holds_stored_messages(self) -> bool:
+        """Whether it may acknowledge messages of queues or durable subscriptions."""
+        return any(each.unacked and each.logs for each in self.subscriptions.values())

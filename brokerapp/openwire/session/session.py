@@ -48,6 +48,7 @@ from brokerapp.openwire.commands import (
 from brokerapp.openwire.session.consumers import AckType, Delivery, OpenWireConsumer
 from brokerapp.openwire.session.destinations import broker_destination, broker_text
 from brokerapp.openwire.session.incoming_messages import send_command
+from brokerapp.openwire.session.producer_windows import window_receipt
 from brokerapp.openwire.session.subscribe_options import subscribe_options
 
 
@@ -181,9 +182,14 @@ class OpenWireSession:
     # -- messages
 
     def _send(self, message: MessageCommand) -> Commands:
-        send = send_command(message, self.user_headers, receipt_of(message))
+        receipt = receipt_of(message) or self._window_receipt(message)
+        send = send_command(message, self.user_headers, receipt)
         send.may_come_again = message.persistent and self._may_resend
         return (SendBatchCommand([send]),)
+
+    def _window_receipt(self, message: MessageCommand) -> str | None:
+        producer = self.producers.get(message.producer_id) if message.producer_id is not None else None
+        return window_receipt(producer, message)
 
     def _acknowledge(self, ack: MessageAck) -> Commands:
         consumer = self.consumers.get(ack.consumer_id) if ack.consumer_id is not None else None

@@ -27,6 +27,7 @@ from brokerapp.openwire.commands import (
 )
 from brokerapp.openwire.session.exceptions import throwable
 from brokerapp.openwire.session.outgoing_messages import message_dispatch
+from brokerapp.openwire.session.producer_windows import producer_ack
 from brokerapp.openwire.session.session import OpenWireSession, receipt_of
 from brokerapp.openwire.transport.negotiation import own_options
 from brokerapp.openwire.wire_format_options import WireFormatOptions
@@ -163,6 +164,8 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
         if ack_ids:
             ids = [entry.message.id for entry in entries]
             consumer.hold(ids, ack_ids, first, pulls=not subscription.prefetch)
+            if self.client.blocked_sends:
+                self.client.update_reading()
         for number, entry in enumerate(entries, first):
             self._write(message_dispatch(consumer, entry, number))
             self._out_size += len(entry.message.body)
@@ -178,10 +181,13 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
     def receipts(self, ids: Sequence[str]) -> None:
         """Confirm commands."""
         for each in ids:
-            self._write(Response(correlation_id=int(each)))
+            self._write(producer_ack(each) or Response(correlation_id=int(each)))
 
     def refuse(self, error: BrokerError, receipt: str | None) -> None:
         """Report that a command was refused."""
+        if receipt is not None and (freed := producer_ack(receipt)) is not None:
+            self._write(freed)
+            receipt = None  # its producer waits for no answer
         if receipt is not None:
             self._write(ExceptionResponse(correlation_id=int(receipt), exception=throwable(error)))
         else:

@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from brokerapp.engine.clients.client import MAX_BRIDGE_BLOCKED_BYTES, Client
+from brokerapp.engine.clients.client import MAX_BLOCKED_BYTES, Client
 
-FULL = MAX_BRIDGE_BLOCKED_BYTES
+FULL = MAX_BLOCKED_BYTES
 
 
 class Reader:
@@ -34,3 +34,22 @@ def test_who_is_held_back_is_one_whose_acknowledgements_cannot_make_room(bridge,
     client.subscriptions = {str(number): SimpleNamespace(ack_mode=each) for number, each in enumerate(acks)}
     client.update_reading()
     assert client.sink.held is held
+
+
+@pytest.mark.parametrize(
+    ("held", "waiting", "paused"),
+    [
+        ((), 0, False),
+        ((), 1, True),
+        (((), ("advisory",)), 1, True),
+        ((("queue",), ()), 1, True),
+        ((("queue",), ("m",)), 1, False),
+        ((("queue",), ("m",)), FULL, True),
+    ],
+)
+def test_a_client_of_openwire_is_read_while_it_holds_messages_of_queues(held, waiting, paused):
+    client = Client("1", Reader(), is_openwire=True, blocked_sends=bool(waiting), blocked_bytes=waiting)
+    if held:
+        client.subscriptions = {"s": SimpleNamespace(ack_mode="client-individual", logs=held[0], unacked=held[1])}
+    client.update_reading()
+    assert client.sink.held is paused
