@@ -37,6 +37,7 @@ PROJECT_IMPORTS: dict[str, str] = {
     "brokerapp.store.server": "brokerapp.errors brokerapp.system brokerapp.store.client",
     "brokerapp.tracing": "brokerapp.model brokerapp.selectors",
     "brokerapp.openwire": "brokerapp.errors brokerapp.openwire",
+    "brokerapp.openwire.map_documents": "brokerapp.errors brokerapp.model brokerapp.openwire",
     "brokerapp.openwire.commands": "brokerapp.errors",
     "brokerapp.openwire.encoding": "brokerapp.errors brokerapp.openwire.commands",
     "brokerapp.openwire.session": "brokerapp.errors brokerapp.model brokerapp.engine brokerapp.openwire",
@@ -44,7 +45,10 @@ PROJECT_IMPORTS: dict[str, str] = {
         "brokerapp.errors brokerapp.model brokerapp.engine brokerapp.openwire brokerapp.connections"
     ),
     "brokerapp.connections": "brokerapp.errors brokerapp.model brokerapp.engine",
-    "brokerapp.stomp": "brokerapp.errors brokerapp.model brokerapp.engine",
+    "brokerapp.stomp": (
+        "brokerapp.errors brokerapp.model brokerapp.engine brokerapp.openwire.map_documents "
+        "brokerapp.openwire.marshalled_values"
+    ),
     "brokerapp.core": (
         "brokerapp.errors brokerapp.model brokerapp.system brokerapp.selectors brokerapp.engine =brokerapp.store "
         "brokerapp.tracing brokerapp.core"
@@ -131,6 +135,7 @@ PURE = (
     "brokerapp.openwire.codec",
     "brokerapp.openwire.commands",
     "brokerapp.openwire.encoding",
+    "brokerapp.openwire.map_documents",
     "brokerapp.openwire.marshalled_values",
     "brokerapp.openwire.message_content",
     "brokerapp.openwire.session",

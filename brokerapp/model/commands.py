@@ -57,6 +57,7 @@ class SendCommand:
     bridged_from: BridgedOrigin | None = None  #: None: it is new
     message_id: str | None = None  #: that its client gave it; None: the broker gives it one
     may_come_again: bool = False  #: its client sends it again, with the same id, when its connection broke
+    sent_to: Destination | None = None  #: the list that consumers are told of; None: `destination`, where it is one
 
 
 @dataclass(slots=True)

@@ -27,6 +27,8 @@ from brokerapp.model.message import Message
 HEADER, ERROR_HEADER = "transformation", "transformation-error"
 #: Form of an advisory, and of a map of values.
 ADVISORY_JSON, MAP_JSON = "jms-advisory-json", "jms-map-json"
+#: What ActiveMQ knows as a name, too, though it says nothing of maps and objects: they are written as XML.
+BYTES = "jms-byte"
 #: Form of a body -> what it is, and the syntax in which.
 _FORMS = {
     f"jms-{what}-{syntax}": (what, syntax) for what in ("map", "object", "advisory") for syntax in ("json", "xml")
@@ -42,7 +44,7 @@ MAX_READ_BYTES = 256 * 1024
 MAX_DEPTH = 50
 _INDENT = "  "
 #: What a map is called, as Java's classes are.
-_MAPS = frozenset({"map", "linked-hash-map", "tree-map", "properties", "java.util.HashMap"})
+MAPS = frozenset({"map", "linked-hash-map", "tree-map", "properties", "java.util.HashMap"})
 #: What an element can be called, and what none can hold.
 _NAME = re.compile(r"[^\W\d][\w.-]*").fullmatch
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]").search
@@ -94,9 +96,35 @@ def as_wanted(message: Message, transformation: str) -> Message:
     return replace(message, head=head, body=body, _headers=None)
 
 
+def read_document(transformation: str, body: bytes) -> Document | None:
+    """Return what a body says that is announced as a map; None where it is announced as something else, or too long.
+
+    Raises ValueError where it cannot be read as announced.
+    """
+    what, syntax = _FORMS.get(transformation, ("", ""))
+    if what != "map" or len(body) > MAX_READ_BYTES:
+        return None
+    try:
+        return _READ[syntax](body)
+    except RecursionError:
+        raise ValueError("elements are nested too deep") from None
+
+
+def write_document(transformation: str, what: str, document: Document) -> tuple[str, str] | None:
+    """Return the form of a document, and the document in it, for a SUBSCRIBE that asks for a transformation.
+
+    None where the transformation is unknown. Raises ValueError where the document cannot be said in it.
+    """
+    if transformation not in _FORMS and transformation not in _SYNTAXES and transformation != BYTES:
+        return None
+    syntax = _SYNTAXES.get(transformation) or _FORMS.get(transformation, ("", "xml"))[1]
+    named = f"jms-{what}-{syntax}" if transformation in _SYNTAXES else transformation
+    return named, _WRITTEN[syntax](*document)
+
+
 def _check_map(name: str, value: Any) -> None:
     """Raise ValueError unless this is a map from names to values."""
-    if name not in _MAPS:
+    if name not in MAPS:
         raise ValueError(f"{name} is not a map")
     members = value if isinstance(value, dict) else {}
     entries = members.get("entry", [])
@@ -190,8 +218,8 @@ def _lines(name: str, value: Any, indent: str) -> Iterator[str]:
             if not _is_attribute(key):
                 yield from _lines(key, each, indent + _INDENT)
         yield f"{indent}</{name}>"
-    elif name == "null":
-        yield f"{indent}<null/>"
+    elif name == "null" or (name == "map" and value == ""):
+        yield f"{indent}<{name}/>"
     else:
         yield f"{indent}<{name}>{_text(value)}</{name}>"
 

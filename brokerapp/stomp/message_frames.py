@@ -12,8 +12,10 @@ from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.entries.topic_batch import SharedEntries
 from brokerapp.model.broker_path import BOUND_QUEUES_HEADER, PATH_HEADER, format_path
 from brokerapp.model.destination import Destination
+from brokerapp.model.jms.form import has_jms_form
 from brokerapp.model.message import Message
 from brokerapp.model.transformations import as_wanted
+from brokerapp.stomp.jms_messages import counted, stomp_view
 from brokerapp.stomp.naming import replace_reply_to
 from brokerapp.stomp.session import StompSession
 
@@ -38,7 +40,9 @@ class MessageFrames:
         before_head = b"\n" if shown_acks else b""
         way, begin, size = ("", "", ""), b"", 0
         for entry, ack_id in zip(entries, ids, strict=True):
-            message = entry.message if as_stored else self._transform(subscription, entry.message)
+            message = entry.message
+            if not as_stored or has_jms_form(message):
+                message = self._transform(subscription, message)
             if (entry.log, entry.shown_destination, entry.original_destination) != way:
                 way = entry.log, entry.shown_destination, entry.original_destination
                 begin = self._first_lines(subscription, entry) + (b"ack:" if shown_acks else b"")
@@ -50,7 +54,7 @@ class MessageFrames:
                     out.append(session.server_frames.header(PATH_HEADER, format_path(message.path)))
                 if message.held:
                     out.append(session.server_frames.header(BOUND_QUEUES_HEADER, format_path(message.held)))
-            if entry.first_of_group:
+            if entry.first_of_group and not has_jms_form(entry.message):
                 out.append(b"JMSXGroupFirstForConsumer:true\n")
             out += (message.head, b"\n", message.body, b"\0\n")
             size += len(message.body)
@@ -80,13 +84,17 @@ class MessageFrames:
 
     def _frame_end(self, entry: LogEntry) -> bytes:
         """Return the end of a frame that is the same for all subscribers of a topic in this version."""
-        head = entry.message.head
+        message = stomp_view(entry.message, None) if has_jms_form(entry.message) else entry.message
+        head = message.head
         if entry.original_destination:
             head = self._session.server_frames.header("original-destination", entry.original_destination) + head
-        return b"%b\n%b\0\n" % (head, entry.message.body)
+        return b"%b\n%b\0\n" % (head, message.body)
 
     def _transform(self, subscription: Subscription, message: Message) -> Message:
-        if subscription.transformation is not None:
+        if has_jms_form(message):
+            wanted = subscription.transformation
+            message = stomp_view(message, wanted) if self._session.bridge is None else counted(message)
+        elif subscription.transformation is not None:
             message = as_wanted(message, subscription.transformation)
         head = message.head
         if self._client.temporary_names:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from brokerapp.engine.policy.broker_headers import ORIGIN, SIGNATURE, with_broker_headers
 from brokerapp.errors import RequestRefused
+from brokerapp.model.jms.form import JMS_HEADER, TRANSACTION_HEADER
 from brokerapp.model.message import DEFAULT_PRIORITY, escape
 
 #: The largest number in a header of SEND, and the characters it may be written with: Java's long, as in ActiveMQ.
@@ -30,6 +31,8 @@ NOT_PROPERTIES = frozenset(
         "subscription",
         "ack",
         ORIGIN,
+        JMS_HEADER,
+        TRANSACTION_HEADER,
         "transformation-error",
         "JMSRedelivered",
         "JMSXDeliveryCount",
@@ -89,6 +92,12 @@ def origin_of(headers: dict[str, str]) -> str:
     came = {name: value for name, value in headers.items() if name not in NOT_PROPERTIES}
     said = with_broker_headers(came, {ORIGIN: headers[ORIGIN]})
     return "".join(f"{name}:{escape(value)}\n" for name, value in said.items() if value is not None)
+
+
+def jms_lines_of(headers: dict[str, str]) -> str:
+    """Return the header lines that say what a bridged message is for JMS clients."""
+    found = ((name, headers[name]) for name in (JMS_HEADER, TRANSACTION_HEADER) if name in headers)
+    return "".join(f"{name}:{escape(value)}\n" for name, value in found)
 
 
 def priority_of(headers: dict[str, str]) -> int:

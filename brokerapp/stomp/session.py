@@ -30,6 +30,7 @@ from brokerapp.model.commands import (
     TransactionCommand,
     UnsubscribeCommand,
 )
+from brokerapp.model.jms.form import JMS_HEADER, JmsForm, JmsKind
 from brokerapp.model.message import escape
 from brokerapp.model.transformations import find_error
 from brokerapp.model.transport_connector import DEFAULT_LIMITS, ConnectionLimits
@@ -40,6 +41,7 @@ from brokerapp.stomp.naming import NO_OWN_NAMES, SEND_TYPE, DestinationNaming, m
 from brokerapp.stomp.send_headers import (
     apply_jms_names,
     has_content_length,
+    jms_lines_of,
     origin_of,
     priority_of,
     properties_of,
@@ -223,8 +225,9 @@ class StompSession:
         get = headers.get
         properties = self._user_headers_of(headers) + properties_of(headers)
         if self.bridge is not None:
-            properties += origin_of(headers)
-        if "transformation" in headers and (wrong := find_error(headers["transformation"], body)):
+            properties += origin_of(headers) + jms_lines_of(headers)
+        jms_form = JmsForm.parse(headers[JMS_HEADER]) if self.bridge is not None and JMS_HEADER in headers else None
+        if "transformation" in headers and jms_form is None and (wrong := find_error(headers["transformation"], body)):
             properties += f"transformation-error:{escape(wrong)}\n"
         return SendCommand(
             destination,
@@ -236,7 +239,7 @@ class StompSession:
             whole_number("timestamp", headers["timestamp"]) if "timestamp" in headers else None,
             get("transaction"),
             get("receipt"),
-            has_content_length(headers),
+            has_content_length(headers) if jms_form is None else jms_form.kind is JmsKind.BYTES,
             self._bridged_origin(headers),
         )
 

@@ -184,7 +184,8 @@ class Publisher:
 
     def _route(self, client: Client, send: SendCommand) -> list[RoutedBatch]:
         """A message with its routes, one for each of its destinations."""
-        targets, sent_to = Destination.parse_list(send.destination), list_of(send.destination)
+        targets = Destination.parse_list(send.destination)
+        sent_to = send.sent_to or list_of(send.destination)
         self._admission.admit(client, targets)
         message = self._messages.message(send)
         return [self._router.prepare(message, each, sent_to, client, noted=False) for each in targets]

@@ -26,14 +26,13 @@ RESERVED_NAMES = frozenset(
         "receipt",
         "transaction",
         "original-destination",
-        "transformation",
-        "transformation-error",
         "JMSXUserID",
         "JMSXGroupID",
         "JMSXGroupSeq",
         "JMSXDeliveryCount",
         "JMSXGroupFirstForConsumer",
         "sluice-jms",
+        "sluice-jms-transaction",
         "sluice-path",
         "sluice-held",
         "sluice-wrote",
@@ -79,7 +78,7 @@ def property_name(header: str) -> str | None:
 def property_text(type: PropertyType | None, value: PropertyValue) -> str:
     """Return a value as Java writes it as text."""
     if value is None:
-        return ""
+        return "null"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):

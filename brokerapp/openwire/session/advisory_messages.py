@@ -8,6 +8,7 @@ of that name, as Java writes it.
 from __future__ import annotations
 
 import base64
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
@@ -18,14 +19,14 @@ from brokerapp.errors import OpenWireError
 from brokerapp.model.jms.form import JmsForm, JmsKind
 from brokerapp.model.jms.properties import PropertyType
 from brokerapp.model.message import Message
-from brokerapp.model.transformations import ADVISORY_JSON
+from brokerapp.model.transformations import ADVISORY_JSON, ERROR_HEADER, HEADER, MAX_READ_BYTES
 from brokerapp.openwire import commands
 from brokerapp.openwire.commands import DataStructure, MessageCommand, MessageId, OpenWireDestination
 from brokerapp.openwire.commands import data_types as t
 from brokerapp.openwire.commands.wire_fields import METADATA_KEY, Kind, WireField
 from brokerapp.openwire.encoding.table import CLASSES
+from brokerapp.openwire.map_documents import map_values
 from brokerapp.openwire.marshalled_values import encode_map
-from brokerapp.openwire.session.java_documents import MALFORMED, document_of, entries_of
 
 #: Properties of advisories that are no texts.
 _TYPES = {
@@ -66,6 +67,11 @@ MAX_TEXT = 0xFFFF // 3
 _BITS = {Kind.BYTE: 8, Kind.INT: 32, Kind.LONG: 64}
 
 
+#: What a document that does not have the expected form raises.
+MALFORMED = (AttributeError, KeyError, IndexError, TypeError, ValueError, RecursionError)
+_MARK = f"\n{HEADER}:{ADVISORY_JSON}\n".encode()
+
+
 @dataclass(frozen=True, slots=True)
 class Advisory:
     """What an advisory is about: a command, or nothing in particular."""
@@ -75,10 +81,10 @@ class Advisory:
 
 def advisory_of(message: Message) -> Advisory | None:
     """Return what an advisory is about; None where the message is no advisory."""
-    document = document_of(message, ADVISORY_JSON)
-    if document is None:
+    if _MARK not in message.head or ERROR_HEADER in message.headers or len(message.body) > MAX_READ_BYTES:
         return None
     try:
+        document = json.loads(message.body)
         [(name, members)] = document.items()
         if name in _MESSAGES:
             return Advisory(_message(_MESSAGES[name], members))
@@ -91,7 +97,7 @@ def _message(data_type: int, members: Mapping[str, Any]) -> MessageCommand:
     message: MessageCommand = _command(MessageCommand, members)
     message.data_type = data_type
     if "properties" in members:
-        message.marshalled_properties = encode_map(entries_of(members["properties"]))
+        message.marshalled_properties = encode_map(map_values(("map", members["properties"])))
     return message
 
 

@@ -20,6 +20,7 @@ _KINDS = {
 }
 _TYPES = {kind: type for type, kind in _KINDS.items()}
 _SCHEMES = tuple(f"{kind}://" for kind in _TYPES)
+_STOMP_PREFIXES = tuple(STOMP_PREFIX[kind] for kind in _TYPES)
 
 
 def broker_text(destination: OpenWireDestination | None) -> str:
@@ -31,11 +32,22 @@ def broker_text(destination: OpenWireDestination | None) -> str:
 
 @lru_cache(maxsize=16384)
 def _broker_text(type: int, name: str) -> str:
-    kind = _KINDS[type]
-    if kind in (DestinationKind.TEMP_QUEUE, DestinationKind.TEMP_TOPIC):
-        return STOMP_PREFIX[kind] + name
+    prefix = STOMP_PREFIX[_KINDS[type]]
+    if LIST_SEPARATOR not in name:  # one that looks as if it named its kind is a name, as in ActiveMQ
+        return prefix + name
     parts = [part.strip() for part in name.split(LIST_SEPARATOR)]
-    return LIST_SEPARATOR.join(part if part.startswith(_SCHEMES) else STOMP_PREFIX[kind] + part for part in parts)
+    return LIST_SEPARATOR.join(part if part.startswith(_SCHEMES) else prefix + part for part in parts)
+
+
+def text_of_whole(destination: OpenWireDestination) -> str:
+    """Return a destination, or a list of them, as it is told to consumers: a list as its client wrote it."""
+    return STOMP_PREFIX[_KINDS[destination.kind]] + (destination.physical_name or "")
+
+
+def list_of(destination: OpenWireDestination | None) -> Destination | None:
+    """Return a list of destinations as the one that a message was sent to; None for one destination."""
+    name = (destination and destination.physical_name) or ""
+    return Destination(_KINDS[destination.kind], name) if destination and LIST_SEPARATOR in name else None
 
 
 def broker_destination(destination: OpenWireDestination | None) -> Destination:
@@ -45,8 +57,16 @@ def broker_destination(destination: OpenWireDestination | None) -> Destination:
 
 @lru_cache(maxsize=16384)
 def openwire_destination(text: str) -> OpenWireDestination:
-    """Return what a destination in the broker's text form, one or a list, is in OpenWire."""
+    """Return what a destination in the broker's text form, one or a list, is in OpenWire. Raises InvalidDestination."""
     first, *others = text.split(LIST_SEPARATOR)
     destination = Destination.parse(first)
-    name = LIST_SEPARATOR.join([destination.name, *others])
-    return OpenWireDestination(_TYPES.get(destination.kind, t.QUEUE), name)
+    others = [str(Destination.parse(each)) if each.startswith(_STOMP_PREFIXES) else each for each in others]
+    return OpenWireDestination(_TYPES.get(destination.kind, t.QUEUE), LIST_SEPARATOR.join([destination.name, *others]))
+
+
+def named_destination(text: str | None) -> OpenWireDestination | None:
+    """Return the destination that a header names; None for a text that names none, which STOMP clients may send."""
+    try:
+        return openwire_destination(text) if text and text.startswith((*_STOMP_PREFIXES, *_SCHEMES)) else None
+    except InvalidDestination:
+        return None

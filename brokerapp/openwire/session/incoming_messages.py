@@ -5,17 +5,18 @@ The message is stored as STOMP has it: see brokerapp/model/jms/form.py.
 
 from __future__ import annotations
 
+from brokerapp.engine.policy.broker_headers import ORIGIN, with_broker_headers
 from brokerapp.errors import RequestRefused
 from brokerapp.model.commands import SendCommand
-from brokerapp.model.jms.form import JmsForm, JmsKind
+from brokerapp.model.jms.form import TRANSACTION_HEADER, JmsForm, JmsKind
 from brokerapp.model.message import escape
 from brokerapp.model.transport_connector import MAX_BODY_BYTES
 from brokerapp.openwire.commands import MessageCommand
 from brokerapp.openwire.commands import data_types as t
 from brokerapp.openwire.marshalled_values import decode_map
 from brokerapp.openwire.message_content import decode_text_content, inflate
-from brokerapp.openwire.session.destinations import broker_text
-from brokerapp.openwire.session.jms_values import header_lines
+from brokerapp.openwire.session.destinations import broker_text, list_of, text_of_whole
+from brokerapp.openwire.session.jms_values import header_lines, transaction_text
 
 KINDS = {
     t.MESSAGE: JmsKind.PLAIN,
@@ -42,12 +43,16 @@ def send_command(
     if message.correlation_id is not None:
         lines += f"correlation-id:{escape(message.correlation_id)}\n"
     if message.reply_to is not None:
-        lines += f"reply-to:{escape(broker_text(message.reply_to))}\n"
+        lines += f"reply-to:{escape(text_of_whole(message.reply_to))}\n"
     if message.type is not None:
         lines += f"type:{escape(message.type)}\n"
+    if message.transaction_id is not None:
+        lines += f"{TRANSACTION_HEADER}:{escape(transaction_text(message.transaction_id))}\n"
     properties, types = (
         header_lines(decode_map(message.marshalled_properties)) if message.marshalled_properties else ("", {})
     )
+    if message.original_destination is not None:  # that of a message that its consumer sends on
+        lines += _origin_lines(text_of_whole(message.original_destination), properties)
     form = JmsForm(kind, types, has_body=body is not None)
     return SendCommand(
         broker_text(message.destination),
@@ -61,7 +66,15 @@ def send_command(
         receipt,
         kind is JmsKind.BYTES,
         message_id=str(message.message_id),
+        sent_to=list_of(message.destination),
     )
+
+
+def _origin_lines(origin: str, properties: str) -> str:
+    """Return the header lines that say where a message was sent to before, by the word of its client."""
+    names = dict.fromkeys((line.partition(":")[0] for line in properties.split("\n")), "")
+    said = with_broker_headers(names, {ORIGIN: origin})
+    return "".join(f"{name}:{escape(value)}\n" for name, value in said.items() if value is not None)
 
 
 def _body(message: MessageCommand, kind: JmsKind, limit: int) -> bytes | None:

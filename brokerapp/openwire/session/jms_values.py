@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from brokerapp.model.jms.form import JMS_HEADER, JmsForm
+from brokerapp.engine.scheduling.delivery_schedule import DELAY, PERIOD, REPEAT
+from brokerapp.model.jms.form import JmsForm
 from brokerapp.model.jms.properties import (
+    CLASH_PREFIX,
+    RESERVED_NAMES,
     PropertyType,
     property_header,
-    property_name,
     property_text,
     property_value,
 )
 from brokerapp.model.message import escape
+from brokerapp.openwire.commands import ConnectionId, LocalTransactionId, TransactionId, XATransactionId
 from brokerapp.openwire.marshalled_values import Byte, Char, Float, Long, Short, decode_map, encode_map
 
 #: Class of a decoded value -> its type; those of strings are not named.
@@ -38,6 +41,10 @@ _CLASSES: dict[PropertyType, type] = {
     PropertyType.LONG: Long,
     PropertyType.FLOAT: Float,
 }
+#: What STOMP clients say of schedules, which ActiveMQ reads as numbers -> the type.
+_SCHEDULE_TYPES = {DELAY: PropertyType.LONG, PERIOD: PropertyType.LONG, REPEAT: PropertyType.INT}
+#: How the text of an XA transaction begins.
+_XA = "XA:"
 #: The name under which the bytes of a map or a list are a map of one value.
 _ONLY = ""
 
@@ -55,17 +62,43 @@ def header_lines(properties: Mapping[str, Any]) -> tuple[str, dict[str, Property
     return lines, types
 
 
-def properties_of(headers: Iterable[tuple[str, str]], form: JmsForm | None) -> dict[str, Any]:
-    """Return the typed properties among the headers of a message; without a form all are strings."""
-    types = form.types if form is not None else {}
+def properties_of(headers: Mapping[str, str], form: JmsForm) -> dict[str, Any]:
+    """Return the typed properties among the headers of a message of a JMS client."""
+    types = form.types
     found: dict[str, Any] = {}
-    for header, text in headers:
-        name = property_name(header)
-        if name is None or header == JMS_HEADER:
-            continue
-        kind = types.get(name)
-        found[name] = text if kind is None else _typed(kind, text)
+    for header, text in headers.items():
+        if header not in RESERVED_NAMES:
+            name = header[len(CLASH_PREFIX) :] if header.startswith(CLASH_PREFIX) else header
+            found[name] = _typed(types[name], text) if name in types else text
     return found
+
+
+def stomp_properties_of(headers: Mapping[str, str]) -> dict[str, Any]:
+    """Return the properties among the headers of a message of a STOMP client: strings, but for what schedules it."""
+    found: dict[str, Any] = {name: text for name, text in headers.items() if name not in RESERVED_NAMES}
+    for name in _SCHEDULE_TYPES.keys() & found.keys():
+        found[name] = _typed(_SCHEDULE_TYPES[name], found[name])
+    return found
+
+
+def transaction_text(id: TransactionId) -> str:
+    """Return what a message says of the transaction in which it was sent."""
+    if isinstance(id, LocalTransactionId):
+        return f"{id.connection_id}:{id.value}"
+    branch = ((part or b"").hex() for part in (id.global_transaction_id, id.branch_qualifier))
+    return f"{_XA}{id.format_id}:{':'.join(branch)}"
+
+
+def transaction_of(text: str) -> TransactionId | None:
+    """Return the transaction of which transaction_text says this; None for other text."""
+    try:
+        if text.startswith(_XA):
+            format_id, name, branch = text.removeprefix(_XA).split(":")
+            return XATransactionId(int(format_id), bytes.fromhex(name), bytes.fromhex(branch))
+        connection, _, value = text.rpartition(":")
+        return LocalTransactionId(int(value), ConnectionId(connection))
+    except ValueError:
+        return None
 
 
 def _typed(kind: PropertyType, text: str) -> Any:

@@ -6,24 +6,39 @@ where it has a content-length, with strings as properties (ActiveMQ's rule).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from brokerapp.engine.entries.log_entry import LogEntry
+from brokerapp.engine.policy.broker_headers import (
+    CAUSE,
+    ORIGIN,
+    ORIGINAL_DELIVERY_MODE,
+    ORIGINAL_EXPIRATION,
+    SIGNATURE,
+    broker_headers,
+)
+from brokerapp.errors import OpenWireError
 from brokerapp.model.destination import Destination
-from brokerapp.model.jms.form import JmsForm, JmsKind, jms_form_of
+from brokerapp.model.jms.form import TRANSACTION_HEADER, JmsForm, JmsKind, jms_form_of
 from brokerapp.model.message import Message
-from brokerapp.model.transformations import HEADER
-from brokerapp.openwire.commands import MessageCommand, MessageDispatch, MessageId
-from brokerapp.openwire.marshalled_values import encode_map
+from brokerapp.model.transformations import ERROR_HEADER, HEADER, read_document
+from brokerapp.openwire.commands import BrokerId, MessageCommand, MessageDispatch, MessageId
+from brokerapp.openwire.map_documents import map_values
+from brokerapp.openwire.marshalled_values import Long, encode_map
 from brokerapp.openwire.message_content import encode_text_content
 from brokerapp.openwire.session.advisory_messages import ADVISORY_FORM, advisory_of
 from brokerapp.openwire.session.consumers import OpenWireConsumer
-from brokerapp.openwire.session.destinations import openwire_destination
+from brokerapp.openwire.session.destinations import named_destination, openwire_destination
 from brokerapp.openwire.session.incoming_messages import KINDS
-from brokerapp.openwire.session.java_documents import map_of
-from brokerapp.openwire.session.jms_values import properties_of
+from brokerapp.openwire.session.jms_values import properties_of, stomp_properties_of, transaction_of
 
 _DATA_TYPES = {kind: type for type, kind in KINDS.items()}
-_FROM_STOMP_TEXT, _FROM_STOMP_BYTES = JmsForm(JmsKind.TEXT), JmsForm(JmsKind.BYTES)
-_FROM_MAP = JmsForm(JmsKind.MAP)
+_FROM_STOMP_TEXT, _FROM_STOMP_BYTES, _FROM_STOMP_MAP = map(JmsForm, (JmsKind.TEXT, JmsKind.BYTES, JmsKind.MAP))
+#: Type of what the broker itself writes.
+ADVISORY_TYPE = "Advisory"
+#: What ActiveMQ says of a dead letter, too.
+_ACTIVEMQ_NAMES = {CAUSE, ORIGINAL_EXPIRATION, ORIGINAL_DELIVERY_MODE}
 
 
 def message_dispatch(consumer: OpenWireConsumer, entry: LogEntry, number: int) -> MessageDispatch:
@@ -45,38 +60,76 @@ def message_dispatch(consumer: OpenWireConsumer, entry: LogEntry, number: int) -
 def message_command(message: Message) -> MessageCommand:
     """Return a message of the broker in OpenWire, but for what depends on where it is delivered."""
     headers = message.headers
-    form = jms_form_of(message)
-    advisory = values = None
-    if form is None:
-        form = _FROM_STOMP_BYTES if "content-length" in headers else _FROM_STOMP_TEXT
-        if HEADER in headers:
-            if (advisory := advisory_of(message)) is not None:
-                form = ADVISORY_FORM
-            elif (values := map_of(message)) is not None:
-                form = _FROM_MAP
     get = headers.get
-    properties = properties_of(headers.items(), form if form.types else None)
+    form = jms_form_of(message)
+    advisory = advisory_of(message) if form is None and HEADER in headers else None
+    if advisory is not None:
+        form, content = ADVISORY_FORM, None
+        properties = properties_of(headers, ADVISORY_FORM)
+        del properties[HEADER]
+    elif form is None:
+        form, content, properties = _of_stomp(message)
+    else:
+        content, properties = _content(message, form), properties_of(headers, form)
+    if SIGNATURE in headers or ORIGIN in headers:
+        _say_as_activemq(headers, properties)
     id = MessageId.parse(message.id)
-    reply_to, sequence = get("reply-to"), get("JMSXGroupSeq", "0")
+    transaction, sequence = get(TRANSACTION_HEADER), get("JMSXGroupSeq", "0")
     return MessageCommand(
         producer_id=id.producer_id,
         message_id=id,
+        original_destination=named_destination(get(ORIGIN)),
+        original_transaction_id=None if transaction is None else transaction_of(transaction),
         group_id=get("JMSXGroupID"),
         group_sequence=int(sequence) if sequence.lstrip("-").isdecimal() else 0,
         correlation_id=get("correlation-id"),
         persistent=message.persistent,
         expiration=message.expires,
         priority=message.priority,
-        reply_to=openwire_destination(reply_to) if reply_to else None,
+        reply_to=named_destination(get("reply-to")),
         timestamp=int(get("timestamp", "0")),
         type=get("type"),
-        content=_content(message, form) if values is None else encode_map(values),
+        content=content,
         marshalled_properties=encode_map(properties) if properties else None,
         data_structure=advisory.data if advisory is not None else None,
+        broker_path=tuple(map(BrokerId, message.path)) or None,
         arrival=message.born_us // 1000,
         user_id=get("JMSXUserID"),
+        broker_in_time=message.born_us // 1000,
         data_type=_DATA_TYPES[form.kind],
     )
+
+
+def _of_stomp(message: Message) -> tuple[JmsForm, bytes | None, dict[str, Any]]:
+    """Return what a message of a STOMP client is for JMS clients, its content and its properties."""
+    headers = message.headers
+    properties = stomp_properties_of(headers)
+    if headers.get("type") == ADVISORY_TYPE:  # the broker's own: only STOMP clients need to be told how it is written
+        properties.pop(HEADER, None)
+    if "reply-to" in headers and named_destination(headers["reply-to"]) is None:
+        properties["reply-to"] = headers["reply-to"]
+    if "content-length" in headers and headers.get("amq-msg-type") != "text":
+        return _FROM_STOMP_BYTES, message.body, properties
+    if HEADER in headers and ERROR_HEADER not in headers:
+        try:
+            document = read_document(headers[HEADER], message.body)
+            if document is not None:
+                return _FROM_STOMP_MAP, encode_map(map_values(document)), properties
+        except (ValueError, OpenWireError) as error:
+            properties[ERROR_HEADER] = str(error)
+    return _FROM_STOMP_TEXT, _content(message, _FROM_STOMP_TEXT), properties
+
+
+def _say_as_activemq(headers: Mapping[str, str], properties: dict[str, Any]) -> None:
+    """Let the properties say of a failure what ActiveMQ says of it: no more, and with its types."""
+    written = broker_headers(headers)
+    for name in written.keys() - _ACTIVEMQ_NAMES:
+        properties.pop(name, None)
+    if CAUSE not in written:
+        return
+    expired = written.get(ORIGINAL_EXPIRATION, "0")
+    if ORIGINAL_EXPIRATION in written or headers.get("expires", "0") == "0":
+        properties[ORIGINAL_EXPIRATION] = Long(expired) if expired.isdecimal() else expired
 
 
 def _content(message: Message, form: JmsForm) -> bytes | None:

@@ -1,0 +1,198 @@
+"""Messages of OpenWire as the broker stores them, and back."""
+
+import zlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brokerapp.core.publishing.message_factory import MessageIds, MessageTemplate
+from brokerapp.errors import OpenWireError
+from brokerapp.model.message import Message
+from brokerapp.openwire.commands import (
+    ConnectionId,
+    LocalTransactionId,
+    MessageCommand,
+    MessageId,
+    OpenWireDestination,
+    ProducerId,
+    XATransactionId,
+)
+from brokerapp.openwire.commands import data_types as t
+from brokerapp.openwire.marshalled_values import Byte, Char, Float, Long, Short, decode_map, encode_map
+from brokerapp.openwire.message_content import encode_text_content
+from brokerapp.openwire.session.incoming_messages import send_command
+from brokerapp.openwire.session.outgoing_messages import message_command
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+names = texts.filter(bool) | st.sampled_from(["priority", "type", "ack", "transformation", "sluice-property.x"])
+properties = st.dictionaries(
+    names,
+    texts
+    | st.booleans()
+    | st.integers(-(2**31), 2**31 - 1)
+    | st.integers(-(2**63), 2**63 - 1).map(Long)
+    | st.integers(-(2**15), 2**15 - 1).map(Short)
+    | st.integers(-128, 127).map(Byte)
+    | st.floats(allow_nan=False)
+    | st.floats(allow_nan=False, width=32).map(Float)
+    | st.sampled_from("aé€").map(Char)
+    | st.none()
+    | st.binary(max_size=5)
+    | st.lists(texts, max_size=2),
+    max_size=5,
+)
+destinations = st.builds(
+    OpenWireDestination, st.sampled_from(t.DESTINATIONS), st.sampled_from(["A", "B.C", "A,topic://B"])
+)
+transactions = st.builds(LocalTransactionId, st.integers(0, 99), st.just(ConnectionId("ID:c:1"))) | st.builds(
+    XATransactionId, st.integers(0, 99), st.binary(min_size=1, max_size=4), st.binary(min_size=1, max_size=4)
+)
+QUEUE = OpenWireDestination(t.QUEUE, "q")
+
+
+def sent(**fields):
+    id = MessageId(None, ProducerId("ID:c:1", 1, 1), 7)
+    return MessageCommand(
+        **(
+            {"destination": QUEUE, "message_id": id, "producer_id": id.producer_id, "priority": 4, "timestamp": 5}
+            | fields
+        )
+    )
+
+
+def stored(command: MessageCommand) -> Message:
+    send = send_command(command, "", None)
+    template = MessageTemplate(
+        MessageIds("ID:"), persistent=send.persistent, priority=send.priority, expires=send.expires,
+        timestamp=send.timestamp, is_bytes=send.is_bytes, now_us=0,
+    )  # fmt: skip
+    return Message.load(template.make(send.properties, send.body, send.message_id).stored())
+
+
+@given(
+    properties=properties,
+    body=st.none() | texts,
+    correlation_id=st.none() | texts,
+    type=st.none() | texts,
+    group_id=st.none() | texts,
+    sequence=st.integers(-1, 5),
+    reply_to=st.none() | destinations,
+    transaction=st.none() | transactions,
+)
+def test_a_text_message_is_what_it_was(
+    properties, body, correlation_id, type, group_id, sequence, reply_to, transaction
+):
+    command = sent(
+        data_type=t.TEXT_MESSAGE, content=encode_text_content(body), correlation_id=correlation_id, type=type,
+        group_id=group_id, group_sequence=0 if group_id is None else sequence, reply_to=reply_to,
+        transaction_id=transaction, marshalled_properties=encode_map(properties) if properties else None,
+    )  # fmt: skip
+    back = message_command(stored(command))
+    for name in ("data_type", "content", "correlation_id", "type", "group_id", "group_sequence", "reply_to"):
+        assert getattr(back, name) == getattr(command, name), name
+    assert back.original_transaction_id == transaction
+    found = decode_map(back.marshalled_properties) if back.marshalled_properties else {}
+    assert {name: (each.__class__, each) for name, each in found.items()} == {
+        name: (each.__class__, each) for name, each in properties.items()
+    }
+
+
+@pytest.mark.parametrize("data_type", [each for each in t.MESSAGES if each != t.TEXT_MESSAGE])
+@given(content=st.none() | st.binary(max_size=20))
+def test_other_bodies_are_kept_as_they_are(data_type, content):
+    back = message_command(stored(sent(data_type=data_type, content=content)))
+    assert (back.data_type, back.content) == (data_type, content)
+
+
+def test_a_compressed_message_is_stored_as_it_was_before():
+    content = encode_text_content("text" * 100)
+    back = message_command(stored(sent(data_type=t.TEXT_MESSAGE, content=zlib.compress(content), compressed=True)))
+    assert (back.content, back.compressed) == (content, False)
+
+
+def test_a_body_that_inflates_to_too_much_is_refused():
+    bomb = sent(data_type=t.MAP_MESSAGE, content=zlib.compress(bytes(10_000)), compressed=True)
+    with pytest.raises(OpenWireError, match="exceeds the limit of 1000 bytes"):
+        send_command(bomb, "", None, max_body=1000)
+
+
+def of_stomp(lines="", body=b"body"):
+    return Message("ID:a:1", f"message-id:ID\\ca\\c1\nexpires:0\ntimestamp:5\n{lines}".encode(), body)
+
+
+def properties_of(message):
+    raw = message_command(message).marshalled_properties
+    return decode_map(raw) if raw else {}
+
+
+@pytest.mark.parametrize(
+    ("lines", "data_type"),
+    [
+        ("", t.TEXT_MESSAGE),
+        ("content-length:4\n", t.BYTES_MESSAGE),
+        ("content-length:4\namq-msg-type:text\n", t.TEXT_MESSAGE),
+        ("transformation:jms-map-json\n", t.TEXT_MESSAGE),
+        ("transformation:jms-object-json\n", t.TEXT_MESSAGE),
+    ],
+)
+def test_a_message_of_stomp_is_a_text_or_bytes(lines, data_type):
+    assert message_command(of_stomp(lines)).data_type == data_type
+
+
+def test_a_map_in_json_of_stomp_is_a_map():
+    found = message_command(of_stomp("transformation:jms-map-json\n", b'{"map":{"entry":{"string":"n","long":5}}}'))
+    assert (found.data_type, decode_map(found.content)) == (t.MAP_MESSAGE, {"n": Long(5)})
+
+
+def test_properties_of_stomp_are_texts_but_for_schedules():
+    lines = "n:5\nAMQ_SCHEDULED_DELAY:7\nAMQ_SCHEDULED_REPEAT:1\ncontent-type:text/plain\n"
+    assert {name: (type(each), each) for name, each in properties_of(of_stomp(lines)).items()} == {
+        "n": (str, "5"),
+        "AMQ_SCHEDULED_DELAY": (Long, 7),
+        "AMQ_SCHEDULED_REPEAT": (int, 1),
+        "content-type": (str, "text/plain"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "destination"),
+    [
+        ("/topic/T", OpenWireDestination(t.TOPIC, "T")),
+        ("/queue/A,/queue/B", OpenWireDestination(t.QUEUE, "A,queue://B")),
+        ("/remote-temp-queue/ID:c:1:1", OpenWireDestination(t.TEMP_QUEUE, "ID:c:1:1")),
+        ("/queue/", None),
+        ("", None),
+    ],
+)
+def test_a_reply_to_of_stomp_is_a_destination_where_it_names_one(text, destination):
+    assert message_command(of_stomp(f"reply-to:{text.replace(':', chr(92) + 'c')}\n")).reply_to == destination
+
+
+def test_another_reply_to_is_a_property():
+    message = of_stomp("reply-to:desk\n")
+    assert (message_command(message).reply_to, properties_of(message)) == (None, {"reply-to": "desk"})
+
+
+DEAD = (
+    "original-destination:/queue/A\ndlqDeliveryFailureCause:why\ndlqDeliveryCount:1\ndlqConsumer:c\ndlqTime:9\n"
+    "dlqRoute:/queue/A\nsluice-wrote:dlqConsumer,dlqDeliveryCount,dlqDeliveryFailureCause,dlqRoute,dlqTime"
+)
+
+
+@pytest.mark.parametrize(("more", "expired"), [("\n", 0), (",originalExpiration\noriginalExpiration:77\n", 77)])
+def test_a_dead_letter_says_what_activemq_says_of_it(more, expired):
+    message = of_stomp(DEAD + more)
+    assert message_command(message).original_destination == OpenWireDestination(t.QUEUE, "A")
+    assert properties_of(message) == {"dlqDeliveryFailureCause": "why", "originalExpiration": Long(expired)}
+
+
+def test_what_a_client_says_of_failures_is_shown_as_it_said_it():
+    assert properties_of(of_stomp("dlqTime:9\nsluice-wrote:\n")) == {"dlqTime": "9"}
+
+
+def test_a_message_that_is_sent_on_keeps_where_it_was_sent_to_without_passing_for_a_dead_letter():
+    command = sent(original_destination=QUEUE, marshalled_properties=encode_map({"dlqTime": "9"}))
+    message = stored(command)
+    assert message_command(message).original_destination == QUEUE
+    assert properties_of(message) == {"dlqTime": "9"}
