@@ -45,6 +45,14 @@ class InvalidDestination(RequestRefused):
         return error
 
 
+class TemporaryDestinationGone(RequestRefused):
+    """A temporary destination that does not exist, or no longer."""
+
+    def __init__(self, destination: str) -> None:
+        super().__init__(f"the destination {destination} does not exist: its connection was closed")
+        self.destination = destination
+
+
 class SelectorSyntaxError(RequestRefused):
     """A selector that does not parse; `position` is the 0-based offset of the offending character."""
 

@@ -79,10 +79,10 @@ from brokerapp.model.commands import (
     AckBatchCommand,
     GiveUpCommand,
     NackCommand,
+    ProducerCommand,
     PullCommand,
     SendBatchCommand,
     SubscribeCommand,
-    TemporaryCommand,
     UnsubscribeCommand,
     WindowCommand,
 )
@@ -149,7 +149,7 @@ class AssembledBroker(Broker):
             GiveUpCommand: self.rejections.give_up,
             WindowCommand: self.windows.extend,
             PullCommand: self.windows.pull,
-            TemporaryCommand: self.temporaries.perform,
+            ProducerCommand: self.admission.open_or_close,
         }
         self._start()
 
@@ -192,8 +192,8 @@ class AssembledBroker(Broker):
         )  # fmt: skip
         self.authorizer = ClientAuthorizer(access=access, creation=self.creation, queues=self.queues)
         self.admission = SendAdmission(
-            authorizer=self.authorizer, creation=self.creation, producers=self.producers, queues=self.queues,
-            temporaries=self.temporaries,
+            context=context, authorizer=self.authorizer, creation=self.creation, producers=self.producers,
+            queues=self.queues, replies=self.replies, temporaries=self.temporaries,
         )  # fmt: skip
         self.advisory_publisher = AdvisoryPublisher(
             context=context, audience=self.audience, dispatcher=self.dispatcher,

@@ -161,11 +161,20 @@ class PullCommand:
 
 
 @dataclass(slots=True)
-class TemporaryCommand:
-    """Create or delete a temporary destination, whose name the client chose so that nobody else has it."""
+class DestinationCommand:
+    """Create or delete a destination; a temporary one has a name that begins with the client's connection id."""
 
     destination: Destination
     is_created: bool  #: else it is deleted
+    receipt: str | None
+
+
+@dataclass(slots=True)
+class ProducerCommand:
+    """Open a producer at a destination, or a list of them, or close it; for clients that name their connections."""
+
+    id: str
+    destination: str | None  #: None: it is closed
     receipt: str | None
 
 
@@ -224,6 +233,7 @@ ClientCommand = (
     | GiveUpCommand
     | WindowCommand
     | PullCommand
-    | TemporaryCommand
+    | DestinationCommand
+    | ProducerCommand
     | DisconnectCommand
 )

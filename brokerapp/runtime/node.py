@@ -8,6 +8,7 @@ import logging
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine
 
+from brokerapp.admin.handlers.client_deletions import ClientDeletions
 from brokerapp.admin.handlers.handler_table import build_handlers
 from brokerapp.admin.handlers.recorded_changes import RecordedChanges
 from brokerapp.admin.handlers.request_handler import RequestHandler
@@ -22,6 +23,7 @@ from brokerapp.core.assembly import AssembledBroker
 from brokerapp.core.broker import Broker
 from brokerapp.engine.policy.authorization import AuthorizationMap
 from brokerapp.errors import Fenced, NodeIsolated, StoreUnavailable
+from brokerapp.model.commands import DestinationCommand
 from brokerapp.model.definitions import Definitions
 from brokerapp.network.connectors.admin_handler import NetworkRequests
 from brokerapp.network.connectors.connector_store import NetworkConnectorStore
@@ -117,6 +119,12 @@ class Node:
         handlers = build_handlers(self.broker, pump=self._dispatch_loop.request, refresh=self._apply_definitions)
         if config.cluster is not None:
             await self._join_cluster(config.cluster, handlers.recorded_changes)
+        deletions = ClientDeletions(
+            admission=self.broker.admission, authorizer=self.broker.authorizer,
+            perform_temporary=self.broker.temporaries.perform, replies=self.broker.replies,
+            request_dispatch=self._dispatch_loop.request, requests=self._control.requests,
+        )  # fmt: skip
+        self.broker.commands[DestinationCommand] = deletions.perform
         self._listeners = Listeners(client_services(self.broker, self._dispatch_loop.request), self._authenticate)
         registry = NetworkConnectorStore(self._store.connectors)
         await registry.initialize(config.network, impose=config.replaces_definitions, first=alone)
@@ -152,6 +160,7 @@ class Node:
         self._tasks.begin("committer", self._committer.run, vital=True)  # better no node than one that stores nothing
         for name, work in self._background_work().items():
             self._tasks.begin(name, work)
+        self._tasks.begin("deletions by clients", deletions.run)
         if not alone:
             await self._take_part(last)
         if config.cluster is None:

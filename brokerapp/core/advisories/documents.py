@@ -74,8 +74,10 @@ def consumer_id(subscription: Subscription, broker: str) -> Document:
     }  # fmt: skip
 
 
-def _producer_id(client: Client, broker: str) -> Document:
-    """A connection is one producer, wherever it sends."""
+def producer_id(client: Client, broker: str, producer: str = "") -> Document:
+    """The id of a producer; a connection that opens none is one, wherever it sends."""
+    if producer:
+        return _parsed_id(producer)
     return {"connectionId": connection_id(client, broker), "sessionId": _NO_SESSION, "value": 1}
 
 
@@ -181,10 +183,10 @@ def offline(named: SubscriptionIdentity, topic: Destination, broker_id: str) -> 
     }}  # fmt: skip
 
 
-def producer_info(client: Client, destination: Destination, broker: str) -> Document:
-    """A connection that began to send to a destination."""
+def producer_info(client: Client, destination: Destination, broker: str, producer: str = "") -> Document:
+    """A producer that was opened, or a connection that began to send to a destination."""
     return {"ProducerInfo": {
-        "producerId": _producer_id(client, broker),
+        "producerId": producer_id(client, broker, producer),
         "destination": destination_document(destination),
         "dispatchAsync": False,
         "windowSize": 0,
@@ -207,9 +209,9 @@ def gone_by_id(id: Document) -> Document:
     return _removed("ConsumerId", id)
 
 
-def producer_gone(client: Client, broker: str) -> Document:
-    """A connection that sends there no more."""
-    return _removed("ProducerId", _producer_id(client, broker))
+def producer_gone(client: Client, broker: str, producer: str = "") -> Document:
+    """A producer that was closed, or a connection that sends there no more."""
+    return _removed("ProducerId", producer_id(client, broker, producer))
 
 
 def _removed(kind: str, id: Document) -> Document:

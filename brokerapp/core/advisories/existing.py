@@ -103,10 +103,12 @@ class ExistingState:
 
     def _producers_there(self) -> Iterator[News]:
         for client in self._clients.values():
-            for each in client.producing_to:
-                if not is_advisory(each):
-                    document = documents.producer_info(client, each, self._name)
-                    yield topic_of(topics.PRODUCER, each), self.producer_count(each), document
+            open_at = client.producers if client.connection_id else {"": client.producing_to}
+            for producer, destinations in open_at.items():
+                for each in destinations:
+                    if not is_advisory(each):
+                        document = documents.producer_info(client, each, self._name, producer)
+                        yield topic_of(topics.PRODUCER, each), self.producer_count(each), document
 
     def _bridges_there(self) -> Iterator[News]:
         for name, about in self.bridges.values():

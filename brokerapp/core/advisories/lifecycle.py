@@ -117,13 +117,13 @@ class LifecycleAdvisories:
                 topic_of(topics.CONSUMER, *destinations), document, lambda: self._existing.consumer_count(destinations)
             )
 
-    def on_producer_started(self, client: Client, destination: Destination) -> None:
-        """Tell that a client sends to a destination for the first time."""
-        self._tell_producer(destination, lambda: documents.producer_info(client, destination, self._name))
+    def on_producer_started(self, client: Client, destination: Destination, producer: str) -> None:
+        """Tell that a client opened a producer, or sends to a destination for the first time."""
+        self._tell_producer(destination, lambda: documents.producer_info(client, destination, self._name, producer))
 
-    def on_producer_stopped(self, client: Client, destination: Destination) -> None:
-        """Tell that a client that sent to a destination is gone."""
-        self._tell_producer(destination, lambda: documents.producer_gone(client, self._name))
+    def on_producer_stopped(self, client: Client, destination: Destination, producer: str) -> None:
+        """Tell that a client closed a producer, or is gone that sent to a destination."""
+        self._tell_producer(destination, lambda: documents.producer_gone(client, self._name, producer))
 
     def _tell_producer(self, destination: Destination, document: Callable[[], Document]) -> None:
         if not is_advisory(destination):

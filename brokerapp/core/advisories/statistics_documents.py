@@ -123,7 +123,7 @@ class StatisticsDocuments:
                     yield self._of_subscription(client, each)
 
     def _of_subscription(self, client: Client, subscription: Subscription) -> Numbers:
-        in_flight = len(subscription.unacked)
+        first, in_flight = subscription.destinations[0], len(subscription.unacked)
         return {
             **self._whose(),
             "destinationName": ",".join(each.name for each in subscription.destinations),
@@ -138,7 +138,7 @@ class StatisticsDocuments:
             "dispatchedCounter": subscription.delivered_count,
             "dispatchedQueueSize": in_flight,
             "prefetchSize": subscription.prefetch,
-            "maximumPendingMessageLimit": subscription.pending.max_count,
+            "maximumPendingMessageLimit": 0 if first.is_queue else subscription.pending.max_count,
             "exclusive": subscription.exclusive,
             "retroactive": subscription.retroactive,
             "slowConsumer": is_slow(subscription),

@@ -12,7 +12,7 @@ from brokerapp.engine.dispatch.dispatch_policy import dispatch_policy_of
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.selector_cache import SelectorCache
 from brokerapp.engine.routing.bindings import Binding, RoutingType, new_binding
-from brokerapp.errors import RequestRefused
+from brokerapp.errors import RequestRefused, TemporaryDestinationGone
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.store import LogState
 
@@ -100,7 +100,7 @@ class QueueRegistry(LogRegistry):
             if queue.address is not None:
                 return self._qualified(queue, selector)
             if queue.is_temporary:
-                raise RequestRefused(f"the destination {queue} does not exist: its connection was closed")
+                raise TemporaryDestinationGone(str(queue))
             log = self.create(queue)
             self._events.queue_added(log)
         return log

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.clients.temporary_owner import TemporaryOwner
@@ -52,7 +52,13 @@ class ReconnectWindow:
         """Let a destination outlive this node if its client may reconnect."""
         if not survives_restart(DestinationOrigin.TEMPORARY, belongs.window_ms):
             return
-        attributes = {BELONGS: belongs.to_json(), AT: self._session}
+        self._describe(destination, {BELONGS: belongs.to_json(), AT: self._session})
+
+    def announce(self, destination: Destination) -> None:
+        """Tell other nodes that this one has a destination, where its name does not say so."""
+        self._describe(destination, {AT: self._session})
+
+    def _describe(self, destination: Destination, attributes: dict[str, Any]) -> None:
         if destination.is_queue:
             queues = self._queues
             queues.kept[destination] = attributes

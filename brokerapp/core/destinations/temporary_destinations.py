@@ -1,9 +1,11 @@
 """Create temporary destinations when their connection first uses them, and delete them with it.
 
 A client calls them by names of its own choice; the broker gives each a name nobody else has, by which anybody may send
-to it, and consume from it, as long as it is there. One of another broker of the network is here under the same name as
-long as a bridge from there consumes it, one of another broker of the cluster as long as that has it. Those of a client
-that may reconnect wait for it: see reconnect_window.py.
+to it, and consume from it, as long as it is there. A client that names its connection names them, too.
+
+One of another broker of the network is here under the same name as long as a bridge from there consumes it, one of
+another broker of the cluster as long as that has it. Those of a client that may reconnect wait for it: see
+reconnect_window.py.
 """
 
 from __future__ import annotations
@@ -15,8 +17,8 @@ from brokerapp.core.destinations.reconnect_window import AT
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.clients.temporary_owner import TemporaryOwner, owner_for, session_of_temporary
 from brokerapp.engine.policy.life_cycles import ConnectionEnd, reconnect_grace_ms
-from brokerapp.errors import LimitExceeded, RequestRefused
-from brokerapp.model.commands import TemporaryCommand
+from brokerapp.errors import LimitExceeded, RequestRefused, TemporaryDestinationGone
+from brokerapp.model.commands import DestinationCommand
 from brokerapp.model.destination import Destination, DestinationKind, check_name
 
 if TYPE_CHECKING:
@@ -77,24 +79,30 @@ class TemporaryDestinations:
             found = self._create(client, kind, name)
         return found
 
-    def perform(self, client: Client, command: TemporaryCommand) -> None:
+    def perform(self, client: Client, command: DestinationCommand) -> None:
         """Create or delete a temporary destination that the client named itself. Raises RequestRefused."""
         destination = command.destination
         key = destination.kind, destination.name
-        if command.is_created and key not in client.temporaries:
-            if destination in self._senders:
-                raise RequestRefused(f"the temporary destination {destination} exists already")
-            self._create_as(client, destination.kind, destination.name, destination)
-        elif not command.is_created:
-            if self._dispatcher_has_consumers(destination):
-                raise RequestRefused("A consumer is consuming from the temporary destination")
-            client.temporaries.pop(key, None)
-            client.temporary_names.pop(destination.stomp, None)
+        is_own = key in client.temporaries
+        if command.is_created and not is_own:
+            self._create_named(client, destination)
+        elif is_own and not command.is_created:
+            del client.temporaries[key], client.temporary_names[destination.stomp]
             self.remove(destination)
-        self._replies.confirm_after(client, command.receipt)
+        elif not command.is_created and destination in self._senders:
+            raise RequestRefused(f"{destination} belongs to another connection")
+        self._placement.when_propagated(lambda: self._replies.confirm_after(client, command.receipt))
 
-    def _dispatcher_has_consumers(self, destination: Destination) -> bool:
-        return False
+    def _create_named(self, client: Client, destination: Destination) -> None:
+        """Create a destination of the client's own, or take it over from a node where its connection was before."""
+        if destination not in self._senders:
+            self._create_as(client, destination.kind, destination.name, destination)
+        elif client.connection_id and destination.name.startswith(f"{client.connection_id}:"):
+            self._placement.orphaned_temporaries.remove(destination)
+            self.take_ownership(client, destination, owner_for(client, destination.kind, destination.name))
+        else:
+            raise RequestRefused(f"the temporary destination {destination} exists already")
+        self._reconnect_window.announce(destination)
 
     def _create(self, client: Client, kind: DestinationKind, name: str) -> Destination:
         number = len(client.temporaries) + 1
@@ -200,7 +208,7 @@ class TemporaryDestinations:
     def check(self, destination: Destination) -> None:
         """Raise RequestRefused when a temporary destination does not exist."""
         if self.is_gone(destination):
-            raise RequestRefused(f"the destination {destination} does not exist: its connection was closed")
+            raise TemporaryDestinationGone(str(destination))
 
     def add_producer(self, client: Client, destination: Destination) -> None:
         """Note that a client sends there. Raises RequestRefused when it does not exist."""

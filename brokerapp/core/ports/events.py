@@ -45,8 +45,9 @@ class BrokerEvents:
         self.durable_removed: Event[[str, str, Destination]] = Event()  #: of this client id, name and topic
         self.retroactive_durable_created: Event[[DurableSubscription]] = Event()  #: one that wants retained messages
         self.logs_recovered: Event[[int]] = Event()  #: from the store, up to the message of this number
-        self.producer_started: Event[[Client, Destination]] = Event()
-        self.producer_stopped: Event[[Client, Destination]] = Event()
+        #: Of a client, at a destination, and its id; "": all that the client sends there is of one producer.
+        self.producer_started: Event[[Client, Destination, str]] = Event()
+        self.producer_stopped: Event[[Client, Destination, str]] = Event()
         self.bridge_started: Event[[str, str, str]] = Event()  #: to here: its key, its broker and its address
         self.bridge_stopped: Event[[str]] = Event()  #: by its key
         self.destination_added: Event[[Destination]] = Event()

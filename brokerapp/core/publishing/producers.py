@@ -1,14 +1,16 @@
 """Track which clients send to which destinations, for statistics, advisories and temporary destinations.
 
-A client is a producer from its first message to a destination until it leaves, or sends to very many others.
+A client is a producer from its first message to a destination until it leaves, or sends to very many others. A client
+that names its connection opens and closes its producers itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from brokerapp.engine.clients.client import Client
+from brokerapp.errors import LimitExceeded
 from brokerapp.model.destination import Destination
 
 if TYPE_CHECKING:
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
 #: Destinations that one client is known to send to; the numbers of producers leave out those beyond.
 MAX_PRODUCING_TO = 10_000
+#: Producers that one client may have open: a bound on what a peer can make us keep.
+MAX_PRODUCERS = 100_000
 
 
 class ProducerRegistry:
@@ -39,18 +43,43 @@ class ProducerRegistry:
         if len(client.producing_to) >= MAX_PRODUCING_TO:
             self._ended(client, client.producing_to.pop())
         client.producing_to.add(destination)
-        self._count(destination, 1)
-        self._events.producer_started(client, destination)
+        if not client.connection_id:
+            self._started(client, destination)
+
+    def opened(self, client: Client, producer: str, destinations: Sequence[Destination]) -> None:
+        """A client opens a producer of this id. Raises LimitExceeded."""
+        if producer in client.producers:
+            return
+        if len(client.producers) >= MAX_PRODUCERS:
+            raise LimitExceeded(f"a connection has at most {MAX_PRODUCERS} producers")
+        client.producers[producer] = set(destinations)
+        for each in destinations:
+            self._started(client, each, producer)
+
+    def closed(self, client: Client, producer: str) -> None:
+        """A client closes a producer."""
+        for each in client.producers.pop(producer, ()):
+            self._stopped(client, each, producer)
 
     def left(self, client: Client) -> None:
         """A client sends nowhere any more."""
+        for producer in list(client.producers):
+            self.closed(client, producer)
         while client.producing_to:
             self._ended(client, client.producing_to.pop())  # it was not deleted: see `forget`
 
     def _ended(self, client: Client, destination: Destination) -> None:
-        self._count(destination, -1)
         self._temporaries.remove_producer(client, destination)
-        self._events.producer_stopped(client, destination)
+        if not client.connection_id:
+            self._stopped(client, destination)
+
+    def _started(self, client: Client, destination: Destination, producer: str = "") -> None:
+        self._count(destination, 1)
+        self._events.producer_started(client, destination, producer)
+
+    def _stopped(self, client: Client, destination: Destination, producer: str = "") -> None:
+        self._count(destination, -1)
+        self._events.producer_stopped(client, destination, producer)
 
     def _count(self, destination: Destination, change: int) -> None:
         stats = self._counters.of(destination.physical)
@@ -63,6 +92,8 @@ class ProducerRegistry:
         for client in self._clients.values():
             if not client.producing_to.isdisjoint(gone):
                 client.producing_to -= gone
+            for open_at in client.producers.values():
+                open_at -= gone
 
     def _names_of(self, destination: Destination) -> Iterator[Destination]:
         """A destination by all names that clients may have sent to it by."""

@@ -204,7 +204,9 @@ class Client:
     is_socket_full: bool = False  #: its socket takes no more for now
     sent_count: int = 0
     delivered_count: int = 0
-    producing_to: set[Destination] = field(default_factory=set)
+    producing_to: set[Destination] = field(default_factory=set)  #: destinations that it sent to
+    #: Destinations of the producers that it opened, by their ids; of a client that names its connection.
+    producers: dict[str, set[Destination]] = field(default_factory=dict)
     temporaries: dict[tuple[DestinationKind, str], Destination] = field(
         default_factory=dict
     )  #: its own, by its names for them

@@ -9,6 +9,7 @@ from brokerapp.errors import (
     InvalidDestination,
     LimitExceeded,
     SelectorSyntaxError,
+    TemporaryDestinationGone,
 )
 from brokerapp.openwire.commands import WireThrowable
 
@@ -19,6 +20,7 @@ _CLASSES: tuple[tuple[type[BrokerError], str], ...] = (
     (SelectorSyntaxError, "javax.jms.InvalidSelectorException"),
     (InvalidDestination, "javax.jms.InvalidDestinationException"),
     (LimitExceeded, "javax.jms.ResourceAllocationException"),
+    (TemporaryDestinationGone, "org.apache.activemq.DestinationDoesNotExistException"),
     (BrokerError, "javax.jms.JMSException"),
 )
 
@@ -26,4 +28,6 @@ _CLASSES: tuple[tuple[type[BrokerError], str], ...] = (
 def throwable(error: BrokerError) -> WireThrowable:
     """Return the exception that tells a client of an error; never with a stack trace."""
     name = next(name for type, name in _CLASSES if isinstance(error, type))
-    return WireThrowable(getattr(error, "java_class", name), str(error))
+    # what Java shows of that class is a sentence about the destination that its message names
+    message = error.destination if isinstance(error, TemporaryDestinationGone) else str(error)
+    return WireThrowable(getattr(error, "java_class", name), message)

@@ -18,12 +18,13 @@ from brokerapp.model.commands import (
     ClientCommand,
     CommitCommand,
     ConnectCommand,
+    DestinationCommand,
     DisconnectCommand,
     GiveUpCommand,
+    ProducerCommand,
     PullCommand,
     SendBatchCommand,
     SubscribeCommand,
-    TemporaryCommand,
     UnsubscribeCommand,
     WindowCommand,
 )
@@ -81,6 +82,13 @@ def _session_of(id: ConsumerId | ProducerId) -> SessionId:
     return SessionId(id.connection_id, id.session_id)
 
 
+def _with_receipt(commands: Sequence[ProducerCommand | UnsubscribeCommand], receipt: str | None) -> Commands:
+    """Let the last of these be confirmed."""
+    if commands:
+        commands[-1].receipt = receipt
+    return commands
+
+
 class OpenWireSession:
     """Protocol state of one client."""
 
@@ -119,32 +127,39 @@ class OpenWireSession:
         return NOTHING
 
     def _add_producer(self, info: ProducerInfo) -> Commands:
-        if info.producer_id is not None:
-            self.producers[info.producer_id] = info
-        return NOTHING
+        id = info.producer_id
+        if id is None or id in self.producers:
+            return NOTHING
+        self.producers[id] = info
+        if info.destination is None:  # each message names its own
+            return NOTHING
+        return (ProducerCommand(str(id), broker_text(info.destination), receipt_of(info)),)
 
     def _remove(self, info: RemoveInfo) -> Commands:
         removed, receipt = info.object_id, receipt_of(info)
         if isinstance(removed, ProducerId):
-            self.producers.pop(removed, None)
-            return NOTHING
+            closed = self._close_producers([removed] if removed in self.producers else [])
+            return _with_receipt(closed, receipt)
         if isinstance(removed, ConsumerId):
-            return self._close_consumers([removed] if removed in self.consumers else [], info, receipt)
+            gone = self._close_consumers([removed] if removed in self.consumers else [], info)
+            return _with_receipt(gone, receipt)
         if isinstance(removed, SessionId):
             self._sessions.pop(removed, None)
-            for each in [id for id in self.producers if _session_of(id) == removed]:
-                del self.producers[each]
-            return self._close_consumers([id for id in self.consumers if _session_of(id) == removed], info, receipt)
-        return [*self._close_consumers(list(self.consumers), info, None), DisconnectCommand(receipt)]
+            closed = self._close_producers([id for id in self.producers if _session_of(id) == removed])
+            gone = self._close_consumers([id for id in self.consumers if _session_of(id) == removed], info)
+            return _with_receipt([*closed, *gone], receipt)
+        return [*self._close_consumers(list(self.consumers), info), DisconnectCommand(receipt)]
 
-    def _close_consumers(self, gone: Sequence[ConsumerId], info: RemoveInfo, receipt: str | None) -> Commands:
+    def _close_producers(self, gone: Sequence[ProducerId]) -> list[ProducerCommand]:
+        closed = {id: self.producers.pop(id) for id in gone}
+        return [ProducerCommand(str(id), None, None) for id, info in closed.items() if info.destination is not None]
+
+    def _close_consumers(self, gone: Sequence[ConsumerId], info: RemoveInfo) -> list[UnsubscribeCommand]:
         commands = []
         for id in gone:
             consumer = self.consumers.pop(id)
             unseen = consumer.unseen(info.last_delivered_sequence_id)
             commands.append(UnsubscribeCommand(consumer.name, None, None, None, unseen=unseen))
-        if commands:
-            commands[-1].receipt = receipt
         return commands
 
     def _shut_down(self, _info: ShutdownInfo) -> Commands:
@@ -172,9 +187,11 @@ class OpenWireSession:
         )
 
     def on_refused(self, command: BaseCommand) -> None:
-        """Forget a consumer that the broker refused."""
+        """Forget a consumer or producer that the broker refused."""
         if isinstance(command, ConsumerInfo) and command.consumer_id is not None:
             self.consumers.pop(command.consumer_id, None)
+        elif isinstance(command, ProducerInfo) and command.producer_id is not None:
+            self.producers.pop(command.producer_id, None)
 
     def _unsubscribe(self, info: RemoveSubscriptionInfo) -> Commands:
         return (UnsubscribeCommand(None, None, info.subscription_name or "", receipt_of(info)),)
@@ -237,9 +254,7 @@ class OpenWireSession:
 
     def _change_destination(self, info: DestinationInfo) -> Commands:
         destination = broker_destination(info.destination)
-        if not destination.is_temporary:
-            return NOTHING
-        return (TemporaryCommand(destination, info.operation_type == ADD_DESTINATION, receipt_of(info)),)
+        return (DestinationCommand(destination, info.operation_type == ADD_DESTINATION, receipt_of(info)),)
 
     # -- transactions
 
