@@ -8,7 +8,7 @@ import logging
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine
 
-from brokerapp.admin.handlers.client_deletions import ClientDeletions
+from brokerapp.admin.handlers.destination_operations import ClientDeletions
 from brokerapp.admin.handlers.handler_table import build_handlers
 from brokerapp.admin.handlers.recorded_changes import RecordedChanges
 from brokerapp.admin.handlers.request_handler import RequestHandler

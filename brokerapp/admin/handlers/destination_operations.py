@@ -1,28 +1,39 @@
-"""Creates and deletes destinations and durable subscriptions."""
+"""Creates and deletes destinations and durable subscriptions, for operators and for clients that manage those."""
 
 from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
 
 from brokerapp.admin.handlers.cluster_changes import ClusterChanges
 from brokerapp.admin.handlers.log_pages import require_local
 from brokerapp.admin.handlers.queue_operations import QueueOperations
 from brokerapp.cluster.record import ClusterChange
+from brokerapp.core.clients.authorizer import ClientAuthorizer
 from brokerapp.core.destinations.auto_creation import AutoCreation
 from brokerapp.core.ports import (
     BrokerContext,
     DestinationRemovalPort,
     Destinations,
+    Replies,
     TopicListenersPort,
     TopicSubscribers,
 )
+from brokerapp.core.publishing.send_admission import SendAdmission
 from brokerapp.core.subscriptions.durable_subscriptions import DurableSubscriptions
+from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.message_log import MessageLog
-from brokerapp.errors import RequestRefused
+from brokerapp.errors import BrokerError, DestinationNotFound, RequestRefused
 from brokerapp.model import JsonObject
+from brokerapp.model.commands import DestinationCommand
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.subscription_identity import SubscriptionIdentity
+from brokerapp.store.requests import RequestStore
 
 #: How often a queue that receives messages while it is deleted is purged again.
 DELETE_ATTEMPTS = 100
+#: Seconds that the deletion of what a client deletes may take: one of a million messages takes some ten.
+DELETE_SECONDS = 60.0
 
 
 class CreateOperations:
@@ -132,3 +143,51 @@ class DeleteOperations:
 def _require_unused(log: MessageLog) -> None:
     if log.consumers or log.in_flight:
         raise RequestRefused(f"{log.destination} has consumers")
+
+
+class ClientDeletions:
+    """Creates destinations for clients (JMS: ActiveMQConnection), and has those deleted that clients delete.
+
+    These are deleted as operators do it: with their messages, by the node that owns them, unless they have consumers.
+    """
+
+    def __init__(
+        self,
+        *,
+        admission: SendAdmission,
+        authorizer: ClientAuthorizer,
+        perform_temporary: Callable[[Client, DestinationCommand], None],
+        replies: Replies,
+        request_dispatch: Callable[[], None],
+        requests: RequestStore,
+    ) -> None:
+        self._admission, self._authorizer, self._replies = admission, authorizer, replies
+        self._perform_temporary, self._request_dispatch = perform_temporary, request_dispatch
+        self._requests = requests
+        self._wanted: asyncio.Queue[tuple[Client, DestinationCommand]] = asyncio.Queue()
+
+    def perform(self, client: Client, command: DestinationCommand) -> None:
+        """Create a destination, or have it deleted. Raises RequestRefused."""
+        if command.destination.is_temporary:
+            self._perform_temporary(client, command)
+            return
+        self._authorizer.require(client, "admin", command.destination)
+        if command.is_created:
+            self._admission.ensure(command.destination)
+            self._replies.confirm_after(client, command.receipt)
+        else:
+            self._wanted.put_nowait((client, command))
+
+    async def run(self) -> None:
+        """Delete one destination after the other, until cancelled."""
+        while True:
+            client, command = await self._wanted.get()
+            try:
+                reply = await self._requests.send("delete", {"destination": str(command.destination)}, DELETE_SECONDS)
+            except BrokerError as error:
+                reply = {"error": str(error), "code": error.code}
+            if "error" in reply and reply["code"] != DestinationNotFound.code:
+                self._replies.refuse(client, RequestRefused(reply["error"]), command.receipt)
+            else:
+                self._replies.confirm_after(client, command.receipt)
+            self._request_dispatch()
