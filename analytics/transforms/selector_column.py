@@ -20,7 +20,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from brokerapp.selectors.identifiers import NON_PERSISTENT, PERSISTENT, TEMPORARY, IdentifierType, identifier_for
-from brokerapp.selectors.like import Wildcard, pattern_elements
+from brokerapp.selectors.matching.like import Wildcard, pattern_elements
 from brokerapp.selectors.tree import (
     And,
     Arithmetic,

@@ -94,6 +94,10 @@ class ScriptedSelector(Selector):
         """Return the scripted answer for a message at the destination that the headers name."""
         return self._oracle.answer(self.condition(headers))
 
+    def matches(self, headers: Mapping[str, str]) -> bool:
+        """Return whether the scripted answer is TRUE."""
+        return self.evaluate(headers) is True
+
     def condition(self, headers: Mapping[str, str]) -> SelectorCondition:
         """Return the condition of a message with these headers."""
         place = tuple(headers.get(name) for name in DESTINATION_HEADERS) if self._asks_place else ()

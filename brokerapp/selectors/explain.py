@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
-from brokerapp.selectors import Selector
-from brokerapp.selectors.evaluate import compile_predicate
+from brokerapp.model.jms.form import JMS_HEADER
+from brokerapp.model.jms.properties import PropertyType
+from brokerapp.selectors import Predicate, Selector
 from brokerapp.selectors.identifiers import header_reader
+from brokerapp.selectors.matching.xml_body import SelectorView
 from brokerapp.selectors.render import render_clause
 from brokerapp.selectors.tree import And, Call, Not, Or, SelectorNode, children, properties, type_of
+from brokerapp.selectors.typed import compile_typed_predicate, typed_reader
+from brokerapp.selectors.typed_values import value_text
+from brokerapp.selectors.untyped import compile_predicate
 from brokerapp.selectors.values import ValueType, parse_number
-from brokerapp.selectors.xml_body import SelectorView
 
 _WORDS = {True: "true", False: "false", None: "unknown"}
+_MISSING = "is missing"
+#: Java's names of the types of properties; of text none is given.
+_JAVA_TYPES = {
+    PropertyType.BYTE: "byte", PropertyType.SHORT: "short", PropertyType.INT: "int", PropertyType.LONG: "long",
+    PropertyType.FLOAT: "float", PropertyType.DOUBLE: "double", PropertyType.CHAR: "char",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +38,22 @@ class ClauseExplanation:
 
 
 def explain(selector: Selector, headers: Mapping[str, str]) -> ClauseExplanation:
-    """Explain a selector for a message with these STOMP headers."""
-    return _explain(selector.tree, headers)
+    """Explain a selector for a message with these headers."""
+    if JMS_HEADER in headers:
+        return _explain(selector.written, headers, partial(compile_typed_predicate, convert=selector.converts))
+    return _explain(selector.tree, headers, compile_predicate)
 
 
-def _explain(node: SelectorNode, headers: Mapping[str, str]) -> ClauseExplanation:
-    value = compile_predicate(node)(headers)
+def _explain(
+    node: SelectorNode, headers: Mapping[str, str], compiling: Callable[[SelectorNode], Predicate]
+) -> ClauseExplanation:
+    value = compiling(node)(headers)
     match node:
         case And(operands) | Or(operands):
-            parts = tuple(_explain(each, headers) for each in operands)
+            parts = tuple(_explain(each, headers, compiling) for each in operands)
             return ClauseExplanation(render_clause(node), value, _decisive(value, parts, isinstance(node, And)), parts)
         case Not(operand):
-            part = _explain(operand, headers)
+            part = _explain(operand, headers, compiling)
             return ClauseExplanation(render_clause(node), value, f"{part.text} is {_WORDS[part.value]}", (part,))
         case Call("XPATH" | "XQUERY" as language):
             return ClauseExplanation(render_clause(node), value, _of_body(language, headers))
@@ -67,9 +82,9 @@ def _facts(node: SelectorNode, value: bool | None, headers: Mapping[str, str]) -
     numeric = any(type_of(each) is ValueType.NUMBER for each in _below(node))
     missing = False
     for name in sorted(properties(node)):
-        known = header_reader(name)(headers)
-        missing = missing or known is None
-        yield f"{name} {_described(known, numeric)}"
+        described = _described_typed(name, headers) if JMS_HEADER in headers else _described(name, headers, numeric)
+        missing = missing or described == _MISSING
+        yield f"{name} {described}"
     if value is None and not missing:
         yield "this cannot be computed"
     elif not properties(node):
@@ -82,12 +97,24 @@ def _below(node: SelectorNode) -> Iterator[SelectorNode]:
         yield from _below(each)
 
 
-def _described(known: object, numeric: bool) -> str:
-    match known:
+def _described(name: str, headers: Mapping[str, str], numeric: bool) -> str:
+    match header_reader(name)(headers):
         case None:
-            return "is missing"
-        case bool():
+            return _MISSING
+        case bool(known):
             return f"is {_WORDS[known]}"
-        case str():
+        case str(known):
             return f"is '{known}'" + (", which is not a number" if numeric and parse_number(known) is None else "")
-    return f"is {known}"
+        case known:
+            return f"is {known}"
+
+
+def _described_typed(name: str, headers: Mapping[str, str]) -> str:
+    match typed_reader(name)(headers):
+        case None:
+            return _MISSING
+        case None, text:
+            return f"is the text '{text}'"
+        case type, known:
+            written = value_text((type, known))
+            return f"is the {_JAVA_TYPES[type]} {written}" if type in _JAVA_TYPES else f"is {written}"

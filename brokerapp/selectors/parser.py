@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from brokerapp.errors import SelectorSyntaxError
-from brokerapp.selectors.functions import RegexPattern
+from brokerapp.selectors.matching.functions import RegexPattern
+from brokerapp.selectors.matching.xml_body import compile_xpath
 from brokerapp.selectors.precedence import LEVELS, Level
 from brokerapp.selectors.tokens import SelectorToken, tokens
 from brokerapp.selectors.tree import (
@@ -32,7 +33,6 @@ from brokerapp.selectors.tree import (
     type_of,
 )
 from brokerapp.selectors.values import ValueType
-from brokerapp.selectors.xml_body import compile_xpath
 
 #: Levels of nesting a selector may have; chains of AND and OR count as one.
 MAX_DEPTH = 64

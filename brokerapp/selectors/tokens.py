@@ -21,7 +21,7 @@ KEYWORDS = frozenset(
     ("AND", "OR", "NOT", "BETWEEN", "IN", "LIKE", "ESCAPE", "IS", "NULL", "TRUE", "FALSE", "XPATH", "XQUERY")
 )
 
-#: Prefixes ActiveMQ gives a meaning. The first says what is always so here.
+#: Prefixes ActiveMQ gives a meaning. The first has text read as numbers and truths, which text of STOMP always is.
 CONVERT, HYPHENATED = "convert_string_expressions:", "hyphenated_props:"
 
 
@@ -86,6 +86,11 @@ _UNEXPECTED = {
     "/*": "unterminated comment",
     "!=": "'!=' is written '<>'",
 }
+
+
+def asks_for_conversion(text: str) -> bool:
+    """Return whether a selector has the prefix for conversion, first or second."""
+    return text.removeprefix(HYPHENATED).startswith(CONVERT)
 
 
 def tokens(text: str) -> list[SelectorToken]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from enum import StrEnum
 
@@ -60,6 +61,8 @@ class PropertyType(StrEnum):
 WHOLE_NUMBERS = frozenset({PropertyType.BYTE, PropertyType.SHORT, PropertyType.INT, PropertyType.LONG})
 FLOATING = frozenset({PropertyType.FLOAT, PropertyType.DOUBLE})
 
+_SINGLE = struct.Struct(">f")
+
 PropertyValue = str | int | float | bool | bytes | None
 
 
@@ -94,7 +97,8 @@ def property_value(type: PropertyType | None, text: str) -> PropertyValue:
         if type in WHOLE_NUMBERS:
             return int(text)
         if type in FLOATING:
-            return _JAVA_SPECIAL[text] if text in _JAVA_SPECIAL else float(text)
+            number = _JAVA_SPECIAL[text] if text in _JAVA_SPECIAL else float(text)
+            return to_single(number) if type is PropertyType.FLOAT else number
         if type is PropertyType.BOOLEAN:
             return text == "true"
         if type in (PropertyType.BYTES, PropertyType.OTHER):
@@ -102,6 +106,15 @@ def property_value(type: PropertyType | None, text: str) -> PropertyValue:
     except ValueError:
         return text
     return None if type is PropertyType.NULL else text
+
+
+def to_single(value: float) -> float:
+    """Return the float of 32 bits that is nearest."""
+    try:
+        single: float = _SINGLE.unpack(_SINGLE.pack(value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    return single
 
 
 _JAVA_SPECIAL = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
@@ -136,9 +149,9 @@ def _java_floating(value: float, *, single: bool) -> str:
 
 def _shortest_single(value: float) -> str:
     """Return the fewest digits that give this float of 32 bits."""
-    wanted = struct.pack(">f", value)
+    wanted = to_single(value)
     for digits in range(1, 10):
         text = f"{value:.{digits - 1}e}"
-        if struct.pack(">f", float(text)) == wanted:
+        if to_single(float(text)) == wanted:
             return text
     return repr(value)

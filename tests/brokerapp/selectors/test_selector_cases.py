@@ -9,11 +9,11 @@ import pytest
 from brokerapp.errors import SelectorSyntaxError
 from brokerapp.selectors import SelectorView, compile_selector
 from brokerapp.selectors.explain import explain
-from brokerapp.selectors.overruns import LEAST_MOMENT, MAX_OVERRUNS, SlowConditionTracker
+from brokerapp.selectors.matching.overruns import LEAST_MOMENT, MAX_OVERRUNS, SlowConditionTracker
+from brokerapp.selectors.matching.xml_body import MAX_BODY, SECONDS
 from brokerapp.selectors.parser import MAX_DEPTH, parse
 from brokerapp.selectors.render import render
 from brokerapp.selectors.tokens import MAX_LENGTH
-from brokerapp.selectors.xml_body import MAX_BODY, SECONDS
 from brokerapp.selectors.xpath.xpath_process import XPATH_PROCESS
 from tests.brokerapp.selectors.cases import BODIES, CASES, REFUSED, XPATHS
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from brokerapp.selectors.overruns import SlowConditionTracker
+from brokerapp.selectors.matching.overruns import SlowConditionTracker
 
 #: Seconds a search may take at most. Some microseconds are usual.
 SECONDS = 0.02

@@ -1,4 +1,4 @@
-"""Compiles a tree to a predicate: a function from a message's headers to TRUE, FALSE or unknown (None).
+"""Compiles a tree for messages whose headers are text: what they are compared with decides how they are read.
 
 The tree is compiled to closures once, types being known then, so that a message costs about one call a node. No closure
 raises: what cannot be computed is unknown.
@@ -8,44 +8,21 @@ from __future__ import annotations
 
 import math
 import operator
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from brokerapp.selectors.functions import RegexPattern
+from brokerapp.selectors.conditions import RELATIONS, Headers, Predicate, any_of, compile_condition
 from brokerapp.selectors.identifiers import header_reader, plain_header
-from brokerapp.selectors.like import Wildcard, pattern_elements
-from brokerapp.selectors.tree import (
-    And,
-    Arithmetic,
-    Between,
-    Call,
-    Compare,
-    In,
-    IsNull,
-    Like,
-    Literal,
-    Negative,
-    Not,
-    Or,
-    PropertyRef,
-    SelectorNode,
-    type_of,
-)
+from brokerapp.selectors.matching.functions import RegexPattern
+from brokerapp.selectors.matching.like import like_pattern
+from brokerapp.selectors.matching.xml_body import compile_xpath
+from brokerapp.selectors.tree import Arithmetic, Call, Literal, Negative, PropertyRef, SelectorNode, type_of
 from brokerapp.selectors.values import Value, ValueType, parse_boolean, parse_number
-from brokerapp.selectors.xml_body import compile_xpath
 
-Headers = Mapping[str, str]
-Predicate = Callable[[Headers], bool | None]
 #: A value of the type that `type_of` tells of its node, which no type checker can follow; None: unknown.
 Scalar = Callable[[Headers], Any]
 
 TEXT, NUMBER, BOOLEAN = ValueType.TEXT, ValueType.NUMBER, ValueType.BOOLEAN
-
-RELATIONS = {
-    "=": operator.eq, "<>": operator.ne,
-    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
-}  # fmt: skip
 
 #: The relation that holds between b and a when this one holds between a and b.
 MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -56,29 +33,44 @@ OPERATIONS = {
 }  # fmt: skip
 
 
+class TextRules:
+    """Text that is compared with a number or a truth is read as one."""
+
+    def compare(self, relation: str, left: SelectorNode, right: SelectorNode) -> Predicate:
+        return _compare(relation, left, right)
+
+    def like(self, value: SelectorNode, pattern: str, escape: str | None) -> Predicate:
+        if type_of(value) is not TEXT:
+            return _converted(compile_scalar(value), lambda known: False)
+        fits = like_pattern(pattern, escape).fullmatch
+        return _converted(compile_scalar(value), lambda known: fits(known) is not None)
+
+    def is_in(self, value: SelectorNode, choices: tuple[str, ...]) -> Predicate:
+        if type_of(value) is not TEXT:
+            return lambda headers: None
+        return _converted(compile_scalar(value), frozenset(choices).__contains__)
+
+    def is_unknown(self, operand: SelectorNode) -> Predicate:
+        known = compile_scalar(operand)
+        return lambda headers: known(headers) is None
+
+    def call(self, call: Call) -> Predicate:
+        return _call(call)
+
+    def truth(self, node: SelectorNode) -> Predicate:
+        """Compile a literal or property as a condition: text is TRUE if it is `true`, a number is not."""
+        value, type = compile_scalar(node), type_of(node)
+        if type is TEXT:
+            return _converted(value, parse_boolean)
+        return _converted(value, lambda known: False) if type is NUMBER else value
+
+
+_RULES = TextRules()
+
+
 def compile_predicate(node: SelectorNode) -> Predicate:
     """Compile a condition to a function of a message's headers."""
-    match node:
-        case And(operands):
-            return _both(*map(compile_predicate, operands)) if len(operands) == 2 else _all(operands)
-        case Or(operands):
-            return _any(operands)
-        case Not(operand):
-            return _not(compile_predicate(operand))
-        case Compare(relation, left, right):
-            return _compare(relation, left, right)
-        case Between(value, low, high):
-            return _both(_compare(">=", value, low), _compare("<=", value, high))
-        case Like(value, pattern, escape):
-            return _like(value, pattern, escape)
-        case In(value, choices):
-            return _in(value, choices)
-        case IsNull(operand):
-            known = compile_scalar(operand)
-            return lambda headers: known(headers) is None
-        case Call():
-            return _call(node)
-    return _truth(node)
+    return compile_condition(node, _RULES)
 
 
 def compile_scalar(node: SelectorNode) -> Scalar:
@@ -95,68 +87,6 @@ def compile_scalar(node: SelectorNode) -> Scalar:
         case Call("REPLACE", (text, Literal(str(pattern)), Literal(str(replacement)))):
             return _converted(compile_scalar(text), RegexPattern(pattern, replacement).replaced)
     return compile_predicate(node)
-
-
-# -- connectives
-
-
-def _both(left: Predicate, right: Predicate) -> Predicate:
-    def both(headers: Headers) -> bool | None:
-        first = left(headers)
-        if first is False:
-            return False
-        second = right(headers)
-        return False if second is False else first and second
-
-    return both
-
-
-def _all(operands: tuple[SelectorNode, ...]) -> Predicate:
-    predicates = tuple(map(compile_predicate, operands))
-
-    def all_of(headers: Headers) -> bool | None:
-        result: bool | None = True
-        for each in predicates:
-            value = each(headers)
-            if value is False:
-                return False
-            if value is None:
-                result = None
-        return result
-
-    return all_of
-
-
-def _any(operands: tuple[SelectorNode, ...]) -> Predicate:
-    predicates = tuple(map(compile_predicate, operands))
-
-    def any_of(headers: Headers) -> bool | None:
-        result: bool | None = False
-        for each in predicates:
-            value = each(headers)
-            if value is True:
-                return True
-            if value is None:
-                result = None
-        return result
-
-    return any_of
-
-
-def _not(operand: Predicate) -> Predicate:
-    def negation(headers: Headers) -> bool | None:
-        value = operand(headers)
-        return None if value is None else not value
-
-    return negation
-
-
-def _truth(node: SelectorNode) -> Predicate:
-    """Compile a literal or property as a condition: text is TRUE if it is `true`, a number is not."""
-    value, type = compile_scalar(node), type_of(node)
-    if type is TEXT:
-        return _converted(value, parse_boolean)
-    return _converted(value, lambda known: False) if type is NUMBER else value
 
 
 # -- comparisons
@@ -244,41 +174,6 @@ def _same(value: Any) -> Any:  # as it is
     return value
 
 
-# -- text
-
-
-def _like(node: SelectorNode, pattern: str, escape: str | None) -> Predicate:
-    if type_of(node) is not TEXT:
-        return _converted(compile_scalar(node), lambda known: False)
-    fits = _like_pattern(pattern, escape).fullmatch
-    return _converted(compile_scalar(node), lambda known: fits(known) is not None)
-
-
-def _like_pattern(pattern: str, escape: str | None) -> re.Pattern[str]:
-    """Convert the pattern to a regular expression that takes linear time for each %.
-
-    A run ends at the first place where what follows it up to the next % fits: all that stands between two % has a fixed
-    length, so no later place can do better, and the atomic groups keep the matcher from trying them.
-    """
-    runs = [""]
-    for each in pattern_elements(pattern, escape):
-        if each is Wildcard.ANY_RUN:
-            runs.append("")
-        else:
-            runs[-1] += "." if each is Wildcard.ANY_CHARACTER else re.escape(each)
-    first, *middle = runs
-    last = middle.pop() if middle else None
-    return re.compile(
-        first + "".join(f"(?>.*?{each})" for each in middle if each) + ("" if last is None else f".*{last}"), re.DOTALL
-    )
-
-
-def _in(node: PropertyRef, choices: tuple[str, ...]) -> Predicate:
-    if type_of(node) is not TEXT:
-        return lambda headers: None
-    return _converted(compile_scalar(node), frozenset(choices).__contains__)
-
-
 # -- arithmetic
 
 
@@ -319,7 +214,7 @@ def _call(node: Call) -> Predicate:
         case Call("REGEX", (Literal(str(pattern)), value)):
             return _converted(compile_scalar(value), RegexPattern(pattern).is_in)
         case Call("INLIST", (Call("MAKELIST", members), value)):
-            return _any(tuple(Compare("=", value, each) for each in members))
+            return any_of([_compare("=", value, each) for each in members])
         case Call("INLIST", (Call("SPLIT", (text, Literal(str(pattern)))), value)):
             parts = _converted(compile_scalar(text), RegexPattern(pattern).parts)
             read = _READINGS.get(type_of(value), _same)

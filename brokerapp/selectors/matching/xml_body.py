@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from brokerapp.selectors.overruns import SlowConditionTracker
+from brokerapp.selectors.matching.overruns import SlowConditionTracker
 
 if TYPE_CHECKING:
     from brokerapp.selectors.xpath.xpath_process import XPathProcess

@@ -1,0 +1,1 @@
+"""Match texts and bodies: patterns of LIKE, regular expressions, XPath; each in bounded time."""
