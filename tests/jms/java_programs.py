@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -29,16 +30,27 @@ needs_java_client = pytest.mark.skipif(
     reason="the JDK or ActiveMQ's client is not installed: apt-get install default-jdk-headless libactivemq-java "
     "libgeronimo-jta-1.2-spec-java libslf4j-java",
 )
+_CLASS_PATH = ":".join(map(str, JARS))
+#: A program runs for seconds: what optimizes code for hours is left out.
+OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m")
 #: Seconds that the compiler may take beside other tests.
 _COMPILING = 120
 
 
+def compile_programs(sources: Iterable[Path], folder: Path) -> None:
+    """Compile Java sources into a folder."""
+    subprocess.run(
+        ["javac", "-nowarn", "-encoding", "UTF-8", "-d", folder, "-cp", _CLASS_PATH, *sources],
+        check=True, timeout=_COMPILING,
+    )  # fmt: skip
+
+
+def java(main: str, folder: Path, *arguments: str) -> list[str]:
+    """Return the command that runs a compiled program."""
+    return ["java", *OPTIONS, "-cp", f"{folder}:{_CLASS_PATH}", main, *arguments]
+
+
 def compile_program(name: str, folder: Path) -> list[str]:
     """Compile NAME.java of this folder into another one, and return the command that runs it."""
-    class_path = ":".join(map(str, JARS))
-    subprocess.run(
-        ["javac", "-d", str(folder), "-cp", class_path, str(HERE / f"{name}.java")], check=True, timeout=_COMPILING
-    )
-    # it runs for seconds: what optimizes code for hours is left out
-    options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m"]
-    return ["java", *options, "-cp", f"{folder}:{class_path}", name]
+    compile_programs([HERE / f"{name}.java"], folder)
+    return java(name, folder)
