@@ -79,6 +79,7 @@ from brokerapp.model.commands import (
     AckBatchCommand,
     GiveUpCommand,
     NackCommand,
+    PrefetchCommand,
     ProducerCommand,
     PullCommand,
     SendBatchCommand,
@@ -148,6 +149,7 @@ class AssembledBroker(Broker):
             NackCommand: self.rejections.reject,
             GiveUpCommand: self.rejections.give_up,
             WindowCommand: self.windows.extend,
+            PrefetchCommand: self.windows.change_prefetch,
             PullCommand: self.windows.pull,
             ProducerCommand: self.admission.open_or_close,
         }
@@ -268,7 +270,7 @@ class AssembledBroker(Broker):
             context=context, dispatcher=self.dispatcher, placement=self.placement, queues=self.queues,
             replies=self.replies, transactions=self.transactions, writer=self.writer,
         )  # fmt: skip
-        self.windows = ConsumerWindows(context=context, dispatcher=self.dispatcher)
+        self.windows = ConsumerWindows(context=context, dispatcher=self.dispatcher, placement=self.placement)
         self.rejections = Rejections(
             context=context, acknowledgements=self.acknowledgements, dead_letters=self.dead_letters,
             dispatcher=self.dispatcher, placement=self.placement, queues=self.queues, redelivery=self.redelivery,

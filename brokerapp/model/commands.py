@@ -153,6 +153,14 @@ class WindowCommand:
 
 
 @dataclass(slots=True)
+class PrefetchCommand:
+    """Let a subscription hold another number of messages."""
+
+    subscription: str
+    prefetch: int
+
+
+@dataclass(slots=True)
 class PullCommand:
     """Ask for one message, for a subscription that gets none by itself as its prefetch is 0."""
 
@@ -232,6 +240,7 @@ ClientCommand = (
     | NackCommand
     | GiveUpCommand
     | WindowCommand
+    | PrefetchCommand
     | PullCommand
     | DestinationCommand
     | ProducerCommand

@@ -1,7 +1,8 @@
 """Change how many messages a consumer may hold, as clients of OpenWire ask for it.
 
 A consumer may hold as many messages as its prefetch, and more when its client says that the application has them. One
-with a prefetch of 0 gets a message only when it asks for one.
+with a prefetch of 0 gets a message only when it asks for one: its credit is the number of its pulls that are not
+answered yet.
 """
 
 from __future__ import annotations
@@ -10,50 +11,62 @@ from typing import TYPE_CHECKING
 
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.subscription import Subscription
-from brokerapp.model.commands import PullCommand, WindowCommand
+from brokerapp.model.commands import PrefetchCommand, PullCommand, WindowCommand
 from brokerapp.system import clock
 
 if TYPE_CHECKING:
-    from brokerapp.core.ports import BrokerContext, DispatcherPort
+    from brokerapp.core.ports import BrokerContext, DispatcherPort, Placement
 
-#: Milliseconds that a pull waits which shall not wait: what the store holds is read within them.
-SHORTEST_PULL_MS = 20
+#: Milliseconds that a pull which shall not wait gives another node, which owns the queue, to send a message.
+REMOTE_PULL_MS = 100
 
 
 class ConsumerWindows:
     """Changes the credit of consumers."""
 
-    def __init__(self, *, context: BrokerContext, dispatcher: DispatcherPort) -> None:
-        self._timers, self._dispatcher = context.timers, dispatcher
+    def __init__(self, *, context: BrokerContext, dispatcher: DispatcherPort, placement: Placement) -> None:
+        self._timers, self._dispatcher, self._placement = context.timers, dispatcher, placement
 
     def extend(self, client: Client, window: WindowCommand) -> None:
         """Let a consumer hold more messages, or fewer."""
         subscription = client.subscriptions.get(window.subscription)
         if subscription is not None:
-            subscription.credit += window.count
-            if window.count > 0:
-                self._dispatcher.resume(subscription)
+            self._change(subscription, window.count)
+
+    def change_prefetch(self, client: Client, change: PrefetchCommand) -> None:
+        """Let a consumer hold another number of messages from now on."""
+        subscription = client.subscriptions.get(change.subscription)
+        if subscription is None or change.prefetch < 0:
+            return
+        more, subscription.prefetch = change.prefetch - subscription.prefetch, change.prefetch
+        subscription.extension -= more
+        self._change(subscription, more)
 
     def pull(self, client: Client, pull: PullCommand) -> None:
-        """Let a consumer have one message, or tell it in time that there is none."""
+        """Let a consumer have one message, or tell it that there is none: at once, or when it waited long enough."""
         subscription = client.subscriptions.get(pull.subscription)
-        if subscription is None:
+        if subscription is None or subscription.prefetch:
             return
-        subscription.credit += 1
-        self._dispatcher.resume(subscription)
-        if pull.timeout_ms == 0:
-            return
-        before = subscription.delivered_count
-        wait_ms = max(pull.timeout_ms, SHORTEST_PULL_MS)
+        self._change(subscription, 1)
 
         def end() -> None:
-            if subscription.delivered_count == before and self._is_there(subscription):
-                subscription.credit -= 1
+            if subscription.credit > 0 and client.subscriptions.get(subscription.name) is subscription:
+                self._change(subscription, -1)
                 client.sink.end_of_browse(subscription)
                 self._dispatcher.wake(client)
 
-        self._timers.at(clock.now_ms() + wait_ms, end)
+        if pull.timeout_ms > 0:
+            self._timers.at(clock.now_ms() + pull.timeout_ms, end)
+        elif pull.timeout_ms < 0 and subscription.has_remote_logs:
+            self._timers.at(clock.now_ms() + REMOTE_PULL_MS, end)
+        elif pull.timeout_ms < 0:
+            self._dispatcher.when_exhausted(subscription, end)
 
-    @staticmethod
-    def _is_there(subscription: Subscription) -> bool:
-        return bool(subscription.client.subscriptions.get(subscription.name) is subscription)
+    def _change(self, subscription: Subscription, count: int) -> None:
+        """Let a consumer have so many messages more, wherever its queues are at home."""
+        subscription.credit += count
+        subscription.extension += count
+        if subscription.has_remote_logs:
+            self._placement.outbound_consumers.change_credit(subscription, count)
+        if count > 0:
+            self._dispatcher.resume(subscription)

@@ -6,7 +6,7 @@ Reading the sockets collects work (`touch`, `wake`); `run_once` does it once a t
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, cast
@@ -82,6 +82,7 @@ class Dispatcher:
         self._ready_logs: dict[MessageLog, None] = {}  # a set that keeps order, so that delivery is fair
         self._pending_subscriptions: dict[Subscription, None] = {}  # of topics, with messages pending
         self._unflushed_clients: dict[Client, None] = {}
+        self._exhausting: list[tuple[Subscription, Callable[[], None]]] = []  # see `when_exhausted`
         self.round_count = 0  #: how often `run_once` ran
         self.is_stopped = False  #: the node ends: nothing more is given out
         self.consumer_recorder = ConsumerRecorder(context.tracer)  #: who consumes from where, for the record
@@ -106,6 +107,10 @@ class Dispatcher:
         """Flush what a client is to be sent at the next tick."""
         self._unflushed_clients[client] = None
 
+    def when_exhausted(self, subscription: Subscription, then: Callable[[], None]) -> None:
+        """Call back when what the logs of a subscription hold here and in the store was offered to it."""
+        self._exhausting.append((subscription, then))
+
     # -- once a tick
 
     def run_once(self) -> None:
@@ -126,9 +131,20 @@ class Dispatcher:
             for subscription in ready:
                 self._dispatch_pending(subscription)
             self._flow_control.on_topics_drained()
+        if self._exhausting:
+            self._tell_exhausted()
         dirty, self._unflushed_clients = self._unflushed_clients, {}
         for client in dirty:
             client.sink.flush()
+
+    def _tell_exhausted(self) -> None:
+        """Call back where nothing is being read from the store that a subscription might get."""
+        waiting, self._exhausting = self._exhausting, []
+        for subscription, then in waiting:
+            if any(cast("MessageLog", log).paging for log in subscription.logs):
+                self._exhausting.append((subscription, then))
+            else:
+                then()
 
     def _page_in(self, log: MessageLog) -> None:
         after = log.loaded_up_to if log.needs_page else log.lookahead_position

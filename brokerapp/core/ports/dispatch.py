@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from brokerapp.engine.clients.client import Client, Transaction
@@ -60,6 +60,8 @@ class DispatcherPort(DispatchQueue, Protocol):
     """Hands messages to consumers, and accounts for what these acknowledge."""
 
     round_count: int
+
+    def when_exhausted(self, subscription: Subscription, then: Callable[[], None]) -> None: ...
 
     def dispatch(self, log: MessageLog, subscription: Subscription, entries: list[LogEntry]) -> None: ...
 

@@ -66,6 +66,7 @@ class Subscription:
     priority: int = 0  #: those of lower priority get only what the higher ones have no credit for
     exclusive: bool = False  #: wants all messages of a queue for itself
     credit: int = 0  #: messages it may still get
+    extension: int = 0  #: messages it may hold beyond its prefetch
     unacked: dict[str, LogEntry] = field(default_factory=dict)  #: by ack id, in order of delivery
     logs: list[SourceLog] = field(default_factory=list)  #: that feed it
     pending: PendingMessages = field(default_factory=PendingMessages)  #: wait for credit, and are in none of its logs

@@ -85,10 +85,11 @@ class OutboundConsumers:
     def _attach_arguments(self, subscription: Subscription, owner: str) -> Mapping[str, Any]:
         """Return what an owner needs to know of a consumer; the names are part of the protocol."""
         selector, client, claim = subscription.selector, subscription.client, subscription.takeover
+        may_hold = subscription.prefetch + subscription.extension
         return {
             "name": subscription.name, "client_id": client.client_id, "prefetch": subscription.prefetch,
             "destinations": [str(each) for each in subscription.destinations],
-            "credit": subscription.prefetch - self._accounts.unacked_count(subscription, owner),
+            "credit": may_hold - self._accounts.unacked_count(subscription, owner),
             "priority": subscription.priority, "exclusive": subscription.exclusive,
             "selector": selector.text if selector is not None else None,
             "crossing": _pack_eligibility(selector) if isinstance(selector, BridgeEligibility) else None,
@@ -112,6 +113,11 @@ class OutboundConsumers:
     def drain(self, subscription: Subscription) -> None:
         """Deliver to a consumer in the next round, as far as it can take messages."""
         self._deliveries.drain(subscription)
+
+    def change_credit(self, subscription: Subscription, count: int) -> None:
+        """Let the owners of its logs send a consumer so many messages more, or fewer."""
+        for owner in {self._peers.owner_of(log.name) for log in subscription.logs if log.is_remote}:
+            self._peers.send(owner, PeerMessageType.CREDIT, self._accounts.key_of(subscription), count)
 
     def forget(self, subscription: Subscription) -> None:
         """Forget a consumer that ended."""

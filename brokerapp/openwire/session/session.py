@@ -21,6 +21,7 @@ from brokerapp.model.commands import (
     DestinationCommand,
     DisconnectCommand,
     GiveUpCommand,
+    PrefetchCommand,
     ProducerCommand,
     PullCommand,
     SendBatchCommand,
@@ -31,6 +32,7 @@ from brokerapp.model.commands import (
 from brokerapp.openwire.commands import (
     BaseCommand,
     ConnectionInfo,
+    ConsumerControl,
     ConsumerId,
     ConsumerInfo,
     DestinationInfo,
@@ -249,6 +251,13 @@ class OpenWireSession:
         extended = sum([each.is_extended for each in taken])
         return [WindowCommand(consumer.name, -extended)] if extended else []
 
+    def _control_consumer(self, control: ConsumerControl) -> Commands:
+        if control.consumer_id not in self.consumers:
+            return NOTHING
+        if control.close:
+            return self._close_consumers([control.consumer_id], RemoveInfo(), receipt_of(control))
+        return (PrefetchCommand(str(control.consumer_id), control.prefetch),)
+
     def _pull(self, pull: MessagePull) -> Commands:
         return (PullCommand(str(pull.consumer_id), pull.timeout),)
 
@@ -291,6 +300,7 @@ HANDLERS: dict[type[BaseCommand], Callable[[OpenWireSession, Any], Commands]] = 
     ShutdownInfo: OpenWireSession._shut_down,
     MessageCommand: OpenWireSession._send,
     MessageAck: OpenWireSession._acknowledge,
+    ConsumerControl: OpenWireSession._control_consumer,
     MessagePull: OpenWireSession._pull,
     DestinationInfo: OpenWireSession._change_destination,
     TransactionInfo: OpenWireSession._transaction,

@@ -10,7 +10,13 @@ from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.errors import BrokerError, ProtocolError, RequestRefused
-from brokerapp.model.commands import ClientCommand, ConnectCommand, DisconnectCommand, SendBatchCommand
+from brokerapp.model.commands import (
+    ClientCommand,
+    ConnectCommand,
+    DisconnectCommand,
+    SendBatchCommand,
+    SubscribeCommand,
+)
 from brokerapp.openwire.codec import Codec, FrameSplitter
 from brokerapp.openwire.commands import (
     BaseCommand,
@@ -18,6 +24,7 @@ from brokerapp.openwire.commands import (
     BrokerInfo,
     ConnectionControl,
     ConnectionError,
+    ConsumerControl,
     DataStructure,
     ExceptionResponse,
     KeepAliveInfo,
@@ -25,6 +32,7 @@ from brokerapp.openwire.commands import (
     Response,
     WireFormatInfo,
 )
+from brokerapp.openwire.session.consumers import OpenWireConsumer
 from brokerapp.openwire.session.exceptions import throwable
 from brokerapp.openwire.session.outgoing_messages import message_dispatch
 from brokerapp.openwire.session.producer_windows import producer_ack
@@ -93,6 +101,23 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
             return
         self._on_read_done()
         self._handlers[type(command)](self.client, command)
+        if isinstance(command, SubscribeCommand):
+            self._tell_to_pull(str(command.id))
+
+    def _tell_to_pull(self, name: str) -> None:
+        """Tell the library of a client that counts on a prefetch that it has none, as a policy has it."""
+        subscription, consumer = self.client.subscriptions.get(name), self._consumer_named(name)
+        if (
+            subscription is not None
+            and consumer is not None
+            and consumer.info.prefetch_size
+            and not subscription.prefetch
+        ):
+            self._write(ConsumerControl(consumer_id=consumer.id, prefetch=0))
+            self._services.dispatcher.wake(self.client)
+
+    def _consumer_named(self, name: str) -> OpenWireConsumer | None:
+        return next((each for each in self._session.consumers.values() if each.name == name), None)
 
     def _on_read_done(self) -> None:
         gathered, self._gathered = self._gathered, None
@@ -156,7 +181,7 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
 
     def deliver(self, subscription: Subscription, entries: Sequence[LogEntry], ack_ids: Sequence[str]) -> None:
         """Messages of a consumer."""
-        consumer = next((each for each in self._session.consumers.values() if each.name == subscription.name), None)
+        consumer = self._consumer_named(subscription.name)
         if consumer is None:
             return
         first = self._delivery_count + 1
@@ -174,7 +199,7 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
 
     def end_of_browse(self, subscription: Subscription) -> None:
         """A browser has got all: a dispatch without a message says so."""
-        consumer = next((each for each in self._session.consumers.values() if each.name == subscription.name), None)
+        consumer = self._consumer_named(subscription.name)
         if consumer is not None:
             self._write(MessageDispatch(consumer_id=consumer.id, destination=consumer.destination))
 
