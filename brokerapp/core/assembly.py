@@ -370,8 +370,8 @@ class AssembledBroker(Broker):
 
     def _unsubscribe_handler(self) -> UnsubscribeHandler:
         return UnsubscribeHandler(
-            authorizer=self.authorizer, durables=self.durables, placement=self.placement, replies=self.replies,
-            subscriptions=self.subscriptions,
+            authorizer=self.authorizer, consumers=self.consumers, durables=self.durables, placement=self.placement,
+            replies=self.replies, subscriptions=self.subscriptions,
         )  # fmt: skip
 
     def _construct_advisories(self, context: BrokerContext) -> None:

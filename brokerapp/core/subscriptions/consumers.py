@@ -231,27 +231,27 @@ class Consumers:
         self._counters.mark_changed(log.counts)
         self._dispatcher.touch(log)
 
-    def requeue(self, entries: Iterable[LogEntry]) -> None:
-        """Entries in flight return to their queues, flagged as redelivered."""
+    def requeue(self, entries: Iterable[LogEntry], *, seen: bool = True) -> None:
+        """Entries in flight return to their queues, flagged as redelivered if a consumer may have `seen` them."""
         by_log: dict[str, list[LogEntry]] = {}
         for entry in entries:
             by_log.setdefault(entry.log, []).append(entry)
         for name, back in by_log.items():
             log = self._queues.get(name)
             if log is not None and log.is_remote:
-                self._placement.outbound_settlement.requeue(name, back)
+                self._placement.outbound_settlement.requeue(name, back, seen=seen)
             elif log is not None:
-                self._take_back(log, back)
+                self._take_back(log, back, seen=seen)
                 self._dispatcher.touch(log)
                 self._counters.mark_changed(log.counts)
 
-    def _take_back(self, log: MessageLog, entries: Sequence[LogEntry]) -> None:
+    def _take_back(self, log: MessageLog, entries: Sequence[LogEntry], *, seen: bool) -> None:
         back = [entry for entry in entries if 0 < entry.seq < UNCOMMITTED]
         if len(back) < len(entries):
             log.ownerless += [entry for entry in entries if entry.seq == UNCOMMITTED]
             log.remove_settled([entry for entry in entries if not entry.seq])  # that have no place to return to
         if back:
-            log.requeue(self._redelivery.on_unacked_at_detach(log, back))
+            log.requeue(self._redelivery.on_unacked_at_detach(log, back) if seen else back, seen=seen)
             if log.shared:
                 self.mark(log)
 

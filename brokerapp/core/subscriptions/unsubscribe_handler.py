@@ -9,12 +9,13 @@ from brokerapp.core.subscriptions.subscriptions import Subscriptions
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.clients.subscribe_options import subscription_name
 from brokerapp.engine.dispatch.subscription import Subscription
+from brokerapp.engine.entries.entry_factory import is_from_log
 from brokerapp.errors import RequestRefused
 from brokerapp.model.commands import UnsubscribeCommand
 from brokerapp.model.destination import Destination
 
 if TYPE_CHECKING:
-    from brokerapp.core.ports import Authorizer, DurablesPort, Placement, Replies
+    from brokerapp.core.ports import Authorizer, ConsumersPort, DurablesPort, Placement, Replies
 
 
 class UnsubscribeHandler:
@@ -24,11 +25,13 @@ class UnsubscribeHandler:
         self,
         *,
         authorizer: Authorizer,
+        consumers: ConsumersPort,
         durables: DurablesPort,
         placement: Placement,
         replies: Replies,
         subscriptions: Subscriptions,
     ) -> None:
+        self._consumers = consumers
         self._authorizer, self._durables, self._placement = authorizer, durables, placement
         self._replies, self._subscriptions = replies, subscriptions
 
@@ -49,9 +52,9 @@ class UnsubscribeHandler:
             self._placement.pending_confirmations.wait(client, unsubscribe.receipt, drop, confirm)
             return
         subscription = _subscription_named(client, unsubscribe)
-        for ack_id in unsubscribe.unseen:
-            if (entry := subscription.unacked.get(ack_id)) is not None:
-                entry.redelivery_count -= 1  # its return will count it as delivered
+        held = subscription.unacked
+        unseen = [each for each in unsubscribe.unseen if each in held and is_from_log(held[each])]
+        self._consumers.requeue([held.pop(each) for each in unseen], seen=False)
         self._subscriptions.end(client, subscription)
         self._replies.confirm_after(client, unsubscribe.receipt)
 

@@ -231,13 +231,13 @@ class DispatchWindow:
 
     # -- what comes back, and what leaves
 
-    def requeue(self, entries: Iterable[LogEntry]) -> None:
-        """Return messages in flight to their positions, with one more redelivery."""
+    def requeue(self, entries: Iterable[LogEntry], *, seen: bool = True) -> None:
+        """Return messages in flight to their positions, with one more redelivery if a consumer may have `seen` them."""
         back = sorted(entries, key=self.order_key)
         if not back:
             return
         for entry in back:
-            entry.redelivery_count += 1
+            entry.redelivery_count += seen
             entry.first_of_group = False
             self.redelivery_counts[entry.seq] = entry.redelivery_count
         self.in_flight -= len(back)
