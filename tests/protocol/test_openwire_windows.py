@@ -10,6 +10,7 @@ from brokerapp.openwire.commands import (
     ConsumerId,
     MessageDispatch,
     MessagePull,
+    Response,
 )
 from brokerapp.openwire.session.consumers import AckType
 from tests.protocol.openwire_client import OpenWireClient, queue, text_of, topic
@@ -137,3 +138,12 @@ def test_a_client_changes_the_prefetch_of_a_consumer(client, name):
     client.acknowledge(b)
     client.acknowledge(c)
     assert client.texts(0) == []
+
+
+def test_a_change_of_a_window_is_answered_where_its_client_wants_that(client, name):
+    consumer = client.consumer(1, queue(name), prefetch=1)
+    client.send(queue(name), "a", "b")
+    [first] = client.dispatches(1)
+    assert type(client.acknowledge(first, AckType.DELIVERED)) is Response
+    assert type(client.ask(ConsumerControl(consumer_id=consumer, prefetch=5))) is Response
+    assert client.texts(1) == ["b"]

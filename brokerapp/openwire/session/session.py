@@ -254,8 +254,6 @@ class OpenWireSession:
     def _control_consumer(self, control: ConsumerControl) -> Commands:
         if control.consumer_id not in self.consumers:
             return NOTHING
-        if control.close:
-            return self._close_consumers([control.consumer_id], RemoveInfo(), receipt_of(control))
         return (PrefetchCommand(str(control.consumer_id), control.prefetch),)
 
     def _pull(self, pull: MessagePull) -> Commands:

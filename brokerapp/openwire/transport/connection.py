@@ -14,8 +14,11 @@ from brokerapp.model.commands import (
     ClientCommand,
     ConnectCommand,
     DisconnectCommand,
+    PrefetchCommand,
+    PullCommand,
     SendBatchCommand,
     SubscribeCommand,
+    WindowCommand,
 )
 from brokerapp.openwire.codec import Codec, FrameSplitter
 from brokerapp.openwire.commands import (
@@ -42,6 +45,10 @@ from brokerapp.openwire.wire_format_options import WireFormatOptions
 
 #: Seconds that a client has to close the socket when its connection is over.
 SHUTDOWN_SECONDS = 2.0
+
+
+#: Commands of the broker that it does at once, and confirms to nobody.
+UNCONFIRMED = frozenset((WindowCommand, PrefetchCommand, PullCommand))
 
 
 class OpenWireConnection(ClientConnection[BaseCommand]):
@@ -81,7 +88,7 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
             commands = self._session.receive(frame)
             for each in commands:
                 self._perform(each)
-            if not commands:
+            if all(type(each) in UNCONFIRMED for each in commands):
                 self._confirm(frame)
         except RequestRefused as error:
             self._session.on_refused(frame)
