@@ -129,8 +129,8 @@ class AssembledBroker(Broker):
         )  # fmt: skip
         self.commits = GroupCommit(
             store=store, session=session, store_limits=limits, after_batch=after_batch,
-            is_followed=self.arrivals.is_followed, announce=lambda logs: self.placement.declare(logs),
-            on_batch=self.flow_control.on_batch,
+            is_followed=self.arrivals.is_followed, is_room_wanted=lambda: bool(self.flow_control.places),
+            announce=lambda logs: self.placement.declare(logs), on_batch=self.flow_control.on_batch,
         )  # fmt: skip
         context = self.context()
         self._construct_destinations(context, access)

@@ -102,8 +102,13 @@ class RunningNode:
             lambda: self.look(lambda: self.node.broker.routing.table.definitions.version) >= version, "the new routing"
         )
 
+    def write_acks(self) -> None:
+        """Let the store know what was acknowledged until now; it is told a moment later otherwise."""
+        self.do(lambda: self.node.broker.commits.barrier())
+
     def browse(self, queue: str) -> list[BrowsedMessage]:
         """What the store holds of a queue."""
+        self.write_acks()
         return self.ask(lambda admin: admin.browse(Destination.queue(queue), limit=BROWSE_LIMIT)).messages
 
     def bodies(self, queue: str) -> list[str]:
@@ -120,6 +125,7 @@ class RunningNode:
             finally:
                 await store.close()
 
+        self.write_acks()
         return asyncio.run(count())
 
     def numbers(self, destination: Destination) -> DestinationStats:

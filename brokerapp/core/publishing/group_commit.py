@@ -1,7 +1,8 @@
 """Commit the writes of all clients in batches: what was asked during one round trip goes into the next one.
 
 One batch is under way at a time, so what is asked later is done later. A batch whose answer was lost is sent again
-until the store answers; the store does it once.
+until the store answers; the store does it once. Acknowledgements that nobody waits for begin no batch at once: they go
+with the next one, or after a moment (decision 25).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from brokerapp.core.ports.commit_store import CommitStore, Question, ReadCallback
-from brokerapp.engine.entries.log_entry import UNCOMMITTED
+from brokerapp.core.publishing.pending_settles import PendingSettles, settles_uncommitted
 from brokerapp.errors import Fenced, StoreUnavailable
 from brokerapp.store import (
     DISCARDED,
@@ -38,6 +39,10 @@ MAX_BYTES = 8 * 1024 * 1024
 FIXED_BYTES, COPY_BYTES, SETTLED_BYTES = 4_000, 300, 200
 #: Pages read in one round: the next commit waits for them.
 MAX_READS = 16
+#: Seconds that acknowledgements which nobody waits for wait for a batch to go with, when none is under way. Clients
+#: that send one message after the other need a few to answer a receipt with the next one. What was acknowledged during
+#: this time before a node is killed comes again.
+SETTLE_DELAY_SECONDS = 0.005
 #: Seconds between attempts to reach a store that does not answer.
 RETRY_SECONDS = 0.1
 
@@ -65,25 +70,29 @@ class GroupCommit:
         after_batch: Callable[[], None],
         *,
         is_followed: Callable[[str], bool] = lambda _log: False,
+        is_room_wanted: Callable[[], bool] = lambda: False,
         announce: Callable[[Sequence[tuple[str, str | None]]], Awaitable[None]] | None = None,
         on_batch: Callable[[CommitBatch], None] | None = None,
     ) -> None:
         """Take units for a store.
 
         `is_followed` says of a log that a batch appends to whether to ask what stood last in it before, see `before`;
+        `is_room_wanted` says whether clients wait for room: then acknowledgements, which make room, do not wait;
         `announce` is told of logs that were declared or removed, and what follows of the batch waits until all nodes
         know of it; `on_batch` is told of every batch that the store has done.
         """
         self._store, self._session, self.limits, self._after_batch = store, session, store_limits, after_batch
         self._is_followed, self._announce, self._on_batch = is_followed, announce, on_batch
+        self._is_room_wanted = is_room_wanted
         self._units: list[PendingWrite] = []
         self._under_way: list[PendingWrite] = []  # in the store's hands
         self._submitted = 0  # units, since the start
         self._last_write_to: dict[
             str, int
         ] = {}  # log -> the last of them whose messages it is not given before it has them
-        self._settles: list[SettledEntry] = []
-        self._acks_before_commit: list[SettledEntry] = []  # settled before they were stored
+        self._settles = PendingSettles()  # that nobody waits for
+        self._settle_timer: asyncio.TimerHandle | None = None  # while they wait for another batch
+        self._are_settles_due = False  # they wait no longer
         self._declarations: list[tuple[str, str | None]] = []
         self._marks: dict[str, str] = {}
         self._returned: list[tuple[str, int, int]] = []
@@ -132,11 +141,18 @@ class GroupCommit:
         return found
 
     def remove_settled(self, entries: Iterable[SettledEntry]) -> None:
-        """Remove those of these entries that are, or will be, stored; nobody waits for it."""
+        """Remove those of these entries that are, or will be, stored, with the next batch or after a moment.
+
+        Nobody waits for it. What is submitted or read later finds it done.
+        """
         stored = [entry for entry in entries if entry.seq]
-        if stored:
-            self._settles += stored
+        if self._settles.add(stored):
             self._notify()
+
+    def _hasten_settles(self) -> None:
+        """Let acknowledgements wait for no other batch."""
+        self._are_settles_due = True
+        self._notify()
 
     def create(self, log: str, attributes: str) -> None:
         """Let a log exist, with these attributes, before anything submitted later."""
@@ -220,6 +236,8 @@ class GroupCommit:
 
     async def drain(self) -> None:
         """Wait until everything submitted is done."""
+        if self._settles:
+            self._hasten_settles()
         await self._idle.wait()
 
     def _notify(self) -> None:
@@ -237,8 +255,18 @@ class GroupCommit:
             while self._asked:
                 await asyncio.sleep(0)  # what was given out on the way here leaves before the commit is made
                 await self._round()
-            if not self._wake.is_set():
+            if self._settles:
+                self._delay_settles()
+            elif not self._wake.is_set():
                 self._idle.set()
+
+    def _delay_settles(self) -> None:
+        """Let acknowledgements wait for another batch, from when the store has nothing else to do.
+
+        Not from when they came: whoever got receipts of the last batch sends its next messages now.
+        """
+        if self._settle_timer is None:
+            self._settle_timer = asyncio.get_running_loop().call_later(SETTLE_DELAY_SECONDS, self._hasten_settles)
 
     async def run_discards(self) -> None:
         """Remove what is to be discarded, beside the batches, until cancelled."""
@@ -249,7 +277,9 @@ class GroupCommit:
 
     @property
     def _asked(self) -> bool:
-        return bool(self._units or self._settles or self._declarations or self._marks or self._returned or self._reads)
+        if self._units or self._declarations or self._marks or self._returned or self._reads:
+            return True
+        return bool(self._settles) and (self._are_settles_due or self._is_room_wanted())
 
     async def _round(self) -> None:
         batch, reads = self._take()
@@ -264,8 +294,7 @@ class GroupCommit:
             self.held.update(committed.log_bytes)
             self._report(batch, committed)
             self._under_way = []
-            if self._acks_before_commit:
-                self._settle_committed()
+            self._settles.on_committed()
             if self._on_batch is not None:
                 _follow(self._on_batch, batch)
         if reads:
@@ -310,14 +339,17 @@ class GroupCommit:
 
     def _take(self) -> tuple[CommitBatch | None, list[PendingRead]]:
         """The next batch; and the reads before which no unit is left."""
+        if self._settles and any(attributes is None for _, attributes in self._declarations):
+            self._number += 1  # a batch of their own, as the next one removes logs before it removes entries
+            return CommitBatch(self._number, self._take_settles(), previous_batch=self._answered), []
         units = self._units
         count = _within_limits(units)
         taken, self._units = (units, []) if count == len(units) else (units[:count], units[count:])
         self._under_way, self.given = taken, 0
-        if taken and _settles_uncommitted(taken[0]):  # what it settles found no room in the store yet
-            taken[0].settles = self._known(taken[0].settles)
+        if taken and settles_uncommitted(taken[0]):  # what it settles found no room in the store yet
+            taken[0].settles = self._settles.keep_uncommitted(taken[0].settles)
         if self._settles:
-            taken, self._settles = [*taken, PendingWrite(settles=self._known(self._settles))], []
+            taken = [*self._take_settles(), *taken]  # what they leave is room for the others
         reads: list[PendingRead] = []
         if self._reads:
             left = set(map(id, self._units))
@@ -334,17 +366,12 @@ class GroupCommit:
         self._declarations, self._marks, self._returned = [], {}, []
         return batch, reads
 
-    def _known(self, settles: Sequence[SettledEntry]) -> Sequence[SettledEntry]:
-        """Those that the store has already; the others are settled when it does."""
-        known = [entry for entry in settles if 0 < entry.seq < UNCOMMITTED]
-        if len(known) < len(settles):
-            self._acks_before_commit += [entry for entry in settles if entry.seq == UNCOMMITTED]
-        return known
-
-    def _settle_committed(self) -> None:
-        """What is stored by now can be settled."""
-        self._settles += [entry for entry in self._acks_before_commit if 0 < entry.seq < UNCOMMITTED]
-        self._acks_before_commit = [entry for entry in self._acks_before_commit if entry.seq == UNCOMMITTED]
+    def _take_settles(self) -> list[PendingWrite]:
+        if self._settle_timer is not None:
+            self._settle_timer.cancel()
+        self._settle_timer, self._are_settles_due = None, False
+        settles = self._settles.take()
+        return [PendingWrite(settles=settles)] if settles else []
 
     async def _until_answered(self, call):
         while True:
@@ -376,7 +403,7 @@ def _within_limits(units: list[PendingWrite]) -> int:
         of_unit, bytes_of_unit = unit.cost
         copies += of_unit
         size += bytes_of_unit
-        if count and (copies > MAX_COPIES or size > MAX_BYTES or _settles_uncommitted(unit)):
+        if count and (copies > MAX_COPIES or size > MAX_BYTES or settles_uncommitted(unit)):
             return count
     return min(len(units), MAX_UNITS)
 
@@ -386,11 +413,6 @@ def _size(batch: CommitBatch) -> int:
     weights = [unit.cost for unit in batch.writes]
     settled = sum(len(unit.settles) for unit in batch.writes)
     return FIXED_BYTES + sum(size + COPY_BYTES * copies for copies, size in weights) + SETTLED_BYTES * settled
-
-
-def _settles_uncommitted(unit: PendingWrite) -> bool:
-    """Whether it settles what is on its way to the store."""
-    return bool(unit.settles) and any(entry.seq == UNCOMMITTED for entry in unit.settles)
 
 
 def _writes(batch: CommitBatch) -> bool:

@@ -1,64 +1,9 @@
 """Test that acks of uncommitted messages are committed after them, in order, and once."""
 
 import asyncio
-from contextlib import asynccontextmanager
 
-from brokerapp.core.publishing.group_commit import GroupCommit
-from brokerapp.engine.entries.log_entry import UNCOMMITTED, LogEntry
-from brokerapp.model.message import Message
-from brokerapp.store import CommitResult, PendingWrite, StoreLimits
-
-LOG = "queue://a"
-
-
-class Store:
-    """Remembers what each batch appended and settled; answers when it may."""
-
-    def __init__(self):
-        self.batches, self.last, self.open = [], 0, asyncio.Event()
-        self.open.set()
-
-    async def commit(self, _session, batch, _limits):
-        await self.open.wait()
-        settled = [entry.seq for unit in batch.writes for entry in unit.settles]
-        appended = sum(unit.count for _, unit in batch.numbered_writes)
-        self.batches.append((appended, settled))
-        base, self.last = self.last, self.last + appended
-        return CommitResult(base, used_bytes=100 * self.last, log_bytes={LOG: 10 * self.last})
-
-
-@asynccontextmanager
-async def running():
-    store = Store()
-    committer = GroupCommit(store, "s", StoreLimits(), lambda: None)
-    task = asyncio.create_task(committer.run())
-    try:
-        async with asyncio.timeout(10):
-            yield store, committer
-    finally:
-        task.cancel()
-
-
-def given():
-    return LogEntry(LOG, UNCOMMITTED, Message("ID:1", b"", b""), size=10)
-
-
-class EarlyWrite(PendingWrite):
-    """A write whose message consumers were given early."""
-
-    __slots__ = ("given",)
-
-
-def bringing(entry, then=lambda: None, early=False):
-    """The write that brings it to the store."""
-
-    def done(seq, refused):
-        entry.seq = 0 if refused else seq
-        then()
-
-    write = EarlyWrite([(b"x", [(LOG, "", "")])], callback=done)
-    write.given = {LOG: [entry]} if early else {}
-    return write
+from brokerapp.store import PendingWrite
+from tests.brokerapp.core.commit_loop import LOG, bringing, given, running
 
 
 async def test_an_ack_that_comes_before_its_message_is_stored_goes_into_the_batch_after():
