@@ -1,0 +1,1 @@
+"""Sluice beside ActiveMQ with the real Java client, over OpenWire."""
