@@ -69,6 +69,8 @@ class Message:
     held: tuple[str, ...] = ()  #: full names of queues bound to its topic with a copy, here or before
     is_damaged: bool = field(default=False, compare=False)  #: storage changed it since it was written
     _headers: dict[str, str] | None = field(default=None, repr=False, compare=False)
+    #: The message as another protocol has it, made once for all consumers.
+    converted: Any = field(default=None, init=False, repr=False, compare=False)
     facts: tuple[str, int, int] = field(init=False, repr=False, compare=False)  #: id, size and born_us, for the trace
 
     def __post_init__(self) -> None:
@@ -83,11 +85,14 @@ class Message:
     def headers(self) -> dict[str, str]:
         """The head as a mapping, values unescaped. Do not change it."""
         if self._headers is None:
-            lines = [line.partition(":") for line in self.head.decode().split("\n") if line]
-            self._headers = {
-                unescape(name) if "\\" in name else name: unescape(value) if "\\" in value else value
-                for name, _, value in lines
-            }
+            text = self.head.decode()
+            lines = [line.partition(":") for line in text.split("\n") if line]
+            if text.find("\\", text.find("\n") + 1) >= 0:
+                lines = [(unescape(name), "", unescape(value)) for name, _, value in lines]
+            elif lines:  # most have escapes in their first line only, the message-id
+                name, _, value = lines[0]
+                lines[0] = unescape(name), "", unescape(value)
+            self._headers = {name: value for name, _, value in lines}
         return self._headers
 
     def header(self, name: str) -> str | None:

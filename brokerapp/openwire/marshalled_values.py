@@ -14,11 +14,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from brokerapp.errors import OpenWireError
 from brokerapp.openwire.encoding.modified_utf8 import decode_text, encode_short_text, encode_text, utf16_length
 
+#: Names of values kept encoded: applications use few.
+CACHED_NAMES: Final = 4096
 #: How deeply maps and lists may be nested.
 MAX_DEPTH: Final = 32
 #: Texts of as many UTF-16 units and more are encoded with four bytes for their length, as Java does.
@@ -76,17 +79,23 @@ def decode_stream(data: bytes) -> list[Any]:
 def encode_map(values: Mapping[str, Any]) -> bytes:
     """Return the bytes of values by name. Raises OpenWireError for a value of no type above, or out of its range."""
     out: list[bytes] = []
-    _encoding(lambda: _write_map(values, out.append, 1))
+    try:
+        _write_map(values, out.append, 1)
+    except (struct.error, OverflowError) as error:
+        raise _not_fitting(error) from None
     return b"".join(out)
 
 
 def encode_stream(values: Iterable[Any]) -> bytes:
     """Return the bytes of the values of a stream message, which holds no maps and lists. Raises OpenWireError."""
     out: list[bytes] = []
-    for value in values:
-        if isinstance(value, dict | list):
-            raise OpenWireError(f"a stream message cannot hold a {type(value).__name__}")
-        _encoding(lambda value=value: _write(value, out.append, 1))  # type: ignore[misc]
+    try:
+        for value in values:
+            if isinstance(value, dict | list):
+                raise OpenWireError(f"a stream message cannot hold a {type(value).__name__}")
+            _write(value, out.append, 1)
+    except (struct.error, OverflowError) as error:
+        raise _not_fitting(error) from None
     return b"".join(out)
 
 
@@ -103,11 +112,8 @@ def _whole(data: bytes, read: Callable[[], tuple[Any, int]]) -> Any:
     return values
 
 
-def _encoding(write: Callable[[], None]) -> None:
-    try:
-        write()
-    except (struct.error, OverflowError) as error:
-        raise OpenWireError(f"a value does not fit its type: {error}") from None
+def _not_fitting(error: Exception) -> OpenWireError:
+    return OpenWireError(f"a value does not fit its type: {error}")
 
 
 # -- decoding
@@ -227,16 +233,31 @@ _READERS: tuple[Callable[[bytes, int, int], tuple[Any, int]], ...] = (
 def _write(value: Any, out: Callable[[bytes], object], depth: int) -> None:
     writer = _WRITERS.get(type(value))
     if writer is None:
-        raise OpenWireError(f"a value of type {type(value).__name__} cannot be encoded")
+        raise _not_encoded(value)
     writer(value, out, depth)
+
+
+def _not_encoded(value: object) -> OpenWireError:
+    return OpenWireError(f"a value of type {type(value).__name__} cannot be encoded")
 
 
 def _write_map(values: Mapping[str, Any], out: Callable[[bytes], object], depth: int) -> None:
     _check_depth(depth)
     out(_INT.pack(len(values)))
     for name, value in values.items():
-        out(encode_short_text(name))
-        _write(value, out, depth)
+        out(_encode_name(name))
+        kind = type(value)
+        if kind is str and len(value) < _BIG_TEXT_UNITS and value.isascii() and "\0" not in value:  # as most are
+            out(b"\x09%b%b" % (len(value).to_bytes(2), value.encode()))
+        elif kind in _WRITERS:
+            _WRITERS[kind](value, out, depth)
+        else:
+            raise _not_encoded(value)
+
+
+@lru_cache(maxsize=CACHED_NAMES)
+def _encode_name(name: str) -> bytes:
+    return encode_short_text(name)
 
 
 def _write_nested_map(values: Mapping[str, Any], out: Callable[[bytes], object], depth: int) -> None:

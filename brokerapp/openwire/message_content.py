@@ -68,6 +68,17 @@ def deflate(data_type: int, content: bytes) -> bytes:
 
 def decode_text_content(content: bytes) -> str | None:
     """Return the text of a text message, not compressed; None where it has none. Raises OpenWireError."""
+    raw = _raw_text(content)
+    return None if raw is None else decode_text(raw)
+
+
+def utf8_of_text_content(content: bytes) -> bytes | None:
+    """Return the text of a text message in UTF-8, not compressed; None where it has none. Raises OpenWireError."""
+    raw = _raw_text(content)
+    return raw if raw is None or raw.isascii() else decode_text(raw).encode()
+
+
+def _raw_text(content: bytes) -> bytes | None:
     if not content:
         return None
     if len(content) < _LENGTH.size:
@@ -78,7 +89,7 @@ def decode_text_content(content: bytes) -> str | None:
     raw = content[_LENGTH.size :]
     if len(raw) != length:
         raise OpenWireError(f"a text has {len(raw)} bytes: its content says {length}")
-    return decode_text(raw)
+    return raw
 
 
 def encode_text_content(text: str | None) -> bytes | None:
@@ -86,6 +97,13 @@ def encode_text_content(text: str | None) -> bytes | None:
     if text is None:
         return None
     raw = encode_text(text)
+    return _LENGTH.pack(len(raw)) + raw
+
+
+def text_content_of_utf8(raw: bytes) -> bytes:
+    """Return the content of a text message, not compressed, of a text in UTF-8; what is none is replaced."""
+    if not raw.isascii() or raw.find(b"\0") >= 0:
+        raw = encode_text(raw.decode("utf-8", "replace"))
     return _LENGTH.pack(len(raw)) + raw
 
 

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from urllib.parse import quote, unquote
 
 from brokerapp.model.jms.properties import PropertyType
-from brokerapp.model.message import Message, escape
+from brokerapp.model.message import Message
 
 #: The header with the JMS form of a message.
 JMS_HEADER = "sluice-jms"
@@ -39,6 +39,12 @@ class JmsKind(StrEnum):
     BLOB = "blob"  #: as OpenWire marshals a reference to a file
 
 
+@lru_cache(maxsize=CACHED_FORMS)
+def type_word(name: str, type: str) -> str:
+    """Return the part of a header value that says the type of a property. It holds nothing that is to be escaped."""
+    return f" {quote(name, safe='')}={type}"
+
+
 @dataclass(frozen=True, slots=True)
 class JmsForm:
     """What a message is for JMS clients."""
@@ -49,12 +55,11 @@ class JmsForm:
 
     def header_value(self) -> str:
         """Return the value of the header."""
-        types = "".join(f" {quote(name, safe='')}={type}" for name, type in self.types.items())
-        return f"{self.kind}{'' if self.has_body else '!'}{types}"
+        return f"{self.kind}{'' if self.has_body else '!'}{''.join(type_word(*each) for each in self.types.items())}"
 
     def header_line(self) -> str:
         """Return the header line, escaped."""
-        return f"{JMS_HEADER}:{escape(self.header_value())}\n"
+        return f"{JMS_HEADER}:{self.header_value()}\n"
 
     @staticmethod
     def parse(value: str) -> JmsForm:

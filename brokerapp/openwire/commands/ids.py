@@ -6,6 +6,7 @@ All are values: equal when their fields are. Their text is the one that Java cli
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
 from brokerapp.errors import OpenWireError
@@ -133,10 +134,8 @@ class MessageId:
         sequence = _long(number)
         if sequence is None or not producer:
             return cls(text, ProducerId(text))
-        try:
-            return cls(None, ProducerId.parse(producer), sequence)
-        except OpenWireError:
-            return cls(text, ProducerId(producer), sequence)
+        id = _producer_id(producer)
+        return cls(text, ProducerId(producer), sequence) if id is None else cls(None, id, sequence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +167,15 @@ class XATransactionId:
 TransactionId = LocalTransactionId | XATransactionId
 #: What a client closes by RemoveInfo.
 RemovableId = ConnectionId | SessionId | ConsumerId | ProducerId
+
+
+@lru_cache(maxsize=4096)
+def _producer_id(text: str) -> ProducerId | None:
+    """Return the producer with this text; None where it is none of a Java client."""
+    try:
+        return ProducerId.parse(text)
+    except OpenWireError:
+        return None
 
 
 def _split(text: str, what: str) -> tuple[str, int, int]:

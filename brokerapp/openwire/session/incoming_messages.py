@@ -14,7 +14,7 @@ from brokerapp.model.transport_connector import MAX_BODY_BYTES
 from brokerapp.openwire.commands import MessageCommand
 from brokerapp.openwire.commands import data_types as t
 from brokerapp.openwire.marshalled_values import decode_map
-from brokerapp.openwire.message_content import decode_text_content, inflate
+from brokerapp.openwire.message_content import inflate, utf8_of_text_content
 from brokerapp.openwire.session.destinations import broker_text, list_of, text_of_whole
 from brokerapp.openwire.session.jms_values import header_lines, transaction_text
 
@@ -84,7 +84,4 @@ def _body(message: MessageCommand, kind: JmsKind, limit: int) -> bytes | None:
         return None
     if message.compressed:
         content = inflate(message.data_type, content, limit)
-    if kind is not JmsKind.TEXT:
-        return content
-    text = decode_text_content(content)
-    return None if text is None else text.encode("utf-8", "surrogatepass")
+    return content if kind is not JmsKind.TEXT else utf8_of_text_content(content)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from brokerapp.engine.scheduling.delivery_schedule import DELAY, PERIOD, REPEAT
+from brokerapp.errors import OpenWireError
 from brokerapp.model.jms.form import JmsForm
 from brokerapp.model.jms.properties import (
     CLASH_PREFIX,
@@ -13,11 +15,10 @@ from brokerapp.model.jms.properties import (
     PropertyType,
     property_header,
     property_text,
-    property_value,
 )
 from brokerapp.model.message import escape
 from brokerapp.openwire.commands import ConnectionId, LocalTransactionId, TransactionId, XATransactionId
-from brokerapp.openwire.marshalled_values import Byte, Char, Float, Long, Short, decode_map, encode_map
+from brokerapp.openwire.marshalled_values import CACHED_NAMES, Byte, Char, Float, Long, Short, decode_map, encode_map
 
 #: Class of a decoded value -> its type; those of strings are not named.
 _TYPES: dict[type, PropertyType] = {
@@ -34,13 +35,6 @@ _TYPES: dict[type, PropertyType] = {
     dict: PropertyType.OTHER,
     list: PropertyType.OTHER,
 }
-_CLASSES: dict[PropertyType, type] = {
-    PropertyType.BYTE: Byte,
-    PropertyType.CHAR: Char,
-    PropertyType.SHORT: Short,
-    PropertyType.LONG: Long,
-    PropertyType.FLOAT: Float,
-}
 #: What STOMP clients say of schedules, which ActiveMQ reads as numbers -> the type.
 _SCHEDULE_TYPES = {DELAY: PropertyType.LONG, PERIOD: PropertyType.LONG, REPEAT: PropertyType.INT}
 #: How the text of an XA transaction begins.
@@ -51,15 +45,26 @@ _ONLY = ""
 
 def header_lines(properties: Mapping[str, Any]) -> tuple[str, dict[str, PropertyType]]:
     """Return header lines for properties, escaped, and the types of those that are not strings."""
-    lines, types = "", {}
+    lines: list[str] = []
+    types: dict[str, PropertyType] = {}
     for name, value in properties.items():
-        if type(value) is str:
-            lines += f"{escape(property_header(name))}:{escape(value)}\n"
+        kind = _TYPES.get(type(value))
+        if kind is None:
+            lines.append(f"{_line_start(name)}{escape(value)}\n")
             continue
-        kind = types[name] = _TYPES[type(value)]
-        plain = encode_map({_ONLY: value}) if kind is PropertyType.OTHER else value
-        lines += f"{escape(property_header(name))}:{escape(property_text(kind, plain))}\n"
-    return lines, types
+        types[name] = kind
+        text = _TEXTS[kind](value) if kind in _TEXTS else escape(_text(kind, value))
+        lines.append(f"{_line_start(name)}{text}\n")
+    return "".join(lines), types
+
+
+@lru_cache(maxsize=CACHED_NAMES)
+def _line_start(name: str) -> str:
+    return f"{escape(property_header(name))}:"
+
+
+def _text(kind: PropertyType, value: Any) -> str:
+    return property_text(kind, encode_map({_ONLY: value}) if kind is PropertyType.OTHER else value)
 
 
 def properties_of(headers: Mapping[str, str], form: JmsForm) -> dict[str, Any]:
@@ -67,9 +72,11 @@ def properties_of(headers: Mapping[str, str], form: JmsForm) -> dict[str, Any]:
     types = form.types
     found: dict[str, Any] = {}
     for header, text in headers.items():
-        if header not in RESERVED_NAMES:
-            name = header[len(CLASH_PREFIX) :] if header.startswith(CLASH_PREFIX) else header
-            found[name] = _typed(types[name], text) if name in types else text
+        if header in RESERVED_NAMES:
+            continue
+        name = header[len(CLASH_PREFIX) :] if header.startswith(CLASH_PREFIX) else header
+        kind = types.get(name)
+        found[name] = text if kind is None else _typed(kind, text)
     return found
 
 
@@ -102,9 +109,27 @@ def transaction_of(text: str) -> TransactionId | None:
 
 
 def _typed(kind: PropertyType, text: str) -> Any:
-    value = property_value(kind, text)
-    if kind is PropertyType.OTHER:
-        return decode_map(value)[_ONLY] if isinstance(value, bytes) else text
-    if isinstance(value, str) and kind is not PropertyType.CHAR:  # somebody changed it to what is none of that type
-        return value
-    return _CLASSES[kind](value) if kind in _CLASSES else value
+    try:
+        return _VALUES[kind](text)
+    except (ValueError, OpenWireError):  # somebody changed it to what is none of that type
+        return text
+
+
+#: Types whose texts are short to make, and hold nothing that is to be escaped.
+_TEXTS: dict[PropertyType, Callable[[Any], str]] = {
+    PropertyType.BOOLEAN: lambda value: "true" if value else "false",
+    **dict.fromkeys((PropertyType.BYTE, PropertyType.SHORT, PropertyType.INT, PropertyType.LONG), str),
+}
+_VALUES: dict[PropertyType, Callable[[str], Any]] = {
+    PropertyType.BOOLEAN: lambda text: text == "true",
+    PropertyType.BYTE: Byte,
+    PropertyType.CHAR: Char,
+    PropertyType.SHORT: Short,
+    PropertyType.INT: int,
+    PropertyType.LONG: Long,
+    PropertyType.FLOAT: Float,
+    PropertyType.DOUBLE: float,
+    PropertyType.BYTES: bytes.fromhex,
+    PropertyType.NULL: lambda _text: None,
+    PropertyType.OTHER: lambda text: decode_map(bytes.fromhex(text))[_ONLY],
+}

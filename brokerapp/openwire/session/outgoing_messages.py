@@ -7,6 +7,8 @@ where it has a content-length, with strings as properties (ActiveMQ's rule).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
+from operator import attrgetter
 from typing import Any
 
 from brokerapp.engine.entries.log_entry import LogEntry
@@ -19,14 +21,14 @@ from brokerapp.engine.policy.broker_headers import (
     broker_headers,
 )
 from brokerapp.errors import OpenWireError
-from brokerapp.model.destination import Destination
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.jms.form import TRANSACTION_HEADER, JmsForm, JmsKind, jms_form_of
 from brokerapp.model.message import Message
 from brokerapp.model.transformations import ERROR_HEADER, HEADER, read_document
 from brokerapp.openwire.commands import BrokerId, MessageCommand, MessageDispatch, MessageId
 from brokerapp.openwire.map_documents import map_values
 from brokerapp.openwire.marshalled_values import Long, encode_map
-from brokerapp.openwire.message_content import encode_text_content
+from brokerapp.openwire.message_content import text_content_of_utf8
 from brokerapp.openwire.session.advisory_messages import ADVISORY_FORM, advisory_of
 from brokerapp.openwire.session.consumers import OpenWireConsumer
 from brokerapp.openwire.session.destinations import named_destination, openwire_destination
@@ -35,6 +37,11 @@ from brokerapp.openwire.session.jms_values import properties_of, stomp_propertie
 
 _DATA_TYPES = {kind: type for type, kind in KINDS.items()}
 _FROM_STOMP_TEXT, _FROM_STOMP_BYTES, _FROM_STOMP_MAP = map(JmsForm, (JmsKind.TEXT, JmsKind.BYTES, JmsKind.MAP))
+#: How the names of logs begin whose messages come to several consumers.
+_SHARED = (f"{DestinationKind.TOPIC}://", f"{DestinationKind.SUBSCRIPTION}://", f"{DestinationKind.TEMP_TOPIC}://")
+#: The longest body that is kept as OpenWire has it, beside its stored form, while the message is in memory.
+MAX_KEPT_BYTES = 16 * 1024
+_fields_of = attrgetter(*(each.name for each in fields(MessageCommand)))
 #: Type of what the broker itself writes.
 ADVISORY_TYPE = "Advisory"
 #: What ActiveMQ says of a dead letter, too.
@@ -43,18 +50,28 @@ _ACTIVEMQ_NAMES = {CAUSE, ORIGINAL_EXPIRATION, ORIGINAL_DELIVERY_MODE}
 
 def message_dispatch(consumer: OpenWireConsumer, entry: LogEntry, number: int) -> MessageDispatch:
     """Return what hands a message to a consumer; `number` is that of the delivery on the connection."""
-    message = message_command(entry.message)
+    message = _command_for(entry)
     destination = openwire_destination(entry.shown_destination or Destination.parse(entry.log).stomp)
     message.destination = destination
     if entry.original_destination:
         message.original_destination = openwire_destination(entry.original_destination)
-    id = MessageId.parse(entry.message.id)
-    message.message_id = MessageId(id.text_view, id.producer_id, id.producer_sequence_id, number)
+    if (id := message.message_id) is not None:
+        message.message_id = MessageId(id.text_view, id.producer_id, id.producer_sequence_id, number)
     message.redelivery_counter = entry.redelivery_count
     message.jmsx_group_first_for_consumer = entry.first_of_group
     return MessageDispatch(
         consumer_id=consumer.id, destination=destination, message=message, redelivery_counter=entry.redelivery_count
     )
+
+
+def _command_for(entry: LogEntry) -> MessageCommand:
+    """Return the message of an entry in OpenWire; what other subscribers of its topic get, too, is converted once."""
+    message = entry.message
+    if not entry.log.startswith(_SHARED) or message.size > MAX_KEPT_BYTES:
+        return message_command(message)
+    if message.converted is None:
+        message.converted = message_command(message)
+    return MessageCommand(*_fields_of(message.converted))
 
 
 def message_command(message: Message) -> MessageCommand:
@@ -136,5 +153,5 @@ def _content(message: Message, form: JmsForm) -> bytes | None:
     if not form.has_body:
         return None
     if form.kind is JmsKind.TEXT:
-        return encode_text_content(message.body.decode("utf-8", "replace"))
+        return text_content_of_utf8(message.body)
     return message.body

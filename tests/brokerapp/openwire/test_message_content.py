@@ -15,6 +15,8 @@ from brokerapp.openwire.message_content import (
     encode_text_content,
     inflate,
     object_class_name,
+    text_content_of_utf8,
+    utf8_of_text_content,
 )
 
 
@@ -107,3 +109,9 @@ def test_what_inflates_to_more_than_the_limit_is_not_inflated():
 )
 def test_the_class_of_an_object_is_read_from_its_first_bytes(content, name):
     assert object_class_name(content) == name
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_a_text_in_utf_8_is_the_content_that_its_characters_make(text):
+    assert text_content_of_utf8(text.encode()) == encode_text_content(text)
+    assert utf8_of_text_content(encode_text_content(text)) == text.encode()

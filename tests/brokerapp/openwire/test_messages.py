@@ -7,10 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brokerapp.core.publishing.message_factory import MessageIds, MessageTemplate
+from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.errors import OpenWireError
 from brokerapp.model.message import Message
 from brokerapp.openwire.commands import (
     ConnectionId,
+    ConsumerId,
+    ConsumerInfo,
     LocalTransactionId,
     MessageCommand,
     MessageId,
@@ -21,8 +24,9 @@ from brokerapp.openwire.commands import (
 from brokerapp.openwire.commands import data_types as t
 from brokerapp.openwire.marshalled_values import Byte, Char, Float, Long, Short, decode_map, encode_map
 from brokerapp.openwire.message_content import encode_text_content
+from brokerapp.openwire.session.consumers import OpenWireConsumer
 from brokerapp.openwire.session.incoming_messages import send_command
-from brokerapp.openwire.session.outgoing_messages import message_command
+from brokerapp.openwire.session.outgoing_messages import message_command, message_dispatch
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 names = texts.filter(bool) | st.sampled_from(["priority", "type", "ack", "transformation", "sluice-property.x"])
@@ -196,3 +200,25 @@ def test_a_message_that_is_sent_on_keeps_where_it_was_sent_to_without_passing_fo
     message = stored(command)
     assert message_command(message).original_destination == QUEUE
     assert properties_of(message) == {"dlqTime": "9"}
+
+
+def dispatched(message, log, shown):
+    info = ConsumerInfo(consumer_id=ConsumerId("ID:c:1", 1, 1), destination=OpenWireDestination(t.TOPIC, "T"))
+    consumer = OpenWireConsumer(info, info.destination)
+    return message_dispatch(consumer, LogEntry(log, 1, message, shown_destination=shown, redelivery_count=2), 9)
+
+
+@pytest.mark.parametrize("log", ["queue://q", "subscription://s", "topic://T"])
+def test_what_a_delivery_changes_is_not_seen_by_the_consumers_after_it(log):
+    message = stored(sent(data_type=t.TEXT_MESSAGE, content=encode_text_content("text")))
+    first, second = dispatched(message, log, "/topic/A"), dispatched(message, log, "/topic/B")
+    assert (first.message.destination.physical_name, second.message.destination.physical_name) == ("A", "B")
+    assert first.message.message_id.broker_sequence_id == 9
+    assert (first.redelivery_counter, first.message.content) == (2, second.message.content)
+    assert message_command(message).redelivery_counter == 0
+
+
+def test_headers_are_unescaped_wherever_the_escapes_are():
+    assert of_stomp("n:5\n").headers["message-id"] == "ID:a:1"
+    assert of_stomp("a\\cb:c\\nd\n").headers["a:b"] == "c\nd"
+    assert Message("", b"", b"").headers == {}
