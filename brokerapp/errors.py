@@ -90,6 +90,15 @@ class AuthenticationFailed(ProtocolError):
     code = "authentication-failed"
 
 
+class ClientIdTaken(ProtocolError):
+    """Another client is connected with the client id; the connection that asks for it ends."""
+
+    code = "client-id-taken"
+
+    def __init__(self, client_id: str) -> None:
+        super().__init__(f"client-id {client_id!r} is connected already")
+
+
 class ConsumerTooSlow(RequestRefused):
     """A consumer did not keep up for as long as its policy bears."""
 

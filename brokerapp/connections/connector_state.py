@@ -13,7 +13,7 @@ from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.routing.naming_conventions import PLAIN, NamingConventions
 from brokerapp.model.commands import ClientCommand
 from brokerapp.model.destination import Destination, DestinationKind
-from brokerapp.model.transport_connector import DEFAULT_LIMITS, ConnectionLimits
+from brokerapp.model.transport_connector import DEFAULT_LIMITS, PLAIN_STOMP, ConnectionLimits, Transport
 
 
 class OpenConnection(Protocol):
@@ -65,8 +65,10 @@ class ConnectorState:
     services: ClientServices
     authenticate: Authenticate | None
     name: str = ""  #: of the connector
+    address: str = ""  #: where it listens, as a uri
     limits: ConnectionLimits = DEFAULT_LIMITS
     conventions: NamingConventions = PLAIN
+    transport: Transport = PLAIN_STOMP
     connection_count: int = 0  #: open now
     refused_count: int = 0  #: connections over the limit, since the start
     accepted_count: int = 0  #: since the start

@@ -1,4 +1,4 @@
-"""Detects clients of other protocols than STOMP by the first bytes they send. Pure."""
+"""Detects clients of protocols that a connector does not serve by the first bytes they send. Pure."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ _BEGINNINGS = {
     "OpenWire": re.compile(rb".{4}\x01ActiveMQ", re.DOTALL),
     "AMQP": re.compile(rb"AMQP[\x00-\x03]"),
     "MQTT": re.compile(rb"\x10.{1,4}\x00(\x04MQTT|\x06MQIsdp)", re.DOTALL),
+    "HTTP": re.compile(rb"[A-Z]{3,7} [^ \n]* HTTP/1"),
     "TLS": re.compile(rb"\x16\x03[\x00-\x04]"),
 }
 #: Seconds after which the log tells of the same clients again: many try to connect again at once, and for ever.

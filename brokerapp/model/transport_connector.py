@@ -1,7 +1,7 @@
 """Define the options and limits of a transport connector. Plain values; ActiveMQ's terms and defaults.
 
-A connector is one address where the broker listens. Its scheme says how bytes get from there to STOMP, its options what
-a connection may do.
+A connector is one address where the broker listens. Its scheme says which protocols are spoken there and how their
+bytes travel, its options what a connection may do.
 """
 
 from __future__ import annotations
@@ -13,32 +13,48 @@ from typing import NamedTuple
 
 
 class Transport(NamedTuple):
-    """Transport of STOMP: TCP, TLS or WebSocket."""
+    """How bytes travel, TCP, TLS or WebSocket, and whether they may be OpenWire's; STOMP is spoken everywhere."""
 
     tls: bool = False
     websocket: bool = False
+    openwire: bool = False
+    #: Whether a client that says nothing is told something first, as OpenWire has it.
+    greets: bool = False
 
     @property
     def scheme(self) -> str:
         """Return the scheme of addresses with this transport."""
         return CANONICAL[self]
 
+    @property
+    def protocols(self) -> str:
+        """Return the names of the protocols that are spoken."""
+        return "STOMP and OpenWire" if self.openwire else "STOMP"
 
-#: Scheme of a uri -> what is served there: STOMP. OpenWire's schemes are among them because `auto` speaks STOMP in
-#: ActiveMQ, too, and because a file that names no others shall be of use.
-TRANSPORTS: dict[str, Transport] = {
-    **dict.fromkeys(("stomp", "stomp+nio", "tcp", "nio", "auto", "auto+nio"), Transport()),
-    **dict.fromkeys(
-        ("stomp+ssl", "stomp+nio+ssl", "ssl", "nio+ssl", "auto+ssl", "auto+nio+ssl"), Transport(tls=True)
-    ),
-    "ws": Transport(websocket=True),
-    "wss": Transport(tls=True, websocket=True),
-}  # fmt: skip
+
+PLAIN_STOMP = Transport()
+_OPENWIRE, _AUTO = Transport(openwire=True, greets=True), Transport(openwire=True)
+#: Scheme of addresses with a transport.
 CANONICAL = {
-    Transport(): "stomp",
-    Transport(tls=True): "stomp+ssl",
+    PLAIN_STOMP: "stomp",
+    PLAIN_STOMP._replace(tls=True): "stomp+ssl",
+    _OPENWIRE: "tcp",
+    _OPENWIRE._replace(tls=True): "ssl",
+    _AUTO: "auto",
+    _AUTO._replace(tls=True): "auto+ssl",
     Transport(websocket=True): "ws",
     Transport(tls=True, websocket=True): "wss",
+}
+#: Scheme of a uri -> what is served there. OpenWire's schemes speak STOMP, too, as `auto` does in ActiveMQ: a file that
+#: names no others shall be of use to all.
+TRANSPORTS: dict[str, Transport] = {
+    **{scheme: transport for transport, scheme in CANONICAL.items()},
+    "stomp+nio": PLAIN_STOMP,
+    "stomp+nio+ssl": PLAIN_STOMP._replace(tls=True),
+    "nio": _OPENWIRE,
+    "nio+ssl": _OPENWIRE._replace(tls=True),
+    "auto+nio": _AUTO,
+    "auto+nio+ssl": _AUTO._replace(tls=True),
 }
 
 #: Longest body, bytes (ActiveMQ's maxDataLength).
@@ -50,6 +66,27 @@ HEART_BEAT_FLOOR_MS = 100
 #: A heart-beat asked for more rarely than this (milliseconds) is sent this often: many a firewall forgets connections
 #: that are silent for longer.
 HEART_BEAT_CEILING_MS = 600_000
+#: The highest version of OpenWire.
+OPENWIRE_VERSION = 12
+#: Milliseconds without a byte after which an OpenWire peer is given up, and before the first look at that.
+MAX_INACTIVITY_MS, INITIAL_DELAY_MS = 30_000, 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class OpenWireSettings:
+    """What a connector offers to OpenWire clients: a connection has what both sides can, and the shorter times."""
+
+    version: int = OPENWIRE_VERSION
+    tight_encoding: bool = True
+    cache: bool = True
+    max_inactivity_ms: int = MAX_INACTIVITY_MS  #: 0: for ever
+    initial_delay_ms: int = INITIAL_DELAY_MS
+    #: Whether clients are told of the other nodes of the broker, also when one leaves, and to spread over them.
+    update_cluster_clients: bool = False
+    update_cluster_clients_on_remove: bool = False
+    rebalance_cluster_clients: bool = False
+    #: Patterns of the names of nodes that clients are told of, comma separated regular expressions; "": all.
+    update_cluster_filter: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +97,7 @@ class ConnectionLimits:
     max_frame: int | None = None  #: headers and body together; None: whatever headers and body may be each
     max_body: int = MAX_BODY_BYTES
     max_consumers: int | None = None  #: subscriptions of one connection; None: any number
+    max_producers: int | None = None  #: of one connection; None: any number
     connect_ms: int = CONNECT_MS  #: 0: for ever
     default_heart_beat: str = "0,0"  #: what a client that says nothing is taken to have said
     heart_beat_grace: float = 1.0  #: how much more time than promised a client gets
@@ -69,6 +107,7 @@ class ConnectionLimits:
     #: Whose web pages may connect to a WebSocket; None: every page where users log in, else only pages of this machine.
     origins: frozenset[str] | None = None
     backlog: int = 5_000  #: connections the system may keep waiting to be accepted
+    openwire: OpenWireSettings = OpenWireSettings()
 
 
 DEFAULT_LIMITS = ConnectionLimits()

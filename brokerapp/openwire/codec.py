@@ -116,10 +116,10 @@ class Codec:
 class FrameSplitter:
     """Cuts the bytes that a connection receives into frames."""
 
-    __slots__ = ("_limit", "_needed", "_received")
+    __slots__ = ("_needed", "_received", "max_frame_size")
 
     def __init__(self, max_frame_size: int = DEFAULT_MAX_FRAME_SIZE) -> None:
-        self._limit = max_frame_size
+        self.max_frame_size = max_frame_size  #: of the frames to come
         self._received = bytearray()
         #: So many bytes must have been received before there is a frame to look for.
         self._needed = _PREFIX.size
@@ -141,8 +141,8 @@ class FrameSplitter:
                 if end - pos < self._needed:
                     break
                 (size,) = _PREFIX.unpack_from(received, pos)
-                if size > self._limit:
-                    raise _too_long(size, self._limit)
+                if size > self.max_frame_size:
+                    raise _too_long(size, self.max_frame_size)
                 self._needed += size
                 if end - pos < self._needed:
                     break

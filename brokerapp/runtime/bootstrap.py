@@ -147,7 +147,7 @@ def auto_destroy_after(config: BrokerConfig) -> int:
 
 
 def listen_addresses(config: BrokerConfig) -> tuple[tuple[ListenAddress, ...], tuple[str, ...]]:
-    """Return where to listen, and a sentence for each STOMP connector that cannot be served.
+    """Return where to listen, and a sentence for each connector that cannot be served.
 
     The report on the file names connectors that speak another protocol.
     """
@@ -166,7 +166,7 @@ def check_served(config: BrokerConfig) -> None:
     """Raise ConfigurationRefused when no client could connect, as no connector is served."""
     if not listen_addresses(config)[0]:
         raise ConfigurationRefused(
-            f"no transportConnector of {config.name} is served, so no client could connect: add one that speaks STOMP, "
+            f"no transportConnector of {config.name} is served, so no client could connect: add one, "
             'such as <transportConnector name="stomp" uri="stomp://127.0.0.1:61613"/>'
         )
 
@@ -177,9 +177,7 @@ def _listen(connector: TransportConnector, config: BrokerConfig) -> ListenAddres
         connector.host,
         connector.port,
         connector.name,
-        websocket=carrier.websocket,
-        openwire=not (carrier.websocket or connector.scheme.startswith("stomp")),
-        greets=not connector.scheme.startswith(("stomp", "auto")),
+        transport=carrier,
         tls=server_context(config.tls, tls_options_of(connector)) if carrier.tls else None,
         limits=limits_of(connector),
         conventions=replace(conventions_of(connector)[0], path_separator=config.path_separator),

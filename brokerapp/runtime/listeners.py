@@ -13,7 +13,7 @@ from brokerapp.connections.login import Authenticate
 from brokerapp.engine.routing.naming_conventions import PLAIN, NamingConventions
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.model.stats_records import ListenerStats
-from brokerapp.model.transport_connector import DEFAULT_LIMITS, ConnectionLimits, Transport
+from brokerapp.model.transport_connector import DEFAULT_LIMITS, PLAIN_STOMP, ConnectionLimits, Transport
 from brokerapp.runtime.protocol_switch import ProtocolSwitch
 from brokerapp.stomp.transport.connection import StompConnection
 from brokerapp.stomp.transport.websocket import WebSocketConnection, is_origin_allowed
@@ -26,18 +26,11 @@ class ListenAddress:
     host: str
     port: int
     name: str = "stomp"
-    websocket: bool = False
-    openwire: bool = False  #: it is spoken beside STOMP
-    greets: bool = False  #: a client that says nothing is told something first, as OpenWire has it
+    transport: Transport = PLAIN_STOMP
     tls: ssl.SSLContext | None = None
     limits: ConnectionLimits = DEFAULT_LIMITS
     conventions: NamingConventions = PLAIN
     discovery: str = ""  #: the group of brokers in which its address is announced, as a uri
-
-    @property
-    def scheme(self) -> str:
-        """Return the scheme of its address."""
-        return Transport(self.tls is not None, self.websocket).scheme
 
 
 async def check_free(wanted: Iterable[ListenAddress]) -> None:
@@ -78,7 +71,9 @@ class Listeners:
 
     async def open(self, listen: ListenAddress) -> None:
         """Listen on this address, too. Raises ConfigurationRefused when it cannot be had."""
-        endpoint = ConnectorState(self._services, self._authenticate, listen.name, listen.limits, listen.conventions)
+        endpoint = ConnectorState(
+            self._services, self._authenticate, listen.name, "", listen.limits, listen.conventions, listen.transport
+        )
         patience = listen.limits.connect_ms / 1000 if listen.tls and listen.limits.connect_ms else None
         try:
             server = await asyncio.get_running_loop().create_server(
@@ -89,13 +84,14 @@ class Listeners:
             raise _refused(listen, error) from error
         for host, port, *_ in (each.getsockname() for each in server.sockets):
             shown = f"[{host}]" if ":" in host else host
-            self._open.append(_Listener(server, endpoint, f"{listen.scheme}://{shown}:{port}", listen.discovery))
+            endpoint.address = f"{listen.transport.scheme}://{shown}:{port}"
+            self._open.append(_Listener(server, endpoint, endpoint.address, listen.discovery))
 
     def _connection(self, endpoint: ConnectorState, listen: ListenAddress) -> asyncio.Protocol:
-        if listen.openwire:
-            return ProtocolSwitch(endpoint, greets=listen.greets)
+        if listen.transport.openwire:
+            return ProtocolSwitch(endpoint)
         stomp = StompConnection(endpoint)
-        if not listen.websocket:
+        if not listen.transport.websocket:
             return stomp
 
         def admits(origin: str | None, here: str) -> bool:

@@ -20,17 +20,24 @@ _OPENWIRE_START = 0
 
 
 class ProtocolSwitch(asyncio.Protocol):
-    """The socket of a client that has said nothing yet; `greets`: it may be told something first."""
+    """The socket of a client that has said nothing yet. It counts among the connections of its connector."""
 
-    def __init__(self, connector: ConnectorState, *, greets: bool) -> None:
-        self._connector, self._greets = connector, greets
+    def __init__(self, connector: ConnectorState) -> None:
+        self._connector = connector
+        self._is_counted = False
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport: asyncio.Transport = transport  # type: ignore[assignment]
         loop, patience = asyncio.get_running_loop(), self._connector.limits.connect_ms
+        if self._connector.is_stopping:
+            transport.close()
+            return
         self._connector.open_connections.add(self)
-        if self._greets:
+        if not self._connector.is_full:  # else it is refused in its protocol, once that is known
+            self._is_counted = True
+            self._connector.connection_count += 1
+        if self._connector.transport.greets:
             self._timer = loop.call_later(GREETING_DELAY_SECONDS, self._greet)
         elif patience:
             self._timer = loop.call_later(patience / 1000, self.close)
@@ -47,7 +54,6 @@ class ProtocolSwitch(asyncio.Protocol):
         """Begin to speak OpenWire."""
         connection = OpenWireConnection(self._connector)
         self._become(connection)
-        connection.greet()
         return connection
 
     def _become(self, connection: OpenWireConnection | StompConnection) -> None:
@@ -70,5 +76,7 @@ class ProtocolSwitch(asyncio.Protocol):
 
     def _end(self) -> None:
         self._connector.open_connections.discard(self)
+        self._connector.connection_count -= self._is_counted
+        self._is_counted = False
         if self._timer is not None:
             self._timer.cancel()

@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import Iterator
 from types import TracebackType
+from typing import Self
 
 from brokerapp.openwire.codec import Codec, FrameSplitter
 from brokerapp.openwire.commands import (
@@ -26,6 +27,7 @@ from brokerapp.openwire.commands import (
     Response,
     SessionId,
     SessionInfo,
+    WireFormatInfo,
 )
 from brokerapp.openwire.commands import data_types as t
 from brokerapp.openwire.message_content import decode_text_content, encode_text_content
@@ -53,29 +55,44 @@ def text_of(dispatch: MessageDispatch) -> str | None:
     return None if dispatch.message is None else decode_text_content(dispatch.message.content or b"")
 
 
-class OpenWireClient:
-    """One connection with one session. Its ids are those of another connection if it is told so."""
+class OpenWireSocket:
+    """The socket of a connection, on which nothing was said yet."""
 
-    def __init__(
-        self, port: int, *, client_id: str | None = None, connection_id: str | None = None, fault_tolerant: bool = False
-    ) -> None:
-        number = next(_numbers)
-        self.connection_id = connection_id or f"ID:test-{number}-1:1"
+    def __init__(self, port: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), PATIENCE)
         self._codec, self._splitter = Codec(), FrameSplitter()
-        self._command_id, self._sequence = 0, 0
+        self._command_id = 0
         self.received: list[DataStructure] = []  #: what was not asked for yet
-        self._write(WireFormatOptions().to_info())
-        self.ask(
-            ConnectionInfo(
-                connection_id=ConnectionId(self.connection_id), client_id=client_id or f"test-{number}",
-                fault_tolerant=fault_tolerant,
-            )
-        )  # fmt: skip
-        self.session_id = SessionId(self.connection_id, 1)
-        self.ask(SessionInfo(session_id=self.session_id))
 
-    def __enter__(self) -> OpenWireClient:
+    def agree(self, options: WireFormatOptions) -> WireFormatOptions:
+        """Say what this side wishes, and return what the broker offers; from then on the agreement holds."""
+        self.write(options.to_info())
+        offered = WireFormatOptions.of(self.next(WireFormatInfo))
+        agreed = options.agreed_with(offered)
+        self._codec = Codec(
+            agreed.version, tight=agreed.tight_encoding_enabled, cached=agreed.cache_enabled,
+            stack_trace_enabled=agreed.stack_trace_enabled,
+        )  # fmt: skip
+        return offered
+
+    def connect(self, **fields) -> Response:
+        """Log in, and return the answer."""
+        return self.ask(ConnectionInfo(connection_id=ConnectionId(f"ID:raw-{next(_numbers)}-1:1"), **fields))
+
+    def write_bytes(self, data: bytes) -> None:
+        """Send bytes as they are."""
+        self._socket.sendall(data)
+
+    def is_closed(self) -> bool:
+        """Return whether the broker closes the connection in time; what it says first is received."""
+        try:
+            while self.next(object, seconds=PATIENCE) is not None:
+                pass
+        except (AssertionError, ConnectionResetError):
+            return True
+        return False
+
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
@@ -87,14 +104,15 @@ class OpenWireClient:
 
     # -- commands
 
-    def _write(self, command: DataStructure) -> None:
+    def write(self, command: DataStructure) -> None:
+        """Send a command as it is."""
         self._socket.sendall(self._codec.encode(command))
 
     def tell(self, command: BaseCommand) -> None:
         """Send a command that is to be answered by nothing."""
         self._command_id += 1
         command.command_id = self._command_id
-        self._write(command)
+        self.write(command)
 
     def ask(self, command: BaseCommand) -> Response:
         """Send a command, and return its answer."""
@@ -123,6 +141,27 @@ class OpenWireClient:
         assert data, "the broker closed the connection"
         for frame in self._splitter.feed(data):
             yield self._codec.decode(frame)
+
+
+class OpenWireClient(OpenWireSocket):
+    """One connection with one session. Its ids are those of another connection if it is told so."""
+
+    def __init__(
+        self, port: int, *, client_id: str | None = None, connection_id: str | None = None, fault_tolerant: bool = False
+    ) -> None:
+        number = next(_numbers)
+        self.connection_id = connection_id or f"ID:test-{number}-1:1"
+        super().__init__(port)
+        self._sequence = 0
+        self.write(WireFormatOptions().to_info())
+        self.ask(
+            ConnectionInfo(
+                connection_id=ConnectionId(self.connection_id), client_id=client_id or f"test-{number}",
+                fault_tolerant=fault_tolerant,
+            )
+        )  # fmt: skip
+        self.session_id = SessionId(self.connection_id, 1)
+        self.ask(SessionInfo(session_id=self.session_id))
 
     # -- what clients do
 

@@ -15,7 +15,14 @@ from brokerapp.engine.routing.consumer_mappings import DEFAULT_CACHE_SIZE, Consu
 from brokerapp.engine.routing.consumer_mappings import OPTION as CONSUMER_WILDCARDS
 from brokerapp.engine.routing.naming_conventions import NamingConventions
 from brokerapp.errors import ConfigurationRefused
-from brokerapp.model.transport_connector import ClientAuth, ConnectionLimits, TlsOptions
+from brokerapp.model.transport_connector import (
+    OPENWIRE_VERSION,
+    TRANSPORTS,
+    ClientAuth,
+    ConnectionLimits,
+    OpenWireSettings,
+    TlsOptions,
+)
 
 #: The largest number of connections a Java int can ask for: any number.
 _ANY_NUMBER = 2**31 - 1
@@ -61,10 +68,26 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(word.strip() for word in text.split(",") if word.strip())
 
 
+def _version(text: str) -> int:
+    if not 1 <= (version := _whole(text)) <= OPENWIRE_VERSION:
+        raise ValueError(f"a version of OpenWire from 1 to {OPENWIRE_VERSION}")
+    return version
+
+
+def _patterns(text: str) -> str:
+    for each in text.split(","):
+        try:
+            re.compile(each)
+        except re.error:
+            raise ValueError("a list of regular expressions, separated by commas") from None
+    return text
+
+
 #: Option -> field of ConnectionLimits, and what reads it: a value, or ValueError with what was expected.
 _LIMITS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "maximumConnections": ("max_connections", _number_of),
     "maximumConsumersAllowedPerConnection": ("max_consumers", _number_of),
+    "maximumProducersAllowedPerConnection": ("max_producers", _number_of),
     "wireFormat.maxFrameSize": ("max_frame", _whole),
     "transport.maxFrameSize": ("max_frame", _whole),
     "wireFormat.maxDataLength": ("max_body", _whole),
@@ -78,6 +101,18 @@ _LIMITS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "allowLinkStealing": ("allow_link_stealing", _flag),
     "websocket.allowedOrigins": ("origins", _words),
     "backlog": ("backlog", _whole),
+}
+#: Option -> field of OpenWireSettings, and what reads it.
+_OPENWIRE: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "wireFormat.version": ("version", _version),
+    "wireFormat.tightEncodingEnabled": ("tight_encoding", _flag),
+    "wireFormat.cacheEnabled": ("cache", _flag),
+    "wireFormat.maxInactivityDuration": ("max_inactivity_ms", _milliseconds),
+    "wireFormat.maxInactivityDurationInitalDelay": ("initial_delay_ms", _milliseconds),
+    "updateClusterClients": ("update_cluster_clients", _flag),
+    "updateClusterClientsOnRemove": ("update_cluster_clients_on_remove", _flag),
+    "rebalanceClusterClients": ("rebalance_cluster_clients", _flag),
+    "updateClusterFilter": ("update_cluster_filter", _patterns),
 }
 #: Option -> whose certificate is asked for, where the option is true.
 _CLIENT_AUTH = {
@@ -103,7 +138,8 @@ _WITHOUT_EFFECT = {
         "configures Java threads and sockets, which do not exist here",
     ),
     **dict.fromkeys(
-        ("transport.tcpNoDelay", "tcpNoDelay", "nodelay"), "small frames are always sent immediately"
+        ("transport.tcpNoDelay", "tcpNoDelay", "nodelay", "tcpNoDelayEnabled", "wireFormat.tcpNoDelayEnabled"),
+        "small frames are always sent immediately",
     ),
     **dict.fromkeys(
         ("socketBufferSize", "transport.socketBufferSize", "soLinger", "transport.soLinger", "keepAlive",
@@ -116,42 +152,49 @@ _WITHOUT_EFFECT = {
         "frame logging is not supported",
     ),
     **dict.fromkeys(
-        ("maxInactivityDuration", "maxInactivityDurationInitalDelay", "minmumWireFormatVersion",
-         "wireFormat.maxInactivityDuration", "wireFormat.maxInactivityDurationInitalDelay", "wireFormat.version",
-         "wireFormat.cacheEnabled", "wireFormat.tightEncodingEnabled", "wireFormat.tcpNoDelayEnabled",
-         "wireFormat.stackTraceEnabled", "wireFormat.sizePrefixDisabled", "wireFormat.cacheSize"),
-        "applies to OpenWire only",
+        ("maxInactivityDuration", "maxInactivityDurationInitalDelay", "tightEncodingEnabled", "cacheEnabled",
+         "maxFrameSize"),
+        "ActiveMQ reads it with the prefix wireFormat. only",
     ),
+    **dict.fromkeys(
+        ("minmumWireFormatVersion", "transport.minmumWireFormatVersion"), "clients of OpenWire 1 to 12 are served"
+    ),
+    **dict.fromkeys(
+        ("stackTraceEnabled", "wireFormat.stackTraceEnabled"), "stack traces are not sent to clients"
+    ),
+    "wireFormat.sizePrefixDisabled": "over sockets, frames always begin with their size",
+    "wireFormat.cacheSize": "the cache has the size that the protocol allows",
     **dict.fromkeys(
         ("transport.enabledCipherSuites", "enabledCipherSuites"),
         "OpenSSL chooses the ciphers for TLS 1.2 and later",
     ),
     **dict.fromkeys(
-        ("updateClusterClients", "rebalanceClusterClients", "updateClusterClientsOnRemove", "updateClusterFilter",
-         "publishedAddressPolicy"),
-        "STOMP cannot redirect clients to other brokers",
+        ("publishedAddressPolicy", "transport.publishedAddressPolicy"),
+        "clients are told the addresses that are listened on, with the host's name for 0.0.0.0",
     ),
     **dict.fromkeys(
         ("websocket.maxTextMessageSize", "websocket.maxBinaryMessageSize", "websocket.bufferSize"),
         "maxFrameSize and maxDataLength also apply to WebSockets",
     ),
-    "maximumProducersAllowedPerConnection": "a STOMP connection counts as one producer, as in ActiveMQ",
     "auditNetworkProducers": "applies to networks of brokers",
     "disableAsyncDispatch": "dispatch is always asynchronous",
     "enableStatusMonitor": "slow connections are shown in the console",
     "warnOnRemoteClose": "lost connections are not logged as warnings",
-    "displayStackTrace": "ERROR frames contain one sentence, never a stack trace",
+    "displayStackTrace": "errors are one sentence, never a stack trace",
 }  # fmt: skip
 
 
 def limits_of(connector: TransportConnector) -> ConnectionLimits:
     """Return the limits of the connector's connections. Raises ConfigurationRefused."""
-    values = {}
+    values, openwire = {}, {}
     for name, text in _settings(connector):
         if name in _LIMITS:
             field, read = _LIMITS[name]
             values[field] = _read(name, text, read)
-    return ConnectionLimits(**values)
+        elif name in _OPENWIRE:
+            field, read = _OPENWIRE[name]
+            openwire[field] = _read(name, text, read)
+    return ConnectionLimits(**values, openwire=OpenWireSettings(**openwire))
 
 
 def tls_options_of(connector: TransportConnector) -> TlsOptions:
@@ -187,11 +230,14 @@ def conventions_of(connector: TransportConnector) -> tuple[NamingConventions, li
 DISCOVERY_URI = "discoveryUri"
 
 
-def unused_options(settings: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Yield the options without effect, each with the reason; "" for unknown ones."""
+def unused_options(scheme: str, settings: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Yield the options without effect on a connector of this scheme, each with the reason; "" for unknown ones."""
+    transport = TRANSPORTS.get(scheme)
     for name, _ in settings:
-        if name != DISCOVERY_URI and not any(
-            name in known for known in (_LIMITS, _CLIENT_AUTH, _ENABLED_PROTOCOLS, _CONVENTIONS)
+        if name in _OPENWIRE and transport is not None and not transport.openwire:
+            yield name, f"applies to OpenWire, which {scheme}:// does not serve"
+        elif name != DISCOVERY_URI and not any(
+            name in known for known in (_LIMITS, _OPENWIRE, _CLIENT_AUTH, _ENABLED_PROTOCOLS, _CONVENTIONS)
         ):
             yield name, _WITHOUT_EFFECT.get(name, "")
 

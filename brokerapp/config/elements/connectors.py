@@ -46,14 +46,14 @@ def read_transport_connectors(element: Element) -> Iterator[TransportConnector]:
         uri = _uri(child)
         name = child.take("name") or uri
         attributes = child.rest()
-        for attribute, why in unused_options(attributes):
+        for attribute, why in unused_options(uri.partition("://")[0], attributes):
             child.note(*_unused(attribute, why))
         connector = _transport_connector(child, name, uri, attributes)
         if connector is not None:
             if connector.scheme in TRANSPORTS:
                 child.note(ImportOutcome.TAKEN, f"{name} at {uri}")
             else:
-                why = f"not served: {connector.scheme}:// is not a STOMP transport"
+                why = f"not served: {connector.scheme}:// is no transport of STOMP or OpenWire"
                 child.note(ImportOutcome.IGNORED, f"{name} at {uri} is {why}")
             yield connector
 
@@ -95,7 +95,7 @@ def _options(element: Element, query: str) -> Iterator[tuple[str, str]]:
 
 def _check_options(element: Element, connector: TransportConnector) -> None:
     """Report what has no effect; refuse what cannot be understood."""
-    for option, why in unused_options(connector.options):
+    for option, why in unused_options(connector.scheme, connector.options):
         element.note(*_unused(f"uri?{option}", why))
     try:
         limits_of(connector)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from brokerapp.engine.clients.client import Client
-from brokerapp.errors import ProtocolError
+from brokerapp.errors import ClientIdTaken
 
 if TYPE_CHECKING:
     from brokerapp.core.ports import BrokerEvents, FlowControlPort, Placement, Replies
@@ -60,7 +60,7 @@ class ClientRegistry:
         id, which it may not `steal`. Those that all share an id stay together.
         """
         if not steal and self._clients_in_conflict(client):
-            raise ProtocolError(f"client-id {client.client_id!r} is connected already")
+            raise ClientIdTaken(client.client_id)
 
     def disconnect_conflicting(self, client: Client, *, steal: bool) -> None:
         """Disconnect clients whose client id a new one takes over. Raises ProtocolError as `check_conflicts` does."""

@@ -51,4 +51,6 @@ def address_of(uri: str, default_port: int = DEFAULT_PORT) -> BrokerAddress | No
     timeout_ms = int(told) if re.fullmatch("[0-9]{1,6}", told) else 0
     if not 0 < port <= MAX_PORT or (told and not 0 < timeout_ms <= MAX_TIMEOUT_MS):
         return None
-    return BrokerAddress(found["host"].strip("[]"), port, *carrier, path, timeout_ms / 1000 or None)
+    return BrokerAddress(
+        found["host"].strip("[]"), port, carrier.tls, carrier.websocket, path, timeout_ms / 1000 or None
+    )

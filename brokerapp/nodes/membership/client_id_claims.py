@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.policy.authorization import Principal
-from brokerapp.errors import ProtocolError
+from brokerapp.errors import ClientIdTaken, ProtocolError
 from brokerapp.nodes.links.node_requests import NodeRequests
 from brokerapp.nodes.links.peers import Peers
 from brokerapp.nodes.links.protocol import PeerMessageType
@@ -94,7 +94,7 @@ class ClientIdClaims:
             if claim.can_take_over:
                 await self._ask_others(claim, agreed=True)
             if pending.is_yielding:
-                raise ProtocolError(_already_connected(claim))
+                raise ClientIdTaken(claim.client_id)
             yield
         finally:
             self._pending.remove(pending)
@@ -107,8 +107,8 @@ class ClientIdClaims:
                 answered.set_result(refusal)
 
         self._requests.send(self._peers.other_sessions, PeerMessageType.CLAIM, (claim, agreed), then)
-        if refusal := await answered:
-            raise ProtocolError(refusal)
+        if await answered:
+            raise ClientIdTaken(claim.client_id)
 
     def on_claim(self, session: str, id: int, claim: Sequence[Any], agreed: bool) -> None:
         """Answer a claim of another node; once all have `agreed`, disconnect our client that has the id."""
@@ -130,10 +130,6 @@ class ClientIdClaims:
         """
         rivals = [each for each in self._pending if each.claim.excludes(wanted)]
         if self._peers.session < session and not all(each.is_yielding for each in rivals):
-            raise ProtocolError(_already_connected(wanted))
+            raise ClientIdTaken(wanted.client_id)
         for each in rivals:
             each.is_yielding = True
-
-
-def _already_connected(claim: ClientIdClaim) -> str:
-    return f"client-id {claim.client_id!r} is connected already"

@@ -6,6 +6,7 @@ from brokerapp.errors import (
     AccessDenied,
     AuthenticationFailed,
     BrokerError,
+    ClientIdTaken,
     InvalidDestination,
     LimitExceeded,
     SelectorSyntaxError,
@@ -16,6 +17,7 @@ from brokerapp.openwire.commands import WireThrowable
 #: Error -> class of the exception; the first that fits. What the client library does not know it wraps.
 _CLASSES: tuple[tuple[type[BrokerError], str], ...] = (
     (AuthenticationFailed, "java.lang.SecurityException"),
+    (ClientIdTaken, "javax.jms.InvalidClientIDException"),
     (AccessDenied, "java.lang.SecurityException"),
     (SelectorSyntaxError, "javax.jms.InvalidSelectorException"),
     (InvalidDestination, "javax.jms.InvalidDestinationException"),

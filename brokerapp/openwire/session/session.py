@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from enum import IntEnum
 from typing import Any
 
-from brokerapp.errors import ProtocolError, RequestRefused
+from brokerapp.errors import LimitExceeded, ProtocolError, RequestRefused
 from brokerapp.model.commands import (
     AbortCommand,
     AckBatchCommand,
@@ -94,7 +94,8 @@ def _with_receipt(commands: Sequence[ProducerCommand | UnsubscribeCommand], rece
 class OpenWireSession:
     """Protocol state of one client."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, max_producers: int | None = None) -> None:
+        self._max_producers = max_producers
         self.connection: ConnectionInfo | None = None
         self._may_resend = False  # what was sent when a connection broke: it is a client with failover:
         self.user_headers = ""  #: header lines that each message the client sends gets
@@ -132,6 +133,8 @@ class OpenWireSession:
         id = info.producer_id
         if id is None or id in self.producers:
             return NOTHING
+        if (limit := self._max_producers) is not None and len(self.producers) >= limit:
+            raise LimitExceeded(f"a connection has at most {limit} producers (maximumProducersAllowedPerConnection)")
         self.producers[id] = info
         if info.destination is None:  # each message names its own
             return NOTHING

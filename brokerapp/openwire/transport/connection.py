@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Iterator, Sequence
 
 from brokerapp.connections.client_connection import WRITE_HIGH_WATER, ClientConnection
@@ -9,7 +11,7 @@ from brokerapp.connections.connector_state import ConnectorState
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.log_entry import LogEntry
-from brokerapp.errors import BrokerError, ProtocolError, RequestRefused
+from brokerapp.errors import BrokerError, OpenWireError, ProtocolError, RequestRefused
 from brokerapp.model.commands import (
     ClientCommand,
     ConnectCommand,
@@ -40,8 +42,10 @@ from brokerapp.openwire.session.exceptions import throwable
 from brokerapp.openwire.session.outgoing_messages import message_dispatch
 from brokerapp.openwire.session.producer_windows import producer_ack
 from brokerapp.openwire.session.session import OpenWireSession, receipt_of
-from brokerapp.openwire.transport.negotiation import own_options
+from brokerapp.openwire.transport.negotiation import MAX_LOGIN_FRAME_SIZE, codec_for, keep_alive_times, own_options
 from brokerapp.openwire.wire_format_options import WireFormatOptions
+
+logger = logging.getLogger(__name__)
 
 #: Seconds that a client has to close the socket when its connection is over.
 SHUTDOWN_SECONDS = 2.0
@@ -56,16 +60,18 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
 
     def __init__(self, connector: ConnectorState) -> None:
         super().__init__(connector)
-        self._session = OpenWireSession()
+        self._session = OpenWireSession(max_producers=connector.limits.max_producers)
         self._options = own_options(connector.limits)
         self._codec = Codec()
-        self._splitter = FrameSplitter(connector.limits.max_frame or connector.limits.max_body)
+        self._splitter = FrameSplitter(MAX_LOGIN_FRAME_SIZE)
+        self._is_negotiated = False
         self._gathered: SendBatchCommand | None = None  # of the messages and transactions of one read
         self._delivery_count = 0
 
-    def greet(self) -> None:
-        """Send the first command, which says what this side can do."""
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Admit the connection, and say first what this side can do."""
         self._write(self._options.to_info())
+        super().connection_made(transport)
         self.flush()
 
     @property
@@ -83,6 +89,8 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
             self._negotiate(frame)
             return
         if isinstance(frame, KeepAliveInfo):
+            if frame.response_required:
+                self._beat()
             return
         try:
             commands = self._session.receive(frame)
@@ -144,6 +152,8 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
         connection = self._session.connection
         if connection is not None and self.client not in self._services.clients:  # its login failed
             error.receipt = receipt_of(connection)  # type: ignore[attr-defined]
+        if isinstance(error, OpenWireError):
+            logger.warning("connector %s: the connection of %s ends: %s", self._connector.name, self.client.id, error)
         self.refuse(error, getattr(error, "receipt", None))
         self.flush()
         if not self._closing:
@@ -160,18 +170,21 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
             self._services.dispatcher.wake(self.client)
 
     def _negotiate(self, offered: WireFormatInfo) -> None:
+        if self._is_negotiated:
+            raise ProtocolError("WireFormatInfo on a connection that has agreed upon its format already")
+        self._is_negotiated = True
         self._options = agreed = self._options.agreed_with(WireFormatOptions.of(offered))
-        self._codec = Codec(agreed.version)
+        self._codec = codec_for(agreed)
         self.client.is_openwire, self.client.protocol_version = True, f"OpenWire {agreed.version}"
-        interval = agreed.max_inactivity_duration
-        if interval > 0:
-            beats = (interval, interval)
-            self._beats.start(self._loop, beats, self._connector.limits.heart_beat_grace, self._beat,
-                              self._on_heart_beat_timeout)  # fmt: skip
-        self._write(BrokerInfo(broker_id=BrokerId(self._services.name), broker_name=self._services.name))
+        grace = self._connector.limits.heart_beat_grace
+        self._beats.start(self._loop, keep_alive_times(agreed), grace, self._beat, self._on_heart_beat_timeout)
+        name = self._services.name
+        self._write(BrokerInfo(broker_id=BrokerId(name), broker_name=name, broker_url=self._connector.address))
         self.flush()
 
     def _on_accepted(self, connect: ConnectCommand) -> None:
+        limits = self._connector.limits
+        self._splitter.max_frame_size = limits.max_frame or limits.max_body
         self._session.user_headers = self._services.login.user_headers(connect.login, self.client.principal)
         self._write(ConnectionControl())
         if self._session.connection is not None:
@@ -199,7 +212,11 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
             if self.client.blocked_sends:
                 self.client.update_reading()
         for number, entry in enumerate(entries, first):
-            self._write(message_dispatch(consumer, entry, number))
+            try:
+                self._write(message_dispatch(consumer, entry, number))
+            except OpenWireError as error:  # it cannot be told: the connection ends, and another client may get it
+                self._loop.call_soon(self._fail, error)
+                return
             self._out_size += len(entry.message.body)
             if self._out_size > WRITE_HIGH_WATER:
                 self.flush()

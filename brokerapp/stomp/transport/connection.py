@@ -69,9 +69,9 @@ class StompConnection(ClientConnection[Frame | FrameBatch]):
             return False
         address = self.client.remote_address
         if self._connector.foreign_clients.is_due(protocol, address.rpartition(":")[0], self._loop.time()):
-            name = self._connector.name
+            name, served = self._connector.name, self._connector.transport.protocols
             logger.warning(
-                "connector %s: the client at %s speaks %s: only STOMP is served here", name, address, protocol
+                "connector %s: the client at %s speaks %s: only %s is served here", name, address, protocol, served
             )
         self.close()
         return True
