@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import socket
 import time
-from collections.abc import Iterator
+from collections import deque
 from types import TracebackType
 from typing import Self
 
@@ -61,6 +61,7 @@ class OpenWireSocket:
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), PATIENCE)
         self._codec, self._splitter = Codec(), FrameSplitter()
+        self._frames: deque[bytes] = deque()
         self._command_id = 0
         self.received: list[DataStructure] = []  #: what was not asked for yet
 
@@ -85,11 +86,14 @@ class OpenWireSocket:
 
     def is_closed(self) -> bool:
         """Return whether the broker closes the connection in time; what it says first is received."""
+        heard = []
         try:
-            while self.next(object, seconds=PATIENCE) is not None:
-                pass
+            while (each := self.next(object)) is not None:
+                heard.append(each)
         except (AssertionError, ConnectionResetError):
             return True
+        finally:
+            self.received = heard
         return False
 
     def __enter__(self) -> Self:
@@ -130,17 +134,19 @@ class OpenWireSocket:
             left = deadline - time.monotonic()
             if left <= 0:
                 return None
-            self.received.extend(self._read(left))
+            if not self._frames:
+                self._read(left)
+            else:  # one by one, as a command may say how those behind it are encoded
+                self.received.append(self._codec.decode(self._frames.popleft()))
 
-    def _read(self, seconds: float) -> Iterator[DataStructure]:
+    def _read(self, seconds: float) -> None:
         self._socket.settimeout(seconds)
         try:
             data = self._socket.recv(65536)
         except TimeoutError:
             return
         assert data, "the broker closed the connection"
-        for frame in self._splitter.feed(data):
-            yield self._codec.decode(frame)
+        self._frames.extend(self._splitter.feed(data))
 
 
 class OpenWireClient(OpenWireSocket):
