@@ -9,7 +9,6 @@ _BEGINNINGS = {
     "OpenWire": re.compile(rb".{4}\x01ActiveMQ", re.DOTALL),
     "AMQP": re.compile(rb"AMQP[\x00-\x03]"),
     "MQTT": re.compile(rb"\x10.{1,4}\x00(\x04MQTT|\x06MQIsdp)", re.DOTALL),
-    "HTTP": re.compile(rb"[A-Z]{3,7} [^ \n]* HTTP/1"),
     "TLS": re.compile(rb"\x16\x03[\x00-\x04]"),
 }
 #: Seconds after which the log tells of the same clients again: many try to connect again at once, and for ever.

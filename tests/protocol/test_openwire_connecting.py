@@ -101,9 +101,9 @@ def test_where_any_protocol_may_come_a_client_that_says_nothing_is_told_nothing(
 
 def test_a_client_of_another_protocol_is_told_of_in_the_log_with_those_that_are_served(node, caplog):
     client = RawClient(node.port, version=None)
-    client.write(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n")
+    client.write(b"AMQP\x00\x01\x00\x00")
     assert client.is_closed()
-    [said] = [each.getMessage() for each in caplog.records if "speaks HTTP" in each.getMessage()]
+    [said] = [each.getMessage() for each in caplog.records if "speaks AMQP" in each.getMessage()]
     assert said.endswith("only STOMP and OpenWire is served here")
 
 
