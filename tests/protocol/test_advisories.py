@@ -189,9 +189,9 @@ def test_messages_that_fail_and_that_expire_are_told_of_without_their_body(liste
     client.nack(message)
     [failed] = listener.take()
     assert failed.headers["destination"] == f"{ADVISORY}MessageDLQd.Queue.{queue}"
-    assert failed.headers["orignalMessageId"] == message.headers["message-id"]
-    assert failed.headers["orignalDestination"] == f"queue://{queue}"
+    assert not {"orignalMessageId", "orignalDestination"} & failed.headers.keys(), "as in ActiveMQ"
     told = said(failed)["ActiveMQBytesMessage"]  # stomp.py says how long it is
+    assert told["messageId"] == {"textView": message.headers["message-id"]}
     assert told["destination"]["string"] == queue
     assert (told["persistent"], told["correlationId"], told["size"]) == (True, "c", 4)
     assert told["replyTo"] == {"@class": "ActiveMQQueue", "string": "r", "null": ""}

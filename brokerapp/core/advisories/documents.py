@@ -97,7 +97,7 @@ def connection_info(client: Client, broker: str) -> Document:
     return {"ConnectionInfo": {
         "connectionId": {"value": connection_id(client, broker)},
         "clientId": client.client_id,
-        "clientIp": client.remote_address,
+        "clientIp": f"tcp://{client.remote_address}",
         **({"userName": client.principal.name} if client.principal is not ANONYMOUS else {}),
         "password": "",
         "brokerMasterConnector": False,

@@ -21,6 +21,14 @@ if TYPE_CHECKING:
     from brokerapp.core.ports import BrokerContext, RoutingPort
 
 
+def _named(event: str, destination: Destination, message: Message) -> Document:
+    """Return the headers that name the message, as far as ActiveMQ has them at such an event; in its spelling."""
+    if event == topics.DEAD_LETTERED:
+        return {}
+    named: Document = {"orignalMessageId": message.id}
+    return named if event == topics.EXPIRED else {**named, "orignalDestination": destination}
+
+
 class MessageAdvisories:
     """Publishes advisories about messages, slow consumers and blocked producers."""
 
@@ -83,8 +91,7 @@ class MessageAdvisories:
             return
         policy = self._routing.table.policy_for(destination)
         with_body = policy is not None and policy.include_body_for_advisory
-        # their spelling
-        about = {"orignalMessageId": message.id, "orignalDestination": destination, **(headers or {})}
+        about = {**_named(event, destination, message), **(headers or {})}
         document = documents.message_document(message, destination, with_body=with_body)
         self._publisher.publish(self._publisher.message(about, document), topic_of(event, destination))
 

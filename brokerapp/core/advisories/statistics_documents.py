@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from brokerapp.core.advisories.destination_measurements import DestinationMeasurements, Reported
-from brokerapp.core.advisories.documents import connection_id
+from brokerapp.core.advisories.documents import connection_id, consumer_id
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.slow_consumer import is_slow
 from brokerapp.engine.dispatch.subscription import Subscription
@@ -29,8 +29,6 @@ _INTS = frozenset({
 })  # fmt: skip
 #: Connectors whose address is told, "" where there is none, by the scheme of it.
 _CONNECTORS = ("stomp", "stomp+ssl", "ws", "wss", "openwire", "ssl")
-#: What no session has: STOMP knows none.
-_NO_SESSION = -1
 #: Numbers of destinations that the broker's sums are made of.
 _SUMMED = {
     "size": "QueueSize", "enqueueCount": "EnqueueCount", "dequeueCount": "DequeueCount",
@@ -129,7 +127,7 @@ class StatisticsDocuments:
             "destinationName": ",".join(each.name for each in subscription.destinations),
             "clientId": client.client_id,
             "connectionId": connection_id(client, self._name),
-            "sessionId": _NO_SESSION,
+            "sessionId": consumer_id(subscription, self._name)["sessionId"],
             "selector": subscription.selector.text if subscription.selector else None,
             "enqueueCounter": subscription.delivered_count + len(subscription.pending),
             "dequeueCounter": subscription.acked_count

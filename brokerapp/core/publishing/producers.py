@@ -52,7 +52,7 @@ class ProducerRegistry:
             return
         if len(client.producers) >= MAX_PRODUCERS:
             raise LimitExceeded(f"a connection has at most {MAX_PRODUCERS} producers")
-        client.producers[producer] = set(destinations)
+        client.producers[producer] = list(destinations)
         for each in destinations:
             self._started(client, each, producer)
 
@@ -92,8 +92,8 @@ class ProducerRegistry:
         for client in self._clients.values():
             if not client.producing_to.isdisjoint(gone):
                 client.producing_to -= gone
-            for open_at in client.producers.values():
-                open_at -= gone
+            for producer, open_at in client.producers.items():
+                client.producers[producer] = [each for each in open_at if each not in gone]
 
     def _names_of(self, destination: Destination) -> Iterator[Destination]:
         """A destination by all names that clients may have sent to it by."""

@@ -206,7 +206,7 @@ class Client:
     delivered_count: int = 0
     producing_to: set[Destination] = field(default_factory=set)  #: destinations that it sent to
     #: Destinations of the producers that it opened, by their ids; of a client that names its connection.
-    producers: dict[str, set[Destination]] = field(default_factory=dict)
+    producers: dict[str, list[Destination]] = field(default_factory=dict)
     temporaries: dict[tuple[DestinationKind, str], Destination] = field(
         default_factory=dict
     )  #: its own, by its names for them
