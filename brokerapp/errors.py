@@ -53,6 +53,24 @@ class TemporaryDestinationGone(RequestRefused):
         self.destination = destination
 
 
+class TransactionNotFound(RequestRefused):
+    """No transaction of this name is open or prepared."""
+
+    code = "transaction-not-found"
+
+
+class TransactionNotPrepared(RequestRefused):
+    """A transaction that is to be committed in two phases was not prepared."""
+
+    code = "transaction-not-prepared"
+
+
+class TransactionRolledBack(RequestRefused):
+    """A transaction could not be prepared: it was rolled back."""
+
+    code = "transaction-rolled-back"
+
+
 class SelectorSyntaxError(RequestRefused):
     """A selector that does not parse; `position` is the 0-based offset of the offending character."""
 

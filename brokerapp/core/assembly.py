@@ -52,6 +52,8 @@ from brokerapp.core.publishing.group_commit import GroupCommit
 from brokerapp.core.publishing.message_factory import MessageFactory
 from brokerapp.core.publishing.message_router import MessageRouter
 from brokerapp.core.publishing.message_writer import MessageWriter
+from brokerapp.core.publishing.prepared_branches import PreparedBranches
+from brokerapp.core.publishing.prepared_transactions import PreparedTransactions
 from brokerapp.core.publishing.producers import ProducerRegistry
 from brokerapp.core.publishing.publisher import Publisher
 from brokerapp.core.publishing.scheduled_jobs import ScheduledJobs
@@ -77,11 +79,16 @@ from brokerapp.engine.clients.quotas import Quotas
 from brokerapp.engine.policy.authorization import AuthorizationMap
 from brokerapp.model.commands import (
     AckBatchCommand,
+    BeginBranchCommand,
+    CommitBranchCommand,
     GiveUpCommand,
     NackCommand,
     PrefetchCommand,
+    PrepareBranchCommand,
     ProducerCommand,
     PullCommand,
+    RecoverBranchesCommand,
+    RollBackBranchCommand,
     SendBatchCommand,
     SubscribeCommand,
     UnsubscribeCommand,
@@ -152,6 +159,11 @@ class AssembledBroker(Broker):
             PrefetchCommand: self.windows.change_prefetch,
             PullCommand: self.windows.pull,
             ProducerCommand: self.admission.open_or_close,
+            BeginBranchCommand: self.prepared.begin,
+            PrepareBranchCommand: self.prepared.prepare,
+            CommitBranchCommand: self.prepared.commit,
+            RollBackBranchCommand: self.prepared.roll_back,
+            RecoverBranchesCommand: self.prepared.recover,
         }
         self._start()
 
@@ -269,6 +281,14 @@ class AssembledBroker(Broker):
         self.acknowledgements = Acknowledgements(
             context=context, dispatcher=self.dispatcher, placement=self.placement, queues=self.queues,
             replies=self.replies, transactions=self.transactions, writer=self.writer,
+        )  # fmt: skip
+        self.branches = PreparedBranches(
+            context=context, arrivals=self.arrivals, expiration=self.expiration, held=self.held, router=self.router,
+            scheduled_jobs=self.scheduled_jobs, temporaries=self.temporaries, transactions=self.transactions,
+        )  # fmt: skip
+        self.prepared = PreparedTransactions(
+            context=context, acknowledgements=self.acknowledgements, branches=self.branches, limits=self.limits,
+            replies=self.replies, router=self.router, transactions=self.transactions,
         )  # fmt: skip
         self.windows = ConsumerWindows(context=context, dispatcher=self.dispatcher, placement=self.placement)
         self.rejections = Rejections(
@@ -401,4 +421,5 @@ class AssembledBroker(Broker):
         self.expiration.apply_policies()
         self.slow_consumers.watch()
         self.scheduled_jobs.start()
+        self.branches.start()
         self.idle_destinations.watch()

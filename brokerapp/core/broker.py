@@ -42,6 +42,8 @@ from brokerapp.core.publishing.group_commit import GroupCommit
 from brokerapp.core.publishing.message_factory import MessageFactory
 from brokerapp.core.publishing.message_router import MessageRouter
 from brokerapp.core.publishing.message_writer import MessageWriter
+from brokerapp.core.publishing.prepared_branches import PreparedBranches
+from brokerapp.core.publishing.prepared_transactions import PreparedTransactions
 from brokerapp.core.publishing.producers import ProducerRegistry
 from brokerapp.core.publishing.publisher import Publisher
 from brokerapp.core.publishing.scheduled_jobs import ScheduledJobs
@@ -102,6 +104,8 @@ class Broker:
     concurrent: ConcurrentDispatch
     producers: ProducerRegistry
     transactions: Transactions
+    branches: PreparedBranches
+    prepared: PreparedTransactions
     scheduler: MessageScheduler
     scheduled_jobs: ScheduledJobs
     subscriptions: Subscriptions

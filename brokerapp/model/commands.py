@@ -210,6 +210,52 @@ class AbortCommand:
     receipt: str | None
 
 
+@dataclass(slots=True)
+class BeginBranchCommand:
+    """Start a branch of a distributed transaction, or take part in it."""
+
+    branch: str
+    receipt: str | None
+
+
+@dataclass(slots=True)
+class PrepareBranchCommand:
+    """Keep what was done in a branch until it is committed or rolled back, whatever happens meanwhile."""
+
+    branch: str
+    receipt: str | None
+    is_read_only: bool = False  #: set when it is confirmed: nothing was done in it, and it is over
+
+
+@dataclass(slots=True)
+class CommitBranchCommand:
+    """End a branch: everything in it happens."""
+
+    branch: str
+    is_one_phase: bool  #: it need not be prepared
+    receipt: str | None
+
+
+@dataclass(slots=True)
+class RollBackBranchCommand:
+    """End a branch: nothing in it happens."""
+
+    branch: str
+    receipt: str | None
+
+
+@dataclass(slots=True)
+class RecoverBranchesCommand:
+    """Ask for the branches that are prepared."""
+
+    receipt: str | None
+    branches: Sequence[str] = ()  #: set when it is confirmed
+
+
+#: What a client asks about branches of distributed transactions.
+BranchCommand = (
+    BeginBranchCommand | PrepareBranchCommand | CommitBranchCommand | RollBackBranchCommand | RecoverBranchesCommand
+)
 #: Begins or ends a transaction.
 TransactionCommand = BeginCommand | CommitCommand | AbortCommand
 
@@ -244,5 +290,6 @@ ClientCommand = (
     | PullCommand
     | DestinationCommand
     | ProducerCommand
+    | BranchCommand
     | DisconnectCommand
 )

@@ -22,7 +22,8 @@ STORE = "store"
 TEMP = "temp"
 #: Reasons that concern all logs.
 SHARED = (STORE, TEMP)
-#: Refuses a write that changes or ends a scheduled job which no longer exists.
+#: Refuses a write that changes or ends a scheduled job or a prepared branch which no longer exists, or that prepares a
+#: branch once more.
 GONE = "job"
 
 
@@ -47,6 +48,23 @@ class ScheduledJobChange:
     due_ms: int = 0
     record: bytes = b""
     new: bool = False
+
+
+@dataclass(slots=True)
+class BranchChange:
+    """A branch of a transaction to keep as prepared, or, without a summary, to end.
+
+    A write that prepares a branch which is prepared already, or ends one which is not, is refused.
+    """
+
+    id: str
+    summary: bytes = b""
+    held: bytes = b""
+
+    @property
+    def is_new(self) -> bool:
+        """Return whether the branch is prepared with this write."""
+        return bool(self.summary)
 
 
 #: A copy of a message: name of the log, original destination or "", shown destination or "".
@@ -81,6 +99,7 @@ class PendingWrite:
     client: Any = None  #: the client that waits for it; Any, because the store knows no clients
     owner: WriteOwner | None = None  #: who acts on what is stored of several writes at once; None: each by itself
     jobs: Sequence[ScheduledJobChange] = ()  #: changes of scheduled jobs
+    branch: BranchChange | None = None  #: what becomes of a prepared branch
     given: Mapping[str, Sequence[SettledEntry]] = {}  #: by log: entries that consumers were given early
     dedup_key: str = ""  #: by which the messages of its unit are recognised when another broker forwards them again
 

@@ -17,6 +17,7 @@ from brokerapp.store import (
     STORE,
     TEMP,
     AppendRun,
+    BranchChange,
     CommitBatch,
     CommitResult,
     CopyRow,
@@ -77,6 +78,7 @@ def encode_call(
     numbered = batch.numbered_writes
     droppable = [row for position, write in numbered for row in write.droppable_rows(position)]
     args += (*_rows(batch.recovery_marks), *_rows(batch.redelivery_counts), *_encode_jobs(batch))
+    args += _rows([(at, each.id, int(each.is_new), each.summary, each.held) for at, each in _branches(batch)])
     args += map(limits.of_log, logs)
     args += _rows(droppable)
     args += _rows([row for position, write in numbered for row in write.dedup_keys(position)])
@@ -84,6 +86,7 @@ def encode_call(
     args += units
     fixed = (
         keys.state, keys.logs, keys.used, keys.marks, keys.expiring, keys.due, keys.jobs, keys.prioritized, keys.audit,
+        keys.prepared, keys.prepared_held,
     )  # fmt: skip
     return logs, [*fixed, *(prefix + log for log in logs)], args
 
@@ -152,6 +155,11 @@ def _encode_jobs(batch: CommitBatch) -> list[Any]:
     """Return the job changes of the writes as arguments of the commit function."""
     changes = [(position, each) for position, unit in batch.numbered_writes if unit.jobs for each in unit.jobs]
     return _rows([(position, each.id, int(each.new), each.due_ms, each.record) for position, each in changes])
+
+
+def _branches(batch: CommitBatch) -> list[tuple[int, BranchChange]]:
+    """Return what becomes of prepared branches, with the positions of the units."""
+    return [(position, unit.branch) for position, unit in batch.numbered_writes if unit.branch is not None]
 
 
 #: Where other units have their number of messages.

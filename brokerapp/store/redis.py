@@ -13,6 +13,7 @@ from brokerapp.store.entries import EntryStore
 from brokerapp.store.history_rings import HistoryRings
 from brokerapp.store.logs import LogStore
 from brokerapp.store.nodes import NodeStore
+from brokerapp.store.prepared_branches import PreparedBranchStore
 from brokerapp.store.records import ClusterRecordStore
 from brokerapp.store.requests import RequestStore
 from brokerapp.store.schedules import ScheduleStore
@@ -36,6 +37,7 @@ class RedisStore:
         self.entries = EntryStore(client)  #: messages of logs, read
         self.logs = LogStore(client)  #: which logs there are, their attributes and sizes
         self.schedules = ScheduleStore(client)  #: scheduled jobs, and entries that expire
+        self.branches = PreparedBranchStore(client)  #: branches of transactions that are prepared
         self.nodes = NodeStore(client)  #: members of the broker and their heartbeats
         self.requests = RequestStore(client)  #: what operators ask of nodes, and the answers
         self.definitions = DefinitionStore(client)  #: definitions by version

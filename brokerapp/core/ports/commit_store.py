@@ -50,6 +50,14 @@ class ScheduleReader(Protocol):
     async def next_due_ms(self) -> int | None: ...
 
 
+class PreparedBranchReader(Protocol):
+    """Reads branches of transactions that are prepared."""
+
+    async def summaries(self) -> dict[str, bytes]: ...
+
+    async def read(self, id: str) -> bytes | None: ...
+
+
 class StatisticsReader(Protocol):
     """Reads the statistics of destinations."""
 
@@ -75,6 +83,9 @@ class CommitStore(Protocol):
 
     @property
     def schedules(self) -> ScheduleReader: ...
+
+    @property
+    def branches(self) -> PreparedBranchReader: ...
 
     @property
     def stats(self) -> StatisticsReader: ...

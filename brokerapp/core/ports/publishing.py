@@ -8,12 +8,14 @@ from typing import Protocol
 from brokerapp.core.writes.client_write import ClientWrite
 from brokerapp.engine.clients.acknowledged import Acknowledged
 from brokerapp.engine.clients.client import Client, RoutedBatch, Transaction
+from brokerapp.engine.clients.prepared_branch import PreparedSummary
 from brokerapp.engine.dispatch.append_group import AppendGroup
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.routing.route_walk import Route
 from brokerapp.engine.scheduling.scheduled_job import ScheduledJob
+from brokerapp.errors import BrokerError
 from brokerapp.model.commands import SendCommand, TransactionCommand
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import BodySizes, Message, RoutedCopy
@@ -193,6 +195,18 @@ class ProducersPort(Protocol):
     def forget(self, *destinations: Destination) -> None: ...
 
 
+class PreparedBranchesPort(Protocol):
+    """Knows prepared branches of transactions, and ends them."""
+
+    known: dict[str, PreparedSummary]
+
+    def note(
+        self, name: str, summary: PreparedSummary, settled: Sequence[tuple[Subscription, str, LogEntry]]
+    ) -> None: ...
+
+    def end(self, name: str, *, is_committed: bool, then: Callable[[BrokerError | None], None]) -> None: ...
+
+
 class TransactionsPort(Protocol):
     """Knows the open transactions of clients."""
 
@@ -207,3 +221,17 @@ class TransactionsPort(Protocol):
     def hand_back(self, found: Acknowledged) -> None: ...
 
     def give_up(self, client: Client) -> None: ...
+
+    def join_branch(self, client: Client, name: str, *, is_prepared: bool) -> None: ...
+
+    def branch(self, name: str) -> Transaction | None: ...
+
+    def take_branch(self, name: str) -> Transaction: ...
+
+    def commit(self, client: Client, transaction: Transaction, receipt: str | None) -> None: ...
+
+    def settled_there(self, transaction: Transaction) -> list[tuple[Subscription, str, LogEntry]]: ...
+
+    def roll_back(self, transaction: Transaction, why: str) -> None: ...
+
+    def hold_again(self, subscription: Subscription, entries: Mapping[str, LogEntry]) -> None: ...

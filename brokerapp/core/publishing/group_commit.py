@@ -418,7 +418,7 @@ def _size(batch: CommitBatch) -> int:
 def _writes(batch: CommitBatch) -> bool:
     if batch.declarations or batch.recovery_marks or batch.redelivery_counts:
         return True
-    return any(unit.count or unit.settles or unit.jobs for unit in batch.writes)
+    return any(unit.count or unit.settles or unit.jobs or unit.branch for unit in batch.writes)
 
 
 def _follow(step: Callable[..., None], *facts: Any) -> None:

@@ -122,7 +122,7 @@ class MessageScheduler:
             client.check_transaction_limits(transaction, size=len(record))
             self._quotas.reserve(len(record))
             transaction.jobs.append(change)
-            client.enlarge_transaction(transaction, len(record))
+            transaction.bytes += len(record)
             self._replies.confirm(client, send.receipt)
         client.sent_count += 1
 

@@ -56,6 +56,7 @@ class Transactions:
         self._consumers, self._expiration, self._placement = consumers, expiration, placement
         self._router, self._queues, self._quotas = router, queues, quotas
         self._replies, self._writer = replies, writer
+        self._branches: dict[str, Transaction] = {}  # of distributed transactions: several clients may take part in one
 
     def perform(self, client: Client, command: TransactionCommand) -> None:
         """Begin or end a transaction. Raises RequestRefused."""
@@ -69,17 +70,53 @@ class Transactions:
     def _begin(self, client: Client, begin: BeginCommand) -> None:
         if begin.transaction in client.transactions:
             raise RequestRefused(f"the transaction {begin.transaction!r} is open already")
-        if len(client.transactions) >= MAX_TRANSACTIONS:
-            raise RequestRefused(f"at most {MAX_TRANSACTIONS} transactions may be open")
+        self._open(client, begin.transaction)
+        self._replies.confirm(client, begin.receipt)
+
+    def _open(self, client: Client, name: str) -> Transaction:
+        self._check_count(client)
         self._quotas.begin_transaction()
         limit = min(self._settings.max_uncommitted_count or MAX_TRANSACTION_ACTIONS, MAX_TRANSACTION_ACTIONS)
-        client.transactions[begin.transaction] = Transaction(limit=limit)
-        self._replies.confirm(client, begin.receipt)
+        transaction = client.transactions[name] = Transaction(limit=limit, clients=[client])
+        return transaction
+
+    @staticmethod
+    def _check_count(client: Client) -> None:
+        if len(client.transactions) >= MAX_TRANSACTIONS:
+            raise RequestRefused(f"at most {MAX_TRANSACTIONS} transactions may be open")
+
+    def join_branch(self, client: Client, name: str, *, is_prepared: bool) -> None:
+        """Let a client take part in a branch, which others may have begun; again if it does already.
+
+        What it repeats of one that `is_prepared` is done already. Raises RequestRefused.
+        """
+        if name in client.transactions:
+            return
+        transaction = self._branches.get(name)
+        if transaction is None:
+            transaction = self._branches[name] = self._open(client, name)
+            transaction.is_prepared = is_prepared
+            return
+        self._check_count(client)
+        transaction.clients.append(client)
+        client.transactions[name] = transaction
+
+    def branch(self, name: str) -> Transaction | None:
+        """Return the branch of this name that is open at this node."""
+        return self._branches.get(name)
+
+    def take_branch(self, name: str) -> Transaction:
+        """Return an open branch, which is over for all who take part in it."""
+        transaction = self._branches[name]
+        return self._take(transaction.clients[0], name)
 
     def add(
         self, client: Client, transaction: Transaction, placed: Sequence[RoutedBatch], receipts: Sequence[str | None]
     ) -> None:
         """Add messages to a transaction, and confirm them. Raises RequestRefused where a limit refuses one of them."""
+        if transaction.is_prepared:  # with these messages
+            self._replies.confirm(client, *receipts)
+            return
         count = size = copies = 0
         last = 0  # copies of the last message: what comes after it may be too much, not it
         for each in placed:
@@ -89,7 +126,7 @@ class Transactions:
             copies += len(each.messages) * last
         client.check_transaction_limits(transaction, count, size, copies - last)
         self._quotas.reserve(size)
-        client.enlarge_transaction(transaction, size)
+        transaction.bytes += size
         for number, each in enumerate(placed, transaction.message_count):
             each.places = [transaction.message_count + place for place in each.places] or [number]
         transaction.messages += placed
@@ -99,8 +136,10 @@ class Transactions:
         self._replies.confirm(client, *receipts)
 
     def _commit(self, client: Client, commit: CommitCommand) -> None:
-        """Store all that was done in a transaction, or nothing: then the client gets an ERROR."""
-        transaction = self._take(client, commit.transaction)
+        self.commit(client, self._take(client, commit.transaction), commit.receipt)
+
+    def commit(self, client: Client, transaction: Transaction, receipt: str | None) -> None:
+        """Store all that was done in a transaction, or nothing, and tell the client. Raises RequestRefused."""
         try:
             if transaction.failure:
                 raise RequestRefused(
@@ -108,10 +147,10 @@ class Transactions:
                 )
             self._router.restore_queues(transaction.messages)
         except RequestRefused as error:
-            self.roll_back(client, transaction, str(error))
+            self.roll_back(transaction, str(error))
             raise
 
-        settled = [each for each in transaction.settled if self._is_there(each[2])]
+        settled = self.settled_there(transaction)
 
         def undo() -> None:
             self._consumers.requeue(entry for _, _, entry in settled if is_from_log(entry))
@@ -121,9 +160,13 @@ class Transactions:
             gathered.add_batch(each)
         jobs, placed = [each() for each in transaction.jobs], gathered.placed
         self._writer.perform(
-            client, placed, [commit.receipt], settled=settled, jobs=jobs, undo=undo, is_commit=True
+            client, placed, [receipt], settled=settled, jobs=jobs, undo=undo, is_commit=True
         )  # fmt: skip
         self._expiration.expire_on_arrival(placed)
+
+    def settled_there(self, transaction: Transaction) -> list[tuple[Subscription, str, LogEntry]]:
+        """Return what a transaction acknowledged, as far as it is there still."""
+        return [each for each in transaction.settled if self._is_there(each[2])]
 
     def _is_there(self, entry: LogEntry) -> bool:
         """Whether it can be acked still: its log may be gone with all it held."""
@@ -132,19 +175,21 @@ class Transactions:
     def _take(self, client: Client, name: str) -> Transaction:
         """An open transaction, which is over."""
         transaction = client.transaction(name)
-        del client.transactions[name]
-        client.transaction_bytes -= transaction.bytes
+        self._branches.pop(name, None)
+        for each in transaction.clients:
+            each.transactions.pop(name, None)
         self._quotas.end_transaction(transaction.bytes)
         return transaction
 
     def give_up(self, client: Client) -> None:
         """The client is gone: its transactions come to nothing."""
         for name in list(client.transactions):
-            self.roll_back(client, self._take(client, name), "the connection ended")
+            if name in client.transactions:
+                self.roll_back(self._take(client, name), "the connection ended")
 
     def _abort(self, client: Client, abort: AbortCommand) -> None:
         """Nothing of it happens: what was acked in it waits for an ack again, with the same ids."""
-        self.roll_back(client, self._take(client, abort.transaction), "ABORT")
+        self.roll_back(self._take(client, abort.transaction), "ABORT")
         self._replies.confirm_after(client, abort.receipt)
 
     def find(self, client: Client, ack_id: str, subscription: str | None) -> Acknowledged | None:
@@ -166,25 +211,26 @@ class Transactions:
         transaction.settled = [
             each for each in transaction.settled if each[0] is not subscription or each[1] not in back
         ]
-        self._hold_again(subscription, entries)
+        self.hold_again(subscription, entries)
 
-    def roll_back(self, client: Client, transaction: Transaction, why: str) -> None:
+    def roll_back(self, transaction: Transaction, why: str) -> None:
         """What was acked goes back to the consumer that held it or, when it is gone, to the queue."""
         self._router.record_rolled_back(transaction.messages, why)
         held: dict[Subscription, dict[str, LogEntry]] = {}
         homeless: list[LogEntry] = []
         for subscription, key, entry in transaction.settled:
-            if client.by_key.get(subscription.key) is subscription:
+            if subscription.client.by_key.get(subscription.key) is subscription:
                 held.setdefault(subscription, {})[key] = entry
             elif is_from_log(entry):
                 homeless.append(entry)
             elif not isinstance(entry, RemoteLogEntry):  # which goes back where it is kept
                 self._counters.of(Destination.parse(entry.shown_destination)).InFlightCount -= 1
         for subscription, entries in held.items():
-            self._hold_again(subscription, entries)
+            self.hold_again(subscription, entries)
         self._consumers.requeue(homeless)
 
-    def _hold_again(self, subscription: Subscription, entries: Mapping[str, LogEntry]) -> None:
+    def hold_again(self, subscription: Subscription, entries: Mapping[str, LogEntry]) -> None:
+        """Let a subscription hold messages again that it acknowledged."""
         subscription.restore_unacked(entries)
         if subscription.has_remote_logs:
             self._placement.outbound_settlement.take_credit(subscription, entries.values())

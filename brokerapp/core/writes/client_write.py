@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 from brokerapp.engine.clients.client import Client, RoutedBatch
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.log_entry import LogEntry
-from brokerapp.store import AppendRun, CommitResult, CopyRow, PendingWrite, ScheduledJobChange, SettledEntry, WriteOwner
+from brokerapp.store import (
+    AppendRun,
+    BranchChange,
+    CommitResult,
+    CopyRow,
+    PendingWrite,
+    ScheduledJobChange,
+    SettledEntry,
+    WriteOwner,
+)
 
 if TYPE_CHECKING:
     from brokerapp.core.writes.wait_queue import BlockedSend
@@ -165,6 +174,27 @@ class JobWrite(PendingWrite):
     ) -> None:
         super().__init__(appends, settles, ignores_limits, callback)
         self.jobs = jobs
+
+
+class BranchWrite(PendingWrite):
+    """Prepare a branch of a transaction, or end it; with all that goes with it."""
+
+    __slots__ = ("branch", "jobs")
+
+    def __init__(
+        self,
+        branch: BranchChange,
+        appends: Sequence[tuple[bytes, Sequence[CopyRow]]] = (),
+        *,
+        settles: Sequence[SettledEntry] = (),
+        jobs: Sequence[ScheduledJobChange] = (),
+        callback: Callable[[int, str], Any],
+    ) -> None:
+        """Make a write that keeps its promise when the branch ends: no limit applies then."""
+        super().__init__(appends, settles, not branch.is_new, callback)
+        self.branch, self.jobs = branch, jobs
+        copies, size = self.cost
+        self.cost = copies, size + len(branch.held)
 
 
 def _runs_of(placed: Sequence[RoutedBatch]) -> list[AppendRun]:

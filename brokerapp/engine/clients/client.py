@@ -13,7 +13,7 @@ from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.policy.authorization import ANONYMOUS, Principal
 from brokerapp.engine.routing.bridge_eligibility import BridgeFilterCounts
 from brokerapp.engine.routing.route_walk import Route
-from brokerapp.errors import BrokerError, RequestRefused
+from brokerapp.errors import BrokerError, RequestRefused, TransactionNotFound
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.message import Message
 
@@ -148,6 +148,8 @@ class Transaction:
     limit: int = MAX_TRANSACTION_ACTIONS  #: of messages and acks in it
     resendable: set[str | None] = field(default_factory=set)  #: ids of messages in it that may come again
     failure: str = ""  #: why it can only be rolled back: what was refused in it
+    clients: list[Client] = field(default_factory=list)  #: who take part in it
+    is_prepared: bool = False  #: it was prepared before: what a client repeats of it is done already
     _settled_by_ack_id: dict[str, list[tuple[Subscription, str]]] = field(default_factory=dict, repr=False)
     _indexed: list[tuple[Subscription, str, LogEntry]] | None = field(
         default=None, repr=False
@@ -192,7 +194,6 @@ class Client:
     subscriptions: dict[str, Subscription] = field(default_factory=dict)
     by_key: dict[str, Subscription] = field(default_factory=dict)  #: first part of their ack ids
     transactions: dict[str, Transaction] = field(default_factory=dict)
-    transaction_bytes: int = 0  #: in all of them
     quota: QuotaShare = field(default_factory=QuotaShare)  #: of what all may have under way
     pattern_count: int = 0  #: destinations with wildcards that it consumes from
     pending_writes: int = 0  #: units on their way to the store
@@ -229,7 +230,12 @@ class Client:
         try:
             return self.transactions[name]
         except KeyError:
-            raise RequestRefused(f"transaction {name!r} is not open") from None
+            raise TransactionNotFound(f"transaction {name!r} is not open") from None
+
+    @property
+    def transaction_bytes(self) -> int:
+        """Bytes of messages in all its open transactions."""
+        return sum([each.bytes for each in self.transactions.values()])
 
     def check_transaction_limits(
         self, transaction: Transaction, count: int = 1, size: int = 0, copies: int = 0
@@ -245,11 +251,6 @@ class Client:
             raise RequestRefused(f"a transaction makes at most {MAX_TRANSACTION_COPIES} copies of messages in queues")
         if self.transaction_bytes + size > MAX_TRANSACTION_BYTES:
             raise RequestRefused(f"open transactions hold at most {MAX_TRANSACTION_BYTES} bytes of messages")
-
-    def enlarge_transaction(self, transaction: Transaction, size: int) -> None:
-        """An open transaction holds so many bytes more."""
-        transaction.bytes += size
-        self.transaction_bytes += size
 
     def find_unacked(self, ack_id: str, subscription: str | None) -> tuple[Subscription, str] | None:
         """Find the subscription and key in `unacked` of the message that an ACK or NACK names. Raises RequestRefused.

@@ -281,6 +281,13 @@ class MessageLog(MultiWriterWindow):
             if self.lookahead.in_flight_seqs:
                 self.lookahead.advance_to(last)
 
+    def hold_returned(self, entries: Sequence[LogEntry], numbers: Iterable[int]) -> None:
+        """Take messages that came back, under these numbers, as in flight: their consumer has kept them."""
+        self.depth += len(entries)
+        self.in_flight += len(entries)
+        self.uncommitted_bytes += sum([entry.size for entry in entries])
+        self.on_committed(entries, numbers, [0] * len(entries))
+
     def on_refused(self, entries: Sequence[LogEntry]) -> None:
         """Treat messages that were dispatched and then refused by a limit as messages that are not stored."""
         for entry in entries:

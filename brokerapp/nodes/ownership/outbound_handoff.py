@@ -39,7 +39,8 @@ class OutboundHandoff:
                     account.add_unacked(log.name, subscription, subscription.unacked.values())
         # what is acknowledged in transactions was credited then
         settled: list[Sequence[tuple[Subscription, str, LogEntry]]] = []
-        settled += [each.settled for client in self._clients.values() for each in client.transactions.values()]
+        open_ones = [each for client in self._clients.values() for each in client.transactions.values()]
+        settled += [each.settled for each in {id(each): each for each in open_ones}.values()]  # clients may share one
         settled += [each.settled for each in self._flow_control.waiting()]
         for subscription, _, entry in chain.from_iterable(settled):
             account.credited_seqs |= account.add_unacked(log.name, subscription, (entry,))

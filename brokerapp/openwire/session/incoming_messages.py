@@ -17,6 +17,7 @@ from brokerapp.openwire.marshalled_values import decode_map
 from brokerapp.openwire.message_content import inflate, utf8_of_text_content
 from brokerapp.openwire.session.destinations import broker_text, list_of, text_of_whole
 from brokerapp.openwire.session.jms_values import header_lines, transaction_text
+from brokerapp.openwire.session.transactions import transaction_name
 
 KINDS = {
     t.MESSAGE: JmsKind.PLAIN,
@@ -62,7 +63,7 @@ def send_command(
         min(9, max(0, message.priority)),
         message.expiration,
         message.timestamp,
-        None if message.transaction_id is None else str(message.transaction_id),
+        None if message.transaction_id is None else transaction_name(message.transaction_id),
         receipt,
         kind is JmsKind.BYTES,
         message_id=str(message.message_id),

@@ -38,7 +38,7 @@ _TYPES: dict[type, PropertyType] = {
 #: What STOMP clients say of schedules, which ActiveMQ reads as numbers -> the type.
 _SCHEDULE_TYPES = {DELAY: PropertyType.LONG, PERIOD: PropertyType.LONG, REPEAT: PropertyType.INT}
 #: How the text of an XA transaction begins.
-_XA = "XA:"
+BRANCH_PREFIX = "XA:"
 #: The name under which the bytes of a map or a list are a map of one value.
 _ONLY = ""
 
@@ -93,14 +93,14 @@ def transaction_text(id: TransactionId) -> str:
     if isinstance(id, LocalTransactionId):
         return f"{id.connection_id}:{id.value}"
     branch = ((part or b"").hex() for part in (id.global_transaction_id, id.branch_qualifier))
-    return f"{_XA}{id.format_id}:{':'.join(branch)}"
+    return f"{BRANCH_PREFIX}{id.format_id}:{':'.join(branch)}"
 
 
 def transaction_of(text: str) -> TransactionId | None:
     """Return the transaction of which transaction_text says this; None for other text."""
     try:
-        if text.startswith(_XA):
-            format_id, name, branch = text.removeprefix(_XA).split(":")
+        if text.startswith(BRANCH_PREFIX):
+            format_id, name, branch = text.removeprefix(BRANCH_PREFIX).split(":")
             return XATransactionId(int(format_id), bytes.fromhex(name), bytes.fromhex(branch))
         connection, _, value = text.rpartition(":")
         return LocalTransactionId(int(value), ConnectionId(connection))

@@ -7,16 +7,12 @@ broker knows the connection as a client and each consumer as a subscription of i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from enum import IntEnum
 from typing import Any
 
 from brokerapp.errors import LimitExceeded, ProtocolError, RequestRefused
 from brokerapp.model.commands import (
-    AbortCommand,
     AckBatchCommand,
-    BeginCommand,
     ClientCommand,
-    CommitCommand,
     ConnectCommand,
     DestinationCommand,
     DisconnectCommand,
@@ -31,6 +27,7 @@ from brokerapp.model.commands import (
 )
 from brokerapp.openwire.commands import (
     BaseCommand,
+    ConnectionControl,
     ConnectionInfo,
     ConsumerControl,
     ConsumerId,
@@ -53,20 +50,7 @@ from brokerapp.openwire.session.destinations import broker_destination, broker_t
 from brokerapp.openwire.session.incoming_messages import send_command
 from brokerapp.openwire.session.producer_windows import window_receipt
 from brokerapp.openwire.session.subscribe_options import subscribe_options
-
-
-class TransactionOperation(IntEnum):
-    """What a TransactionInfo asks for."""
-
-    BEGIN = 0
-    PREPARE = 1
-    COMMIT_ONE_PHASE = 2
-    COMMIT_TWO_PHASE = 3
-    ROLLBACK = 4
-    RECOVER = 5
-    FORGET = 6
-    END = 7
-
+from brokerapp.openwire.session.transactions import ClientTransactions, transaction_name
 
 #: Commands of the broker, and nothing where the command of the client changes the session only.
 Commands = Sequence[ClientCommand]
@@ -102,14 +86,14 @@ class OpenWireSession:
         self.consumers: dict[ConsumerId, OpenWireConsumer] = {}
         self.producers: dict[ProducerId, ProducerInfo] = {}
         self._sessions: dict[SessionId, SessionInfo] = {}
-        self._settled: dict[str, list[tuple[OpenWireConsumer, list[Delivery]]]] = {}  # in open transactions
+        self.transactions = ClientTransactions()
 
     def receive(self, command: BaseCommand) -> Commands:
         """Return what the broker is to do. Raises ProtocolError (ends the connection) or RequestRefused."""
         handler = HANDLERS.get(type(command))
         if handler is None:
             raise ProtocolError(f"{type(command).__name__} is not a command of a client")
-        if self.connection is None and not isinstance(command, (ConnectionInfo, ShutdownInfo)):
+        if self.connection is None and not isinstance(command, (ConnectionInfo, ConnectionControl, ShutdownInfo)):
             raise ProtocolError(f"the first command must be ConnectionInfo, not {type(command).__name__}")
         return handler(self, command)
 
@@ -234,9 +218,9 @@ class OpenWireSession:
             is_expired = ack.ack_type == AckType.EXPIRED
             cause = None if is_expired or ack.poison_cause is None else str(ack.poison_cause)
             return [*commands, GiveUpCommand(ack_ids, cause, is_expired, receipt)]
-        transaction = None if ack.transaction_id is None else str(ack.transaction_id)
+        transaction = None if ack.transaction_id is None else transaction_name(ack.transaction_id)
         if transaction is not None:
-            self._settled.setdefault(transaction, []).append((consumer, taken))
+            self.transactions.on_acknowledged(transaction, consumer, taken)
         receipts = [None] * (len(ack_ids) - 1) + [receipt] if receipt is not None else None
         return [*commands, AckBatchCommand(ack_ids, None, receipts, transaction)]
 
@@ -269,23 +253,7 @@ class OpenWireSession:
     # -- transactions
 
     def _transaction(self, info: TransactionInfo) -> Commands:
-        name, receipt = str(info.transaction_id), receipt_of(info)
-        settled = self._settled.pop(name, ()) if info.type != TransactionOperation.BEGIN else ()
-        if info.type == TransactionOperation.ROLLBACK:
-            for consumer, taken in reversed(settled):
-                consumer.give_back(taken)
-            widened = [
-                WindowCommand(consumer.name, extended)
-                for consumer, taken in settled
-                if (extended := sum([each.is_extended for each in taken]))
-            ]
-        if info.type == TransactionOperation.BEGIN:
-            return (SendBatchCommand([BeginCommand(name, receipt)]),)
-        if info.type == TransactionOperation.COMMIT_ONE_PHASE:
-            return (SendBatchCommand([CommitCommand(name, receipt)]),)
-        if info.type == TransactionOperation.ROLLBACK:
-            return (SendBatchCommand([AbortCommand(name, receipt)]), *widened)
-        raise RequestRefused(f"{TransactionOperation(info.type).name} of a transaction is not supported")
+        return self.transactions.perform(info, receipt_of(info))
 
     def _ignore(self, _command: BaseCommand) -> Commands:
         return NOTHING
@@ -305,4 +273,5 @@ HANDLERS: dict[type[BaseCommand], Callable[[OpenWireSession, Any], Commands]] = 
     MessagePull: OpenWireSession._pull,
     DestinationInfo: OpenWireSession._change_destination,
     TransactionInfo: OpenWireSession._transaction,
+    ConnectionControl: OpenWireSession._ignore,  # a transport that reconnected says so
 }

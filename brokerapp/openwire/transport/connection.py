@@ -34,7 +34,6 @@ from brokerapp.openwire.commands import (
     ExceptionResponse,
     KeepAliveInfo,
     MessageDispatch,
-    Response,
     WireFormatInfo,
 )
 from brokerapp.openwire.session.consumers import OpenWireConsumer
@@ -230,7 +229,7 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
     def receipts(self, ids: Sequence[str]) -> None:
         """Confirm commands."""
         for each in ids:
-            self._write(producer_ack(each) or Response(correlation_id=int(each)))
+            self._write(producer_ack(each) or self._session.transactions.response(each))
 
     def refuse(self, error: BrokerError, receipt: str | None) -> None:
         """Report that a command was refused."""
@@ -238,6 +237,7 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
             self._write(freed)
             receipt = None  # its producer waits for no answer
         if receipt is not None:
+            self._session.transactions.on_refused(receipt)
             self._write(ExceptionResponse(correlation_id=int(receipt), exception=throwable(error)))
         else:
             connection = self._session.connection

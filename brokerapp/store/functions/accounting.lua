@@ -5,7 +5,7 @@ local ENTRY_BYTES = 64
 -- Bytes more for an entry that expires, and for one with a place by priority: a row of a sorted set each.
 local EXPIRING_BYTES = 100
 local PLACE_BYTES = 100
--- Bytes a job takes beside its record: such a row, and one of a hash.
+-- Bytes a job takes beside its record: such a row, and one of a hash; and about what a prepared branch takes, two of a hash.
 local JOB_BYTES = 250
 
 -- add_to_used(used, keys, grown): note by how many bytes the logs of these indices grew, many with one call.

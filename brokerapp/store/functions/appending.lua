@@ -1,4 +1,4 @@
--- What a unit brings: messages, each with its copies, and jobs.
+-- What a unit brings: messages, each with its copies, jobs, and branches of transactions.
 
 -- Note when an entry expires.
 local function note_expiration(batch, index, id, moment)
@@ -58,6 +58,19 @@ local function apply_job_change(batch, job)
   end
 end
 
+-- Keep a branch that is prepared, or end it.
+local function apply_branch_change(batch, branch)
+  if branch.new then
+    redis.call('HSET', batch.prepared, branch.id, branch.summary)
+    redis.call('HSET', batch.prepared_held, branch.id, branch.held)
+    batch.bytes = batch.bytes + branch_bytes(branch)
+  else
+    batch.bytes = batch.bytes - redis.call('HSTRLEN', batch.prepared, branch.id) - redis.call('HSTRLEN', batch.prepared_held, branch.id) - JOB_BYTES
+    redis.call('HDEL', batch.prepared, branch.id)
+    redis.call('HDEL', batch.prepared_held, branch.id)
+  end
+end
+
 -- Append what a unit brings, unless something refuses it: then say what. `messages` are {stored form, how many copies, where they
 -- begin}, and know the copies to leave out, and how many those are, once they were judged.
 local function append(batch, unit, messages, limited, settles_at)
@@ -68,6 +81,7 @@ local function append(batch, unit, messages, limited, settles_at)
   else
     for m, message in ipairs(messages) do append_message(batch, unit, m, message) end
     for _, job in ipairs(batch.jobs_of[unit] or {}) do apply_job_change(batch, job) end
+    if batch.branch_of[unit] then apply_branch_change(batch, batch.branch_of[unit]) end
   end
   return refused
 end

@@ -1,6 +1,6 @@
 -- The batch of a commit: what the call says, and what has become of the broker so far.
 --
--- commit(KEYS = state, logs, used, marks, expiring, due, jobs, prioritized, audit, log...,
+-- commit(KEYS = state, logs, used, marks, expiring, due, jobs, prioritized, audit, prepared, prepared:held, log...,
 --        ARGV = session, batch, limit, prefixes of payloads, logs, expiring, returned and urgent, full, limit of what is volatile, batch before, ...)
 --
 -- `limit` and the limit of what is volatile: bytes that may be stored (0: no limit). `full` (0: nobody needs to look): how many bytes
@@ -11,6 +11,8 @@
 --   n, then n times: log's name, SEQ, deliveries       entries that were returned
 --   n, then n times: unit (from 1), job's id, 1 if it is a new one, due, record
 --                                                      jobs to keep; record '': to end. One that is not new must be there.
+--   n, then n times: unit (from 1), branch, 1 if it is prepared with it, summary, what it holds
+--                                                      branches to keep; summary '': to end. A new one must not be there yet, another must.
 --   limit in bytes of each log of KEYS (0: none)
 --   n, then n times: unit, message in it, first and last copy of it that are not kept rather than refuse the unit (from 1)
 --   n, then n times: unit, what its messages are known by: another broker hands them over, and each copy is kept once
@@ -23,7 +25,7 @@
 --     bytes freed by entries that held their message themselves, and those of them that are volatile
 --   A run has RUN instead of the first number; then n, the copies that each of its messages makes as above, and n times
 --   the stored form of a message. Each is a unit with a number of its own.
-local FIRST_LOG = 10
+local FIRST_LOG = 12
 local RUN = 'run'
 local MINUS = 45
 local ASKED = -1
@@ -39,7 +41,7 @@ local function open_batch(keys, args)
   local batch = {
     keys = keys, args = args, at = 12, -- where the next argument stands
     state = state, logs = keys[2], used = keys[3], marks = keys[4], expiring_logs = keys[5], due = keys[6], jobs = keys[7],
-    prioritized = keys[8], audit = keys[9], resendable = keys[9] .. ':clients',
+    prioritized = keys[8], audit = keys[9], resendable = keys[9] .. ':clients', prepared = keys[10], prepared_held = keys[11],
     payload_prefix = args[4], log_prefix = args[5], expiring_prefix = args[6], returned_prefix = args[7], urgent_prefix = args[8],
     limit = tonumber(args[3]), temp_limit = tonumber(args[10]),
     -- the broker's counters: the last number, bytes of all messages and of the volatile ones, entries that expire and that were returned
@@ -47,6 +49,7 @@ local function open_batch(keys, args)
     expiring = tonumber(known[6]) or 0, returned = tonumber(known[7]) or 0,
     some_prioritized = (tonumber(known[8]) or 0) > 0,
     jobs_of = {}, -- by unit: what becomes of jobs
+    branch_of = {}, -- by unit: what becomes of a prepared branch
     droppable = {}, -- by unit and message: ranges of copies
     log_limits = {}, some_log_limited = false, -- by index
     grown = {}, -- by index: bytes
@@ -111,13 +114,16 @@ local function priority_index_of(batch, index)
   return batch.urgent[index]
 end
 
--- Read what is said of the units before they come: what becomes of jobs, the limits of logs, the copies that may be left out.
+-- Read what is said of the units before they come: what becomes of jobs and branches, the limits of logs, the copies that may be left out.
 local function read_conditions(batch)
   local args, jobs_of = batch.args, batch.jobs_of
   for at in rows(batch, 5) do
     local unit = tonumber(args[at])
     jobs_of[unit] = jobs_of[unit] or {}
     table.insert(jobs_of[unit], { id = args[at + 1], new = args[at + 2] == '1', due = args[at + 3], record = args[at + 4] })
+  end
+  for at in rows(batch, 5) do
+    batch.branch_of[tonumber(args[at])] = { id = args[at + 1], new = args[at + 2] == '1', summary = args[at + 3], held = args[at + 4] }
   end
   for index = FIRST_LOG, #batch.keys do
     batch.log_limits[index] = next_number(batch)

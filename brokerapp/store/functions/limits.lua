@@ -1,10 +1,10 @@
--- What stands in the way of a unit: a limit that it would pass, or a job that is no more.
+-- What stands in the way of a unit: a limit that it would pass, or a job or branch that is no more (or a new one that is there).
 --
 -- A unit finds room when the logs it appends to stay within their limits, what the unit settles itself taken off; and,
 -- however large it is, in a log that is empty: else it could never be done. What follows a refused unit to the same log in
 -- one batch is refused too, lest it overtake it, unless it makes room there itself.
 
--- What refuses, when it is not a log: what is full, in all and of what is volatile, and a job that is gone.
+-- What refuses, when it is not a log: what is full, in all and of what is volatile, and a job or branch that is gone.
 local STORE, GONE, TEMP = -1, -2, -3
 
 -- Bytes a unit's own settles, which begin at `at` (nil: it has none), free: in all, by index of the log, and volatile ones.
@@ -97,12 +97,22 @@ local function is_rejected_by_log(batch, messages)
   return false
 end
 
+-- Bytes that a prepared branch takes.
+local function branch_bytes(branch)
+  return #branch.summary + #branch.held + JOB_BYTES
+end
+
 -- What refuses a unit, if anything. Most are far from every limit: only one that might meet one is judged.
 local function refusal_reason(batch, unit, messages, limited, settles_at)
-  local growth = 0 -- of jobs
+  local growth = 0 -- of jobs and branches
   for _, job in ipairs(batch.jobs_of[unit] or {}) do
     if job.new then growth = growth + #job.record + JOB_BYTES
     elseif redis.call('HEXISTS', batch.jobs, job.id) == 0 then return GONE end
+  end
+  local branch = batch.branch_of[unit]
+  if branch then
+    if branch.new == (redis.call('HEXISTS', batch.prepared, branch.id) == 1) then return GONE end
+    if branch.new then growth = growth + branch_bytes(branch) end
   end
   if not limited then return nil end
   local added, temp_added, temp_limit = growth, 0, batch.temp_limit
