@@ -14,7 +14,7 @@ from brokerapp.openwire.commands import (
     WireThrowable,
 )
 from brokerapp.openwire.session.consumers import AckType
-from brokerapp.openwire.session.session import TransactionOperation
+from brokerapp.openwire.session.transactions import TransactionOperation
 from tests.protocol.openwire_client import OpenWireClient, queue, text_of, topic
 from tests.protocol.running_node import RunningNode, node_of
 

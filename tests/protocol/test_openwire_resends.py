@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from brokerapp.openwire.commands import ConnectionId, LocalTransactionId, Response, TransactionInfo
-from brokerapp.openwire.session.session import TransactionOperation
+from brokerapp.openwire.session.transactions import TransactionOperation
 from tests.protocol.openwire_client import OpenWireClient, queue
 from tests.protocol.running_node import RunningNode, node_of
 

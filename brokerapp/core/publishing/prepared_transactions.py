@@ -95,7 +95,7 @@ class PreparedTransactions:
                 raise RequestRefused(f"a prepared transaction holds at most {MAX_PREPARED_BYTES} bytes of messages")
         except RequestRefused as error:
             self._transactions.roll_back(transaction, str(error))
-            raise TransactionRolledBack(f"the transaction was rolled back: {error}") from error
+            raise TransactionRolledBack(f"transaction {name!r} was rolled back: {error}") from error
         if not (branch.sends or branch.jobs or settled):
             prepare.is_read_only = True
             self._replies.confirm_after(client, prepare.receipt)
@@ -145,7 +145,7 @@ class PreparedTransactions:
             if refused and refused != GONE:  # else it is prepared already, with the same
                 why = self._limits.describe(refused)
                 self._replies.refuse(
-                    client, TransactionRolledBack(f"the transaction was rolled back: {why}"), prepare.receipt
+                    client, TransactionRolledBack(f"transaction {name!r} was rolled back: {why}"), prepare.receipt
                 )
                 return
             if not refused:

@@ -93,6 +93,7 @@ class ClientTransactions:
             return ()
         widened = self._note(operation, name)
         if isinstance(info.transaction_id, XATransactionId):
+            self._begun.discard(name)  # another client may end it
             return (self._on_branch(operation, name, receipt), *widened)
         return (SendBatchCommand([_on_own(operation, name, receipt)]), *widened)
 
