@@ -40,7 +40,7 @@ _XA_CODES: dict[type[BrokerError], int] = {
 def throwable(error: BrokerError) -> WireThrowable:
     """Return the exception that tells a client of an error; never with a stack trace."""
     code = _XA_CODES.get(type(error))
-    if code is not None and BRANCH_PREFIX in str(error):
+    if code is not None and f"'{BRANCH_PREFIX}" in str(error):
         return WireThrowable("javax.transaction.xa.XAException", f"{error} xaErrorCode:{code}")
     name = next(name for type, name in _CLASSES if isinstance(error, type))
     # what Java shows of that class is a sentence about the destination that its message names

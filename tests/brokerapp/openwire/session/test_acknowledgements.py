@@ -18,7 +18,8 @@ from brokerapp.openwire.commands import (
 )
 from brokerapp.openwire.commands import data_types as t
 from brokerapp.openwire.session.consumers import AckType
-from brokerapp.openwire.session.session import OpenWireSession, TransactionOperation
+from brokerapp.openwire.session.session import OpenWireSession
+from brokerapp.openwire.session.transactions import TransactionOperation
 
 CONNECTION = ConnectionId("ID:host")
 CONSUMER = ConsumerId("ID:host", 1, 1)

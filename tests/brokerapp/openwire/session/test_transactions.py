@@ -26,11 +26,12 @@ from brokerapp.openwire.commands import (
     XATransactionId,
 )
 from brokerapp.openwire.session.exceptions import throwable
-from brokerapp.openwire.session.transactions import ClientTransactions, TransactionOperation, transaction_name, xid_of
+from brokerapp.openwire.session.jms_values import transaction_of
+from brokerapp.openwire.session.transactions import ClientTransactions, TransactionOperation, transaction_name
 
 OWN = LocalTransactionId(7, ConnectionId("ID:c"))
 XID = XATransactionId(-3, b"\x00\xffglobal", b"")
-BRANCH = "XID:-3:00ff676c6f62616c:"
+BRANCH = "XA:-3:00ff676c6f62616c:"
 OPERATIONS = TransactionOperation
 
 
@@ -43,7 +44,7 @@ def perform(operation, id=XID, receipt="1", transactions=None):
 @given(st.integers(-(2**31), 2**31 - 1), st.binary(max_size=64), st.binary(max_size=64))
 def test_an_xid_can_be_read_from_its_name(format, transaction, branch):
     xid = XATransactionId(format, transaction, branch)
-    assert xid_of(transaction_name(xid)) == xid
+    assert transaction_of(transaction_name(xid)) == xid
 
 
 def test_parts_of_an_xid_that_are_too_long_are_refused():
@@ -70,11 +71,11 @@ def test_what_is_asked_of_a_branch_is_a_command_about_it(operation, command):
 @pytest.mark.parametrize(
     ("operation", "command"),
     [
-        (OPERATIONS.BEGIN, BeginCommand(str(OWN), "1")),
-        (OPERATIONS.COMMIT_ONE_PHASE, CommitCommand(str(OWN), "1")),
-        (OPERATIONS.COMMIT_TWO_PHASE, CommitCommand(str(OWN), "1")),
-        (OPERATIONS.ROLLBACK, AbortCommand(str(OWN), "1")),
-        (OPERATIONS.FORGET, AbortCommand(str(OWN), "1")),
+        (OPERATIONS.BEGIN, BeginCommand(transaction_name(OWN), "1")),
+        (OPERATIONS.COMMIT_ONE_PHASE, CommitCommand(transaction_name(OWN), "1")),
+        (OPERATIONS.COMMIT_TWO_PHASE, CommitCommand(transaction_name(OWN), "1")),
+        (OPERATIONS.ROLLBACK, AbortCommand(transaction_name(OWN), "1")),
+        (OPERATIONS.FORGET, AbortCommand(transaction_name(OWN), "1")),
     ],
 )
 def test_what_is_asked_of_a_transaction_of_the_client_is_part_of_a_batch(operation, command):
@@ -140,4 +141,7 @@ def test_errors_of_branches_bear_the_number_that_transaction_managers_know(error
 
 
 def test_errors_of_other_transactions_bear_none():
-    assert "xaErrorCode" not in throwable(TransactionNotFound(f"transaction {str(OWN)!r} is not open")).message
+    assert (
+        "xaErrorCode"
+        not in throwable(TransactionNotFound(f"transaction {transaction_name(OWN)!r} is not open")).message
+    )
