@@ -14,7 +14,7 @@ def message(body: bytes, deliveries: int = 0) -> Message:
     return Message("ID:a:1", b"message-id:ID\\ca\\c1\nk:v\n", body, priority=4, born_us=17, deliveries=deliveries)
 
 
-names = st.text("abc.:\u00e4 ", min_size=1).filter(str.strip).map(lambda text: "n" + text.strip())
+names = st.text("abc.\u00e4 ", min_size=1).filter(str.strip).map(lambda text: f"n{text.strip()}n")
 destinations = st.builds(Destination.queue, names) | st.builds(Destination.topic, names)
 copies = st.builds(RoutedCopy, destinations, st.none() | destinations, st.none() | destinations)
 messages = st.builds(message, st.binary(), st.integers(0, 9))
