@@ -42,8 +42,6 @@ from brokerapp.core.publishing.group_commit import GroupCommit
 from brokerapp.core.publishing.message_factory import MessageFactory
 from brokerapp.core.publishing.message_router import MessageRouter
 from brokerapp.core.publishing.message_writer import MessageWriter
-from brokerapp.core.publishing.prepared_branches import PreparedBranches
-from brokerapp.core.publishing.prepared_transactions import PreparedTransactions
 from brokerapp.core.publishing.producers import ProducerRegistry
 from brokerapp.core.publishing.publisher import Publisher
 from brokerapp.core.publishing.scheduled_jobs import ScheduledJobs
@@ -62,6 +60,8 @@ from brokerapp.core.subscriptions.served_subscriptions import ServedSubscription
 from brokerapp.core.subscriptions.slow_consumers import SlowConsumers
 from brokerapp.core.subscriptions.sources import SubscriptionSources
 from brokerapp.core.subscriptions.subscriptions import Subscriptions
+from brokerapp.core.xa.prepared_branches import PreparedBranches
+from brokerapp.core.xa.prepared_transactions import PreparedTransactions
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.clients.quotas import Quotas
 from brokerapp.errors import ProtocolError

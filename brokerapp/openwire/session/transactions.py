@@ -136,8 +136,13 @@ class ClientTransactions:
         return Response(correlation_id=number)
 
     def on_refused(self, receipt: str) -> None:
-        """Forget that a command was to be answered with a value."""
-        self._asked.pop(receipt, None)
+        """Forget that a command was to be answered with a value; what cannot be prepared is rolled back."""
+        asked = self._asked.pop(receipt, None)
+        if isinstance(asked, PrepareBranchCommand):
+            for consumer, taken in reversed(self._settled.pop(asked.branch, ())):
+                for each in taken:
+                    each.is_extended = False
+                consumer.give_back(taken)
 
 
 def _operation_of(info: TransactionInfo) -> TransactionOperation:

@@ -1,0 +1,1 @@
+"""Distributed transactions (XA)."""
