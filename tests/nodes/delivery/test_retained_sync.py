@@ -51,7 +51,7 @@ class Node:
         for topic in TOPICS:
             for number in range(count):
                 id = f"{topic.name}{number}"
-                self.recovery.published(Message(id, f"message-id:{id}\n".encode(), b"body"), RoutedCopy(topic))
+                self.recovery.published([Message(id, f"message-id:{id}\n".encode(), b"body")], RoutedCopy(topic))
 
     @property
     def pages(self):
