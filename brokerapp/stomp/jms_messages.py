@@ -6,6 +6,7 @@ content-length; maps, streams and objects have an empty body, unless the client 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,7 @@ from brokerapp.errors import OpenWireError
 from brokerapp.model.jms.form import JMS_HEADER, TRANSACTION_HEADER, JmsForm, JmsKind, jms_form_of
 from brokerapp.model.jms.properties import CLASH_PREFIX, PropertyType, property_name, property_value
 from brokerapp.model.message import Message, escape, unescape
-from brokerapp.model.transformations import HEADER, write_document
+from brokerapp.model.transformations import HEADER, MAP_JSON, write_document
 from brokerapp.openwire.map_documents import map_document
 from brokerapp.openwire.marshalled_values import decode_map
 
@@ -60,6 +61,21 @@ def counted(message: Message) -> Message:
     if message.head.find(b"\ncontent-length:") >= 0:
         return message
     return replace(message, head=message.head + _LENGTH % len(message.body), _headers=None)
+
+
+def plain_form(headers: Mapping[str, str], body: bytes) -> tuple[dict[str, str], bytes]:
+    """Return headers and body of a message for a broker that does not know the form of JMS messages.
+
+    A map is sent as JSON, which an ActiveMQ reads. Groups are the broker's to keep.
+    """
+    if JMS_HEADER not in headers:
+        return dict(headers), body
+    names = [*(name for name in headers if name != JMS_HEADER), JMS_HEADER]
+    head = "".join(f"{escape(name)}:{escape(headers[name])}\n" for name in names)
+    is_map = JmsForm.parse(headers[JMS_HEADER]).kind is JmsKind.MAP
+    shown = stomp_view(Message("", f"\n{head}".encode(), body), MAP_JSON if is_map else None)
+    groups = {name: headers[name] for name in ("JMSXGroupID", "JMSXGroupSeq") if name in headers}
+    return {**shown.headers, **groups}, shown.body
 
 
 def _transformed(message: Message, form: JmsForm, transformation: str) -> tuple[str, bytes]:

@@ -24,6 +24,7 @@ from brokerapp.network.options.destination_filter import is_listed, queues_held_
 from brokerapp.network.options.options import ConnectorOptions
 from brokerapp.stomp.compression import compress
 from brokerapp.stomp.frames import Frame
+from brokerapp.stomp.jms_messages import plain_form
 
 logger = logging.getLogger(__name__)
 
@@ -141,8 +142,10 @@ class Bridge:
         goes_to = self._target_destination(headers)
         if held := queues_held_for(self.terms, parse_path(headers.get(BOUND_QUEUES_HEADER, "")), path):
             own[BOUND_QUEUES_HEADER] = format_path(held)
-        passed_on = self._target.dialect.send_headers({"destination": goes_to, **own}, (*path, self.here))
         body = frame.body
+        if not self._target.dialect.is_sluice:
+            own, body = plain_form(own, body)
+        passed_on = self._target.dialect.send_headers({"destination": goes_to, **own}, (*path, self.here))
         if self.terms.use_compression and self._target.dialect.is_sluice:
             compressed, body = compress(passed_on, body)
             passed_on = dict(compressed)

@@ -6,7 +6,9 @@ from brokerapp.model.jms.form import JmsForm, JmsKind, has_jms_form
 from brokerapp.model.jms.properties import PropertyType
 from brokerapp.model.message import Message
 from brokerapp.openwire.marshalled_values import encode_map
-from brokerapp.stomp.jms_messages import counted, stomp_view
+from brokerapp.stomp.frames import Frame
+from brokerapp.stomp.jms_messages import counted, plain_form, stomp_view
+from brokerapp.stomp.session import StompSession
 
 FIRST = "message-id:ID\\ca\\c1\npriority:4\n"
 
@@ -75,3 +77,41 @@ def test_a_bridge_gets_what_is_stored_with_the_length_of_the_body():
     stored = message(JmsKind.MAP, b"\0\0\0\0", "n:5\n", {"n": PropertyType.INT})
     assert counted(stored).head == stored.head + b"content-length:4\n"
     assert counted(counted(stored)).head == counted(stored).head
+
+
+LINES = "n:5\nsluice-property.priority:high\nsluice-jms-transaction:c\\c1\n"
+
+
+@pytest.mark.parametrize("kind", list(JmsKind))
+@pytest.mark.parametrize("is_bridge", [True, False])
+def test_a_message_crosses_a_bridge_as_it_was_and_nobody_else_can_send_such_a_one(kind, is_bridge):
+    length = "content-length:3\n" if kind is JmsKind.BYTES else ""
+    stored = message(kind, b"a\0b", LINES + length, {"n": PropertyType.INT})
+    session = StompSession()
+    session.receive(Frame("CONNECT", {"accept-version": "1.2", **({"sluice-broker": "A"} if is_bridge else {})}, b""))
+    headers = {**counted(stored).headers, "destination": "/queue/q"}
+    [send] = session.receive(Frame("SEND", headers, stored.body)).requests
+    assert (JmsForm(kind, {"n": PropertyType.INT}).header_line() in send.properties) is is_bridge
+    assert ("sluice-jms-transaction:" in send.properties) is is_bridge
+    assert "n:5\nsluice-property.priority:high\n" in send.properties
+    assert (send.body, send.is_bytes) == (b"a\0b", kind is JmsKind.BYTES or not is_bridge)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "headers", "shown"),
+    [
+        (JmsKind.TEXT, b"text", {}, b"text"),
+        (JmsKind.BYTES, b"\0", {"content-length": "1"}, b"\0"),
+        (JmsKind.MAP, encode_map({"n": 5}), {"transformation": "jms-map-json"},
+         b'{"map":{"entry":{"string":"n","int":5}}}'),
+        (JmsKind.OBJECT, b"\xac\xed", {}, b""),
+    ],
+)  # fmt: skip
+def test_a_broker_that_does_not_know_the_form_gets_what_it_reads(kind, body, headers, shown):
+    stored = counted(message(kind, body, "n:5\nJMSXGroupID:g\n", {"n": PropertyType.INT}))
+    common = {"message-id": "ID:a:1", "priority": "4", "n": "5", "JMSXGroupID": "g"}
+    assert plain_form(stored.headers, body) == (common | headers, shown)
+
+
+def test_a_message_of_a_stomp_client_crosses_as_it_is():
+    assert plain_form({"n": "5"}, b"text") == ({"n": "5"}, b"text")
