@@ -1,5 +1,6 @@
 """Messages between clients of OpenWire and STOMP, and across a bridge, over real sockets."""
 
+import zlib
 from collections.abc import Iterator
 
 import pytest
@@ -8,6 +9,7 @@ from brokerapp.config import TransportConnector
 from brokerapp.network.options.definition import NetworkConnector
 from brokerapp.openwire.commands import data_types as t
 from brokerapp.openwire.marshalled_values import Float, Long, decode_map, encode_map
+from tests.protocol.clients import RawClient
 from tests.protocol.networking import QUICK, bridged, running, wait_for_demand
 from tests.protocol.openwire_client import OpenWireClient, queue, topic
 from tests.protocol.running_node import RunningNode
@@ -61,13 +63,26 @@ def test_stomp_clients_get_maps_in_the_syntax_they_ask_for_and_no_line_of_the_br
         assert each.bodies(1) == [""]
 
 
-def test_a_map_of_a_stomp_client_is_a_map_for_jms_clients(node, jms, connect, name):
+def test_a_map_of_a_stomp_client_is_a_map_for_jms_clients(node, jms, name):
     jms.consumer(1, queue(name))
-    body = '{"map":{"entry":[{"string":["name","x"]},{"string":"n","int":5}]}}'
-    connect(port=node.port).send(f"/queue/{name}", body, transformation="jms-map-json")
+    body = b'{"map":{"entry":[{"string":["name","x"]},{"string":"n","int":5}]}}'
+    client = RawClient(node.port)  # others send a content-length, so that bodies are bytes
+    client.write(b"SEND\ndestination:/queue/%b\ntransformation:jms-map-json\n\n%b\0" % (name.encode(), body))
     [dispatch] = jms.dispatches(1)
     assert dispatch.message.data_type == t.MAP_MESSAGE
     assert decode_map(dispatch.message.content) == {"name": "x", "n": 5}
+    client.close()
+
+
+def test_a_body_that_would_inflate_to_too_much_is_refused_and_the_connection_lives_on(store, name):
+    small = (TransportConnector("both", "tcp", "127.0.0.1", 0, (("transport.maxDataLength", "100000"),)),)
+    with running(store, connectors=small) as limited, OpenWireClient(limited.port) as client:
+        client.producer()
+        bomb = client.message(queue(name), "", content=zlib.compress(bytes(1_000_000)), compressed=True)
+        answer = client.ask(bomb)
+        assert "exceeds the limit of 100000 bytes" in answer.exception.message
+        client.send(queue(name), "small")
+        assert limited.depth(name) == 1
 
 
 def test_a_jms_message_is_the_same_at_the_other_end_of_a_bridge(store, node, name):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from brokerapp.errors import LimitExceeded, ProtocolError, RequestRefused
+from brokerapp.errors import LimitExceeded, OpenWireError, ProtocolError, RequestRefused
 from brokerapp.model.commands import (
     AckBatchCommand,
     ClientCommand,
@@ -25,6 +25,7 @@ from brokerapp.model.commands import (
     UnsubscribeCommand,
     WindowCommand,
 )
+from brokerapp.model.transport_connector import MAX_BODY_BYTES
 from brokerapp.openwire.commands import (
     BaseCommand,
     ConnectionControl,
@@ -78,8 +79,8 @@ def _with_receipt(commands: Sequence[ProducerCommand | UnsubscribeCommand], rece
 class OpenWireSession:
     """Protocol state of one client."""
 
-    def __init__(self, *, max_producers: int | None = None) -> None:
-        self._max_producers = max_producers
+    def __init__(self, *, max_producers: int | None = None, max_body: int = MAX_BODY_BYTES) -> None:
+        self._max_producers, self._max_body = max_producers, max_body
         self.connection: ConnectionInfo | None = None
         self._may_resend = False  # what was sent when a connection broke: it is a client with failover:
         self.user_headers = ""  #: header lines that each message the client sends gets
@@ -189,7 +190,10 @@ class OpenWireSession:
 
     def _send(self, message: MessageCommand) -> Commands:
         receipt = receipt_of(message) or self._window_receipt(message)
-        send = send_command(message, self.user_headers, receipt)
+        try:
+            send = send_command(message, self.user_headers, receipt, self._max_body)
+        except OpenWireError as error:  # the frame was read: what is wrong concerns this message alone
+            raise RequestRefused(str(error)) from None
         send.may_come_again = message.persistent and self._may_resend
         return (SendBatchCommand([send]),)
 

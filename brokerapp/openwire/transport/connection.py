@@ -59,7 +59,9 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
 
     def __init__(self, connector: ConnectorState) -> None:
         super().__init__(connector)
-        self._session = OpenWireSession(max_producers=connector.limits.max_producers)
+        self._session = OpenWireSession(
+            max_producers=connector.limits.max_producers, max_body=connector.limits.max_body
+        )
         self._options = own_options(connector.limits)
         self._codec = Codec()
         self._splitter = FrameSplitter(MAX_LOGIN_FRAME_SIZE)
