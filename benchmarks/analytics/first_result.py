@@ -43,7 +43,7 @@ TIMES = 5
 #: What a small archive holds.
 EVENTS, HOURS = 100_000, 3
 _READY = "Sluice is ready"
-_PORTS = ("SLUICE_PORT", "SLUICE_STOMP_PORT", "SLUICE_SPARK_PORT", "SLUICE_MONITOR_PORT")
+_PORTS = ("SLUICE_PORT", "SLUICE_STOMP_PORT", "SLUICE_OPENWIRE_PORT", "SLUICE_SPARK_PORT", "SLUICE_MONITOR_PORT")
 
 
 @dataclass(frozen=True, slots=True)

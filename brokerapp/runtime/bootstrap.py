@@ -54,9 +54,10 @@ async def start_node(environment: Environment, authenticate: Authenticate | None
 def _installed(environment: Environment) -> BrokerConfig:
     """Return the configuration of an installation: the environment's ports, the users' permissions, defaults else."""
     config = default_config(environment.broker_name, environment.stomp_port, environment.bind)
-    extra = (
-        TransportConnector(scheme, scheme, environment.bind, port) for scheme, port in environment.extra_ports.items()
-    )
+    ways = [(scheme, scheme, port) for scheme, port in environment.extra_ports.items()]
+    if environment.openwire_port is not None:
+        ways.insert(0, ("openwire", "tcp", environment.openwire_port))
+    extra = (TransportConnector(name, scheme, environment.bind, port) for name, scheme, port in ways)
     certificate, key, password = environment.tls_certificate, environment.tls_key, environment.tls_password
     stores = TlsStores(
         key_store=KeyStore(certificate, password) if certificate else None,

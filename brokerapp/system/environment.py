@@ -46,6 +46,7 @@ class Environment:
     redis_url: str
     database_url: str
     spark_master: str
+    openwire_port: int | None = None  #: None: OpenWire is not served
     #: Further ways to STOMP, by scheme, and the files with the certificate (PKCS12 or PEM) that two of them need.
     extra_ports: Mapping[str, int] = field(default_factory=dict)
     tls_certificate: str | None = None
@@ -92,6 +93,7 @@ class Environment:
             bind=variables.get("SLUICE_BIND", "127.0.0.1"),
             console_port=_port(variables, "SLUICE_PORT", 8000),
             stomp_port=_port(variables, "SLUICE_STOMP_PORT", 61613),
+            openwire_port=_openwire_port(variables),
             monitor_port=_port(variables, "SLUICE_MONITOR_PORT", 8161),
             spark_port=_port(variables, "SLUICE_SPARK_PORT", 15002),
             broker_name=variables.get("SLUICE_BROKER", "sluice"),
@@ -163,6 +165,12 @@ def _port(variables: Mapping[str, str], name: str, default: int) -> int:
     if found > 65535:
         raise ConfigurationRefused(f"{name}={variables[name]} must be a port from 0 to 65535")
     return found
+
+
+def _openwire_port(variables: Mapping[str, str]) -> int | None:
+    """Return the port of OpenWire; None where the variable is empty."""
+    name = "SLUICE_OPENWIRE_PORT"
+    return _port(variables, name, 61616) if variables.get(name) != "" else None
 
 
 def _whole(variables: Mapping[str, str], name: str, default: int) -> int:

@@ -118,6 +118,11 @@ def port_uses(environment: Environment) -> list[PortUse]:
     return [
         PortUse(environment.console_port, "the console", "SLUICE_PORT"),
         PortUse(environment.stomp_port, "STOMP", "SLUICE_STOMP_PORT"),
+        *(
+            [PortUse(environment.openwire_port, "OpenWire", "SLUICE_OPENWIRE_PORT")]
+            if environment.openwire_port is not None
+            else []
+        ),
         *(PortUse(port, scheme, EXTRA_PORTS[scheme]) for scheme, port in environment.extra_ports.items()),
         PortUse(environment.monitor_port, "monitors", "SLUICE_MONITOR_PORT"),
         *([] if environment.spark_remote else [PortUse(environment.spark_port, "Spark", "SLUICE_SPARK_PORT")]),

@@ -44,7 +44,9 @@ def site(tmp_path_factory, migrated) -> Iterator[Site]:
     data = tmp_path_factory.mktemp("site")
     with (
         EmbeddedStore(data / "store") as store,
-        served(data, migrated, REDIS_URL=store.url, SLUICE_STOMP_PORT="0", SLUICE_HOST_NODE="1") as web,
+        served(
+            data, migrated, REDIS_URL=store.url, SLUICE_STOMP_PORT="0", SLUICE_OPENWIRE_PORT="0", SLUICE_HOST_NODE="1"
+        ) as web,
     ):
         stomp_port = re.search(r"listens on stomp://127\.0\.0\.1:(\d+)", web.log)[1]
         yield Site(web.url, int(stomp_port), Environment.read(web.variables), web.variables)

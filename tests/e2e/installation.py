@@ -29,12 +29,13 @@ class Installation:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.console, self.stomp, self.spark, self.monitor = (free_port() for _ in range(4))
+        self.console, self.stomp, self.openwire, self.spark, self.monitor = (free_port() for _ in range(5))
         self.environment = {
             **os.environ,
             "SLUICE_DATA": str(folder),
             "SLUICE_PORT": str(self.console),
             "SLUICE_STOMP_PORT": str(self.stomp),
+            "SLUICE_OPENWIRE_PORT": str(self.openwire),
             "SLUICE_SPARK_PORT": str(self.spark),
             "SLUICE_MONITOR_PORT": str(self.monitor),
             # Compiling well pays off after minutes only.

@@ -48,6 +48,7 @@ def installation(tmp_path_factory):
         variables = {
             **os.environ, "DJANGO_SETTINGS_MODULE": "console.settings", "SLUICE_DATA": str(data),
             "DATABASE_URL": f"sqlite:///{data}/console.sqlite3", "SLUICE_STOMP_PORT": str(free_port()),
+            "SLUICE_OPENWIRE_PORT": "0",
             "REDIS_URL": store.url, "SLUICE_HOST_NODE": "1", "SLUICE_DEVELOP": "", "TOKEN_FILE": str(data / "token"),
         }  # fmt: skip
         run_script(_TOKEN, variables)

@@ -185,5 +185,5 @@ def _check(text: str, port: int, ours: str = "") -> None:
 
 def _own_ports() -> set[int | None]:
     sluice = settings.SLUICE
-    ports = {sluice.console_port, sluice.monitor_port, sluice.stomp_port, sluice.spark_port}
+    ports = {sluice.console_port, sluice.monitor_port, sluice.stomp_port, sluice.openwire_port, sluice.spark_port}
     return ports | set(sluice.extra_ports.values()) | {urlsplit(sluice.redis_url).port}

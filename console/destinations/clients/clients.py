@@ -51,6 +51,12 @@ class ConnectionView:
         return self.stats.client_id or self.stats.id
 
     @property
+    def protocol(self) -> str:
+        """Return the protocol that it speaks, with the version."""
+        version = self.stats.version
+        return version if version.startswith("OpenWire") else f"STOMP {version}"
+
+    @property
     def subject(self) -> str:
         """Return the key under which a user marks this client as a favorite."""
         return favourites.client_subject(self.name)
@@ -141,7 +147,7 @@ CONNECTION_TABLE = Table[ConnectionView](
         TableColumn("client", "Client", lambda peer: peer.name.lower()),
         TableColumn("user", "User", lambda peer: peer.stats.user),
         TableColumn("from", "Address", lambda peer: peer.stats.remote_address),
-        TableColumn("version", "STOMP", lambda peer: peer.stats.version),
+        TableColumn("version", "Protocol", lambda peer: peer.protocol),
         TableColumn("since", "Connected", lambda peer: -peer.stats.connected_ms),
         TableColumn(
             "heard", "Heard", lambda peer: peer.idle_seconds or 0.0, "Since something came, where it sends heart-beats"

@@ -50,6 +50,7 @@ def connections(request: HttpRequest) -> HttpResponse:
         "part": "destinations/connection_rows.html",
         "stomp_host": settings.SLUICE.bind,
         "stomp_port": settings.SLUICE.stomp_port,
+        "openwire_port": settings.SLUICE.openwire_port,
     }
     return render_list(request, "destinations/connections.html", context)
 

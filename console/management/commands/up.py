@@ -67,12 +67,15 @@ def welcome(environment, password: str | None) -> str:
     kept = initial_admin.password_file()
     extra = [f"{scheme}://{host}:{port}" for scheme, port in environment.extra_ports.items()]
     stomp = ", ".join([f"{host}:{environment.stomp_port}", *extra])
+    port = environment.openwire_port
+    openwire = "not served" if port is None else f"tcp://{host}:{port}, for JMS applications"
     secret = f"password {password} (stored in {kept})" if password else f"password in {kept}"
     return f"""
   Sluice is ready.
 
     Console   http://{host}:{environment.console_port}/
     STOMP     {stomp}
+    OpenWire  {openwire}
     Metrics   http://{host}:{environment.monitor_port}/metrics, /admin/xml/, /api/jolokia/
     Sign in   user {initial_admin.NAME}, {secret}
     Logs      {environment.data / "log"}

@@ -32,6 +32,7 @@ def overview(request: HttpRequest) -> HttpResponse:
             "chart": chart_of(request, window),
             "stomp_host": settings.SLUICE.bind,
             "stomp_port": settings.SLUICE.stomp_port,
+            "openwire_port": settings.SLUICE.openwire_port,
         },
     )
 

@@ -33,3 +33,9 @@ def test_each_way_has_a_variable_of_its_own():
 def test_a_variable_that_is_not_a_number_is_refused_by_name(name, text, rule):
     with pytest.raises(ConfigurationRefused, match=f"^{name}={text} {rule}$"):
         Environment.read({name: text})
+
+
+def test_openwire_is_served_at_its_usual_port_unless_told_otherwise():
+    assert Environment.read({}).openwire_port == 61616
+    assert Environment.read({"SLUICE_OPENWIRE_PORT": "4711"}).openwire_port == 4711
+    assert Environment.read({"SLUICE_OPENWIRE_PORT": ""}).openwire_port is None

@@ -116,7 +116,9 @@ async def test_a_node_lives_as_long_as_the_web_process(monkeypatch, store_url, s
     from dataclasses import replace
 
     monkeypatch.setenv("SLUICE_HOST_NODE", "1")
-    settings.SLUICE = replace(settings.SLUICE, redis_url=store_url, broker_name="hosted", stomp_port=0)
+    settings.SLUICE = replace(
+        settings.SLUICE, redis_url=store_url, broker_name="hosted", stomp_port=0, openwire_port=None
+    )
     started = []
     start = broker_host._start_node
 
@@ -136,7 +138,9 @@ async def test_a_node_that_cannot_start_stops_the_web_process(monkeypatch, setti
     from dataclasses import replace
 
     monkeypatch.setenv("SLUICE_HOST_NODE", "1")
-    settings.SLUICE = replace(settings.SLUICE, redis_url=f"unix://{tmp_path}/nothing.sock", stomp_port=0)
+    settings.SLUICE = replace(
+        settings.SLUICE, redis_url=f"unix://{tmp_path}/nothing.sock", stomp_port=0, openwire_port=None
+    )
     assert await run_lifespan(["lifespan.startup"]) == ["lifespan.startup.failed"]
 
 
@@ -145,13 +149,13 @@ async def test_other_ways_to_the_broker_are_served_where_they_have_a_port(monkey
 
     identity = Authority(tmp_path).issue("broker")
     settings.SLUICE = replace(
-        settings.SLUICE, redis_url=store_url, broker_name="hosted-ways", stomp_port=0,
+        settings.SLUICE, redis_url=store_url, broker_name="hosted-ways", stomp_port=0, openwire_port=0,
         extra_ports={"stomp+ssl": 0, "ws": 0, "wss": 0}, tls_certificate=str(identity.p12), tls_password=PASSWORD,
     )  # fmt: skip
     node = await broker_host._start_node()
     try:
         ways = [address.partition(":")[0] for address in node.addresses]
-        assert ways == ["stomp", "stomp+ssl", "ws", "wss"]
+        assert ways == ["stomp", "tcp", "stomp+ssl", "ws", "wss"]
     finally:
         await node.stop()
 
@@ -160,7 +164,12 @@ async def test_a_certificate_that_cannot_be_used_stops_the_start(settings, store
     from dataclasses import replace
 
     settings.SLUICE = replace(
-        settings.SLUICE, redis_url=store_url, stomp_port=0, extra_ports={"wss": 0}, tls_certificate=str(tmp_path / "no")
+        settings.SLUICE,
+        redis_url=store_url,
+        stomp_port=0,
+        openwire_port=None,
+        extra_ports={"wss": 0},
+        tls_certificate=str(tmp_path / "no"),
     )
     with pytest.raises(ConfigurationRefused, match=r"'wss' .* is not served: .*/no: No such file"):
         await broker_host._start_node()
