@@ -201,6 +201,8 @@ HOMES: dict[str, tuple[str, ...]] = {
         "analytics.requests.question",
         "analytics.transforms.schemas",
         "analytics.transforms.selector_column",
+        "analytics.transforms.text_selectors",
+        "analytics.transforms.typed_selectors",
         "analytics.spark.session",
         "analytics.spark.data_source",
         "analytics.spark.watchdog",

@@ -20,7 +20,7 @@ from analytics.requests.question import RunQuestion
 from analytics.requests.request import TimeWindow
 from analytics.requests.whatif_request import WhatIfRequest
 from analytics.results.storage import JobResult
-from analytics.transforms.whatif import classes, flows, is_recorded, sent_at
+from analytics.transforms.whatif import classes, flows, is_recorded, jms_forms, sent_at
 from analytics.whatif import report
 from analytics.whatif.answer_encoding import AnswerEncoding
 from analytics.whatif.backlog_prediction import continuous_rate
@@ -31,11 +31,13 @@ from brokerapp.engine.routing.routing_context import RoutingContext
 from brokerapp.model.definitions import Definitions
 from brokerapp.model.destination import Destination, DestinationKind
 
-STEPS = 3 + recorded_depths.STEPS
+STEPS = 4 + recorded_depths.STEPS
 #: Points of a chart.
 MAX_POINTS = 120
 #: Rows of classes and buckets that one process takes in: some 100 bytes each.
 MAX_ROWS = 2_000_000
+#: Forms of JMS messages whose properties are read by type, applications send few; those of others are read as text.
+MAX_FORMS = 1000
 
 #: Messages looked at for each sample: of one moment there may be many.
 PER_MOMENT = 100
@@ -73,7 +75,9 @@ def _judged(
     coding = _coding(routings, flow)
     counted = None
     if coding.groups:
-        counted = collect("messages by selector results", _bounded(classes(question.events, coding, buckets.seconds)))
+        typed = collect("types of JMS properties", jms_forms(question.events, coding.destinations).limit(MAX_FORMS))
+        frame = classes(question.events, coding, buckets.seconds, typed["form"].to_pylist())
+        counted = collect("messages by selector results", _bounded(frame))
         if counted.num_rows > MAX_ROWS:
             raise AnalysisFailed(
                 f"The selectors split the messages into more than {MAX_ROWS:,} groups. Choose a shorter time range."

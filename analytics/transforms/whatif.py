@@ -18,6 +18,7 @@ from analytics.transforms.depth_changes import never_stored
 from analytics.transforms.selector_column import NotRecorded, to_column
 from analytics.whatif.answer_encoding import ANSWERS_PER_WORD, AnswerEncoding
 from analytics.whatif.conditions import SelectorCondition
+from brokerapp.model.jms.form import JMS_HEADER
 
 #: Headers of a message that are columns of the events, as texts; see docs/data.md.
 _COLUMNS = {
@@ -58,13 +59,21 @@ def flows(events: DataFrame, bucket_seconds: int) -> DataFrame:
     )
 
 
-def classes(events: DataFrame, coding: AnswerEncoding, bucket_seconds: int) -> DataFrame:
+def jms_forms(events: DataFrame, destinations: Sequence[str]) -> DataFrame:
+    """Select the different JMS forms of the messages sent to these destinations: column `form`."""
+    form = F.col("ps")[JMS_HEADER].alias("form")
+    return _sent(events, destinations).select(form).where(F.col("form").isNotNull()).distinct()
+
+
+def classes(events: DataFrame, coding: AnswerEncoding, bucket_seconds: int, forms: Sequence[str] = ()) -> DataFrame:
     """Count the messages sent to destinations with conditions, by destination, bucket and answers.
+
+    `forms` are the JMS forms of messages: selectors read their properties by type.
 
     Columns: `destination`, `bucket`, the words of the answers (AnswerEncoding), `sent`, `bytes`, `newest` (time of the
     last message, microseconds since the epoch), `bare` (messages recorded without properties).
     """
-    words = [column.alias(name) for name, column in _words(coding).items()]
+    words = [column.alias(name) for name, column in _words(coding, forms).items()]
     return (
         _sent(events, coding.destinations)
         .groupBy("destination", _bucket(bucket_seconds), *words)
@@ -111,7 +120,7 @@ def _bucket(seconds: int) -> Column:
     return (at - F.pmod(at, F.lit(seconds))).alias("bucket")
 
 
-def _words(coding: AnswerEncoding) -> Mapping[str, Column]:
+def _words(coding: AnswerEncoding, forms: Sequence[str]) -> Mapping[str, Column]:
     """Return the columns of the encoded answers to the conditions of each message's destination."""
     found = {}
     for number, name in enumerate(coding.words):
@@ -119,26 +128,26 @@ def _words(coding: AnswerEncoding) -> Mapping[str, Column]:
         for destinations, conditions in coding.groups:
             asked = conditions[number * ANSWERS_PER_WORD : (number + 1) * ANSWERS_PER_WORD]
             if asked:
-                chosen = F.when(F.col("destination").isin(list(destinations)), _packed(asked)).otherwise(chosen)
+                chosen = F.when(F.col("destination").isin(list(destinations)), _packed(asked, forms)).otherwise(chosen)
         found[name] = chosen
     return found
 
 
-def _packed(conditions: Sequence[SelectorCondition]) -> Column:
-    digits = [F.shiftleft(_digit(each), 2 * place) for place, each in enumerate(conditions)]
+def _packed(conditions: Sequence[SelectorCondition], forms: Sequence[str]) -> Column:
+    digits = [F.shiftleft(_digit(each, forms), 2 * place) for place, each in enumerate(conditions)]
     return reduce(lambda left, right: left.bitwiseOR(right), digits)
 
 
-def _digit(condition: SelectorCondition) -> Column:
+def _digit(condition: SelectorCondition, forms: Sequence[str]) -> Column:
     """Return 0 for FALSE, 1 for TRUE, 2 for unknown and for conditions on unrecorded data."""
     try:
-        return F.coalesce(_answer(condition).cast("bigint"), F.lit(_UNKNOWN).cast("bigint"))
+        return F.coalesce(_answer(condition, forms).cast("bigint"), F.lit(_UNKNOWN).cast("bigint"))
     except NotRecorded:
         return F.lit(_UNKNOWN).cast("bigint")
 
 
-def _answer(condition: SelectorCondition) -> Column:
+def _answer(condition: SelectorCondition, forms: Sequence[str] = ()) -> Column:
     """Return the selector over the columns of a recorded message."""
     known = {name: column() for name, column in _COLUMNS.items()}
     known |= {name: F.lit(text) for name, text in condition.headers.items()}
-    return to_column(condition.selector.tree, known=known)
+    return to_column(condition.selector, known=known, forms=forms)

@@ -35,9 +35,9 @@ Operand = Callable[[Headers], TypedValue | None]
 T = TypeVar("T")
 
 #: Identifiers whose value is an int; other whole numbers are longs.
-_INTS = frozenset({JMS["JMSPriority"], JMS["JMSXDeliveryCount"], JMS["JMSXGroupSeq"]})
+INTS = frozenset({JMS["JMSPriority"], JMS["JMSXDeliveryCount"], JMS["JMSXGroupSeq"]})
 #: Headers that are identifiers by their own names.
-_HEADERS = frozenset({"JMSXGroupID", "JMSXUserID"})
+HEADERS = frozenset({"JMSXGroupID", "JMSXUserID"})
 
 
 class JmsRules:
@@ -149,7 +149,7 @@ def typed_reader(name: str) -> Operand:
     if name in JMS:
         return _identifier_reader(name)
     line = property_header(name)
-    identifier = _identifier_reader(name) if name in STOMP or name in _HEADERS else None
+    identifier = _identifier_reader(name) if name in STOMP or name in HEADERS else None
 
     def read_property(headers: Headers) -> TypedValue | None:
         text = headers.get(line)
@@ -161,7 +161,7 @@ def typed_reader(name: str) -> Operand:
 
 
 def _identifier_reader(name: str) -> Operand:
-    read, number = header_reader(name), INT if identifier_for(name) in _INTS else LONG
+    read, number = header_reader(name), INT if identifier_for(name) in INTS else LONG
 
     def read_identifier(headers: Headers) -> TypedValue | None:
         match read(headers):

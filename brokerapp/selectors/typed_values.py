@@ -25,8 +25,8 @@ WIDTHS = {PropertyType.BYTE: 0, PropertyType.SHORT: 1, INT: 2, LONG: 3, Property
 #: ActiveMQ converts the right operand of a comparison to no type that is wider than these.
 _NEVER_WIDENED = frozenset({PropertyType.BYTE, PropertyType.SHORT})
 #: Types whose values ActiveMQ can negate.
-_NEGATED = frozenset({INT, LONG, PropertyType.FLOAT, DOUBLE})
-_BITS = {INT: 32, LONG: 64}
+NEGATED = frozenset({INT, LONG, PropertyType.FLOAT, DOUBLE})
+BITS = {INT: 32, LONG: 64}
 
 _WHOLE_OPERATIONS: dict[str, Callable[[int, int], int]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 
@@ -46,10 +46,10 @@ def literal_value(value: str | int | float | bool | None) -> TypedValue | None:
     match value:
         case bool():
             return BOOLEAN, value
-        case int():
+        case int() if -(2**63) <= value < 2**63:
             return (INT if -(2**31) <= value < 2**31 else LONG), value
-        case float():
-            return DOUBLE, value
+        case int() | float():
+            return DOUBLE, float(value)
     return None if value is None else (STRING, value)
 
 
@@ -66,7 +66,7 @@ def compare_values(
             a, b = (_read(a, second), b) if first is STRING else (a, _read(b, first))
             if a is None or b is None:
                 return unlike
-        elif first is STRING or second is STRING or not _are_numbers(first, second):
+        elif first is STRING or second is STRING or not are_numbers(first, second):
             return unlike
         elif FLOATING & {first, second}:
             a, b = float(a), float(b)
@@ -75,7 +75,7 @@ def compare_values(
     return holds(a, b)
 
 
-def _are_numbers(left: PropertyType, right: PropertyType) -> bool:
+def are_numbers(left: PropertyType, right: PropertyType) -> bool:
     """Return whether these types are of numbers that can be compared in this order."""
     if left not in WIDTHS or right not in WIDTHS:
         return False
@@ -102,15 +102,15 @@ def compute(operation: str, left: TypedValue, right: TypedValue) -> TypedValue |
     if operation not in _WHOLE_OPERATIONS or FLOATING & {first, second}:
         return DOUBLE, _DOUBLE_OPERATIONS[operation](float(a), float(b))
     type = LONG if LONG in (first, second) else INT
-    return type, _wrapped(_WHOLE_OPERATIONS[operation](a, b), _BITS[type])
+    return type, _wrapped(_WHOLE_OPERATIONS[operation](a, b), BITS[type])
 
 
 def negate(value: TypedValue) -> TypedValue | None:
     """Return minus a number; ActiveMQ cannot negate bytes and shorts."""
     type, number = value
-    if type not in _NEGATED:
+    if type not in NEGATED:
         return None
-    return type, _wrapped(-number, _BITS[type]) if type in _BITS else -number
+    return type, _wrapped(-number, BITS[type]) if type in BITS else -number
 
 
 def value_text(value: TypedValue) -> str:
@@ -132,7 +132,7 @@ def _wrapped(number: int, bits: int) -> int:
 def _divided(a: float, b: float) -> float:
     if b:
         return a / b
-    return math.nan if not a or a != a else math.copysign(math.inf, a) * math.copysign(1.0, b)
+    return math.nan if not a or a != a else math.copysign(math.inf, a)
 
 
 def _remainder(a: float, b: float) -> float:

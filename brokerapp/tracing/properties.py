@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from brokerapp.model.jms.form import JMS_HEADER
 from brokerapp.model.message import unescape
 from brokerapp.selectors.values import DECIMAL_NUMBER
 
@@ -20,7 +21,7 @@ from brokerapp.selectors.values import DECIMAL_NUMBER
 NOT_RECORDED = frozenset({"message-id", "destination", "content-length", "receipt", "transaction", "timestamp"})
 #: The most bytes of one head that are looked at.
 MAX_HEAD = 4096
-#: The most characters of one value that are kept.
+#: The most characters of one value that are kept, but for the types of JMS properties.
 MAX_VALUE = 1024
 #: The most properties of one message that are kept.
 MAX_PROPERTIES = 64
@@ -83,12 +84,14 @@ class _Lines:
         escaped = pc.match_substring(lines, "\\")
         parts = pc.split_pattern(lines, ":", max_splits=1)
         names, values = _unescaped(pc.list_element(parts, 0), escaped), _unescaped(pc.list_element(parts, 1), escaped)
+        is_form = pc.equal(names, JMS_HEADER)
         names = names.dictionary_encode()
         self.name_texts = names.dictionary
         recorded = np.array([text not in NOT_RECORDED for text in names.dictionary.to_pylist()], bool)
         number = names.indices.to_numpy()
         self.names = np.where(recorded[number], number, _NOT_RECORDED)
-        self.values = pc.utf8_slice_codeunits(values, 0, MAX_VALUE)
+        short = pc.utf8_slice_codeunits(values, 0, MAX_VALUE)
+        self.values = pc.if_else(is_form, values, short)  # a part of it would lose types
         is_number = pc.match_substring_regex(values, NUMBER).to_numpy(zero_copy_only=False)
         self.numbers = np.full(len(lines), np.nan)
         self.numbers[is_number] = _floats(values.filter(pa.array(is_number)))

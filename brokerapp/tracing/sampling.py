@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from zlib import crc32
 
+from brokerapp.model.jms.form import JMS_HEADER
 from brokerapp.model.message import unescape
 from brokerapp.tracing.recorder import EventBatch, Runs
 from brokerapp.tracing.schema import ENQUEUE, RUN_FIELDS, WITHOUT_MESSAGE
@@ -76,6 +77,7 @@ def _sampled_facts(facts: list[tuple[str, int, int]], choice: SamplingRule) -> l
 
 
 def _with_properties(head: bytes, properties: frozenset[str]) -> bytes:
-    """Return the head with its first line, the message-id, and these properties."""
+    """Return the head with its first line, the message-id, and these properties, with their types where it has any."""
     first, *rest = head.splitlines(keepends=True)
-    return first + b"".join(line for line in rest if unescape(line.partition(b":")[0].decode()) in properties)
+    kept = properties | {JMS_HEADER} if properties else properties
+    return first + b"".join(line for line in rest if unescape(line.partition(b":")[0].decode()) in kept)

@@ -27,7 +27,7 @@ from brokerapp.selectors.tree import (
     properties,
 )
 from tests.brokerapp.selectors.trees import PROPERTIES, random_condition
-from tests.brokerapp.selectors.typed_messages import jms_headers, random_properties
+from tests.brokerapp.selectors.typed_messages import jms_headers, random_properties, random_types
 from tests.jms.java_programs import compile_program, needs_java_client
 
 pytestmark = [needs_java_client, pytest.mark.slow]
@@ -94,7 +94,7 @@ def test_typed_properties_are_selected_as_activemq_does(java):
     random = Random(SEED)
     heads = []
     for _ in range(MESSAGES):
-        found = random_properties(random)
+        found = random_properties(random, random_types(random))
         heads.append(jms_headers(found))
         fields = (
             f"{name} {type or 's'} {encoded(property_text(type, value))}" for name, (type, value) in found.items()

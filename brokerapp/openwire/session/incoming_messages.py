@@ -57,7 +57,7 @@ def send_command(
     form = JmsForm(kind, types, has_body=body is not None)
     return SendCommand(
         broker_text(message.destination),
-        lines + properties + form.header_line(),
+        lines + form.header_line() + properties,  # the form first, as long heads are recorded in part
         body or b"",
         message.persistent,
         min(9, max(0, message.priority)),

@@ -5,10 +5,14 @@ from random import Random
 import pyarrow as pa
 import pytest
 
+from brokerapp.model.jms.form import JMS_HEADER
 from brokerapp.selectors import Selector, compile_selector, parse_number
 from brokerapp.selectors.render import render
+from brokerapp.selectors.tokens import CONVERT
 from tests.brokerapp.selectors.cases import CASES
+from tests.brokerapp.selectors.test_typed_selectors import CASES as TYPED_CASES
 from tests.brokerapp.selectors.trees import random_condition, random_headers
+from tests.brokerapp.selectors.typed_messages import jms_headers, random_jms_headers, random_types
 
 pytestmark = pytest.mark.spark
 
@@ -29,13 +33,14 @@ def recorded(session, messages):
     return session.createDataFrame(table)
 
 
-def values(frame, trees):
-    """For each message, what each tree comes to."""
+def values(frame, selectors, forms=()):
+    """For each message, what each selector comes to."""
     from analytics.transforms.selector_column import to_column
 
-    columns = [to_column(tree).alias(f"c{i}") for i, tree in enumerate(trees)]
+    selectors = list(selectors)
+    columns = [to_column(selector, forms=forms).alias(f"c{i}") for i, selector in enumerate(selectors)]
     rows = frame.select("id", *columns).toArrow().to_pylist()
-    return [[row[f"c{i}"] for i in range(len(trees))] for row in sorted(rows, key=lambda row: row["id"])]
+    return [[row[f"c{i}"] for i in range(len(selectors))] for row in sorted(rows, key=lambda row: row["id"])]
 
 
 def test_the_table_of_cases(spark):
@@ -45,7 +50,7 @@ def test_the_table_of_cases(spark):
     found = {}
     for start in range(0, len(selectors), 40):
         part = selectors[start : start + 40]
-        for message, row in enumerate(values(frame, [compile_selector(text).tree for text in part])):
+        for message, row in enumerate(values(frame, [compile_selector(text) for text in part])):
             found |= {(text, message): value for text, value in zip(part, row, strict=True)}
     wrong = [
         (text, headers[message], value)
@@ -56,15 +61,26 @@ def test_the_table_of_cases(spark):
     assert [found[text, message] for message, (text, _, _) in enumerate(CASES)] == [value for _, _, value in CASES]
 
 
+def test_the_table_of_cases_of_typed_properties(spark):
+    texts = [text for text, _, _ in TYPED_CASES]
+    messages = [jms_headers({"p": value}) for _, value, _ in TYPED_CASES]
+    forms = {each[JMS_HEADER] for each in messages}
+    found = [row[i] for i, row in enumerate(values(recorded(spark, messages), map(compile_selector, texts), forms))]
+    wrong = [(*case, value) for case, value in zip(TYPED_CASES, found, strict=True) if value is not case[2]]
+    assert wrong == []
+
+
 def test_what_asks_for_bodies_cannot_be_a_column(spark):
     from analytics.transforms.selector_column import NotRecorded, to_column
 
     with pytest.raises(NotRecorded, match="XPATH '//a' asks for bodies"):
-        to_column(compile_selector("n = 1 OR NOT XPATH '//a'").tree)
+        to_column(compile_selector("n = 1 OR NOT XPATH '//a'"))
 
 
 #: Selectors of one job: deep ones, which Spark compiles to Java, and many simpler ones, which it reads as they are.
-COMPILED, INTERPRETED = 60, 235
+COMPILED, INTERPRETED = 60, 180
+#: Types of properties that messages of JMS clients have in one job.
+FORMS = 3
 FACTORY = "spark.sql.codegen.factoryMode"
 
 
@@ -72,16 +88,19 @@ FACTORY = "spark.sql.codegen.factoryMode"
 def test_random_selectors_on_random_messages(spark, seed, count):
     random = Random(seed)
     trees = [random_condition(random, 3 if count == COMPILED else 2) for _ in range(count)]
-    headers = [random_headers(random) for _ in range(120)]
+    selectors = [Selector(random.choice(["", CONVERT]), tree) for tree in trees]
+    typed = [random_types(random) for _ in range(FORMS)]
+    headers = [random_headers(random) for _ in range(100)]
+    headers += [random_jms_headers(random, random.choice(typed)) for _ in range(60)]
+    forms = {each[JMS_HEADER] for each in headers if JMS_HEADER in each}
     spark.conf.set(FACTORY, "FALLBACK" if count == COMPILED else "NO_CODEGEN")
     try:
-        found = values(recorded(spark, headers), trees)
+        found = values(recorded(spark, headers), selectors, forms)
     finally:
         spark.conf.unset(FACTORY)
-    selectors = [Selector("", tree) for tree in trees]
     expected = [[selector.evaluate(each) for selector in selectors] for each in headers]
     wrong = [
-        (render(tree), headers[i], found[i][j], expected[i][j])
+        (selectors[j].text + render(tree), headers[i], found[i][j], expected[i][j])
         for i in range(len(headers))
         for j, tree in enumerate(trees)
         if found[i][j] is not expected[i][j]
@@ -91,10 +110,10 @@ def test_random_selectors_on_random_messages(spark, seed, count):
 
 
 def test_300_alternatives_are_planned(spark):
-    tree = compile_selector(" OR ".join(f"n = {i}" for i in range(300))).tree
-    assert values(recorded(spark, [{"n": "299"}, {"n": "300"}, {}]), [tree]) == [[True], [False], [None]]
+    selector = compile_selector(" OR ".join(f"n = {i}" for i in range(300)))
+    assert values(recorded(spark, [{"n": "299"}, {"n": "300"}, {}]), [selector]) == [[True], [False], [None]]
 
 
 def test_divisions_within_divisions_are_planned(spark):
-    tree = compile_selector("n / (" * 15 + "2" + ")" * 15 + " > 0").tree
-    assert values(recorded(spark, [{"n": "3"}, {"n": "0"}]), [tree]) == [[True], [None]]
+    selector = compile_selector("n / (" * 15 + "2" + ")" * 15 + " > 0")
+    assert values(recorded(spark, [{"n": "3"}, {"n": "0"}]), [selector]) == [[True], [None]]

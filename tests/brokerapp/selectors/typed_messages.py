@@ -26,18 +26,19 @@ def jms_headers(properties, **others):
     return {**others, **lines, JMS_HEADER: JmsForm(JmsKind.TEXT, types).header_value()}
 
 
-def random_properties(random: Random, share: float = 1.0):
-    """Return properties of any type; each is missing now and then where the share is less than 1."""
-    found = {}
-    for name in PROPERTIES:
-        if random.random() < share:
-            type = random.choice(list(VALUES))
-            found[name] = type, random.choice(VALUES[type])
-    return found
+def random_types(random: Random):
+    """Return a type for each property."""
+    return {name: random.choice(list(VALUES)) for name in PROPERTIES}
 
 
-def random_jms_headers(random: Random):
+def random_properties(random: Random, types):
+    """Return properties of these types."""
+    return {name: (type, random.choice(VALUES[type])) for name, type in types.items()}
+
+
+def random_jms_headers(random: Random, types=None):
     """Return the headers of a message of a JMS client; properties and headers are missing now and then."""
     others = {name: random.choice(values) for name, values in HEADERS.items() if name not in PROPERTIES}
-    kept = {name: text for name, text in others.items() if random.random() < 0.7}
-    return jms_headers(random_properties(random, 0.7), **kept)
+    given = random_properties(random, types or random_types(random))
+    kept = {name: value for name, value in given.items() if types or random.random() < 0.7}
+    return jms_headers(kept, **{name: text for name, text in others.items() if random.random() < 0.7})

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from brokerapp.model.jms.form import JMS_HEADER, JmsForm, JmsKind
 from brokerapp.model.message import Message, escape
 from brokerapp.tracing.properties import (
     MAX_HEAD,
@@ -79,6 +80,12 @@ def test_bytes_that_are_no_utf_8_are_replaced_and_the_neighbours_stay_right():
     assert texts_and_numbers(head(("a", "1")), wrong, head(("a", "2"))) == [
         ({"a": "1"}, {"a": 1.0}), ({"a": "�"}, {}), ({"a": "2"}, {"a": 2.0}),
     ]  # fmt: skip
+
+
+def test_the_types_of_jms_properties_are_recorded_however_long():
+    form = JmsForm(JmsKind.TEXT, dict.fromkeys((f"property{number}" for number in range(MAX_VALUE // 8)), "i"))
+    [(texts, _)] = texts_and_numbers(head((JMS_HEADER, form.header_value()), ("long", "x" * 2 * MAX_VALUE)))
+    assert texts == {JMS_HEADER: form.header_value(), "long": "x" * MAX_VALUE}
 
 
 def test_a_message_with_too_many_properties_keeps_the_first():
