@@ -133,3 +133,13 @@ def test_messages_of_a_topic_are_acknowledged_one_by_one(client, name):
     client.acknowledge(second, AckType.INDIVIDUAL)
     client.acknowledge(first, AckType.INDIVIDUAL)
     assert client.texts(2) == ["c", "d"]
+
+
+def test_a_browser_that_is_closed_midway_leaves_the_queue_as_it_is(node, client, name):
+    client.send(queue(name), "a", "b", "c")
+    browser = client.consumer(1, queue(name), prefetch=2, browser=True)
+    seen = client.dispatches(2)[0].message.message_id.broker_sequence_id
+    client.ask(RemoveInfo(object_id=browser, last_delivered_sequence_id=seen))
+    client.consumer(2, queue(name))
+    assert redeliveries(client, 3) == [("a", 0), ("b", 0), ("c", 0)]
+    assert node.depth(name) == 3

@@ -52,9 +52,10 @@ class UnsubscribeHandler:
             self._placement.pending_confirmations.wait(client, unsubscribe.receipt, drop, confirm)
             return
         subscription = _subscription_named(client, unsubscribe)
-        held = subscription.unacked
-        unseen = [each for each in unsubscribe.unseen if each in held and is_from_log(held[each])]
-        self._consumers.requeue([held.pop(each) for each in unseen], seen=False)
+        if subscription.browse_cursor is None:  # what was browsed never left its queue
+            held = subscription.unacked
+            unseen = [each for each in unsubscribe.unseen if each in held and is_from_log(held[each])]
+            self._consumers.requeue([held.pop(each) for each in unseen], seen=False)
         self._subscriptions.end(client, subscription)
         self._replies.confirm_after(client, unsubscribe.receipt)
 
