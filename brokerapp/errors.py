@@ -45,6 +45,10 @@ class InvalidDestination(RequestRefused):
         return error
 
 
+class SubscriptionNotFound(RequestRefused):
+    """There is no durable subscription of this name."""
+
+
 class TemporaryDestinationGone(RequestRefused):
     """A temporary destination that does not exist, or no longer."""
 

@@ -13,16 +13,11 @@ pytestmark = [needs_java_client, needs_activemq, pytest.mark.slow]
 #: What Sluice does not answer as ActiveMQ yet.
 DIFFERENT = {
     "Connections.client_ids",
-    "Connections.sends_without_waiting",
     "Consumers.selectors_compare_by_type",
     "OtherProtocols.to_stomp",
     "Restarts.branches_in_two_phases",
-    "Restarts.failover_loses_and_doubles_nothing",
-    "Restarts.failover_resends_what_was_in_doubt_once",
     "Restarts.prepared_branches_survive",
     "Temporary.they_can_be_deleted",
-    "Topics.durable_away_and_back",
-    "Topics.durable_subscribers_need_their_name",
 }
 SCENARIOS = [each for each in scenario_names() if each not in DIFFERENT]
 

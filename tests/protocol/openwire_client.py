@@ -12,6 +12,7 @@ from typing import Self
 from brokerapp.openwire.codec import Codec, FrameSplitter
 from brokerapp.openwire.commands import (
     BaseCommand,
+    ConnectionControl,
     ConnectionId,
     ConnectionInfo,
     ConsumerId,
@@ -150,7 +151,7 @@ class OpenWireSocket:
 
 
 class OpenWireClient(OpenWireSocket):
-    """One connection with one session. Its ids are those of another connection if it is told so."""
+    """One connection with one session. With the ids of another connection it is what `failover:` connects next."""
 
     def __init__(
         self, port: int, *, client_id: str | None = None, connection_id: str | None = None, fault_tolerant: bool = False
@@ -160,6 +161,8 @@ class OpenWireClient(OpenWireSocket):
         super().__init__(port)
         self._sequence = 0
         self.write(WireFormatOptions().to_info())
+        if connection_id is not None:
+            self.tell(ConnectionControl(fault_tolerant=True))
         self.ask(
             ConnectionInfo(
                 connection_id=ConnectionId(self.connection_id), client_id=client_id or f"test-{number}",

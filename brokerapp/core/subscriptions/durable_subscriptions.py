@@ -18,7 +18,7 @@ from brokerapp.engine.dispatch.durable_subscription import DurableSubscription, 
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.routing.subscription_feeds import SubscriptionFeed
-from brokerapp.errors import RequestRefused
+from brokerapp.errors import RequestRefused, SubscriptionNotFound
 from brokerapp.model.broker_path import BRIDGE_DURABLE_PREFIX
 from brokerapp.model.destination import Destination
 from brokerapp.model.subscription_identity import SubscriptionIdentity
@@ -73,12 +73,12 @@ class DurableSubscriptions:
         return iter(self._by_key.values())
 
     def find(self, client_id: str, name: str) -> DurableSubscription:
-        """Return the durable subscription of this client id and name. Raises RequestRefused."""
+        """Return the durable subscription of this client id and name. Raises SubscriptionNotFound."""
         try:
             return self._by_key[client_id, name, True]
         except KeyError:
             of = f" of client-id {client_id!r}" if client_id else ""
-            raise RequestRefused(f"durable subscription {name!r}{of} not found") from None
+            raise SubscriptionNotFound(f"durable subscription {name!r}{of} not found") from None
 
     def of_log(self, log: MessageLog) -> DurableSubscription:
         """Return the subscription whose messages are in this log."""

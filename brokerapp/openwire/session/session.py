@@ -65,6 +65,10 @@ def receipt_of(command: BaseCommand) -> str | None:
     return str(command.command_id) if command.response_required else None
 
 
+#: Commands that may come before the client has introduced itself.
+FIRST_COMMANDS = (ConnectionInfo, ConnectionControl, ShutdownInfo)
+
+
 def _session_of(id: ConsumerId | ProducerId) -> SessionId:
     return SessionId(id.connection_id, id.session_id)
 
@@ -94,7 +98,7 @@ class OpenWireSession:
         handler = HANDLERS.get(type(command))
         if handler is None:
             raise ProtocolError(f"{type(command).__name__} is not a command of a client")
-        if self.connection is None and not isinstance(command, (ConnectionInfo, ConnectionControl, ShutdownInfo)):
+        if self.connection is None and not isinstance(command, FIRST_COMMANDS):
             raise ProtocolError(f"the first command must be ConnectionInfo, not {type(command).__name__}")
         return handler(self, command)
 
@@ -105,9 +109,15 @@ class OpenWireSession:
             if self.connection.connection_id == info.connection_id:  # a transport that reconnects may say it again
                 return NOTHING
             raise ProtocolError("ConnectionInfo on a connection that has one already")
-        self.connection, self._may_resend = info, info.fault_tolerant or info.failover_reconnect
+        self.connection = info
+        self._may_resend = self._may_resend or info.fault_tolerant or info.failover_reconnect
         name = str(info.connection_id)
         return (ConnectCommand(info.user_name, info.password, info.client_id, False, {}, connection_id=name),)
+
+    def _control_connection(self, control: ConnectionControl) -> Commands:
+        """Learn that the client reconnected: with `failover:` that is the first thing it says then."""
+        self._may_resend = self._may_resend or control.fault_tolerant
+        return NOTHING
 
     def _open_session(self, info: SessionInfo) -> Commands:
         if info.session_id is not None:
@@ -265,6 +275,7 @@ class OpenWireSession:
 
 HANDLERS: dict[type[BaseCommand], Callable[[OpenWireSession, Any], Commands]] = {
     ConnectionInfo: OpenWireSession._connect,
+    ConnectionControl: OpenWireSession._control_connection,
     SessionInfo: OpenWireSession._open_session,
     ProducerInfo: OpenWireSession._add_producer,
     ConsumerInfo: OpenWireSession._add_consumer,
@@ -277,5 +288,4 @@ HANDLERS: dict[type[BaseCommand], Callable[[OpenWireSession, Any], Commands]] = 
     MessagePull: OpenWireSession._pull,
     DestinationInfo: OpenWireSession._change_destination,
     TransactionInfo: OpenWireSession._transaction,
-    ConnectionControl: OpenWireSession._ignore,  # a transport that reconnected says so
 }
