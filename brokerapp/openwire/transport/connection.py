@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import Iterator, Sequence
 
 from brokerapp.connections.client_connection import WRITE_HIGH_WATER, ClientConnection
@@ -46,6 +47,9 @@ from brokerapp.openwire.wire_format_options import WireFormatOptions
 
 logger = logging.getLogger(__name__)
 
+#: Bytes that a client may send before it notices that it is not read from: most of its sends await no answer, and Linux
+#: would let it have sent some megabytes. ActiveMQ's default is half of it.
+RECEIVE_BUFFER_BYTES = 128 * 1024
 #: Seconds that a client has to close the socket when its connection is over.
 SHUTDOWN_SECONDS = 2.0
 
@@ -71,6 +75,8 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Admit the connection, and say first what this side can do."""
+        if (sock := transport.get_extra_info("socket")) is not None:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
         self._write(self._options.to_info())
         super().connection_made(transport)
         self.flush()
