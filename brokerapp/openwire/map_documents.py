@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+import struct
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from brokerapp.model.transformations import MAPS, Document
@@ -19,6 +21,9 @@ _NAMES: dict[type, str] = {
     str: "string", bool: "boolean", Byte: "byte", Char: "char", Short: "short", int: "int", Long: "long",
     Float: "float", float: "double", bytes: "byte-array", type(None): "null", dict: "map", list: "list",
 }  # fmt: skip
+
+
+_UNIT = struct.Struct("<H")
 
 
 def _bytes_of(text: Any) -> bytes:
@@ -66,8 +71,22 @@ def map_values(document: Document) -> dict[str, Any]:
 
 
 def _map_value(values: Mapping[str, Any]) -> Any:
-    entries = [_entry(name, value) for name, value in values.items()]
+    """Return the entries of a map in the order of Java's hash tables, in which ActiveMQ writes them."""
+    entries = [_entry(name, values[name]) for name in sorted(values, key=partial(_bucket, _table_size(len(values))))]
     return {"entry": entries[0] if len(entries) == 1 else entries} if entries else ""
+
+
+def _table_size(count: int) -> int:
+    """Return the size of a Java HashMap that was made for so many values: a power of two, filled to three quarters."""
+    size = 1 << max(0, count - 1).bit_length()
+    return size if count <= size * 3 // 4 else size * 2
+
+
+def _bucket(size: int, name: str) -> int:
+    code = 0
+    for (unit,) in _UNIT.iter_unpack(name.encode("utf-16-le", "surrogatepass")):
+        code = (31 * code + unit) & 0xFFFFFFFF
+    return (code ^ code >> 16) & (size - 1)
 
 
 def _entry(name: str, value: Any) -> dict[str, Any]:

@@ -218,7 +218,7 @@ class MessageScheduler:
         """Send a copy of a message that waits, with what it waits for, to somebody who asked."""
         job = ScheduledJob.load(stored.record)
         id = self._messages.next_id()
-        headers = {"message-id": id, "persistent": None, ORIGIN: job.to, JOB_ID: stored.id}
+        headers = {"message-id": id, "persistent": None, ORIGIN: job.to, JOB_ID: stored.id, "type": "Advisory"}
         told = with_broker_headers(job.message.headers, headers | job.schedule.headers())
         message = job.message.with_headers(told, id=id, persistent=False)
         placed = [self._router.prepare(message, each) for each in targets]

@@ -48,6 +48,8 @@ def test_a_map_that_a_stomp_client_sends_back_is_the_same(form, found):
         ({"b": True}, '{"map":{"entry":{"string":"b","boolean":true}}}'),
         ({"l": ["a", 1], "y": b"\1\2\3"}, '{"map":{"entry":[{"string":"l","list":{"string":"a","int":1}},'
          '{"string":"y","byte-array":"AQID"}]}}'),
+        ({"price": 1, "x": 1, "name": 1, "count": 1, "ok": 1}, '{"map":{"entry":[{"string":"x","int":1},'
+         '{"string":"name","int":1},{"string":"count","int":1},{"string":"ok","int":1},{"string":"price","int":1}]}}'),
         ({"nothing": None}, '{"map":{"entry":{"string":"nothing","null":""}}}'),
     ],
 )  # fmt: skip
