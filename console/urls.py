@@ -28,6 +28,7 @@ from console.messages.views import urls as repair
 from console.metrics.views import charts, depths, overview
 from console.routing.views import urls as routing
 from console.topology import views as topology
+from console.transactions import urls as transactions
 from console.ui.views import command_palette, preferences, saved_items
 
 #: What allauth serves, under the names by which it finds its own pages. The specific paths come first.
@@ -54,6 +55,7 @@ urlpatterns = [
     path("demo", overview.start_demo, name="demo"),
     *repair.urlpatterns,
     *message_search.urlpatterns,
+    *transactions.urlpatterns,
     path("chart", charts.chart, name="chart"),
     path("star", saved_items.toggle_favourite, name="star"),
     path("views/<str:page>/save", saved_items.save_view, name="save-view"),

@@ -14,6 +14,7 @@ from brokerapp.admin.connections import ConnectionAdmin
 from brokerapp.admin.operations import OperationsAdmin
 from brokerapp.admin.routing import RoutingAdmin
 from brokerapp.admin.statistics import StatisticsAdmin
+from brokerapp.admin.transactions import TransactionAdmin
 
 if TYPE_CHECKING:
     from brokerapp.admin.networks import NetworkAdmin
@@ -28,6 +29,7 @@ class BrokerAdmin(BrowsingAdmin, StatisticsAdmin, OperationsAdmin, RoutingAdmin)
         self.peers = ConnectionAdmin(
             self._store, self._ask, self._ask_each
         )  #: who is connected, and what subscriptions keep
+        self.transactions = TransactionAdmin(self._store, self._ask)  #: prepared ones
 
     @cached_property
     def networks(self) -> NetworkAdmin:

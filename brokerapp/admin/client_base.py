@@ -15,6 +15,7 @@ from brokerapp.errors import (
     LimitExceeded,
     RequestRefused,
     StoreUnavailable,
+    TransactionNotFound,
 )
 from brokerapp.model import JsonObject, JsonValue
 from brokerapp.model.destination import Destination
@@ -30,7 +31,14 @@ REFRESH_TIMEOUT_SECONDS = 8.0
 
 _ERRORS: dict[str, Callable[[str], BrokerError]] = {
     each.code: each
-    for each in (DestinationNotFound, LimitExceeded, RequestRefused, DefinitionRefused, StoreUnavailable)
+    for each in (
+        DestinationNotFound,
+        LimitExceeded,
+        RequestRefused,
+        DefinitionRefused,
+        StoreUnavailable,
+        TransactionNotFound,
+    )
 } | {InvalidDestination.code: InvalidDestination.from_message}
 
 

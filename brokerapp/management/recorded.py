@@ -24,11 +24,21 @@ State = JsonObject | None
 READ_ONLY = frozenset(
     {
         "destinations", "browse", "scheduled", "subscriptions", "definitions", "export", "stats", "groups", "selectors",
-        "networks", "network-demand", "network-diagnosis", "whatif", "cluster",
+        "transactions", "networks", "network-demand", "network-diagnosis", "whatif", "cluster",
     }
 )  # fmt: skip
 #: Arguments that name the object of a verb, the most specific first.
-OBJECT_ARGUMENTS = ("destination", "queue", "job", "subscription", "connector", "definition", "file", "verb")
+OBJECT_ARGUMENTS = (
+    "destination",
+    "queue",
+    "job",
+    "transaction",
+    "subscription",
+    "connector",
+    "definition",
+    "file",
+    "verb",
+)
 #: Arguments that select messages and their target.
 SELECTION_ARGUMENTS = ("target", "to", "selector", "id", "limit")
 #: Scheduled messages among which the one to cancel is searched.
@@ -94,6 +104,11 @@ async def _of_scheduled(admin: BrokerAdmin, args: Namespace) -> State:
     return next(({"job": each.job, "due_ms": each.due_ms, "to": each.to} for each in wanted), None)
 
 
+async def _of_transaction(admin: BrokerAdmin, args: Namespace) -> State:
+    wanted = (each for each in await admin.transactions.prepared() if each.id == args.transaction)
+    return next((each.to_json() for each in wanted), None)
+
+
 async def _of_subscription(admin: BrokerAdmin, args: Namespace) -> State:
     """Return None: a subscription does not exist before its creation."""
     return None
@@ -110,4 +125,6 @@ STATE_READERS: dict[str, Callable[[BrokerAdmin, Namespace], Awaitable[State]]] =
     "delete-selectors": _of_selectors,
     "cancel-scheduled": _of_scheduled,
     "subscribe": _of_subscription,
+    "commit-transaction": _of_transaction,
+    "rollback-transaction": _of_transaction,
 }

@@ -23,6 +23,7 @@ from console.messages.api import dead_letters, jobs, messages, scheduled, search
 from console.metrics.api import metrics
 from console.routing.api import definitions, drafts, preview
 from console.topology.api import networks, nodes
+from console.transactions import api as transactions
 
 DESCRIPTION = """
 REST API for all console operations. Create a token under **API tokens** and send it as
@@ -81,6 +82,7 @@ for prefix, router in (
     ("/v1/jobs", jobs.router),
     ("/v1/dead-letters", dead_letters.router),
     ("/v1/scheduled", scheduled.router),
+    ("/v1/transactions", transactions.router),
     ("/v1/routing", definitions.router),
     ("/v1/routing/drafts", drafts.router),
     ("/v1/routing", preview.router),

@@ -1,8 +1,11 @@
 """Branches of distributed transactions: prepared, recovered and ended by any client, also after a restart."""
 
+import json
 from collections.abc import Iterator
+from io import StringIO
 
 import pytest
+from django.core.management import CommandError, call_command
 
 from brokerapp.model.destination import Destination
 from brokerapp.openwire.commands import (
@@ -258,3 +261,23 @@ def test_a_branch_that_the_store_has_no_room_for_is_rolled_back(node, client, na
     assert recovered(client, name) == []
     assert type(client.acknowledge(first)) is Response
     assert node.look(lambda: node.node.broker.quotas.transaction_bytes) == 0
+
+
+@pytest.mark.parametrize(
+    ("verb", "bodies"),
+    [("commit-transaction", (["in-2"], ["out-1", "out-2"])), ("rollback-transaction", (["in-2", "in-1"], []))],
+)
+def test_an_operator_sees_a_prepared_transaction_and_ends_it(node, name, prepared, verb, bodies):
+    id = transaction_name(prepared)
+    [found] = [each for each in brokerctl(node, "transactions") if each["id"] == id]
+    assert (found["sends"], found["acks"], found["client_id"][:5]) == (2, 1, "test-")
+    assert brokerctl(node, verb, id)["transaction"] == id
+    assert (node.bodies(name), node.bodies(f"{name}.out")) == bodies
+    with pytest.raises(CommandError, match="neither open nor prepared"):
+        brokerctl(node, verb, id)
+
+
+def brokerctl(node: RunningNode, *arguments: str):
+    out = StringIO()
+    call_command("brokerctl", *arguments, "--json", redis=node.redis_url, name=node.name, stdout=out)
+    return json.loads(out.getvalue())

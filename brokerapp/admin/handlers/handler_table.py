@@ -67,6 +67,7 @@ def build_handlers(
     send = OperatorSend(
         context=context, creation=broker.creation, dispatcher=broker.dispatcher, producers=broker.producers,
         messages=broker.messages, publisher=broker.publisher, routing=broker.routing, scheduler=broker.scheduler,
+        branches=broker.branches,
     )  # fmt: skip
     routes = RouteExplainer(
         routing=broker.routing, queues=broker.queues, durables=broker.durables, listeners=placement.topic_listeners
@@ -90,6 +91,7 @@ def build_handlers(
         "peers": connections.peers,
         "offline": connections.offline,
         "close_connection": connections.close_connection,
+        "end_transaction": send.end_transaction,
         "move": moves.move,
         "copy": moves.copy,
         "retry": moves.resubmit,

@@ -8,7 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from brokerapp.core.destinations.auto_creation import AutoCreation
-from brokerapp.core.ports import BrokerContext, MessageFactoryPort, ProducersPort, RoutingPort, TopicSubscribers
+from brokerapp.core.ports import (
+    BrokerContext,
+    MessageFactoryPort,
+    PreparedBranchesPort,
+    ProducersPort,
+    RoutingPort,
+    TopicSubscribers,
+)
 from brokerapp.core.publishing.publisher import Publisher
 from brokerapp.core.publishing.scheduler import MessageScheduler, has_schedule_headers
 from brokerapp.engine.clients.client import Client
@@ -34,11 +41,12 @@ TIMEOUT_SECONDS = 3.0
 
 
 class OperatorSend:
-    """Sends messages from operators, and cancels scheduled ones."""
+    """Sends messages from operators, cancels scheduled ones, and ends transactions that prepared some."""
 
     def __init__(
         self,
         *,
+        branches: PreparedBranchesPort,
         context: BrokerContext,
         creation: AutoCreation,
         dispatcher: TopicSubscribers,
@@ -50,7 +58,7 @@ class OperatorSend:
     ) -> None:
         self._session, self._creation, self._dispatcher = context.session, creation, dispatcher
         self._producers, self._publisher, self._routing = producers, publisher, routing
-        self._scheduler, self._messages = scheduler, messages
+        self._scheduler, self._messages, self._branches = scheduler, messages, branches
 
     async def send(self, message: JsonObject, count: int, actor: str) -> JsonObject:
         """Send copies of a message; return the id of the first, how many were sent, and where such messages go."""
@@ -94,6 +102,14 @@ class OperatorSend:
         self._scheduler.remove(job, found.set_result)
         if not await found:
             raise RequestRefused(f"scheduled message {job!r} not found")
+
+    async def end_transaction(self, id: str, commit: bool) -> None:
+        """Commit a prepared transaction, or roll it back. Raises TransactionNotFound if there is none."""
+        ended: asyncio.Future[BrokerError | None] = asyncio.get_running_loop().create_future()
+        self._branches.end(id, is_committed=commit, then=ended.set_result)
+        error = await ended
+        if error is not None:
+            raise error
 
     def _submit(self, client: Client, receipts: ReceiptSink, send: SendCommand) -> asyncio.Future[None]:
         receipt, done = receipts.expect()

@@ -23,6 +23,7 @@ from brokerapp.management.network_verbs import NETWORK_VERBS, add_network_verbs
 from brokerapp.management.operations import reporting
 from brokerapp.management.queue_verbs import QUEUE_VERBS, add_verbs
 from brokerapp.management.recorded import is_recorded, object_of, run_recorded
+from brokerapp.management.transaction_verbs import TRANSACTION_VERBS, add_transaction_verbs
 from brokerapp.management.verbs import FORMER_NAMES, Answer, add_verb
 from brokerapp.management.whatif_verb import add_whatif_verb, whatif
 from brokerapp.model.definition_codec import to_json, virtual_destination_to_json
@@ -68,6 +69,7 @@ class Command(BaseCommand):
             add_verb(verbs, verb, text).add_argument("destination", help=DESTINATION)
         add_verbs(verbs)
         add_network_verbs(verbs)
+        add_transaction_verbs(verbs)
         waiting = add_verb(verbs, "scheduled", "list scheduled messages, the next due first")
         waiting.add_argument("--skip", type=int, default=0, help="number of messages to skip")
         waiting.add_argument("--limit", type=int, default=BROWSE_LIMIT, help="maximum number (default: %(default)d)")
@@ -336,4 +338,5 @@ VERBS: dict[str, Verb] = {
     "cluster": cluster,
     **QUEUE_VERBS,
     **NETWORK_VERBS,
+    **TRANSACTION_VERBS,
 }

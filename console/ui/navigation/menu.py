@@ -10,7 +10,7 @@ from console.ui.navigation.command_palette import COMMANDS, PaletteCommand
 _GROUPS = (
     ("", ("overview",)),
     ("Broker", ("queues", "topics", "subscribers", "connections", "routing", "topology")),
-    ("Messages", ("dead-letters", "jobs", "scheduled", "send")),
+    ("Messages", ("dead-letters", "jobs", "scheduled", "transactions", "send")),
     ("Monitoring", ("alerts", "analyses", "reports")),
     ("Administration", ("audit", "users")),
 )

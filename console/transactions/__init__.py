@@ -1,0 +1,1 @@
+"""Prepared transactions: distributed transactions (XA) that wait for their second phase."""
