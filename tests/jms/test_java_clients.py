@@ -10,16 +10,7 @@ from tests.jms.scenarios import play_all, scenario_names
 
 pytestmark = [needs_java_client, needs_activemq, pytest.mark.slow]
 
-#: What Sluice does not answer as ActiveMQ yet.
-DIFFERENT = {
-    "Connections.client_ids",
-    "Consumers.selectors_compare_by_type",
-    "OtherProtocols.to_stomp",
-    "Restarts.branches_in_two_phases",
-    "Restarts.prepared_branches_survive",
-    "Temporary.they_can_be_deleted",
-}
-SCENARIOS = [each for each in scenario_names() if each not in DIFFERENT]
+SCENARIOS = scenario_names()
 
 
 @pytest.fixture(scope="module")
