@@ -288,6 +288,9 @@ class ClientConnection(asyncio.Protocol, ABC, Generic[F]):
         elif not self._closing:
             self.close()
 
+    def tell_cluster_brokers(self) -> None:
+        """Tell the client of the broker's nodes, where its protocol can."""
+
     def abort(self) -> None:
         self._closing = True
         self._transport.abort()

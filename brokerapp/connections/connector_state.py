@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from brokerapp.connections.cluster_brokers import ClusterBrokers
 from brokerapp.connections.login import Authenticate, LoginHandler
 from brokerapp.connections.protocol_detection import ForeignClientReports
 from brokerapp.engine.clients.client import Client
@@ -24,6 +25,9 @@ class OpenConnection(Protocol):
 
     def stop(self) -> None:
         """Take no more commands; what was asked is still done and answered."""
+
+    def tell_cluster_brokers(self) -> None:
+        """Tell the client of the broker's nodes, where its protocol can."""
 
 
 class ClientRegistryPort(Protocol):
@@ -75,6 +79,10 @@ class ConnectorState:
     open_connections: set[OpenConnection] = field(default_factory=set)
     foreign_clients: ForeignClientReports = field(default_factory=ForeignClientReports)  #: of other protocols
     is_stopping: bool = False  #: no more commands are taken
+    cluster_brokers: ClusterBrokers = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.cluster_brokers = ClusterBrokers(self.limits.openwire)
 
     @property
     def is_full(self) -> bool:

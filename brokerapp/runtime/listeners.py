@@ -127,6 +127,11 @@ class Listeners:
             for each in self._open
         ]
 
+    @property
+    def connectors(self) -> list[ConnectorState]:
+        """Return the state of each listener's connector."""
+        return [each.endpoint for each in self._open]
+
     def stop(self) -> None:
         """Accept no more connections, and take no more commands from open ones."""
         self.close()

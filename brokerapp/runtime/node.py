@@ -17,6 +17,8 @@ from brokerapp.cluster.change_applier import ChangeApplier
 from brokerapp.cluster.change_log import read_record
 from brokerapp.cluster.links import ClusterLinks
 from brokerapp.cluster.settings import ClusterSettings
+from brokerapp.connections.cluster_updates import ClusterUpdates
+from brokerapp.connections.connector_state import ConnectorState
 from brokerapp.connections.login import Authenticate
 from brokerapp.connections.tls import ClientContexts
 from brokerapp.core.assembly import AssembledBroker
@@ -171,10 +173,16 @@ class Node:
         await self._seat.refresh()
         self.membership.on_followed = self._seat.request_refresh
         self._tasks.begin("network", self._seat.run)
+        self._tell_clients_of_nodes(self._listeners.connectors)
         if self.cluster_links is not None:
             self.cluster_links.start()
         self.broker.url = next(iter(self.addresses), "")
         await self._heartbeat.send()
+
+    def _tell_clients_of_nodes(self, connectors: list[ConnectorState]) -> None:
+        updates = ClusterUpdates(node=self.config.node, connectors=connectors, statuses=self._store.nodes.statuses)
+        if updates.is_needed:
+            self._tasks.begin("cluster clients", updates.run)
 
     def _background_work(self) -> dict[str, Callable[[], Awaitable[None]]]:
         """Return the tasks that run as long as the node, beside the group commit, by name."""

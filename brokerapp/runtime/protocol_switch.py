@@ -74,6 +74,9 @@ class ProtocolSwitch(asyncio.Protocol):
         """Take no more commands: there are none."""
         self.close()
 
+    def tell_cluster_brokers(self) -> None:
+        """Tell the client nothing: it is not connected."""
+
     def _end(self) -> None:
         self._connector.open_connections.discard(self)
         self._connector.connection_count -= self._is_counted

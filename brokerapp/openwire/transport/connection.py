@@ -193,7 +193,7 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
         limits = self._connector.limits
         self._splitter.max_frame_size = limits.max_frame or limits.max_body
         self._session.user_headers = self._services.login.user_headers(connect.login, self.client.principal)
-        self._write(ConnectionControl())
+        self._write(self._cluster_brokers())
         if self._session.connection is not None:
             self._confirm(self._session.connection)
 
@@ -201,6 +201,16 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
 
     def _write(self, command: DataStructure) -> None:
         self._out.append(self._codec.encode(command))
+
+    def _cluster_brokers(self) -> ConnectionControl:
+        brokers = self._connector.cluster_brokers
+        return ConnectionControl(connected_brokers=brokers.next_list(), rebalance_connection=brokers.rebalances)
+
+    def tell_cluster_brokers(self) -> None:
+        """Tell the client which nodes serve the broker now."""
+        if self.client in self._services.clients:
+            self._write(self._cluster_brokers())
+            self.flush()
 
     def _beat(self) -> None:
         self._write(KeepAliveInfo())

@@ -1,0 +1,57 @@
+"""ClusterUpdates: tells OpenWire clients of the nodes that serve their broker, as these come and go."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from brokerapp.connections.connector_state import ConnectorState
+from brokerapp.errors import StoreUnavailable
+
+#: Seconds between two looks at which nodes there are. Clients need to know before their node fails, not at once.
+LOOK_SECONDS = 1.0
+
+
+class ClusterUpdates:
+    """Reads the status of the broker's nodes, where a connector tells its clients of them."""
+
+    def __init__(
+        self,
+        *,
+        node: str,
+        connectors: Sequence[ConnectorState],
+        statuses: Callable[[], Awaitable[Mapping[str, Mapping[str, Any]]]],
+    ) -> None:
+        self._node, self._statuses = node, statuses
+        self._connectors = [each for each in connectors if each.cluster_brokers.is_needed]
+
+    @property
+    def is_needed(self) -> bool:
+        """Return whether a connector tells its clients of nodes."""
+        return bool(self._connectors)
+
+    async def run(self) -> None:
+        """Tell clients of nodes until cancelled."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            try:
+                statuses = await self._statuses()
+            except StoreUnavailable:
+                continue  # others report it
+            for each in self._connectors:
+                self._update(each, statuses)
+
+    def _update(self, connector: ConnectorState, statuses: Mapping[str, Mapping[str, Any]]) -> None:
+        addresses = {name: _address(connector, status) for name, status in statuses.items()}
+        own = addresses.pop(self._node, None)
+        others = {name: address for name, address in addresses.items() if address is not None}
+        if own is not None and connector.cluster_brokers.update(own, others):
+            for connection in list(connector.open_connections):
+                connection.tell_cluster_brokers()
+
+
+def _address(connector: ConnectorState, status: Mapping[str, Any]) -> str | None:
+    """Return where a node serves what this connector serves: at its connector of the same name."""
+    found = [each["address"] for each in status.get("listeners", ()) if each["connector"] == connector.name]
+    return found[0].replace("//0.0.0.0:", f"//{status.get('host', '')}:") if found else None
