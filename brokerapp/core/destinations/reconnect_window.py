@@ -55,14 +55,18 @@ class ReconnectWindow:
         self._describe(destination, {BELONGS: belongs.to_json(), AT: self._session})
 
     def announce(self, destination: Destination) -> None:
-        """Tell other nodes that this one has a destination, where its name does not say so."""
+        """Tell other nodes that this one has a destination, where its name does not say so.
+
+        Before it is created: what they are told without that, they take for one that nobody has.
+        """
         self._describe(destination, {AT: self._session})
 
     def _describe(self, destination: Destination, attributes: dict[str, Any]) -> None:
         if destination.is_queue:
             queues = self._queues
             queues.kept[destination] = attributes
-            queues.redescribe(queues.find(destination))
+            if destination in queues:
+                queues.redescribe(queues.find(destination))
         else:
             self._commits.create(str(destination), json.dumps({"kind": destination.kind, **attributes}))
 

@@ -114,14 +114,14 @@ class StoreRecovery:
         if log is None:
             part = self._temporaries if destination.is_temporary else self._creation
             part.on_deleted_remotely(destination)
-        elif not log.is_remote and gets_ours and not is_subscription:
+        elif not log.is_remote and gets_ours and not (is_subscription or destination.is_temporary):
             self._queues.redeclare(log)  # it gets messages of ours as this comes
         else:
             self._placement.outbound_consumers.on_log_removed(name)
             (self._durables if is_subscription else self._queues).on_removed_remotely(log)
             if destination.is_temporary:
                 self._temporaries.on_deleted_remotely(destination)
-            if is_subscription and gets_ours:
+            if gets_ours:
                 self._commits.clear(name)
 
 

@@ -96,23 +96,27 @@ class TemporaryDestinations:
     def _create_named(self, client: Client, destination: Destination) -> None:
         """Create a destination of the client's own, or take it over from a node where its connection was before."""
         if destination not in self._senders:
-            self._create_as(client, destination.kind, destination.name, destination)
+            self._create_as(client, destination.kind, destination.name, destination, names_node=False)
         elif client.connection_id and destination.name.startswith(f"{client.connection_id}:"):
             self._placement.orphaned_temporaries.remove(destination)
             self.take_ownership(client, destination, owner_for(client, destination.kind, destination.name))
+            self._reconnect_window.announce(destination)
         else:
             raise RequestRefused(f"the temporary destination {destination} exists already")
-        self._reconnect_window.announce(destination)
 
     def _create(self, client: Client, kind: DestinationKind, name: str) -> Destination:
         number = len(client.temporaries) + 1
         return self._create_as(client, kind, name, Destination(kind, f"ID:{self._name}-{client.id}:{number}"))
 
-    def _create_as(self, client: Client, kind: DestinationKind, name: str, destination: Destination) -> Destination:
+    def _create_as(
+        self, client: Client, kind: DestinationKind, name: str, destination: Destination, *, names_node: bool = True
+    ) -> Destination:
         check_name(name)
         if len(client.temporaries) >= MAX_TEMPORARIES:
             raise LimitExceeded(f"a connection has at most {MAX_TEMPORARIES} temporary destinations")
         self._authorizer.require(client, "admin", destination)
+        if not names_node:
+            self._reconnect_window.announce(destination)
         self._begin(destination)
         belongs = owner_for(client, kind, name)
         self._reconnect_window.keep(destination, belongs)
