@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import subprocess
 import sys
 import tempfile
@@ -149,6 +150,7 @@ def main() -> int:
     parser.add_argument("--scale", type=float, default=1, help="share of the messages that is sent")
     parser.add_argument("--record", action="store_true", help="write the results into docs/benchmarks.md")
     asked = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the brokers end with this program
     record, failures, lines = Record("jms"), [], []
     with tempfile.TemporaryDirectory(prefix="bench-jms-") as classes:
         subprocess.run(["javac", "-d", classes, "-cp", JARS, str(PROGRAM)], check=True)
