@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import socket
+import ssl
 import time
 from collections import deque
 from types import TracebackType
@@ -59,8 +60,9 @@ def text_of(dispatch: MessageDispatch) -> str | None:
 class OpenWireSocket:
     """The socket of a connection, on which nothing was said yet."""
 
-    def __init__(self, port: int) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), PATIENCE)
+    def __init__(self, port: int, tls: ssl.SSLContext | None = None) -> None:
+        plain = socket.create_connection(("127.0.0.1", port), PATIENCE)
+        self._socket = plain if tls is None else tls.wrap_socket(plain, server_hostname="127.0.0.1")
         self._codec, self._splitter = Codec(), FrameSplitter()
         self._frames: deque[bytes] = deque()
         self._command_id = 0

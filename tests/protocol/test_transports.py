@@ -12,15 +12,20 @@ import pytest
 
 from brokerapp.config import BrokerConfig, TransportConnector
 from brokerapp.model.transport_connector import KeyStore, TlsStores
+from brokerapp.openwire.commands import Response
+from brokerapp.openwire.wire_format_options import WireFormatOptions
 from brokerapp.stomp.frames import FrameParser, encode
 from tests.certificates import PASSWORD, Authority
 from tests.protocol.clients import PATIENCE, RawClient
+from tests.protocol.openwire_client import OpenWireSocket
 from tests.protocol.running_node import RunningNode
 from tests.protocol.websocket_client import WebSocketClient
 from tests.waiting import wait_until
 
 _numbers = itertools.count(1)
 SCHEMES = ("stomp", "stomp+ssl", "ws", "wss")
+#: Those at which OpenWire is spoken beside STOMP, over TLS.
+SHARED = ("ssl", "nio+ssl", "auto+ssl", "auto+nio+ssl")
 #: Bytes a frame may have here; a WebSocket message of more is not collected.
 MAX_DATA = 200_000
 
@@ -283,3 +288,25 @@ def test_a_node_that_stops_says_good_bye_to_websockets(store, websocket):
     assert client.is_closed()
     assert client.close_code == 1000
     assert time.monotonic() - started < PATIENCE
+
+
+@pytest.mark.parametrize("scheme", SHARED)
+def test_openwire_and_stomp_are_spoken_at_one_tls_port(store, authority, trust, scheme):
+    config = BrokerConfig(
+        f"transports-{next(_numbers)}",
+        connectors=(TransportConnector("both", scheme, "127.0.0.1", 0),),
+        tls=TlsStores(KeyStore(str(authority.issue("broker").p12), PASSWORD)),
+    )
+    running = RunningNode(config, store.url)
+    try:
+        [address] = running.node.addresses
+        where = int(address.rpartition(":")[2])
+        with OpenWireSocket(where, trust) as jms:
+            jms.agree(WireFormatOptions(tight_encoding_enabled=True, cache_enabled=True, cache_size=1024))
+            assert type(jms.connect()) is Response
+        client = RawClient(where, tls=trust)
+        client.tell("SEND", {"destination": "/queue/a", "receipt": "1"}, b"body")
+        assert client.hear().headers["receipt-id"] == "1"
+        client.close()
+    finally:
+        running.stop()

@@ -170,7 +170,7 @@ _WITHOUT_EFFECT = {
     ),
     **dict.fromkeys(
         ("publishedAddressPolicy", "transport.publishedAddressPolicy"),
-        "clients are told the addresses that are listened on, with the host's name for 0.0.0.0",
+        "clients get the addresses that the broker listens on, with the host's name for 0.0.0.0",
     ),
     **dict.fromkeys(
         ("websocket.maxTextMessageSize", "websocket.maxBinaryMessageSize", "websocket.bufferSize"),

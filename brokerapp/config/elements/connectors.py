@@ -53,7 +53,7 @@ def read_transport_connectors(element: Element) -> Iterator[TransportConnector]:
             if connector.scheme in TRANSPORTS:
                 child.note(ImportOutcome.TAKEN, f"{name} at {uri}")
             else:
-                why = f"not served: {connector.scheme}:// is no transport of STOMP or OpenWire"
+                why = f"not served: {connector.scheme}:// is not a transport of STOMP or OpenWire"
                 child.note(ImportOutcome.IGNORED, f"{name} at {uri} is {why}")
             yield connector
 

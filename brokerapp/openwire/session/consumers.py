@@ -109,7 +109,7 @@ class OpenWireConsumer:
     def _held_number(self, id: MessageId | None, which: str) -> int:
         number = self._number_of(id)
         if number is None:
-            raise RequestRefused(f"the {which} message of an acknowledgement, {id}, is none that {self.id} holds")
+            raise RequestRefused(f"the {which} message of an acknowledgement, {id}, is not held by {self.id}")
         return number
 
     def _number_of(self, id: MessageId | None) -> int | None:

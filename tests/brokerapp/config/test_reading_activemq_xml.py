@@ -543,7 +543,9 @@ def test_an_import_says_of_each_part_what_truly_happens_to_it():
     <networkConnectors><networkConnector name="n" uri="static:(tcp://h:9)"/></networkConnectors>
     <transportConnectors><transportConnector name="a" uri="amqp://h:5672"/></transportConnectors></broker>"""
     why = {each.element: each.why for each in import_definitions(text)[1] if each.what is ImportOutcome.IGNORED}
-    assert why["transportConnector"] == "a at amqp://h:5672 is not served: amqp:// is no transport of STOMP or OpenWire"
+    assert (
+        why["transportConnector"] == "a at amqp://h:5672 is not served: amqp:// is not a transport of STOMP or OpenWire"
+    )
     assert why["networkConnector"].endswith("to create one, use Topology, New connector")
     assert why["policyEntry@memoryLimit"].startswith("imported without effect")
     assert "a broker started with the file uses it" in why["broker@schedulerSupport"]

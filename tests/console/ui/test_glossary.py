@@ -24,6 +24,9 @@ EXCEPTIONS = {
     "brokerapp/core/publishing/scheduled_jobs.py": {"is gone"},  # reasons of drops, which traces contain
     "brokerapp/core/redelivery/stale_nonpersistent.py": {"is gone"},
     "brokerapp/nodes/delivery/inbound_consumers.py": {"is gone"},  # a reason of redeliveries, which traces contain
+    "brokerapp/openwire/encoding/loose_decoding.py": {"is none"},  # source code of functions that are compiled
+    "brokerapp/openwire/encoding/loose_encoding.py": {"is none"},
+    "brokerapp/openwire/encoding/tight_encoding.py": {"is none"},
     "analytics/model/measures.py": {"is gone"},  # a reason of drops as the broker records it
     "console/accounts/login.py": {"log in", "log out"},  # actions of audit entries, which are stored
     "console/accounts/oidc.py": {"log in"},

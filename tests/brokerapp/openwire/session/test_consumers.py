@@ -74,7 +74,7 @@ def test_copies_of_one_message_are_told_apart_by_their_numbers():
 )
 def test_what_is_not_held_cannot_be_acknowledged_and_nothing_else_is(named):
     held = consumer()
-    with pytest.raises(RequestRefused, match="is none that ID:host:1:1 holds"):
+    with pytest.raises(RequestRefused, match="is not held by ID:host:1:1"):
         held.take(named)
     assert len(held.deliveries) == 5
 
