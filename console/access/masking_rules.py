@@ -20,6 +20,8 @@ import regex
 
 from brokerapp.engine.policy.broker_headers import CAUSE, EARLIER_CAUSE, SIGNATURE
 from brokerapp.errors import RequestRefused
+from brokerapp.model.jms.form import JMS_HEADER
+from brokerapp.model.jms.properties import CLASH_PREFIX
 from console.access.roles import Role, Scope
 
 #: What stands where a value was.
@@ -34,7 +36,9 @@ MAX_DEPTH = 64
 #: Seconds that the regular expressions may take over one body; then it is withheld. A page shows 50 messages.
 REGEX_SECONDS = 0.1
 #: Headers that pages and clients need, and that say nothing of what is in a message.
-NEVER_MASKED = frozenset({"message-id", "destination", "timestamp", "content-length", "content-type", SIGNATURE})
+NEVER_MASKED = frozenset(
+    {"message-id", "destination", "timestamp", "content-length", "content-type", SIGNATURE, JMS_HEADER}
+)
 #: Headers that repeat what another one says: a rule about that one masks these.
 DERIVED_HEADERS = {EARLIER_CAUSE: CAUSE}
 
@@ -108,7 +112,7 @@ def rule_for_header(rules: Iterable[MaskRule], name: str) -> MaskRule | None:
     """Return the first rule that masks this header, if any."""
     if name in NEVER_MASKED:
         return None
-    said = {name, DERIVED_HEADERS.get(name, name)}
+    said = {name, DERIVED_HEADERS.get(name, name), name.removeprefix(CLASH_PREFIX)}
     about = (rule for rule in rules if rule.place is MaskTarget.HEADER)
     return next((rule for rule in about if any(map(_named(rule.pattern).match, said))), None)
 

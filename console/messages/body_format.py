@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lxml import etree
+
+from brokerapp.model.jms.form import JmsForm
+from console.messages.jms_view import JmsContent, TypedValue, read_content
 
 #: Bytes of a body that a page shows.
 MAX_TEXT_BYTES = 256 * 1024
 #: Bytes shown in hex, sixteen a line.
 MAX_HEX_BYTES = 16 * 1024
+#: Values of a map or stream that a page shows.
+MAX_VALUES = 1_000
 #: A body with a larger share of control characters is not shown as text.
 MAX_CONTROL_SHARE = 0.02
 
@@ -23,12 +28,33 @@ class BodyRendering:
     label: str
     text: str
     note: str = ""
+    values: tuple[TypedValue, ...] = ()  #: shown as a table instead of the text
 
 
-def render_body(body: bytes) -> list[BodyRendering]:
-    """Return the renderings of a body, the most structured first; hex is always included."""
+def render_body(body: bytes, form: JmsForm | None = None) -> list[BodyRendering]:
+    """Return the renderings of a body, the most structured first; `form`: of a message from a JMS client.
+
+    Hex is always included, but for objects, of which only the name of the class is shown.
+    """
+    content = read_content(form, body) if form is not None else None
+    if form is not None and content is not None:
+        return _render_content(form.kind, content, body)
     found = [each for each in (_render_json(body), _render_xml(body), _render_text(body)) if each]
     return [*found, _render_hex(body)]
+
+
+def _render_content(kind: str, content: JmsContent, body: bytes) -> list[BodyRendering]:
+    if content.class_name:
+        return [
+            BodyRendering("class", "Class", content.class_name, "Java objects are not read: only the class is shown.")
+        ]
+    if content.problem:
+        return [replace(_render_hex(body), note=content.problem)]
+    shown = content.values[:MAX_VALUES]
+    text = "\n".join(f"{each.name}\t{each.type}\t{each.value}" for each in shown)
+    cut = f"The first {MAX_VALUES:,} of {len(content.values):,} values." if len(content.values) > MAX_VALUES else ""
+    note = cut if shown else "No values."
+    return [BodyRendering("values", kind.capitalize(), text, note, shown), _render_hex(body)]
 
 
 def editable_text(body: bytes) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from brokerapp.engine.editing.message_properties import STANDARD
@@ -19,19 +19,22 @@ from brokerapp.engine.policy.broker_headers import (
     SIGNATURE,
     broker_headers,
 )
+from brokerapp.model.jms.form import JmsForm, JmsKind
 from brokerapp.model.stats_records import BrowsedMessage
 from brokerapp.selectors.values import DECIMAL_NUMBER
+from console.messages.jms_view import HIDDEN_HEADERS, jms_form, own_name, typed_property
 
 #: Standard headers and properties of the broker that are times, in milliseconds since the epoch.
 TIME_HEADERS = frozenset({"timestamp", "expires", "dlqTime", "resubmittedTime", FIRST_FAILED_AT, ORIGINAL_EXPIRATION})
 #: Properties of a dead letter that a list shows as text of their own.
 SUMMARIZED = frozenset({CAUSE, ROUTE, "dlqConsumer"})
 #: Headers that are not properties: the standard ones, and the one that lists what the broker wrote.
-NOT_PROPERTIES = STANDARD | {SIGNATURE}
+NOT_PROPERTIES = STANDARD | HIDDEN_HEADERS | {SIGNATURE}
 #: Properties shown in a list, and the length of their values there.
 MAX_SHOWN, MAX_VALUE = 3, 24
 
 _NUMBER = re.compile(DECIMAL_NUMBER)
+_KIND_LABELS = {JmsKind.PLAIN: "message without a body"}
 
 
 def parse_time(text: str) -> datetime | None:
@@ -63,6 +66,17 @@ class MessageView:
 
     message: BrowsedMessage
     selector_properties: frozenset[str] = frozenset()  #: properties that the selector reads; they come first
+
+    @property
+    def jms(self) -> JmsForm | None:
+        """Return its JMS form; None: it came from no JMS client."""
+        return jms_form(self.message.headers)
+
+    @property
+    def kind_label(self) -> str:
+        """Return what it is for JMS clients, in words; "" if it came from none."""
+        form = self.jms
+        return "" if form is None else _KIND_LABELS.get(form.kind, f"{form.kind} message")
 
     @property
     def sent_at(self) -> datetime | None:
@@ -98,8 +112,9 @@ class MessageView:
     @property
     def property_rows(self) -> list[PropertyRow]:
         """Return all properties, which are the headers that are not standard."""
-        claimed = (NAMES | {CLAIMED_ROUTE}) - self.broker_properties.keys()
-        return [_property_row(name, value, name in claimed) for name, value in self.properties]
+        claimed, form = (NAMES | {CLAIMED_ROUTE}) - self.broker_properties.keys(), self.jms
+        found = [(header, value, header in claimed) for header, value in self._property_lines]
+        return [_jms_row(form, *each) if form else _property_row(*each) for each in found]
 
     @property
     def header_rows(self) -> list[PropertyRow]:
@@ -109,8 +124,17 @@ class MessageView:
     @property
     def properties(self) -> list[tuple[str, str]]:
         """Return names and values of all properties, those of the selector first, then by name."""
+        form = self.jms
+        if form is None:
+            return self._property_lines
+        typed = (typed_property(form, *line) for line in self._property_lines)
+        return [(each.name, each.value) for each in typed]
+
+    @property
+    def _property_lines(self) -> list[tuple[str, str]]:
+        """Return the header lines of all properties in their order."""
         found = ((name, value) for name, value in self.message.headers.items() if name not in NOT_PROPERTIES)
-        return sorted(found, key=lambda pair: (pair[0] not in self.selector_properties, pair[0]))
+        return sorted(found, key=lambda pair: (own_name(pair[0]) not in self.selector_properties, own_name(pair[0])))
 
     @property
     def headers(self) -> list[tuple[str, str]]:
@@ -130,3 +154,9 @@ class MessageView:
 def _property_row(name: str, value: str, is_claim: bool = False) -> PropertyRow:
     when = parse_time(value) if name in TIME_HEADERS and value != "0" else None
     return PropertyRow(name, value, "moment" if when else type_of(value), when, is_claim)
+
+
+def _jms_row(form: JmsForm, header: str, value: str, is_claim: bool) -> PropertyRow:
+    told = typed_property(form, header, value)
+    row = _property_row(told.name, told.value, is_claim)
+    return row if row.time else replace(row, type=told.type)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from brokerapp.engine.editing.jms_edit import with_jms_form
 from brokerapp.engine.editing.message_properties import check_name, check_text, is_own
 from brokerapp.engine.editing.operator_message import OperatorMessage, batch_size, estimate_bytes
 from brokerapp.errors import RequestRefused
@@ -75,7 +76,7 @@ class MessageEdit:
         expires = _number(headers.get("expires"), 0)
         if self.lives is not None:
             expires = now_ms + self.lives * 1000 if self.lives else 0
-        return OperatorMessage(
+        made = OperatorMessage(
             to,
             {**kept, **self.set},
             body if self.body is None else self.body,
@@ -84,6 +85,7 @@ class MessageEdit:
             expires,
             "content-length" in headers if self.body is None else self.is_bytes,
         )
+        return with_jms_form(made, headers, body)
 
     def to_json(self) -> dict[str, Any]:
         """Return the object as values that JSON can hold."""

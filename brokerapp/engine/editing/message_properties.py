@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from brokerapp.engine.policy.broker_headers import CLAIMED_ROUTE, NAMES, SIGNATURE
 from brokerapp.engine.scheduling.delivery_schedule import HEADERS as SCHEDULE
 from brokerapp.errors import RequestRefused
+from brokerapp.model.jms.form import JMS_HEADER, TRANSACTION_HEADER
 from brokerapp.selectors.values import DECIMAL_NUMBER
 
 #: Headers that STOMP or the broker give a meaning; all others are properties.
@@ -24,7 +25,9 @@ STANDARD = frozenset(
 #: Of those, the ones that are given, set and removed like a property.
 EDITABLE = ("correlation-id", "reply-to", "type", "content-type")
 #: What the broker writes about a message: not the application's own, so not in an edited copy.
-BROKER_WRITTEN = NAMES | {SIGNATURE, CLAIMED_ROUTE, "scheduledJobId", "transformation-error", "sluice-path"}
+BROKER_WRITTEN = NAMES | {
+    SIGNATURE, CLAIMED_ROUTE, "scheduledJobId", "transformation-error", "sluice-path", JMS_HEADER, TRANSACTION_HEADER,
+}  # fmt: skip
 #: What only the broker says of who sent a message and how it was delivered: it stays, and nobody sets it.
 BROKER_ONLY = frozenset({"JMSXUserID", "JMSXDeliveryCount", "JMSRedelivered"})
 #: Types of properties, and what a value of each must look like. STOMP knows text only: a type is a promise about it.

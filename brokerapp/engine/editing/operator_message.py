@@ -10,6 +10,7 @@ from typing import Any
 from brokerapp.engine.policy.broker_headers import with_broker_headers
 from brokerapp.errors import TooLarge
 from brokerapp.model.commands import SendCommand
+from brokerapp.model.jms.form import JmsForm
 from brokerapp.model.message import DEFAULT_PRIORITY, escape
 
 #: Bytes that operators have the store take in at once: it stands still for all while it does.
@@ -32,6 +33,7 @@ class OperatorMessage:
     priority: int = DEFAULT_PRIORITY
     expires: int = 0  #: milliseconds since the epoch; 0: never
     is_bytes: bool = False  #: consumers are told the body's length, and take it for bytes
+    jms_form: str = ""  #: what it is for JMS clients (see JmsForm.header_value); "": what STOMP's messages are
 
     def to_json(self) -> dict[str, Any]:
         """Return the object as values that JSON can hold."""
@@ -51,6 +53,8 @@ class OperatorMessage:
             if value is not None
         }
         lines = "".join(f"{escape(name)}:{escape(value)}\n" for name, value in headers.items())
+        if self.jms_form:
+            lines += JmsForm.parse(self.jms_form).header_line()
         return SendCommand(
             self.destination, lines, self.body, self.persistent, self.priority, self.expires, None, None, None,
             self.is_bytes,

@@ -44,7 +44,7 @@ def subscription_messages(request: HttpRequest, log: str) -> HttpResponse:
         "is_cut": not selector and page.next is not None and len(messages) < PAGE_SIZE,  # by the time limit
         "rows": rows,
         "opened": opened,
-        "renderings": render_body(opened.message.body) if opened and not opened.message.withheld else [],
+        "renderings": render_body(opened.message.body, opened.jms) if opened and not opened.message.withheld else [],
         "here": query_string(selector=selector, after=after),
         "first": query_string(selector=selector) if after else "",
         "next": query_string(selector=selector, after=page.next) if page.next is not None else "",

@@ -13,6 +13,7 @@ from brokerapp.admin.handlers.operator_send import MAX_COUNT, OperatorMessage
 from brokerapp.engine.editing.message_edit import body_of
 from brokerapp.engine.editing.operator_message import check_size
 from brokerapp.model.destination import Destination
+from brokerapp.model.jms.form import JmsKind
 from brokerapp.model.stats_records import END_OF_LOG
 from brokerapp.selectors import compile_selector
 from console.access.masking import MaskedMessage, check_selector, mask_message
@@ -23,7 +24,9 @@ from console.api.common.operations import operation
 from console.audit import trail
 from console.broker.gateway import gateway
 from console.destinations.api import addressed_destination
+from console.messages.jms_view import JmsContent, TypedValue, jms_form, read_content, shown_headers
 from console.messages.jobs import edit_message as editing
+from console.messages.message_view import MessageView, PropertyRow
 
 HIDDEN = "Number of destinations hidden by missing permission"
 
@@ -31,6 +34,23 @@ router = Router(tags=["messages"])
 sending = Router(tags=["messages"])  #: operations without a queue in their path
 #: Messages of one page.
 MAX_PAGE = 500
+
+
+class TypedValueOut(Schema):
+    """A property, or a value of a map or stream message, whose name in a stream is its position."""
+
+    name: str
+    type: str = Field(description="As Java writes it: `string`, `int`, `boolean`, `byte[]`; `object` is a map or list")
+    value: str
+
+
+class JmsOut(Schema):
+    """What a message from a JMS client is beside its headers and body."""
+
+    kind: JmsKind
+    properties: list[TypedValueOut]
+    values: list[TypedValueOut] = Field(description="Values of a map or stream message, unless its body is withheld")
+    class_name: str = Field(description="Class of the object of an object message, which is not read")
 
 
 class BrowsedMessageOut(Schema):
@@ -46,6 +66,7 @@ class BrowsedMessageOut(Schema):
     encoding: Literal["text", "base64"]
     withheld: str = Field(description="Reason why the body is withheld")
     masked: list[str] = Field(description="Names of masked parts")
+    jms: JmsOut | None = Field(description="Of a message from a JMS client; null for others")
 
 
 class BrowsePageOut(Schema):
@@ -186,11 +207,30 @@ def _visible_destinations(request: HttpRequest, places: list[str], name: str) ->
 
 def message_out(message: MaskedMessage) -> dict[str, Any]:
     """Return the fields of a message for a response."""
-    fields = ("seq", "id", "destination", "original_destination", "headers", "size", "withheld")
-    told = {name: getattr(message, name) for name in fields} | {"masked": list(message.masked)}
+    fields = ("seq", "id", "destination", "original_destination", "size", "withheld")
+    told = {name: getattr(message, name) for name in fields}
+    told |= {"headers": shown_headers(message.headers), "masked": list(message.masked), "jms": _jms_out(message)}
     if message.withheld:
         return told | {"body": None, "encoding": "text"}
     try:
         return told | {"body": message.body.decode(), "encoding": "text"}
     except UnicodeDecodeError:
         return told | {"body": base64.b64encode(message.body).decode(), "encoding": "base64"}
+
+
+def _jms_out(message: MaskedMessage) -> dict[str, Any] | None:
+    """Return what a message of a JMS client is, for a response; None for others."""
+    form = jms_form(message.headers)
+    if form is None:
+        return None
+    content = None if message.withheld else read_content(form, message.body)
+    content = content or JmsContent()
+    return {
+        "kind": form.kind, "class_name": content.class_name,
+        "properties": [_typed_out(each) for each in MessageView(message).property_rows],
+        "values": [_typed_out(each) for each in content.values],
+    }  # fmt: skip
+
+
+def _typed_out(each: TypedValue | PropertyRow) -> dict[str, str]:
+    return {"name": each.name, "type": each.type, "value": each.value}

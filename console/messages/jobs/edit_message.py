@@ -6,6 +6,7 @@ from typing import Any
 
 from django.http import Http404, HttpRequest
 
+from brokerapp.engine.editing.jms_edit import with_jms_form
 from brokerapp.engine.editing.operator_message import OperatorMessage
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
@@ -39,6 +40,7 @@ def replace_message(
         raise RequestRefused("Enter a reason. It is recorded in the audit log and the journey.")
     for each in Destination.parse_list(changed.destination):
         require(request, Permission.EDIT, each)
+    changed = with_jms_form(changed, message.headers, message.body)
     user = request.user.get_username()
     with trail.recording(request, "edit", queue, before={"message": message.id, "reason": reason}) as change:
         answer = gateway().edit(queue, message.seq, changed.to_json(), user)

@@ -11,6 +11,7 @@ from brokerapp.engine.editing.message_properties import EDITABLE, is_own
 from brokerapp.engine.editing.operator_message import OperatorMessage
 from brokerapp.engine.policy.broker_headers import FAILURE, ORIGIN
 from brokerapp.model.destination import Destination
+from brokerapp.model.jms.form import JMS_HEADER
 from brokerapp.model.stats_records import BrowsedMessage
 from console.messages.body_format import editable_text
 from console.messages.jobs import job_service
@@ -72,7 +73,8 @@ def preview_edit(
 def routed_headers(made: OperatorMessage) -> dict[str, str]:
     """Return the headers of a message as the routing reads them."""
     standard = {"destination": made.destination, "expires": str(made.expires), "priority": str(made.priority)}
-    return {**made.properties, **standard, **({"persistent": "true"} if made.persistent else {})}
+    form = {JMS_HEADER: made.jms_form} if made.jms_form else {}
+    return {**made.properties, **standard, **({"persistent": "true"} if made.persistent else {}), **form}
 
 
 def _rows(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[ValueDifference]:

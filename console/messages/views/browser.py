@@ -24,6 +24,7 @@ from console.destinations.views.deleted import deleted_page
 from console.messages.body_format import render_body
 from console.messages.browse_query import PAGE_SIZE, BrowseRequest, newest_seq
 from console.messages.dead_letter_groups import is_dead_letter_queue
+from console.messages.jms_view import jms_form
 from console.messages.jobs import job_service
 from console.messages.jobs.models import SavedSelector
 from console.messages.message_view import MessageView
@@ -84,7 +85,10 @@ def message(request: HttpRequest, name: str, seq: int) -> HttpResponse:
         panel["not_found"] = job_service.not_found_text(destination, seq)
     else:
         shown = mask_message(request.user, found[0], destination)
-        panel |= {"row": MessageView(shown), "renderings": [] if shown.withheld else render_body(shown.body)}
+        panel |= {
+            "row": MessageView(shown),
+            "renderings": [] if shown.withheld else render_body(shown.body, jms_form(shown.headers)),
+        }
     if request.htmx:
         return render(request, "messages/message_panel.html", panel)
     return render(request, "messages/browser.html", _list(request, destination) | {"selected": seq} | panel)

@@ -15,13 +15,14 @@ from django_htmx.http import HttpResponseClientRefresh
 from brokerapp.errors import BrokerError
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import BrowsedMessage
-from console.access.masking import mask_message
+from console.access.masking import MaskedMessage, mask_message
 from console.access.permissions import Permission, pattern_filter, permission_message, permission_required, visible
 from console.audit import trail
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
-from console.messages.body_format import render_body
+from console.messages.body_format import BodyRendering, render_body
 from console.messages.dead_letter_groups import is_dead_letter_queue, pattern_of, survey_queues
+from console.messages.jms_view import jms_form
 from console.messages.journey.journey import Journey
 from console.messages.journey.journey_service import journey_of
 from console.messages.message_view import MessageView, parse_time
@@ -52,7 +53,7 @@ def message(request: HttpRequest, id: str) -> HttpResponse:
         "id": id, "journey": found, "recorded": recorded, "awaits_trace": awaits_trace,
         "places": [(queue, MessageView(message), _is_dlq(queue)) for queue, message in shown],
         "first": MessageView(shown[0][1]) if shown else None,
-        "renderings": render_body(shown[0][1].body) if shown and not shown[0][1].withheld else [],
+        "renderings": _renderings(shown[0][1]) if shown else [],
         "similar": similar, "similar_count": gateway().count(similar.queue, similar.selector) if similar else None,
     }  # fmt: skip
     status = (
@@ -78,6 +79,10 @@ def resubmit_outcome(request: HttpRequest, id: str) -> HttpResponse:
     asked = parse_integer(request.GET.get("asked"), digits=3) + 1
     context = {"id": id, "copies": copies, "over": over, "since": since, "asked": asked}
     return render(request, "messages/resubmit_outcome.html", context)
+
+
+def _renderings(message: MaskedMessage) -> list[BodyRendering]:
+    return [] if message.withheld else render_body(message.body, jms_form(message.headers))
 
 
 def _recorded(request: HttpRequest, found: Journey) -> MessageView | None:
