@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from django.contrib.auth.models import User
 from django.urls import reverse
 
 from brokerapp.engine.editing.operator_message import OperatorMessage
@@ -10,7 +11,9 @@ from brokerapp.model.destination import Destination
 from brokerapp.model.jms.form import JMS_HEADER, JmsForm, JmsKind
 from brokerapp.model.jms.properties import PropertyType
 from brokerapp.openwire.marshalled_values import Long, encode_map, encode_stream
+from console.access.masking import mask_message
 from console.broker.gateway import gateway
+from console.exporters.jolokia.jms_messages import as_data
 from console.messages.body_format import render_body
 
 TYPES = {"amount": PropertyType.INT, "urgent": PropertyType.BOOLEAN, "type": PropertyType.LONG}
@@ -115,3 +118,14 @@ def test_nobody_sets_the_line_in_which_the_broker_keeps_the_form(admin, name):
     answer = admin.post("/api/v1/messages", json.dumps(wanted), content_type="application/json")
     assert answer.status_code == 409
     assert "set by the broker" in answer.content.decode()
+
+
+def test_jolokia_gives_properties_by_type_and_the_map_of_a_map_message(console, admin, name):
+    put(name, JmsKind.MAP, encode_map({"paid": 5}))
+    user = User.objects.get()
+    data = as_data(mask_message(user, stored(name)[0], Destination.queue(name)))
+    assert data["IntProperties"] == {"amount": 5}
+    assert data["BooleanProperties"] == {"urgent": True}
+    assert data["StringProperties"] == {"region": "eu"}
+    assert data["ContentMap"] == "{paid=5}"
+    assert "sluice" not in data["PropertiesText"]
