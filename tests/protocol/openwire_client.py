@@ -81,7 +81,8 @@ class OpenWireSocket:
 
     def connect(self, **fields) -> Response:
         """Log in, and return the answer."""
-        return self.ask(ConnectionInfo(connection_id=ConnectionId(f"ID:raw-{next(_numbers)}-1:1"), **fields))
+        id = fields.pop("connection_id", ConnectionId(f"ID:raw-{next(_numbers)}-1:1"))
+        return self.ask(ConnectionInfo(connection_id=id, **fields))
 
     def write_bytes(self, data: bytes) -> None:
         """Send bytes as they are."""

@@ -97,12 +97,18 @@ class TemporaryDestinations:
         """Create a destination of the client's own, or take it over from a node where its connection was before."""
         if destination not in self._senders:
             self._create_as(client, destination.kind, destination.name, destination, names_node=False)
-        elif client.connection_id and destination.name.startswith(f"{client.connection_id}:"):
+        elif self._may_take_over(client, destination):
             self._placement.orphaned_temporaries.remove(destination)
             self.take_ownership(client, destination, owner_for(client, destination.kind, destination.name))
             self._reconnect_window.announce(destination)
         else:
             raise RequestRefused(f"the temporary destination {destination} exists already")
+
+    def _may_take_over(self, client: Client, destination: Destination) -> bool:
+        """Whether a client is the owner that comes back: by the name of the connection, and its user."""
+        owner = self._belonging.get(destination)
+        is_user = owner is None or owner.user == client.principal.name
+        return bool(client.connection_id) and destination.name.startswith(f"{client.connection_id}:") and is_user
 
     def _create(self, client: Client, kind: DestinationKind, name: str) -> Destination:
         number = len(client.temporaries) + 1

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.subscription import Subscription
+from brokerapp.errors import RequestRefused
 from brokerapp.model.commands import PrefetchCommand, PullCommand, WindowCommand
 from brokerapp.system import clock
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 #: Milliseconds that a pull which shall not wait gives another node, which owns the queue, to send a message.
 REMOTE_PULL_MS = 100
+#: Pulls of one consumer that are not answered yet: its library has one at a time.
+MAX_WAITING_PULLS = 1000
 
 
 class ConsumerWindows:
@@ -47,10 +50,15 @@ class ConsumerWindows:
         subscription = client.subscriptions.get(pull.subscription)
         if subscription is None or subscription.prefetch:
             return
+        if subscription.credit >= MAX_WAITING_PULLS:
+            raise RequestRefused(f"a consumer waits for at most {MAX_WAITING_PULLS} messages that it pulled")
         self._change(subscription, 1)
+        subscription.pull_count += 1
+        number = subscription.pull_count
 
         def end() -> None:
-            if subscription.credit > 0 and client.subscriptions.get(subscription.name) is subscription:
+            answered = subscription.pull_count - subscription.credit
+            if answered < number and client.subscriptions.get(subscription.name) is subscription:
                 self._change(subscription, -1)
                 client.sink.end_of_browse(subscription)
                 self._dispatcher.wake(client)

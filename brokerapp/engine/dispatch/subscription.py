@@ -67,6 +67,7 @@ class Subscription:
     exclusive: bool = False  #: wants all messages of a queue for itself
     credit: int = 0  #: messages it may still get
     extension: int = 0  #: messages it may hold beyond its prefetch
+    pull_count: int = 0  #: how often its client asked for a message, where it gets no others
     unacked: dict[str, LogEntry] = field(default_factory=dict)  #: by ack id, in order of delivery
     logs: list[SourceLog] = field(default_factory=list)  #: that feed it
     pending: PendingMessages = field(default_factory=PendingMessages)  #: wait for credit, and are in none of its logs

@@ -90,6 +90,8 @@ class OpenWireConsumer:
         else:
             first = self._held_number(ack.first_message_id, "first")
         taken = self._between(first, last)
+        if not taken:
+            raise RequestRefused(f"the first message of an acknowledgement, {ack.first_message_id}, is behind its last")
         for each in taken:
             del self.deliveries[each.number]
         return taken

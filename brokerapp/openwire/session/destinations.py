@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from brokerapp.errors import InvalidDestination
-from brokerapp.model.destination import LIST_SEPARATOR, STOMP_PREFIX, Destination, DestinationKind
+from brokerapp.model.destination import LIST_SEPARATOR, MAX_NAME, STOMP_PREFIX, Destination, DestinationKind
 from brokerapp.openwire.commands import OpenWireDestination
 from brokerapp.openwire.commands import data_types as t
 
@@ -27,7 +27,9 @@ def broker_text(destination: OpenWireDestination | None) -> str:
     """Return a destination, or a list of them, in the broker's text form. Raises InvalidDestination."""
     if destination is None:
         raise InvalidDestination("", "a destination is missing")
-    return _broker_text(destination.kind, destination.physical_name or "")
+    name = destination.physical_name or ""
+    # long ones are few, or meant to fill the cache
+    return (_broker_text if len(name) <= MAX_NAME else _broker_text.__wrapped__)(destination.kind, name)
 
 
 @lru_cache(maxsize=16384)

@@ -111,7 +111,7 @@ def transaction_of(text: str) -> TransactionId | None:
 def _typed(kind: PropertyType, text: str) -> Any:
     try:
         return _VALUES[kind](text)
-    except (ValueError, OpenWireError):  # somebody changed it to what is none of that type
+    except (ValueError, OverflowError, KeyError, OpenWireError):  # somebody changed it to what is none of that type
         return text
 
 

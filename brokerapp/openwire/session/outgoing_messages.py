@@ -41,6 +41,7 @@ _FROM_STOMP_TEXT, _FROM_STOMP_BYTES, _FROM_STOMP_MAP = map(JmsForm, (JmsKind.TEX
 _SHARED = (f"{DestinationKind.TOPIC}://", f"{DestinationKind.SUBSCRIPTION}://", f"{DestinationKind.TEMP_TOPIC}://")
 #: The longest body that is kept as OpenWire has it, beside its stored form, while the message is in memory.
 MAX_KEPT_BYTES = 16 * 1024
+_INT_MAX, _LONG_MAX = 2**31 - 1, 2**63 - 1
 _fields_of = attrgetter(*(each.name for each in fields(MessageCommand)))
 #: Type of what the broker itself writes.
 ADVISORY_TYPE = "Advisory"
@@ -98,16 +99,16 @@ def message_command(message: Message) -> MessageCommand:
         original_destination=named_destination(get(ORIGIN)),
         original_transaction_id=None if transaction is None else transaction_of(transaction),
         group_id=get("JMSXGroupID"),
-        group_sequence=int(sequence) if sequence.lstrip("-").isdecimal() else 0,
+        group_sequence=_whole(sequence, _INT_MAX),
         correlation_id=get("correlation-id"),
         persistent=message.persistent,
-        expiration=message.expires,
+        expiration=min(message.expires, _LONG_MAX),
         priority=message.priority,
         reply_to=named_destination(get("reply-to")),
-        timestamp=int(get("timestamp", "0")),
+        timestamp=_whole(get("timestamp", "0"), _LONG_MAX),
         type=get("type"),
         content=content,
-        marshalled_properties=encode_map(properties) if properties else None,
+        marshalled_properties=_encoded(properties) if properties else None,
         data_structure=advisory.data if advisory is not None else None,
         broker_path=tuple(map(BrokerId, message.path)) or None,
         arrival=message.born_us // 1000,
@@ -115,6 +116,30 @@ def message_command(message: Message) -> MessageCommand:
         broker_in_time=message.born_us // 1000,
         data_type=_DATA_TYPES[form.kind],
     )
+
+
+def _whole(text: str, most: int) -> int:
+    """Return the number that a header holds; 0 for what is none, or out of range, which STOMP clients may send."""
+    try:
+        number = int(text)
+    except ValueError:
+        return 0
+    return number if -most <= number <= most else 0
+
+
+def _encoded(properties: dict[str, Any]) -> bytes:
+    """Return properties as OpenWire has them; a value that is not of its type as text."""
+    try:
+        return encode_map(properties)
+    except OpenWireError:
+        return encode_map({name: each if _fits(each) else str(each) for name, each in properties.items()})
+
+
+def _fits(value: Any) -> bool:
+    try:
+        return bool(encode_map({"": value}))
+    except OpenWireError:
+        return False
 
 
 def _of_stomp(message: Message) -> tuple[JmsForm, bytes | None, dict[str, Any]]:

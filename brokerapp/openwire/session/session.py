@@ -56,6 +56,8 @@ from brokerapp.openwire.session.transactions import ClientTransactions, transact
 #: Commands of the broker, and nothing where the command of the client changes the session only.
 Commands = Sequence[ClientCommand]
 NOTHING: Commands = ()
+#: Producers of one connection, where its connector has no limit: a bound on what a peer can make us keep.
+MAX_PRODUCERS = 10_000
 #: The operation of a DestinationInfo that creates a destination; the other one deletes it.
 ADD_DESTINATION = 0
 
@@ -84,13 +86,13 @@ class OpenWireSession:
     """Protocol state of one client."""
 
     def __init__(self, *, max_producers: int | None = None, max_body: int = MAX_BODY_BYTES) -> None:
-        self._max_producers, self._max_body = max_producers, max_body
+        self._max_producers = MAX_PRODUCERS if max_producers is None else max_producers
+        self._max_body = max_body
         self.connection: ConnectionInfo | None = None
         self._may_resend = False  # what was sent when a connection broke: it is a client with failover:
         self.user_headers = ""  #: header lines that each message the client sends gets
         self.consumers: dict[ConsumerId, OpenWireConsumer] = {}
         self.producers: dict[ProducerId, ProducerInfo] = {}
-        self._sessions: dict[SessionId, SessionInfo] = {}
         self.transactions = ClientTransactions()
 
     def receive(self, command: BaseCommand) -> Commands:
@@ -119,16 +121,13 @@ class OpenWireSession:
         self._may_resend = self._may_resend or control.fault_tolerant
         return NOTHING
 
-    def _open_session(self, info: SessionInfo) -> Commands:
-        if info.session_id is not None:
-            self._sessions[info.session_id] = info
-        return NOTHING
-
     def _add_producer(self, info: ProducerInfo) -> Commands:
         id = info.producer_id
         if id is None or id in self.producers:
             return NOTHING
-        if (limit := self._max_producers) is not None and len(self.producers) >= limit:
+        if not id.connection_id:  # it has no text by which its window is told to be free
+            raise RequestRefused("ProducerInfo without the connection of its producer")
+        if len(self.producers) >= (limit := self._max_producers):
             raise LimitExceeded(f"a connection has at most {limit} producers (maximumProducersAllowedPerConnection)")
         self.producers[id] = info
         if info.destination is None:  # each message names its own
@@ -144,7 +143,6 @@ class OpenWireSession:
             gone = self._close_consumers([removed] if removed in self.consumers else [], info)
             return _with_receipt(gone, receipt)
         if isinstance(removed, SessionId):
-            self._sessions.pop(removed, None)
             closed = self._close_producers([id for id in self.producers if _session_of(id) == removed])
             gone = self._close_consumers([id for id in self.consumers if _session_of(id) == removed], info)
             return _with_receipt([*closed, *gone], receipt)
@@ -168,8 +166,8 @@ class OpenWireSession:
     # -- consumers
 
     def _add_consumer(self, info: ConsumerInfo) -> Commands:
-        if info.consumer_id is None or info.destination is None:
-            raise RequestRefused("ConsumerInfo without a consumer id or a destination")
+        if info.consumer_id is None or not info.consumer_id.connection_id or info.destination is None:
+            raise RequestRefused("ConsumerInfo without a consumer id, its connection or a destination")
         if info.consumer_id in self.consumers:
             return NOTHING
         consumer = OpenWireConsumer(info, info.destination)
@@ -276,7 +274,7 @@ class OpenWireSession:
 HANDLERS: dict[type[BaseCommand], Callable[[OpenWireSession, Any], Commands]] = {
     ConnectionInfo: OpenWireSession._connect,
     ConnectionControl: OpenWireSession._control_connection,
-    SessionInfo: OpenWireSession._open_session,
+    SessionInfo: OpenWireSession._ignore,  # producers and consumers name theirs
     ProducerInfo: OpenWireSession._add_producer,
     ConsumerInfo: OpenWireSession._add_consumer,
     RemoveInfo: OpenWireSession._remove,

@@ -5,9 +5,10 @@ A branch is known by its Xid, whoever works in it. A transaction of the client a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 
+from brokerapp.engine.clients.client import MAX_TRANSACTIONS
 from brokerapp.errors import RequestRefused
 from brokerapp.model.commands import (
     AbortCommand,
@@ -73,6 +74,7 @@ class ClientTransactions:
     def __init__(self) -> None:
         self._settled: dict[str, list[tuple[OpenWireConsumer, list[Delivery]]]] = {}
         self._begun: set[str] = set()  # a transport that reconnects may begin them again
+        self._ending: dict[str, list[tuple[OpenWireConsumer, list[Delivery]]]] = {}  # by receipt of a commit
         self._asked: dict[str, PrepareBranchCommand | RecoverBranchesCommand] = {}  # by receipt, with values as answers
 
     def on_acknowledged(self, name: str, consumer: OpenWireConsumer, taken: list[Delivery]) -> None:
@@ -91,21 +93,24 @@ class ClientTransactions:
         name = transaction_name(info.transaction_id)
         if operation is TransactionOperation.BEGIN and name in self._begun:
             return ()
-        widened = self._note(operation, name)
+        widened = self._note(operation, name, receipt)
         if isinstance(info.transaction_id, XATransactionId):
             self._begun.discard(name)  # another client may end it
             return (self._on_branch(operation, name, receipt), *widened)
         return (SendBatchCommand([_on_own(operation, name, receipt)]), *widened)
 
-    def _note(self, operation: TransactionOperation, name: str) -> Sequence[ClientCommand]:
+    def _note(self, operation: TransactionOperation, name: str, receipt: str | None) -> Sequence[ClientCommand]:
         """Note what a transaction begins or ends with; return what the broker is to do for consumers besides."""
         if operation is TransactionOperation.BEGIN:
-            self._begun.add(name)
+            if len(self._begun) < MAX_TRANSACTIONS:  # one more is refused, however often it is begun
+                self._begun.add(name)
         elif operation is not TransactionOperation.PREPARE:
             self._begun.discard(name)
-            settled = self._settled.pop(name, ())
+            settled = self._settled.pop(name, [])
             if operation in (TransactionOperation.ROLLBACK, TransactionOperation.FORGET):
                 return _hold_again(settled)
+            if settled and receipt is not None:
+                self._ending[receipt] = settled
         return ()
 
     def _on_branch(self, operation: TransactionOperation, name: str, receipt: str | None) -> ClientCommand:
@@ -129,20 +134,26 @@ class ClientTransactions:
     def response(self, receipt: str) -> Response:
         """Return what confirms a command of the client: with a value, where it asked for one."""
         number, asked = int(receipt), self._asked.pop(receipt, None)
+        self._ending.pop(receipt, None)
         if isinstance(asked, PrepareBranchCommand):
             return IntegerResponse(correlation_id=number, result=Vote.READ_ONLY if asked.is_read_only else Vote.OK)
         if isinstance(asked, RecoverBranchesCommand):
             return DataArrayResponse(correlation_id=number, data=tuple(map(transaction_of, asked.branches)))
         return Response(correlation_id=number)
 
-    def on_refused(self, receipt: str) -> None:
-        """Forget that a command was to be answered with a value; what cannot be prepared is rolled back."""
-        asked = self._asked.pop(receipt, None)
+    def on_refused(self, receipt: str, is_held: Callable[[Delivery], bool]) -> None:
+        """Forget that a command was to be answered; what cannot be prepared or committed is rolled back.
+
+        `is_held` says whether the broker lets the consumer hold a message again; others went back to their queues.
+        """
+        asked, settled = self._asked.pop(receipt, None), self._ending.pop(receipt, [])
         if isinstance(asked, PrepareBranchCommand):
-            for consumer, taken in reversed(self._settled.pop(asked.branch, ())):
-                for each in taken:
-                    each.is_extended = False
-                consumer.give_back(taken)
+            settled = self._settled.pop(asked.branch, [])
+        for consumer, taken in reversed(settled):
+            back = [each for each in taken if is_held(each)]
+            for each in back:
+                each.is_extended = False
+            consumer.give_back(back)
 
 
 def _operation_of(info: TransactionInfo) -> TransactionOperation:

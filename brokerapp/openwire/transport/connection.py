@@ -37,7 +37,7 @@ from brokerapp.openwire.commands import (
     MessageDispatch,
     WireFormatInfo,
 )
-from brokerapp.openwire.session.consumers import OpenWireConsumer
+from brokerapp.openwire.session.consumers import Delivery, OpenWireConsumer
 from brokerapp.openwire.session.exceptions import throwable
 from brokerapp.openwire.session.outgoing_messages import message_dispatch
 from brokerapp.openwire.session.producer_windows import producer_ack
@@ -110,7 +110,8 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
             self.refuse(error, receipt_of(frame))
             self._services.dispatcher.wake(self.client)
         except ProtocolError as error:
-            error.receipt = receipt_of(frame)  # type: ignore[attr-defined]
+            if isinstance(frame, BaseCommand):
+                error.receipt = receipt_of(frame)  # type: ignore[attr-defined]
             raise
 
     def _perform(self, command: ClientCommand) -> None:
@@ -152,6 +153,7 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
             super()._disconnect(_client, disconnect)
             return
         self._services.clients.leave(self.client, disconnect.receipt, self.flush)
+        self._closing = True  # what it says behind this is not done: nobody would end it
         self._timers.append(self._loop.call_later(SHUTDOWN_SECONDS, self.close))
 
     def _fail(self, error: ProtocolError) -> None:
@@ -234,6 +236,10 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
             except OpenWireError as error:  # it cannot be told: the connection ends, and another client may get it
                 self._loop.call_soon(self._fail, error)
                 return
+            except Exception:  # a fault of ours ends this client's connection, not the node
+                logger.exception("a message could not be told to %s", self.client.id)
+                self._loop.call_soon(self._fail, ProtocolError("internal error: see the broker's log"))
+                return
             self._out_size += len(entry.message.body)
             if self._out_size > WRITE_HIGH_WATER:
                 self.flush()
@@ -255,7 +261,7 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
             self._write(freed)
             receipt = None  # its producer waits for no answer
         if receipt is not None:
-            self._session.transactions.on_refused(receipt)
+            self._session.transactions.on_refused(receipt, self._is_held)
             self._write(ExceptionResponse(correlation_id=int(receipt), exception=throwable(error)))
         else:
             connection = self._session.connection
@@ -264,6 +270,13 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
                     exception=throwable(error), connection_id=connection.connection_id if connection else None
                 )
             )
+
+    def _is_held(self, delivery: Delivery) -> bool:
+        """Whether a consumer holds a delivery, as far as the broker knows."""
+        try:
+            return self.client.find_unacked(delivery.ack_id, None) is not None
+        except RequestRefused:
+            return False
 
     def heart_beat_times(self) -> tuple[int, int, int]:
         """Milliseconds: between our heart-beats, between its own, and since something came from it."""

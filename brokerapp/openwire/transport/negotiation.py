@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from brokerapp.model.transport_connector import ConnectionLimits
+from brokerapp.model.transport_connector import HEART_BEAT_FLOOR_MS, ConnectionLimits
 from brokerapp.openwire.codec import Codec
 from brokerapp.openwire.wire_format_options import WireFormatOptions
 
@@ -49,4 +49,6 @@ def codec_for(agreed: WireFormatOptions) -> Codec:
 def keep_alive_times(agreed: WireFormatOptions) -> tuple[int, int]:
     """Return after how many milliseconds something must have been sent, and received; 0 for never."""
     interval = agreed.max_inactivity_duration
-    return (int(interval * 2 * KEEP_ALIVE_SHARE), interval) if interval > 0 else (0, 0)
+    if interval <= 0:
+        return 0, 0
+    return max(HEART_BEAT_FLOOR_MS, int(interval * 2 * KEEP_ALIVE_SHARE)), max(HEART_BEAT_FLOOR_MS, interval)

@@ -126,7 +126,7 @@ def test_the_answer_to_a_recovery_is_the_xids():
 def test_a_prepare_that_was_refused_has_no_vote():
     transactions = ClientTransactions()
     perform(OPERATIONS.PREPARE, transactions=transactions)
-    transactions.on_refused("1")
+    transactions.on_refused("1", lambda _: True)
     assert type(transactions.response("1")) is Response
 
 
