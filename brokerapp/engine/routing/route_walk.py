@@ -142,6 +142,10 @@ def trace_route(
     return walk.route, walk.hops or [], problem
 
 
+def _is_interested(topology: RoutingTable, queue: Destination, seen: SelectorView, _sender: str) -> bool:
+    return topology.interest(queue, seen)
+
+
 class _RouteWalk:
     """One message's way through the definitions."""
 
@@ -272,7 +276,7 @@ class _RouteWalk:
             queue = Destination.queue(name)
             wanted: bool = True
             if definition.selector_aware:
-                wanted = self._ask(Question(queue, topic, partial(self._is_interested, queue))) is True
+                wanted = self._ask(Question(queue, topic, partial(_is_interested, self.topology, queue))) is True
             wanted = wanted and self._matches_binding(self.topology.bindings.of(name), topic) is True
             self._add_hop(topic, definition.id, queue, outcome=wanted, depth=depth)
             if not wanted:
@@ -301,9 +305,6 @@ class _RouteWalk:
         self._add_hop(own, definition.id, own, outcome=keeps, depth=depth)
         if keeps:
             self._reach(copy, depth)
-
-    def _is_interested(self, queue: Destination, seen: SelectorView, _sender: str) -> bool:
-        return self.topology.interest(queue, seen)
 
     def _ask_selector(self, selector: Selector, destination: Destination, original: Destination | None) -> Answer:
         return self._ask(Question(destination, original, lambda seen, _sender: selector.evaluate(seen)))

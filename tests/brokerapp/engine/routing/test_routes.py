@@ -1,7 +1,9 @@
 """Test which physical destinations a message reaches, rule by rule, and that routing always ends."""
 
+import gc
 import time
 from dataclasses import replace
+from types import FunctionType, ModuleType
 
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 
 from brokerapp.engine.routing import route_decisions, route_walk
 from brokerapp.engine.routing.cycle_detection import find_cycle
+from brokerapp.engine.routing.route_decisions import MessageViews
 from brokerapp.engine.routing.route_walk import MAX_HOPS, explain_route, route
 from brokerapp.engine.routing.routing_table import RoutingTable
 from brokerapp.errors import RequestRefused
@@ -437,6 +440,20 @@ def test_messages_with_the_same_answers_have_one_route_which_is_found_once(monke
     assert len(walks) == len({id(each) for each in routes}) == 4
     where.add_queue("new")  # what exists decides, too
     assert route(message(heads[0]), queue("orders"), where) is not routes[0]
+
+
+def test_routes_that_are_remembered_hold_nothing_of_the_messages_for_which_they_were_found():
+    head, body = b"message-id:1\nsize:1\n", b"a body that nobody else has"
+    where = topology(VirtualTopic(name="v.>", selector_aware=True), queues=["Consumer.A.v.x"])
+    route(Message("ID:1", head, body), topic("v.x"), where)
+    [remembered] = where.plans.values()
+    found, waiting = {}, [remembered]
+    while waiting:
+        each = waiting.pop()
+        if id(each) not in found and not isinstance(each, type | ModuleType | FunctionType):
+            found[id(each)] = each
+            waiting += gc.get_referents(each)
+    assert not [each for each in found.values() if each is body or isinstance(each, MessageViews)]
 
 
 def test_no_more_routes_are_remembered_than_the_limit(monkeypatch):
