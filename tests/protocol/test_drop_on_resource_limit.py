@@ -73,6 +73,18 @@ def test_the_full_queue_misses_what_the_others_get_and_that_is_counted(connect, 
     assert client.bodies() == ["room again"]
 
 
+def test_in_a_transaction_what_may_be_dropped_keeps_its_place_in_a_queue_that_gets_others(connect, node, name):
+    topic = f"drop-ff.{name}"
+    create(connect, topic)
+    client = connect()
+    client.frame("BEGIN", transaction="t")
+    queue = f"C.other.{topic}"
+    for body, destination in zip("abcde", (f"/queue/{queue}", f"/topic/{topic}") * 3, strict=False):
+        client.send(destination, body, transaction="t")
+    client.frame("COMMIT", transaction="t")
+    assert node.bodies(queue) == list("abcde")
+
+
 @pytest.mark.scenario("VT-17")
 def test_in_a_transaction_each_message_is_dropped_for_itself(connect, node, name):
     topic = f"drop-ff.{name}"

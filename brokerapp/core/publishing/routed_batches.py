@@ -64,7 +64,8 @@ class RoutedBatches:
         count = len(batch.messages)
         self.count += count
         if batch.route.dropping:
-            self.placed += batch.split()
+            self.placed += (parts := batch.split())
+            self._note_last(parts[-1])
             return
         each = self._batch_of(batch.destination, batch.route)
         each.messages += batch.messages
@@ -83,11 +84,14 @@ class RoutedBatches:
                 is_last = [self._last_of.get(log) is each for log in logs]
                 if all(is_last):
                     return each
-        if route.topics:  # who listens gets these when they are stored, and after them what comes later
-            self._last_to.clear()
-        new = self._begin(destination, route)
-        self._last_of.update(dict.fromkeys(logs, new))
+        self._note_last(new := self._begin(destination, route))
         return new
+
+    def _note_last(self, batch: RoutedBatch) -> None:
+        """Note what came last to its logs: what comes later does not join what is before it."""
+        if batch.route.topics:  # who listens gets these when they are stored, and after them what comes later
+            self._last_to.clear()
+        self._last_of.update(dict.fromkeys([log for group in batch.route.groups for log in group.logs], batch))
 
     def _topic_batch_of(self, destination: Destination, route: Route) -> RoutedBatch:
         """Return the batch of messages to topics alone; their places tell the order among those to other topics."""
