@@ -23,6 +23,7 @@ XML = """\
       <filteredDestination selector="colour = 'blue'" queue="legs.blue"/>
       <queue physicalName="legs.all"/>
     </forwardTo></compositeQueue>
+    <virtualTopic name="fed.>" prefix="Consumer.*."/>
   </virtualDestinations></virtualDestinationInterceptor></destinationInterceptors>
   <transportConnectors><transportConnector name="stomp" uri="stomp://127.0.0.1:0"/></transportConnectors>
 </broker>
@@ -152,6 +153,22 @@ def test_what_has_room_keeps_its_order_where_a_message_of_the_same_write_has_non
     for queue, count in ((name, 3), (f"held.{name}", 12)):
         consumer.tell("SUBSCRIBE", {"destination": f"/queue/{queue}", "id": queue})
         assert [int(consumer.hear().body.split()[0]) for _ in range(count)] == list(range(count))
+
+
+def test_a_queue_that_comes_to_exist_by_a_message_gets_the_later_ones_of_the_same_write(raw, node, name):
+    sender, topic = raw(), f"fed.{name}"
+    queue = f"Consumer.c.{topic}"
+
+    def send(destination, body, **headers):
+        return encode("SEND", {"destination": destination, "persistent": "true", **headers}, body)
+
+    sender.write(send(f"/topic/{topic}", b"0", receipt="before"))
+    assert sender.hear().headers["receipt-id"] == "before"
+    sender.write(
+        send(f"/topic/{topic}", b"1") + send(f"/queue/{queue}", b"2") + send(f"/topic/{topic}", b"3", receipt="after")
+    )
+    assert sender.hear().headers["receipt-id"] == "after"
+    assert node.bodies(queue) == ["2", "3"]
 
 
 def test_subscribers_of_several_topics_get_what_is_sent_in_one_write_in_the_order_in_which_it_was_sent(

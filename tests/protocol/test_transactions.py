@@ -235,14 +235,15 @@ def test_listeners_of_several_topics_get_messages_of_transactions_in_the_order_o
 
 
 @pytest.mark.parametrize("ask", [False, True])
-def test_of_a_read_that_goes_beyond_the_limit_of_a_transaction_the_messages_before_it_stay(store, name, ask):
+@pytest.mark.parametrize("queues", [1, 2])
+def test_of_a_read_that_goes_beyond_the_limit_of_a_transaction_the_messages_before_it_stay(store, name, ask, queues):
     config = replace(default_config(f"limited-{name}", 0), max_uncommitted_count=3)
     running = RunningNode(config, store.url)
     raw = RawClient(running.port)
     sends = [
-        encode("SEND", {"destination": f"/queue/{name}", "transaction": "t", **({"receipt": body} if ask else {})},
-               body.encode())
-        for body in "abcde"
+        encode("SEND", {"destination": f"/queue/{name}.{number % queues}", "transaction": "t",
+                        **({"receipt": body} if ask else {})}, body.encode())
+        for number, body in enumerate("abcde")
     ]  # fmt: skip
     commit = encode("COMMIT", {"transaction": "t", "receipt": "commit"})
     raw.write(b"".join([encode("BEGIN", {"transaction": "t"}), *sends, commit]))
@@ -251,9 +252,10 @@ def test_of_a_read_that_goes_beyond_the_limit_of_a_transaction_the_messages_befo
         assert heard == [*(("RECEIPT", body) for body in "abc"), ("ERROR", "d"), ("ERROR", "e"), ("RECEIPT", "commit")]
     else:
         assert heard == [("ERROR", None), ("ERROR", None), ("ERROR", "commit")]
-    raw.tell("SEND", {"destination": f"/queue/{name}", "receipt": "last"}, b"last")
+    raw.tell("SEND", {"destination": f"/queue/{name}.0", "receipt": "last"}, b"last")
     assert raw.hear().headers["receipt-id"] == "last"
-    assert running.bodies(name) == [*("abc" if ask else ""), "last"]
+    kept = [*(("abc" if queues == 1 else "ac") if ask else ""), "last"]
+    assert running.bodies(f"{name}.0") == kept
     raw.socket.close()
     running.stop()
 

@@ -7,6 +7,7 @@ batch. A message that is refused stops no other.
 from __future__ import annotations
 
 import time
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from brokerapp.core.publishing.message_factory import MessageTemplate
@@ -44,12 +45,16 @@ class _SendTerms:
 
     __slots__ = ("_held", "destination", "expires", "route", "template", "timestamp")
 
-    def __init__(self, destination: Destination, route: Route | None) -> None:
+    def __init__(self, destination: Destination) -> None:
         self.destination = destination
-        self.route = route  #: that of all of them; None: it depends on the message
+        self.take_route(None)
+        self.expires, self.timestamp = 0, None
+
+    def take_route(self, route: Route | None) -> None:
+        """Let this be the route from now on: that of all of them, or None where it depends on the message."""
+        self.route = route
         self._held = tuple(route.bound) if route is not None else ()
         self.template: MessageTemplate | None = None
-        self.expires, self.timestamp = 0, None
 
     def template_for(self, send: SendCommand, messages: MessageFactoryPort, now_us: int) -> MessageTemplate:
         """Return what this message has in common with those before it, if that is still so."""
@@ -142,15 +147,17 @@ class Publisher:
         self._admission.admit(client, targets)
         if LIST_SEPARATOR in send.destination:  # its copies say so, even if it names one only
             return None
-        return _SendTerms(targets[0], self._router.plan(targets[0]))
+        return _SendTerms(targets[0])
 
     def _make(
         self, client: Client, terms: _SendTerms, send: SendCommand, now_us: int
     ) -> tuple[Message, bytes, Route]:  # fmt: skip
         """A message, its stored form, and its route."""
+        route = self._router.plan(terms.destination)
+        if route is not terms.route:  # what was sent before it may have created queues
+            terms.take_route(route)
         template = terms.template_for(send, self._messages, now_us)
         made = message = template.make(send.properties, send.body, send.message_id)
-        route = terms.route
         if route is None:
             message, route = self._router.route(made, terms.destination, by=client.client_id)
         if not route.groups:
@@ -212,7 +219,7 @@ class Publisher:
                 client, transaction, placed, [receipt for each in placed for receipt in each.receipts]
             )
         except RequestRefused:
-            for each in [part for batch in placed for part in batch.split()]:
+            for each in sorted([part for batch in placed for part in batch.split()], key=attrgetter("places")):
                 try:
                     self._transactions.add(client, transaction, [each], each.receipts)
                 except RequestRefused as error:
