@@ -114,7 +114,7 @@ def test_a_message_that_is_not_held_cannot_be_acknowledged(client, name):
     assert type(client.acknowledge(held)) is Response
     answer = client.acknowledge(held)
     assert isinstance(answer, ExceptionResponse)
-    assert "is none that" in answer.exception.message
+    assert "is not held by" in answer.exception.message
 
 
 def test_what_a_client_finds_expired_expires_even_if_its_clock_is_ahead(client, name):

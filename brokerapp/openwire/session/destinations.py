@@ -57,9 +57,13 @@ def broker_destination(destination: OpenWireDestination | None) -> Destination:
     return Destination.parse(broker_text(destination))
 
 
-@lru_cache(maxsize=16384)
 def openwire_destination(text: str) -> OpenWireDestination:
     """Return what a destination in the broker's text form, one or a list, is in OpenWire. Raises InvalidDestination."""
+    return (_openwire_destination if len(text) <= 2 * MAX_NAME else _openwire_destination.__wrapped__)(text)
+
+
+@lru_cache(maxsize=16384)
+def _openwire_destination(text: str) -> OpenWireDestination:
     first, *others = text.split(LIST_SEPARATOR)
     destination = Destination.parse(first)
     others = [str(Destination.parse(each)) if each.startswith(_STOMP_PREFIXES) else each for each in others]

@@ -8,6 +8,7 @@ from typing import Any
 
 from brokerapp.engine.scheduling.delivery_schedule import DELAY, PERIOD, REPEAT
 from brokerapp.errors import OpenWireError
+from brokerapp.model.destination import MAX_NAME
 from brokerapp.model.jms.form import JmsForm
 from brokerapp.model.jms.properties import (
     CLASH_PREFIX,
@@ -50,12 +51,17 @@ def header_lines(properties: Mapping[str, Any]) -> tuple[str, dict[str, Property
     for name, value in properties.items():
         kind = _TYPES.get(type(value))
         if kind is None:
-            lines.append(f"{_line_start(name)}{escape(value)}\n")
+            lines.append(f"{_line_start_of(name)}{escape(value)}\n")
             continue
         types[name] = kind
         text = _TEXTS[kind](value) if kind in _TEXTS else escape(_text(kind, value))
-        lines.append(f"{_line_start(name)}{text}\n")
+        lines.append(f"{_line_start_of(name)}{text}\n")
     return "".join(lines), types
+
+
+def _line_start_of(name: str) -> str:
+    """Return how a property's line begins. Long names are few, or meant to fill the cache."""
+    return (_line_start if len(name) <= MAX_NAME else _line_start.__wrapped__)(name)
 
 
 @lru_cache(maxsize=CACHED_NAMES)

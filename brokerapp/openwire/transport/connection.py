@@ -31,6 +31,7 @@ from brokerapp.openwire.commands import (
     ConnectionControl,
     ConnectionError,
     ConsumerControl,
+    ConsumerId,
     DataStructure,
     ExceptionResponse,
     KeepAliveInfo,
@@ -140,7 +141,7 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
             self._services.dispatcher.wake(self.client)
 
     def _consumer_named(self, name: str) -> OpenWireConsumer | None:
-        return next((each for each in self._session.consumers.values() if each.name == name), None)
+        return self._session.consumers.get(ConsumerId.parse(name))
 
     def _on_read_done(self) -> None:
         gathered, self._gathered = self._gathered, None

@@ -1,0 +1,29 @@
+"""What a client names at great length is not kept for others."""
+
+import tracemalloc
+from collections.abc import Callable
+
+import pytest
+
+from brokerapp.openwire.session.destinations import broker_text, openwire_destination
+from brokerapp.openwire.session.jms_values import header_lines
+from tests.protocol.openwire_client import queue
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda name: header_lines({name: 1}),
+        lambda name: broker_text(queue(name)),
+        lambda name: openwire_destination(f"/queue/a,{name}"),
+    ],
+    ids=["property", "destination", "list"],
+)
+def test_long_names_are_not_remembered(use: Callable[[str], object]):
+    tracemalloc.start()
+    try:
+        for number in range(100):
+            use(f"{number:03}" + "x" * 30_000)
+        assert tracemalloc.get_traced_memory()[0] < 1_000_000
+    finally:
+        tracemalloc.stop()
