@@ -76,12 +76,13 @@ class RouteDecisions(Generic[RouteT]):
             way = way.ways.get(way.question.answer(views))
         return way  # type: ignore[return-value]  # what is no fork is what was kept
 
-    def keep(self, answers: Sequence[tuple[Question, Answer]], route: RouteT) -> None:
-        """Remember the route of messages with these answers, of which there is one at least."""
+    def keep(self, answers: Sequence[tuple[Question, Answer]], route: RouteT) -> bool:
+        """Remember the route of messages with these answers, of which there is one at least; whether there was room."""
         if self._count >= MAX_ROUTES:
-            return
+            return False
         self._count += 1
         fork = self._root = self._root or _Fork(answers[0][0])
         for (_, answer), (question, _) in pairwise(answers):
             fork = fork.ways.setdefault(answer, _Fork(question))  # type: ignore[assignment]  # no route ends here
         fork.ways[answers[-1][1]] = route
+        return True

@@ -15,7 +15,7 @@ from typing import Any
 
 from brokerapp.engine.routing.bindings import Binding
 from brokerapp.engine.routing.route_decisions import Answer, MessageViews, Question, RouteDecisions
-from brokerapp.engine.routing.routing_table import MAX_CACHED, RoutingTable
+from brokerapp.engine.routing.routing_table import MAX_CACHED, MAX_DECIDED_ROUTES, RoutingTable
 from brokerapp.errors import RequestRefused
 from brokerapp.model.definitions import CompositeDestination, VirtualTopic
 from brokerapp.model.destination import QUALIFIER, Destination, DestinationKind
@@ -80,14 +80,16 @@ def route(
         return found
     walk = _RouteWalk(views, topology, crossed=crossed)
     result = walk.walk(destination, sent_to)
-    if len(topology.plans) >= MAX_CACHED:
+    if len(topology.plans) >= MAX_CACHED or topology.decided_route_count >= MAX_DECIDED_ROUTES:
         topology.plans.clear()
+        topology.decided_route_count = 0
+        decisions = None
     if not result.depends_on_message:
         topology.plans[key] = result
     elif walk.answers and walk.is_repeatable:
         if decisions is None:
             decisions = topology.plans[key, crossed] = RouteDecisions()
-        decisions.keep(walk.answers, result)
+        topology.decided_route_count += decisions.keep(walk.answers, result)
     return result
 
 

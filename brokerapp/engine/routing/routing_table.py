@@ -26,6 +26,8 @@ from brokerapp.selectors import Selector, compile_selector
 
 #: Routes and policies remembered by destination: their names come from clients.
 MAX_CACHED = 65_536
+#: Routes that depend on messages, of all destinations together: some 2 KB each, and their names come from clients.
+MAX_DECIDED_ROUTES = 16_384
 
 #: Asked for `selectorAware`: would a consumer of this queue, present or remembered, take a message with these headers?
 Interest = Callable[[Destination, Mapping[str, str]], bool]
@@ -56,6 +58,7 @@ class RoutingTable:
         self.feeds: DestinationTrie[SubscriptionFeed] = feeds if feeds is not None else DestinationTrie()
         self.bindings = bindings if bindings is not None else Bindings()
         self.plans: dict[object, object] = {}  # route_walk.py keeps routes here
+        self.decided_route_count = 0  # of these, routes that depend on messages: at most, as plans are dropped unseen
         self.mirror: MirroredQueue | None = None
         self._virtual: dict[DestinationKind, DestinationTrie[VirtualTopic | CompositeDestination]] = {
             kind: DestinationTrie() for kind in DestinationKind

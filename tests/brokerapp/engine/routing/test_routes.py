@@ -464,3 +464,16 @@ def test_no_more_routes_are_remembered_than_the_limit(monkeypatch):
     first, again = ([route(message(head), queue("orders"), where) for head in heads] for _ in range(2))
     assert [a is b for a, b in zip(first, again, strict=True)] == [True] * 3 + [False] * 6
     assert [each.queues for each in first] == [each.queues for each in again]
+
+
+def test_routes_of_all_destinations_together_have_a_limit(monkeypatch):
+    monkeypatch.setattr(route_walk, "MAX_DECIDED_ROUTES", 10)
+    where = topology(composite("queue://orders.*", leg("queue://a", "size = 1"), leg("queue://b", "size = 2")))
+    for name in range(50):
+        for size in (1, 2, 3):
+            found = route(message(b"message-id:1\nsize:%d\n" % size), queue(f"orders.{name}"), where)
+            assert [str(each.destination) for each in found.queues] == [
+                f"queue://{each}" for each in "ab"[size - 1 : size]
+            ]
+        kept = [each for each in where.plans.values() if isinstance(each, route_decisions.RouteDecisions)]
+        assert sum(each._count for each in kept) <= 10
