@@ -237,6 +237,8 @@ HOMES: dict[str, tuple[str, ...]] = {
         "brokerapp.admin.handlers",
         "brokerapp.system.supervised_tasks",
         "brokerapp.network.links.bridge_link",
+        "brokerapp.network.links.broker_link",
+        "brokerapp.network.links.stomp_link",
         "brokerapp.network.links.loopback",
         "brokerapp.network.connectors.connectors",
         "brokerapp.network.bridge.connection",

@@ -20,7 +20,8 @@ from uuid import uuid4
 
 from brokerapp.model.broker_path import RECORD_QUEUE_PREFIX
 from brokerapp.network.bridge.forwarder import ForwardedMessage, ignore_done
-from brokerapp.network.links.bridge_link import CONNECT_SECONDS, BridgeConnectionLost, BridgeLink
+from brokerapp.network.links.bridge_link import CONNECT_SECONDS, BridgeLink
+from brokerapp.network.links.broker_link import BridgeConnectionLost
 from brokerapp.stomp.frames import Frame
 
 logger = logging.getLogger(__name__)
@@ -127,12 +128,13 @@ class TransactionalForwarder:
         while self._unsent and len(batch.messages) < MAX_MESSAGES and size < MAX_BYTES:
             message = self._unsent.popleft()
             batch.messages[message.ack] = message
-            size += len(message.body)
+            size += len(message.outgoing.body)
         within = {"transaction": batch.name}
         batch.unanswered.update(batch.messages)
         self._target.send("BEGIN", within)
         for each in batch.messages.values():
-            self._target.send("SEND", {**each.headers, **within, "receipt": self._prefix + each.ack}, each.body)
+            headers = {**each.outgoing.headers, **within, "receipt": self._prefix + each.ack}
+            self._target.send("SEND", headers, each.outgoing.body)
 
     def _on_answer(self, batch: _ForwardTransaction, ack: str) -> None:
         """ActiveMQ took a message, or not. The record must name none that it refused: commit when all are answered."""

@@ -8,32 +8,26 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from brokerapp.engine.policy.broker_headers import CAUSE
-from brokerapp.model.broker_path import BOUND_QUEUES_HEADER, REASON_HEADER, UNLIMITED, format_path, parse_path
+from brokerapp.model.broker_path import UNLIMITED
 from brokerapp.model.destination import Destination
 from brokerapp.network.bridge.advisory_listener import AdvisoryListener
 from brokerapp.network.bridge.demand import Demand, DemandChange, DemandSubscription
 from brokerapp.network.bridge.forwarder import ForwardedMessage, Forwarder
 from brokerapp.network.bridge.refused_messages import MessageInTransit, RefusedMessages
 from brokerapp.network.bridge.source_consumers import SourceConsumers
-from brokerapp.network.links.bridge_link import BridgeLink
+from brokerapp.network.links.broker_link import BridgedMessage, BrokerLink
 from brokerapp.network.options.destination_filter import is_listed, queues_held_for
 from brokerapp.network.options.options import ConnectorOptions
-from brokerapp.stomp.compression import compress
-from brokerapp.stomp.frames import Frame
-from brokerapp.stomp.jms_messages import plain_form
 
 logger = logging.getLogger(__name__)
 
 
 #: How it begins that the target does not take something.
 _REFUSED = "temporarily rejected by the other broker"
-#: Headers of a MESSAGE that are about its delivery, not of the message.
-#: That somebody may have got it already stays true wherever it goes.
-_DELIVERY_HEADERS = frozenset({"subscription", "ack", "JMSXDeliveryCount", "destination"})
 
 
 def id_prefix_of(bridge: str) -> str:
@@ -67,8 +61,8 @@ class Bridge:
     def __init__(
         self,
         name: str,
-        source: BridgeLink,
-        target: BridgeLink,
+        source: BrokerLink,
+        target: BrokerLink,
         here: str,
         there: str,
         terms: ConnectorOptions,
@@ -89,7 +83,7 @@ class Bridge:
         )
         self.consumers = SourceConsumers(source, here, there, terms, self._prefix, self._on_message)
         #: Told of what the target refused: the message and the reason, where that is wished for; a sentence, always.
-        self.on_message_refused: Callable[[Frame, str], None] = lambda _message, _why: None
+        self.on_message_refused: Callable[[BridgedMessage, str], None] = lambda _message, _why: None
         self.on_complaint: Callable[[str], None] = lambda _sentence: None
 
     def start(self) -> None:
@@ -116,7 +110,7 @@ class Bridge:
             self.consumers.end(each)
             self._refused_messages.end(self._prefix + each.id)
         self._unsubscribe_idle()
-        if self._source.dialect.is_sluice:
+        if self._source.is_sluice:
             for each in change.other:
                 self.consumers.begin(each)
 
@@ -125,41 +119,29 @@ class Bridge:
 
     # -- messages
 
-    def _on_message(self, frame: Frame) -> None:
-        headers, ack = frame.headers, frame.headers["ack"]
-        if self.consumers.is_ending(headers["subscription"]):
+    def _on_message(self, message: BridgedMessage) -> None:
+        subscription, ack = message.subscription, message.ack
+        if self.consumers.is_ending(subscription):
             return  # it goes back when that is unsubscribed
-        path = self._source.dialect.path_of(headers)
-        if self.consumers.is_durable(headers["subscription"]) and not self._may_cross(path):
-            self.counters.dropped_by_ttl += self.there not in path
+        if self.consumers.is_durable(subscription) and not self._may_cross(message.path):
+            self.counters.dropped_by_ttl += self.there not in message.path
             self._source.ack([ack])
             return
-        if self._is_excluded(headers):
+        if self._is_excluded(message):
             self._source.ack([ack])
             return
-        own = self._source.dialect.message_headers(headers)
-        own = {name: value for name, value in own.items() if name not in _DELIVERY_HEADERS}
-        goes_to = self._target_destination(headers)
-        if held := queues_held_for(self.terms, parse_path(headers.get(BOUND_QUEUES_HEADER, "")), path):
-            own[BOUND_QUEUES_HEADER] = format_path(held)
-        body = frame.body
-        if not self._target.dialect.is_sluice:
-            own, body = plain_form(own, body)
-        passed_on = self._target.dialect.send_headers({"destination": goes_to, **own}, (*path, self.here))
-        if self.terms.use_compression and self._target.dialect.is_sluice:
-            compressed, body = compress(passed_on, body)
-            passed_on = dict(compressed)
-        sure = headers.get("persistent") == "true" or self.terms.always_sync_send
-        id = f"{headers['destination']} {headers['message-id']}"
-        sent = {**passed_on, "receipt": self._prefix + ack} if sure else passed_on
+        goes_to, path = self._target_destination(message), (*message.path, self.here)
+        held = queues_held_for(self.terms, message.bound_queues, message.path)
+        outgoing = self._target.prepare(message, goes_to, path, held, compressed=self.terms.use_compression)
+        sure = message.is_persistent or self.terms.always_sync_send
         passing = MessageInTransit(
-            next(self._sequence), headers["subscription"], headers["destination"],
-            ForwardedMessage(ack, id, passed_on, body, sure), len(frame.body),
-            original=frame if self.terms.advisory_for_failed_forward else None,
+            next(self._sequence), subscription, message.destination,
+            ForwardedMessage(ack, f"{message.destination} {message.id}", outgoing, sure), len(message.body),
+            original=message if self.terms.advisory_for_failed_forward else None,
             is_confirmed_by_target=sure or self._outbox.confirms_all,
         )  # fmt: skip
-        if too_long := self._target.frame_limits.exceeded_by(sent, body, len(frame.body)):
-            self._reject_too_long(passing, too_long, is_dead=CAUSE in headers)
+        if too_long := self._target.excess_of(outgoing, message, self._prefix + ack if sure else None):
+            self._reject_too_long(passing, too_long, is_dead=CAUSE in message.headers)
         elif not self._refused_messages.handle(passing):
             self._forward(passing)
 
@@ -190,7 +172,7 @@ class Bridge:
     def _reject(self, ack: str, id: str, why: str) -> None:
         """A message has nowhere to go at the target."""
         self._complain(f"{self.there} permanently rejected {_describe_message(id)}, which is dead-lettered here: {why}")
-        self._source.send("NACK", {"id": ack, REASON_HEADER: f"permanently rejected by {self.there}: {why}"})
+        self._source.reject(ack, f"permanently rejected by {self.there}: {why}")
 
     def _complain(self, said: str) -> None:
         logger.warning("network connector %s: %s", self.terms.name, said)
@@ -200,12 +182,12 @@ class Bridge:
         """For whom a subscription is; None: for nobody any more."""
         return self.demand.subscriptions.get(subscription.removeprefix(self._prefix))
 
-    def _target_destination(self, headers: Mapping[str, str]) -> str:
+    def _target_destination(self, message: BridgedMessage) -> str:
         """Where a message belongs at the target: a queue of an address is to be called by its full name there."""
-        wanted = self._subscription_of(headers["subscription"])
+        wanted = self._subscription_of(message.subscription)
         if wanted is not None and wanted.destination.address:
             return wanted.destination.stomp
-        return headers["destination"]
+        return message.destination
 
     def _may_cross(self, path: tuple[str, ...]) -> bool:
         """A durable subscription holds what may not cross, too, and it must not pile up there.
@@ -215,12 +197,12 @@ class Bridge:
         ttl = self.terms.message_ttl
         return self.there not in path and (ttl == UNLIMITED or len(path) < ttl)
 
-    def _is_excluded(self, headers: Mapping[str, str]) -> bool:
+    def _is_excluded(self, message: BridgedMessage) -> bool:
         """Whether a durable subscription by a pattern holds what is excluded: others leave that where it is."""
-        wanted = self._subscription_of(headers["subscription"])
+        wanted = self._subscription_of(message.subscription)
         if wanted is None or wanted.static or not wanted.durable:
             return False
-        return is_listed(Destination.parse(headers["destination"]), self.terms.excluded)
+        return is_listed(Destination.parse(message.destination), self.terms.excluded)
 
     def _on_forwarded(self, acks: Sequence[str], receipt: str | None) -> None:
         """The target has what the source knows by these; the receipt is wanted when the source has forgotten it."""
@@ -245,8 +227,8 @@ class Bridge:
             self._outbox.on_receipt(name)
         return True
 
-    def on_error(self, frame: Frame) -> bool:
-        """A broker does not do what this is about; whether it was this bridge that asked for it.
+    def on_refused(self, receipt: str, reason: str) -> bool:
+        """A broker does not do what this receipt is of; whether it was this bridge that asked for it.
 
         A subscription that the source refuses is tried again. What was for a temporary destination of the target that
         is gone has nowhere to go any more. Any other message is tried again alone, and then set aside where it is
@@ -254,7 +236,6 @@ class Bridge:
         refused, or for how long. What is aside stays at the source, while all else crosses. Where it was more than one
         message that was refused the bridge ends, and the next one tries again.
         """
-        receipt, reason = frame.headers.get("receipt-id", ""), frame.headers.get("message", "")
         if not receipt.startswith(self._prefix):
             return False
         name = receipt.removeprefix(self._prefix)

@@ -8,6 +8,7 @@ import itertools
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from brokerapp.connections.connector_state import ConnectorState
@@ -17,14 +18,19 @@ from brokerapp.network.bridge.activemq_forwarder import TransactionalForwarder
 from brokerapp.network.bridge.bridge import Bridge, BridgeCounters, id_prefix_of
 from brokerapp.network.bridge.forwarder import Forwarder, ReceiptForwarder
 from brokerapp.network.links import loopback
-from brokerapp.network.links.activemq_probe import read_broker_name
-from brokerapp.network.links.bridge_link import BridgeConnectionLost, BridgeLink, TlsContextFactory, dial
-from brokerapp.network.links.dialect import ACTIVEMQ
+from brokerapp.network.links.bridge_link import BridgeLink, TlsContextFactory
+from brokerapp.network.links.broker_link import (
+    BridgeConnectionLost,
+    BridgedMessage,
+    BridgeLogin,
+    BrokerLink,
+    LinkEvents,
+)
+from brokerapp.network.links.remote_links import RemoteLinks
+from brokerapp.network.links.stomp_link import StompBrokerLink, login_headers
 from brokerapp.network.options.address import BrokerAddress
 from brokerapp.network.options.client_ids import inbound_client_id, outbound_client_id
 from brokerapp.network.options.options import ConnectorOptions
-from brokerapp.stomp.frames import Frame
-from brokerapp.stomp.session import BRIDGE_HEADER, COPIES_HEADER, DUPLEX_HEADER, WAY_HEADER
 from brokerapp.stomp.transport.connection import StompConnection
 from brokerapp.system.clock import now_ms
 
@@ -70,7 +76,8 @@ class BridgeConnection:
         trust: TlsContextFactory,
     ) -> None:
         self.terms, self.addresses = terms, addresses
-        self.broker, self._endpoint, self._advisories, self._trust = endpoint.services.name, endpoint, advisories, trust
+        self.broker, self._endpoint, self._advisories = endpoint.services.name, endpoint, advisories
+        self._remote_links = RemoteLinks(terms.name, trust, terms.outbound)
         self.state = BridgeConnectionState.STOPPED
         self.remote = ""  #: the name of the broker it leads to, when that is known
         self.connected_to: BrokerAddress | None = None
@@ -85,7 +92,6 @@ class BridgeConnection:
         self.first_attempt_done = asyncio.Event()  #: set when the first attempt has ended, one way or the other
         self._connected_at: float | None = None  # in the loop's time, of the last attempt
         self._task: asyncio.Task[None] | None = None
-        self._broker_names: dict[BrokerAddress, str] = {}  # that brokers had which do not tell them by themselves
 
     @property
     def is_running(self) -> bool:
@@ -145,7 +151,9 @@ class BridgeConnection:
 
     async def _serve(self, address: BrokerAddress) -> None:
         """Bridge as long as both links hold. Raises LinkLost when one is lost."""
-        remote = await self._connect_remote(address)
+        remote = await self._remote_links.connect(
+            address, self._login(outbound_client_id(self.terms.name, self.broker), is_remote=True)
+        )
         try:
             if remote.remote == self.broker:
                 raise BridgeConnectionLost(f"{address} is this broker itself")
@@ -185,29 +193,7 @@ class BridgeConnection:
         """What tells its connections from those of other ways: a former one, dead perhaps, yields to the next."""
         return " ".join(map(str, self.addresses))
 
-    async def _connect_remote(self, address: BrokerAddress) -> BridgeLink:
-        terms = self.terms
-        link = await dial(terms.name, address, self._trust, terms.outbound)
-        login = dict(zip(("login", "passcode"), terms.login, strict=True)) if terms.login is not None else {}
-        duplex = {DUPLEX_HEADER: "true"} if terms.duplex else {}
-        await link.open({**self._hello_headers(outbound_client_id(terms.name, self.broker)), **duplex, **login})
-        try:
-            if not link.remote:
-                link.remote = await self._name_of_activemq(link, address)
-        except BaseException:
-            link.close()
-            raise
-        return link
-
-    async def _name_of_activemq(self, link: BridgeLink, address: BrokerAddress) -> str:
-        """Return the name of an ActiveMQ, remembered if it is not available; else its address."""
-        name = await read_broker_name(link) or self._broker_names.get(address)
-        if name is None:
-            return f"{address.host}:{address.port}"
-        self._broker_names[address] = name
-        return name
-
-    async def _connect_local(self) -> BridgeLink:
+    async def _connect_local(self) -> BrokerLink:
         """The link to its own broker."""
         name = self.terms.name
         link = BridgeLink(name)
@@ -216,35 +202,40 @@ class BridgeConnection:
             self.remote,
             self.counts.filtered,
         )
-        await link.open(self._hello_headers(inbound_client_id(name, self.remote, self.broker)))
-        return link
+        await link.open(login_headers(self._login(inbound_client_id(name, self.remote, self.broker))))
+        return StompBrokerLink(link)
 
-    def _hello_headers(self, id: str) -> dict[str, str]:
-        """Return the headers with which a link identifies itself to the broker at its end."""
-        copies = {} if self.terms.conduit_subscriptions else {COPIES_HEADER: "true"}
-        return {BRIDGE_HEADER: self.broker, "client-id": id, WAY_HEADER: self._way_name, **copies}
+    def _login(self, id: str, *, is_remote: bool = False) -> BridgeLogin:
+        """Return what a link says of itself to the broker at its end."""
+        terms = self.terms
+        return BridgeLogin(
+            self.broker, id, self._way_name,
+            sends_copies=not terms.conduit_subscriptions,
+            duplex=is_remote and terms.duplex,
+            user=terms.login if is_remote else None,
+        )  # fmt: skip
 
-    async def _make_forwarder(self, remote: BridgeLink) -> Forwarder:
-        if remote.dialect is not ACTIVEMQ:
+    async def _make_forwarder(self, remote: BrokerLink) -> Forwarder:
+        if remote.recognizes_repeated or not isinstance(remote, StompBrokerLink):
             return ReceiptForwarder(remote, id_prefix_of(OUTBOUND))
-        batches = TransactionalForwarder(remote, id_prefix_of(OUTBOUND), self.broker, self.terms.name)
+        batches = TransactionalForwarder(remote.connection, id_prefix_of(OUTBOUND), self.broker, self.terms.name)
         await batches.open()
         return batches
 
-    def _on_error(self, frame: Frame) -> None:
+    def _on_refused(self, receipt: str, why: str) -> None:
         """A broker did not do what it was asked: what is no message's, a subscription's say, somebody must hear of."""
-        if not any(each.on_error(frame) for each in self.bridges):
-            why = frame.headers.get("message", "ERROR without a message")
+        if not any(each.on_refused(receipt, why) for each in self.bridges):
             self._record_failure(self.connected_to or self.addresses[0], f"refused: {why}")
 
     def _record_complaint(self, why: str) -> None:
         self.last_error, self.last_error_ms = why, now_ms()
 
-    def _on_message_refused(self, message: Frame, why: str) -> None:
+    def _on_message_refused(self, message: BridgedMessage, why: str) -> None:
         """Tell of what did not cross (advisoryForFailedForward)."""
-        self._advisories.forward_failed(message.headers, message.body, why)
+        headers = {**message.headers, "destination": message.destination, "message-id": message.id}
+        self._advisories.forward_failed(headers, message.body, why)
 
-    def _start_bridges(self, local: BridgeLink, remote: BridgeLink, outbox: Forwarder) -> None:
+    def _start_bridges(self, local: BrokerLink, remote: BrokerLink, outbox: Forwarder) -> None:
         terms, counts = self.terms, self.counts
         bridges = [Bridge(OUTBOUND, local, remote, self.broker, self.remote, terms, outbox, counts.outbound)]
         if terms.duplex:
@@ -255,11 +246,13 @@ class BridgeConnection:
         def on_receipt(id: str) -> None:
             any(each.on_receipt(id) for each in bridges)  # the first that asked for it
 
-        for link in (remote, local):
-            link.on_receipt = on_receipt
-            link.on_error = self._on_error
-        remote.on_writable_changed = lambda free: local.pause_reading(not free)
-        local.on_writable_changed = lambda free: remote.pause_reading(not free)
+        for link, other in ((remote, local), (local, remote)):
+            link.listen(LinkEvents(on_receipt, self._on_refused, partial(_pause_unless, other)))
         for each in bridges:
             each.on_message_refused, each.on_complaint = self._on_message_refused, self._record_complaint
             each.start()
+
+
+def _pause_unless(link: BrokerLink, free: bool) -> None:
+    """Read from a link only while the other one takes more."""
+    link.pause_reading(not free)

@@ -1,32 +1,22 @@
 """Decide which destinations a bridge subscribes to, for the consumers of the other broker. Pure.
 
-Consumers are heard of by advisories (`ConsumerInfo`, `RemoveInfo`, `RemoveSubscriptionInfo`, as ActiveMQ's JSON has
-them). What they want becomes the bridge's own subscriptions at this end: one for all that want the same (conduit), or
-one for each.
+Consumers are heard of by advisories. What they want becomes the bridge's own subscriptions at this end: one for all
+that want the same (conduit), or one for each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from brokerapp.engine.routing.destination_trie import covers
-from brokerapp.errors import InvalidDestination
 from brokerapp.model.broker_path import RECORD_QUEUE_PREFIX, UNLIMITED, Path
 from brokerapp.model.destination import Destination, DestinationKind
+from brokerapp.network.links.remote_consumers import RemoteConsumer
 from brokerapp.network.options.destination_filter import included_part, is_listed
 from brokerapp.network.options.options import ConnectorOptions
 from brokerapp.selectors.joining import join_selectors
 
-Document = Mapping[str, Any]
-#: How advisories name the kinds of destinations.
-_KINDS = {
-    "ActiveMQQueue": DestinationKind.QUEUE,
-    "ActiveMQTopic": DestinationKind.TOPIC,
-    "ActiveMQTempQueue": DestinationKind.TEMP_QUEUE,
-    "ActiveMQTempTopic": DestinationKind.TEMP_TOPIC,
-}
 #: Of bridges themselves: advisories, and records of what they passed on. Wanting them is no demand.
 _OWN = ("ActiveMQ.Advisory.", RECORD_QUEUE_PREFIX)
 
@@ -111,35 +101,35 @@ class Demand:
             if not (self._terms.exclude_static and is_listed(each, self._terms.excluded))
         ]))  # fmt: skip
 
-    def on_consumer_started(self, info: Document) -> DemandChange:
-        """Add a consumer there, or a durable subscription without consumers (`active` is false)."""
-        if info.get("browser") or not self._is_near(path := self._path_to(info)):
+    def on_consumer_started(self, consumer: RemoteConsumer) -> DemandChange:
+        """Add a consumer there, or a durable subscription without consumers."""
+        if consumer.is_browser or not self._is_near(path := self._path_to(consumer)):
             return NO_CHANGE
-        targets = [each for target in _destinations(info) for each in included_part(self._terms, target)]
-        if info.get("active") is False and self._terms.dynamic_only:
+        targets = [each for target in consumer.destinations for each in included_part(self._terms, target)]
+        if not consumer.is_active and self._terms.dynamic_only:
             self._inactive_topics.update(each.name for each in targets)
             return NO_CHANGE
-        return DemandChange.merge([self._add_consumer(target, info, path) for target in targets])
+        return DemandChange.merge([self._add_consumer(target, consumer, path) for target in targets])
 
-    def on_origins_changed(self, info: Document) -> DemandChange:
+    def on_origins_changed(self, consumer: RemoteConsumer) -> DemandChange:
         """The consumer of another bridge is there for others than before: nearer ones, or some that are too far."""
-        who, path = _origin_key(info), self._path_to(info)
+        who, path = _origin_key(consumer), self._path_to(consumer)
         known = [each for each in self.subscriptions.values() if who in each.consumers]
         if not known:
-            return self.on_consumer_started(info)
+            return self.on_consumer_started(consumer)
         if not self._is_near(path):
             return self._remove_consumer(who)
         for each in known:
-            each.consumers[who] = replace(each.consumers[who], origins=_origins(info), path=path)
+            each.consumers[who] = replace(each.consumers[who], origins=consumer.origins, path=path)
         return DemandChange.merge(map(self._update_subscription, known))
 
-    def _path_to(self, info: Document) -> Path:
-        return (self._there, *_path(info))
+    def _path_to(self, consumer: RemoteConsumer) -> Path:
+        return (self._there, *consumer.path)
 
-    def _add_consumer(self, target: Destination, info: Document, path: Path) -> DemandChange:
-        named = info.get("subscriptionName") is not None and target.kind is DestinationKind.TOPIC
-        behind = DemandOrigin(target, info.get("selector") or None, _origins(info), path, int(info.get("priority", 0)))
-        return self._serve(_origin_key(info), behind, named or self._is_forced(target))
+    def _add_consumer(self, target: Destination, consumer: RemoteConsumer, path: Path) -> DemandChange:
+        named = consumer.subscription_name is not None and target.kind is DestinationKind.TOPIC
+        behind = DemandOrigin(target, consumer.selector, consumer.origins, path, consumer.priority)
+        return self._serve(_origin_key(consumer), behind, named or self._is_forced(target))
 
     def _is_forced(self, target: Destination) -> bool:
         """Whether whoever consumes it is served as a durable subscriber, for as long as it consumes (forceDurable)."""
@@ -183,18 +173,15 @@ class Demand:
         new.consumers, new.forwarded = wanted.consumers, wanted.forwarded
         return DemandChange((new,), (wanted,))
 
-    def on_consumer_stopped(self, removed: Document) -> DemandChange:
+    def on_consumer_stopped(self, id: str) -> DemandChange:
         """Remove a consumer there; its durable subscription stays."""
-        id = removed.get("objectId", {})
-        if id.get("@class") != "ConsumerId":
-            return NO_CHANGE
-        return self._remove_consumer(_consumer(id))
+        return self._remove_consumer(id)
 
-    def on_subscription_removed(self, removed: Document) -> DemandChange:
+    def on_subscription_removed(self, client_id: str, name: str) -> DemandChange:
         """Remove a durable subscription that was deleted there."""
-        nameless = {**removed, "clientId": ""}  # as some brokers tell of its consumers
-        change = self._remove_consumer(_subscription(removed))
-        return change if change != NO_CHANGE else self._remove_consumer(_subscription(nameless))
+        change = self._remove_consumer(_subscription(client_id, name))
+        # some brokers tell of its consumers without their client
+        return change if change != NO_CHANGE else self._remove_consumer(_subscription("", name))
 
     def _remove_consumer(self, who: str) -> DemandChange:
         changes = []
@@ -251,42 +238,12 @@ class Demand:
         return terms.consumer_priority_base - (len(path) + 1 if len(path) > 1 else 0)
 
 
-def _consumer(id: Document) -> str:
-    return f"{id.get('connectionId', '')}:{id.get('sessionId', '')}:{id.get('value', '')}"
+def _subscription(client_id: str, name: str) -> str:
+    return f"durable:{client_id}:{name}"
 
 
-def _subscription(info: Document) -> str:
-    return f"durable:{info.get('clientId', '')}:{info.get('subscriptionName', '')}"
-
-
-def _origin_key(info: Document) -> str:
-    """The durable subscription that is consumed, or else the consumer."""
-    named = info.get("subscriptionName") is not None
-    return _subscription(info) if named else _consumer(info.get("consumerId", {}))
-
-
-def _origins(info: Document) -> frozenset[str]:
-    """Return the consumers behind a consumer: itself or, if it is a bridge, those that it serves."""
-    known = (info.get("networkConsumerPath") or {}).get("ConsumerId", [])
-    known = [known] if isinstance(known, Mapping) else known
-    return frozenset(map(_consumer, known)) or frozenset({_consumer(info.get("consumerId", {}))})
-
-
-def _path(info: Document) -> Path:
-    ids = (info.get("brokerPath") or {}).get("BrokerId", [])
-    ids = [ids] if isinstance(ids, Mapping) else ids
-    return tuple(str(each.get("value", "")) for each in ids)
-
-
-def _destinations(info: Document) -> Iterator[Destination]:
-    """Yield the destinations of a consumer, those of a list one by one."""
-    about = info.get("destination", {})
-    kind = _KINDS.get(about.get("@class", ""))
-    first, *others = str(about.get("string", "")).split(",")
-    if kind is not None and first:
-        yield Destination(kind, first)
-    for each in others:
-        try:
-            yield from Destination.parse_list(each)
-        except InvalidDestination:
-            continue
+def _origin_key(consumer: RemoteConsumer) -> str:
+    """Return the durable subscription that is consumed, or else the consumer."""
+    if consumer.subscription_name is None:
+        return consumer.id
+    return _subscription(consumer.client_id, consumer.subscription_name)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from brokerapp.network.links.bridge_link import BridgeLink
+from brokerapp.network.links.broker_link import BrokerLink, OutgoingMessage
 
 
 @dataclass(slots=True)
@@ -15,8 +15,7 @@ class ForwardedMessage:
 
     ack: str  #: by which the source knows it
     id: str  #: what tells it from all others that pass through this bridge, however often it does
-    headers: dict[str, str]  #: of its SEND
-    body: bytes
+    outgoing: OutgoingMessage
     needs_receipt: bool  #: it must be confirmed
 
 
@@ -45,17 +44,17 @@ class ReceiptForwarder:
 
     confirms_all = False
 
-    def __init__(self, target: BridgeLink, prefix: str) -> None:
+    def __init__(self, target: BrokerLink, prefix: str) -> None:
         self.on_done: Callable[[Sequence[str], str | None], None] = ignore_done
         self._target, self._prefix = target, prefix
 
     def send(self, message: ForwardedMessage) -> None:
         """Forward a message at once."""
         if not message.needs_receipt:
-            self._target.send("SEND", message.headers, message.body)
+            self._target.send(message.outgoing, None)
             self.on_done([message.ack], None)
             return
-        self._target.send("SEND", {**message.headers, "receipt": self._prefix + message.ack}, message.body)
+        self._target.send(message.outgoing, self._prefix + message.ack)
 
     def on_receipt(self, receipt: str) -> None:
         """The target has that message."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from brokerapp.network.bridge.forwarder import ForwardedMessage
-from brokerapp.stomp.frames import Frame
+from brokerapp.network.links.broker_link import BridgedMessage
 
 #: Seconds after a refusal until the first message is tried alone: who had no room for a moment may have some then.
 PAUSE_SECONDS = 1.0
@@ -36,7 +36,7 @@ class MessageInTransit:
     destination: str
     message: ForwardedMessage
     size: int  #: bytes of its body
-    original: Frame | None  #: as it came, where somebody wants to hear of it if it is refused
+    original: BridgedMessage | None  #: as it came, where somebody wants to hear of it if it is refused
     is_confirmed_by_target: bool  #: the target says whether it takes it
     refusal: str = ""  #: why it did not, the last time
     attempts: int = 0  #: times that it was refused alone

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from brokerapp.model.broker_path import CONSUMERS_HEADER, EXCEPT_HEADER, KEEP_HEADER, SUPPRESS_HEADER, format_path
 from brokerapp.network.bridge.demand import DemandSubscription
-from brokerapp.network.links.bridge_link import BridgeLink
+from brokerapp.network.links.broker_link import BridgedMessage, BridgeSubscription, BrokerLink
 from brokerapp.network.options.client_ids import durable_name
 from brokerapp.network.options.destination_filter import exclusions_within
 from brokerapp.network.options.options import ConnectorOptions
-from brokerapp.stomp.frames import Frame
 
-#: Names of durable subscriptions that fit into one frame's header; with more of them none is taken away.
-MAX_DURABLE_NAMES = 1_000
 #: Seconds after which what a broker refused is tried again: rights may be others then. A subscription is tried sooner
 #: once: a bridge before may have it, which the source has not missed yet.
 SUSPENDED_SECONDS, REFUSED_SECONDS = 60.0, 5.0
@@ -22,16 +18,16 @@ _SUBSCRIBED = "begun:"
 
 
 class SourceConsumers:
-    """Of one bridge. `here` and `there` are the brokers at its ends; `given` is told of each MESSAGE."""
+    """Of one bridge. `here` and `there` are the brokers at its ends; `given` is told of each message."""
 
     def __init__(
         self,
-        source: BridgeLink,
+        source: BrokerLink,
         here: str,
         there: str,
         terms: ConnectorOptions,
         prefix: str,
-        given: Callable[[Frame], None],
+        given: Callable[[BridgedMessage], None],
     ) -> None:
         self._source, self._here, self._there, self._terms = source, here, there, terms
         self._prefix, self._on_message = prefix, given
@@ -46,23 +42,23 @@ class SourceConsumers:
         """Consume it, or say for whom that is from now on."""
         if wanted.id in self.suspended:
             return
-        headers = {
-            "ack": "client-individual",
-            "receipt": f"{self._prefix}{_SUBSCRIBED}{wanted.id}",
-            "activemq.prefetchSize": str(self._terms.prefetch_size),
-            "activemq.priority": str(wanted.priority),
-            CONSUMERS_HEADER: format_path(sorted(wanted.origins)),
-            SUPPRESS_HEADER: str(self._suppresses_duplicates(wanted)).lower(),
-            **self._source.dialect.subscribe_headers(
-                self._there, self._terms.message_ttl, wanted.path, wanted.selector
-            ),
-        }
-        if not wanted.static and (names := exclusions_within(self._terms, wanted.destination)):
-            headers[EXCEPT_HEADER] = format_path(names)
+        subscription = BridgeSubscription(
+            id=self._prefix + wanted.id,
+            destination=wanted.destination,
+            to=self._there,
+            message_ttl=self._terms.message_ttl,
+            path=wanted.path,
+            prefetch=self._terms.prefetch_size,
+            priority=wanted.priority,
+            selector=wanted.selector,
+            consumers=wanted.origins,
+            suppresses_duplicates=self._suppresses_duplicates(wanted),
+            excluded=() if wanted.static else tuple(exclusions_within(self._terms, wanted.destination)),
+            durable_name=self._durable_name(wanted) if wanted.durable else None,
+        )
         if wanted.durable:
-            self._durables.add(self._prefix + wanted.id)
-            headers["activemq.subscriptionName"] = self._durable_name(wanted)
-        self._source.subscribe(self._prefix + wanted.id, wanted.destination.stomp, self._on_message, headers)
+            self._durables.add(subscription.id)
+        self._source.subscribe(subscription, self._on_message, f"{self._prefix}{_SUBSCRIBED}{wanted.id}")
 
     def _suppresses_duplicates(self, wanted: DemandSubscription) -> bool:
         """Whether it is to stand aside where another bridge serves its consumer."""
@@ -145,13 +141,11 @@ class SourceConsumers:
 
     def _delete_durable(self, wanted: DemandSubscription) -> None:
         if wanted.durable:
-            self._source.send("UNSUBSCRIBE", {"id": "-", "activemq.subscriptionName": self._durable_name(wanted)})
+            self._source.delete_durable(self._durable_name(wanted))
 
     def keep_durables(self, topics: Collection[str]) -> None:
         """Remove durable subscriptions of this connector but those of these topics."""
-        if self._source.dialect.is_sluice and len(topics) <= MAX_DURABLE_NAMES:
-            names = [durable_name(self._here, topic) for topic in sorted(topics)]
-            self._source.send("UNSUBSCRIBE", {"id": "-", KEEP_HEADER: format_path(names)})
+        self._source.keep_durables([durable_name(self._here, topic) for topic in sorted(topics)])
 
     def remove_all(self, wanted: Collection[DemandSubscription]) -> None:
         """For good: of these subscriptions, which are all, nothing is to be kept any more."""

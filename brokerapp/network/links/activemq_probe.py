@@ -11,7 +11,8 @@ import asyncio
 import logging
 from typing import Any
 
-from brokerapp.network.links.bridge_link import BridgeConnectionLost, BridgeLink
+from brokerapp.network.links.bridge_link import BridgeLink
+from brokerapp.network.links.broker_link import BridgeConnectionLost
 from brokerapp.stomp.frames import Frame
 
 logger = logging.getLogger(__name__)

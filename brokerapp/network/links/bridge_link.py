@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from brokerapp.errors import BrokerError, ConfigurationRefused, ProtocolError, RequestRefused
+from brokerapp.errors import ConfigurationRefused, ProtocolError, RequestRefused
 from brokerapp.model.message import escape, unescape
+from brokerapp.network.links.broker_link import BridgeConnectionLost
 from brokerapp.network.links.dialect import SLUICE, RemoteDialect, dialect_of
 from brokerapp.network.links.websocket import WebSocketClientTransport
 from brokerapp.network.options.address import BrokerAddress
@@ -35,12 +36,6 @@ _OPENWIRE = b"ActiveMQ\0"
 #: What a broker mostly says to a bridge, and in one go: it is read at once instead of frame by frame.
 _RECEIPTS = re.compile(rb"(?:\n*RECEIPT\nreceipt-id:[^\n\r]*\n\n\0)+\n*")
 _RECEIPT_ID = re.compile(r"receipt-id:([^\n]*)\n")
-
-
-class BridgeConnectionLost(BrokerError):
-    """The connection of a bridge could not be made, or ended; the text is the reason."""
-
-    code = "link-lost"
 
 
 #: What makes that by which other brokers are believed, where they speak TLS.

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Protocol
 
 from brokerapp.engine.scheduling.cron import parse_cron
 from brokerapp.engine.scheduling.delivery_schedule import CRON, DELAY, PERIOD, REPEAT
@@ -25,6 +26,7 @@ from brokerapp.model.broker_path import (
     format_path,
     parse_path,
 )
+from brokerapp.network.links.remote_consumers import RemoteConsumer
 from brokerapp.stomp.session import BRIDGE_HEADER
 
 Headers = Mapping[str, str]
@@ -64,7 +66,7 @@ class RemoteDialect(Protocol):
     def message_headers(self, headers: Headers) -> dict[str, str]:
         """Return the headers of a MESSAGE that belong to the message."""
 
-    def consumer_info(self, info: Mapping[str, Any]) -> Mapping[str, Any]:
+    def consumer_of(self, consumer: RemoteConsumer) -> RemoteConsumer:
         """Return the consumer that an advisory is about, with the path of its demand."""
 
 
@@ -90,9 +92,9 @@ class SluiceDialect:
         """It keeps the path, and the message-id."""
         return {**headers, PATH_HEADER: format_path(path)}
 
-    def consumer_info(self, info: Mapping[str, Any]) -> Mapping[str, Any]:
+    def consumer_of(self, consumer: RemoteConsumer) -> RemoteConsumer:
         """It says all there is to say."""
-        return info
+        return consumer
 
 
 class ActiveMQDialect:
@@ -132,15 +134,13 @@ class ActiveMQDialect:
                 del sent[name]
         return sent
 
-    def consumer_info(self, info: Mapping[str, Any]) -> Mapping[str, Any]:
+    def consumer_of(self, consumer: RemoteConsumer) -> RemoteConsumer:
         """That of a bridge stands for consumers of the broker it leads to, which its selector names."""
-        found = _NOT_OF.search(info.get("selector") or "")
+        found = _NOT_OF.search(consumer.selector or "")
         if found is None:
-            return info
+            return consumer
         [bridged] = parse_path(_literal(found[1]))
-        known = (info.get("brokerPath") or {}).get("BrokerId", [])
-        known = [known] if isinstance(known, Mapping) else known
-        return {**info, "selector": None, "brokerPath": {"BrokerId": [*known, {"value": bridged}]}}
+        return replace(consumer, selector=None, path=(*consumer.path, bridged))
 
 
 def crossing_selector(to: str, message_ttl: int) -> str:

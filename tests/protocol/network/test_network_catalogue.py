@@ -156,9 +156,11 @@ def test_an_answer_that_meets_a_temporary_queue_which_is_gone_ends_no_bridge(pai
     back = a.look(lambda: a.node.network.connections[0].bridges[1])
     a.look(lambda: setattr(back, "_on_advisory", lambda _: None))  # it does not hear that they are gone
     for id in [
-        each for each in a.look(lambda: dict(back._target.on_message_by_subscription)) if each.endswith("demand")
+        each
+        for each in a.look(lambda: dict(back._target.connection.on_message_by_subscription))
+        if each.endswith("demand")
     ]:
-        a.look(lambda id=id: back._target.on_message_by_subscription.update({id: lambda _: None}))
+        a.look(lambda id=id: back._target.connection.on_message_by_subscription.update({id: lambda _: None}))
     refused = back.counters.refused
     asking.leave()
     answering.send(request.headers["reply-to"], "too late", persistent="true")

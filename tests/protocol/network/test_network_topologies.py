@@ -180,7 +180,7 @@ def heard_later(node: RunningNode, connector: str) -> None:
     [bridge] = [each for each in bridges_of(node) if each.terms.name == connector]
 
     def slow_down() -> None:
-        told = bridge._target.on_message_by_subscription
+        told = bridge._target.connection.on_message_by_subscription
         for id, hear in told.items():
             told[id] = lambda frame, hear=hear: asyncio.get_running_loop().call_later(LATER_SECONDS, hear, frame)
 

@@ -9,6 +9,7 @@ import pytest
 
 from brokerapp.network.bridge.activemq_forwarder import TransactionalForwarder
 from brokerapp.network.bridge.forwarder import ForwardedMessage
+from brokerapp.network.links.broker_link import OutgoingMessage
 from brokerapp.stomp.frames import Frame
 
 QUEUE = "/queue/Sluice.Bridge.here.bridge"
@@ -68,7 +69,9 @@ class Bridged:
         """Pass on a message for each: its id, and where it goes."""
         for id, destination in to.items():
             self.outbox.send(
-                ForwardedMessage(f"ack-{id}", id, {"destination": destination}, id.encode(), needs_receipt=True)
+                ForwardedMessage(
+                    f"ack-{id}", id, OutgoingMessage({"destination": destination}, id.encode()), needs_receipt=True
+                )
             )
         for _ in range(20):
             await asyncio.sleep(0)

@@ -1,19 +1,16 @@
 """Test to which advisories a bridge subscribes, and how it reads them."""
 
-import json
 from types import SimpleNamespace
 
 import pytest
 
 from brokerapp.model.destination import Destination
-from brokerapp.model.transformations import ADVISORY_JSON
 from brokerapp.network.bridge import advisory_listener
 from brokerapp.network.bridge.advisory_listener import AdvisoryListener
 from brokerapp.network.bridge.demand import Demand
-from brokerapp.network.links.dialect import ACTIVEMQ, SLUICE
+from brokerapp.network.links.remote_consumers import AllConsumersTold, ConsumerStopped
 from brokerapp.network.options.definition import NetworkConnector
 from brokerapp.network.options.options import options_of
-from brokerapp.stomp.frames import Frame
 
 ALL = "ActiveMQ.Advisory.Consumer.>"
 FOO, BAR = "ActiveMQ.Advisory.Consumer.Queue.include.test.foo", "ActiveMQ.Advisory.Consumer.Topic.include.test.bar"
@@ -24,10 +21,10 @@ VIRTUAL = "ActiveMQ.Advisory.VirtualDestination.Consumer."
 class Ends:
     """A bridge that hears of the consumers at its target."""
 
-    def __init__(self, dialect=ACTIVEMQ, included=(), **options):
+    def __init__(self, included=(), **options):
         self.followed, self.times_known, self.due = [], 0, []
         target = SimpleNamespace(
-            dialect=dialect, remote="there", subscribe=self._subscribe,
+            remote="there", follow_consumers=self._follow,
             call_later=lambda seconds, call: self.due.append((seconds, call)),
         )  # fmt: skip
         connector = NetworkConnector(
@@ -37,15 +34,12 @@ class Ends:
         demand = Demand(terms, "here", "there")
         AdvisoryListener("out", target, "out:", terms, demand, self.followed.append, self._known).start()
 
-    def _subscribe(self, id, topics, told, headers):
-        assert (id, headers["transformation"]) == ("out:demand", ADVISORY_JSON)
-        self.topics, self.hear = [each.removeprefix("/topic/") for each in topics.split(",")], told
+    def _follow(self, id, topics, told):
+        assert id == "out:demand"
+        self.topics, self.told = topics, told
 
     def _known(self):
         self.times_known += 1
-
-    def told(self, document):
-        self.hear(Frame("MESSAGE", {}, json.dumps(document).encode()))
 
 
 @pytest.mark.parametrize(
@@ -62,30 +56,21 @@ class Ends:
 @pytest.mark.scenario("NB-08")
 def test_a_bridge_hears_of_the_consumers_it_cares_for_and_of_no_others(included, options, topics):
     assert Ends(included=included, **options).topics == topics
-    of_bridges = [each.replace(".Consumer.", ".BridgeConsumer.") for each in topics if VIRTUAL not in each]
-    assert Ends(SLUICE, included, **options).topics == [*topics, *of_bridges]
 
 
 def test_that_all_consumers_are_known_counts_when_as_many_were_heard_of_as_were_told(caplog):
     ends = Ends()
-    ends.told({"AllConsumers": {"told": 1}})
+    ends.told(AllConsumersTold(1))
     assert (ends.times_known, "reported more consumers" in caplog.text) == (0, True)
-    ends.told({"RemoveInfo": {"objectId": {"connectionId": "c", "sessionId": -1, "value": 1}}})
-    ends.told({"AllConsumers": {"told": 1}})
+    ends.told(ConsumerStopped("c:-1:1"))
+    ends.told(AllConsumersTold(1))
     assert ends.times_known == 1
 
 
 def test_who_is_served_as_a_durable_subscriber_by_force_has_some_time_to_come_back():
     ends = Ends(included=(Destination.parse("topic://news?forceDurable=true"),))
-    ends.told({"AllConsumers": {"told": 0}})
+    ends.told(AllConsumersTold(0))
     assert ends.times_known == 0
     [(seconds, call)] = ends.due
     call()
     assert (seconds, ends.times_known) == (advisory_listener.FORCED_DURABLE_GRACE_SECONDS, 1)
-
-
-def test_what_is_no_json_is_told_and_ends_nothing(caplog):
-    ends = Ends()
-    ends.hear(Frame("MESSAGE", {}, b"<advisory/>"))
-    assert "is not valid JSON" in caplog.text
-    assert ends.followed == []

@@ -8,11 +8,12 @@ from brokerapp.model.destination import Destination
 from brokerapp.network.bridge.bridge import Bridge, BridgeCounters
 from brokerapp.network.bridge.demand import DemandChange, DemandSubscription
 from brokerapp.network.bridge.forwarder import ReceiptForwarder
+from brokerapp.network.links.broker_link import BridgedMessage
 from brokerapp.network.links.dialect import ACTIVEMQ, SLUICE
+from brokerapp.network.links.stomp_link import StompBrokerLink
 from brokerapp.network.options.definition import NetworkConnector
 from brokerapp.network.options.options import options_of
 from brokerapp.network.options.size_limits import FrameLimits
-from brokerapp.stomp.frames import Frame
 
 
 class Ends:
@@ -21,11 +22,13 @@ class Ends:
     def __init__(self, wanted, dialect):
         self.nacked, self.acked, self.due, self.unsubscribed, self.said = {}, [], [], [], []
         source = SimpleNamespace(
-            dialect=SLUICE, subscribe=lambda id, *_: setattr(self, "subscription", id),
+            is_sluice=True, subscribe=lambda wanted, *_: setattr(self, "subscription", wanted.id),
             unsubscribe=self.unsubscribed.append, ack=lambda acks, _receipt: self.acked.extend(acks),
-            send=self._told, call_later=lambda _seconds, call: self.due.append(call),
+            reject=self.nacked.__setitem__, call_later=lambda _seconds, call: self.due.append(call),
         )  # fmt: skip
-        target = SimpleNamespace(dialect=dialect, send=lambda *_: None, frame_limits=FrameLimits(body=9))
+        target = StompBrokerLink(
+            SimpleNamespace(dialect=dialect, send=lambda *_: None, frame_limits=FrameLimits(body=9))
+        )
         terms, _ = options_of(NetworkConnector("near", "static:(tcp://127.0.0.1:1)"))
         self.numbers = BridgeCounters()
         self.bridge = Bridge(
@@ -35,22 +38,17 @@ class Ends:
         self.bridge.demand.subscriptions["1"] = wanted
         self.bridge._apply_demand_change(DemandChange(begin=(wanted,)))
 
-    def _told(self, command, headers):
-        assert command == "NACK"
-        self.nacked[headers["id"]] = headers["sluice-reason"]
-
     def given(self, *acks, body=b"x", destination="/queue/q", persistent="true", **more):
         for ack in acks:
-            headers = {"destination": destination, "message-id": ack, "ack": ack, "persistent": persistent, **more}
-            self.bridge._on_message(Frame("MESSAGE", {**headers, "subscription": self.subscription}, body))
+            headers = {"message-id": ack, "persistent": persistent, **more}
+            self.bridge._on_message(BridgedMessage(self.subscription, ack, destination, ack, headers, body))
 
     def taken(self, *acks):
         for ack in acks:
             assert self.bridge.on_receipt(f"out:{ack}")
 
-    def refused(self, ack, **headers):
-        said = {"receipt-id": f"out:{ack}", "message": "it is odd", "code": "refused", **headers}
-        assert self.bridge.on_error(Frame("ERROR", said, b""))
+    def refused(self, ack, why="it is odd"):
+        assert self.bridge.on_refused(f"out:{ack}", why)
 
     def wait(self):
         """Until all is due that is to be done."""
@@ -76,24 +74,23 @@ def ends(destination="/queue/q", dialect=SLUICE, *, durable=False):
 
 
 @pytest.mark.parametrize(
-    ("dialect", "headers"),
+    ("dialect", "why"),
     [
-        (SLUICE, {}),
-        (SLUICE, {"code": "access-denied"}),
-        (SLUICE, {"code": "limit-exceeded", "message": "queue://q is full"}),
-        (ACTIVEMQ, {"message": "User us is not authorized to write to: queue://q"}),
-        (ACTIVEMQ, {"message": "Usage Manager Memory Limit reached. Stopping producer"}),
+        (SLUICE, "it is odd"),
+        (SLUICE, "queue://q is full"),
+        (ACTIVEMQ, "User us is not authorized to write to: queue://q"),
+        (ACTIVEMQ, "Usage Manager Memory Limit reached. Stopping producer"),
     ],
 )
-def test_whatever_is_refused_stays_and_is_never_rejected_while_all_else_crosses(dialect, headers):
+def test_whatever_is_refused_stays_and_is_never_rejected_while_all_else_crosses(dialect, why):
     found = ends(dialect=dialect)
     found.given("1", "2")
     found.given("3", persistent="false")  # written, which proves nothing
-    found.refused("1", **headers)
+    found.refused("1", why)
     found.taken("2")
     assert (found.acked, found.said) == (["3", "2"], [])
     found.wait()
-    found.refused("1", **headers)  # alone
+    found.refused("1", why)  # alone
     assert found.stays == found.kept_back != ""
     found.given("4")
     found.taken("4")

@@ -6,6 +6,7 @@ import pytest
 
 from brokerapp.model.destination import Destination
 from brokerapp.network.bridge.demand import MAX_ORIGINS, NO_CHANGE, Demand, DemandChange
+from brokerapp.network.links.remote_consumers import read_consumer
 from brokerapp.network.options.address import BrokerAddress
 from brokerapp.network.options.options import ConnectorOptions
 
@@ -19,16 +20,18 @@ def demand(**changes):
 
 def consumer(number, destination="queue://q", path=(), **more):
     kind, _, name = destination.partition("://")
-    return {
-        "consumerId": {"connectionId": "c", "sessionId": -1, "value": number},
-        "destination": {"@class": CLASSES[kind], "string": name},
-        "brokerPath": {"BrokerId": [{"value": each} for each in path]},
-        **more,
-    }
+    return read_consumer(
+        {
+            "consumerId": {"connectionId": "c", "sessionId": -1, "value": number},
+            "destination": {"@class": CLASSES[kind], "string": name},
+            "brokerPath": {"BrokerId": [{"value": each} for each in path]},
+            **more,
+        }
+    )
 
 
 def gone(number):
-    return {"objectId": {"@class": "ConsumerId", "connectionId": "c", "sessionId": -1, "value": number}}
+    return f"c:-1:{number}"
 
 
 def begun(of, *consumers):
@@ -119,14 +122,14 @@ def test_a_durable_subscription_is_wanted_until_it_is_deleted():
     assert found.on_consumer_stopped(gone(1)) == NO_CHANGE
     assert found.on_consumer_started(consumer(2, "topic://t", subscriptionName="s", clientId="x")) == NO_CHANGE
     assert found.on_consumer_started(consumer(3, "topic://t", subscriptionName="s", clientId="y")) == NO_CHANGE
-    assert found.on_subscription_removed({"clientId": "x", "subscriptionName": "s"}) == NO_CHANGE
-    assert found.on_subscription_removed({"clientId": "y", "subscriptionName": "s"}).end == (wanted,)
+    assert found.on_subscription_removed("x", "s") == NO_CHANGE
+    assert found.on_subscription_removed("y", "s").end == (wanted,)
 
 
 def test_a_durable_subscription_of_a_broker_that_names_no_clients_is_known_again():
     found = demand()
     [wanted] = found.on_consumer_started(consumer(1, "topic://t", subscriptionName="s")).begin
-    assert found.on_subscription_removed({"clientId": "x", "subscriptionName": "s"}).end == (wanted,)
+    assert found.on_subscription_removed("x", "s").end == (wanted,)
 
 
 @pytest.mark.parametrize(("dynamic_only", "wanted"), [(False, ["topic://t"]), (True, [])])
@@ -212,9 +215,7 @@ def test_of_the_consumer_of_a_bridge_it_is_known_whom_it_is_for_now():
 
 @pytest.mark.scenario("NB-53")
 def test_a_list_of_destinations_is_taken_apart():
-    info = consumer(1)
-    info["destination"]["string"] = "q,topic://t"
-    assert begun(demand(), info) == ["queue://q", "topic://t"]
+    assert begun(demand(), consumer(1, "queue://q,topic://t")) == ["queue://q", "topic://t"]
 
 
 @pytest.mark.scenario("NB-58")
@@ -237,7 +238,9 @@ def test_a_plain_consumer_and_a_durable_one_of_a_topic_have_one_each_whichever_g
     found, named = demand(), {"clientId": "c", "subscriptionName": "s"}
     assert begun(found, consumer(1, "topic://t"), consumer(2, "topic://t", **named)) == ["topic://t", "topic://t"]
     for each in order:
-        [over] = (found.on_subscription_removed(named) if each == "durable" else found.on_consumer_stopped(gone(1))).end
+        [over] = (
+            found.on_subscription_removed("c", "s") if each == "durable" else found.on_consumer_stopped(gone(1))
+        ).end
         assert over.durable is (each == "durable")
     assert found.subscriptions == {}
     assert begun(found, consumer(3, "topic://t", **named)) == ["topic://t"]  # again
@@ -271,7 +274,7 @@ def test_where_that_is_forced_any_consumer_of_a_topic_is_served_as_a_durable_one
     assert found.durable_topics == {"f.a"}
     assert found.on_consumer_started(consumer(4, "topic://f.a", subscriptionName="s", clientId="x")) == NO_CHANGE
     assert found.on_consumer_stopped(gone(1)) == NO_CHANGE
-    assert found.on_subscription_removed({"clientId": "x", "subscriptionName": "s"}).end == (forced,)
+    assert found.on_subscription_removed("x", "s").end == (forced,)
 
 
 def test_what_is_kept_for_durable_subscribers_that_are_away_is_known_whether_it_is_consumed_or_not():

@@ -12,6 +12,7 @@ from brokerapp.network.bridge.refused_messages import (
     MessageInTransit,
     RefusedMessages,
 )
+from brokerapp.network.links.broker_link import OutgoingMessage
 
 
 class Way:
@@ -30,7 +31,9 @@ class Way:
 
     def give(self, *numbers, destination="/queue/q", answered=True, size=1):
         for number in numbers:
-            message = ForwardedMessage(str(number), f"{destination} {number}", {}, b"", needs_receipt=answered)
+            message = ForwardedMessage(
+                str(number), f"{destination} {number}", OutgoingMessage({}, b""), needs_receipt=answered
+            )
             passing = MessageInTransit(number, "out:1", destination, message, size, None, answered)
             if not self.trials.handle(passing):
                 self._send(passing)
@@ -179,7 +182,7 @@ def test_what_is_never_taken_is_not_tried_whatever_else_is_taken(way):
         1,
         "out:1",
         "/queue/q",
-        ForwardedMessage("1", "/queue/q 1", {}, b"", needs_receipt=True),
+        ForwardedMessage("1", "/queue/q 1", OutgoingMessage({}, b""), needs_receipt=True),
         1,
         None,
         is_confirmed_by_target=True,

@@ -7,7 +7,6 @@ import pytest
 from brokerapp.model.destination import Destination
 from brokerapp.network.bridge.demand import DemandSubscription
 from brokerapp.network.bridge.source_consumers import SourceConsumers
-from brokerapp.network.links.dialect import SLUICE
 from brokerapp.network.options.definition import NetworkConnector
 from brokerapp.network.options.options import options_of
 
@@ -17,8 +16,8 @@ TOPIC = DemandSubscription("1", Destination.topic("news"), None, 0, ("there",), 
 @pytest.fixture
 def source():
     """The link to the source: what was subscribed, what ended, and what is to be done later."""
-    said = SimpleNamespace(dialect=SLUICE, begun=[], ended=[], due=[], send=lambda *_: None)
-    said.subscribe = lambda id, *_: said.begun.append(id)
+    said = SimpleNamespace(begun=[], ended=[], due=[], delete_durable=lambda _name: None)
+    said.subscribe = lambda wanted, *_: said.begun.append(wanted.id)
     said.unsubscribe = said.ended.append
     said.call_later = lambda _seconds, call: said.due.append(call)
     return said
@@ -27,7 +26,7 @@ def source():
 @pytest.fixture
 def intake(source):
     terms, _ = options_of(NetworkConnector("near", "static:(tcp://127.0.0.1:1)"))
-    return SourceConsumers(source, "here", "there", terms, "out:", lambda _frame: None)
+    return SourceConsumers(source, "here", "there", terms, "out:", lambda _message: None)
 
 
 def test_what_was_set_aside_is_tried_again_also_when_some_of_it_was_under_way_for_long(source, intake):

@@ -10,7 +10,8 @@ import pytest
 
 from brokerapp.model.network_stats import BridgeConnectionState
 from brokerapp.network.connectors.connectors import ConnectorManager
-from brokerapp.network.links.bridge_link import BridgeConnectionLost, dial
+from brokerapp.network.links.bridge_link import dial
+from brokerapp.network.links.broker_link import BridgeConnectionLost
 from brokerapp.network.options.address import BrokerAddress
 from brokerapp.network.options.definition import NetworkConnector
 from brokerapp.network.options.outbound_rules import OutboundRule

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from brokerapp.network.links import activemq_probe
-from brokerapp.network.links.bridge_link import BridgeConnectionLost
+from brokerapp.network.links.broker_link import BridgeConnectionLost
 from brokerapp.stomp.frames import Frame
 
 ADVISORY = ("name", Frame("MESSAGE", {"originBrokerName": "classic"}))

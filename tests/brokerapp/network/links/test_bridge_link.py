@@ -5,7 +5,8 @@ import contextlib
 
 import pytest
 
-from brokerapp.network.links.bridge_link import SILENT_SECONDS, BridgeConnectionLost, BridgeLink
+from brokerapp.network.links.bridge_link import SILENT_SECONDS, BridgeLink
+from brokerapp.network.links.broker_link import BridgeConnectionLost
 
 
 class Wire:

@@ -3,6 +3,7 @@
 import pytest
 
 from brokerapp.network.links.dialect import ACTIVEMQ, SLUICE, crossing_selector, dialect_of
+from brokerapp.network.links.remote_consumers import RemoteConsumer
 from brokerapp.selectors import compile_selector
 
 NAMES = ("a", "a_b", "50%", "it's", "ä,b", "x!y")
@@ -43,10 +44,10 @@ def test_what_crossed_as_many_bridges_as_it_may_stays(ttl):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_consumer_of_a_bridge_is_known_by_its_selector(name):
     asked = ACTIVEMQ.subscribe_headers(name, 1, (name,), "colour = 'red'")["selector"]
-    told = {"destination": {"string": "q"}, "selector": f"convert_string_expressions:{asked}"}
-    assert ACTIVEMQ.consumer_info(told)["brokerPath"] == {"BrokerId": [{"value": name}]}
-    other = {"selector": "convert_string_expressions:colour = 'red'"}
-    assert ACTIVEMQ.consumer_info(other) is other
+    told = RemoteConsumer("c:1:1", (), f"convert_string_expressions:{asked}")
+    assert ACTIVEMQ.consumer_of(told) == RemoteConsumer("c:1:1", (), path=(name,))
+    other = RemoteConsumer("c:1:1", (), "convert_string_expressions:colour = 'red'")
+    assert ACTIVEMQ.consumer_of(other) is other
 
 
 def test_a_selector_of_activemq_is_sent_back_without_what_activemq_put_before_it():
