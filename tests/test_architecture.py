@@ -90,11 +90,12 @@ PROJECT_IMPORTS: dict[str, str] = {
         "brokerapp.errors brokerapp.model brokerapp.engine brokerapp.network.options.definition brokerapp.config"
     ),
     "brokerapp.config.parsing": (
-        "brokerapp.errors brokerapp.model brokerapp.engine brokerapp.network.options brokerapp.cluster.settings"
+        "brokerapp.errors brokerapp.model brokerapp.engine brokerapp.network.options brokerapp.cluster.settings "
+        "brokerapp.openwire.java_properties"
     ),
     "brokerapp.config.elements": (
         "brokerapp.errors brokerapp.model brokerapp.selectors brokerapp.engine brokerapp.network.options "
-        "brokerapp.cluster.settings brokerapp.config.parsing"
+        "brokerapp.cluster.settings brokerapp.config.parsing brokerapp.openwire.java_properties"
     ),
     "brokerapp.runtime": "brokerapp",
     "brokerapp.management": "brokerapp",

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from brokerapp.connections.cluster_brokers import ClusterBrokers
 from brokerapp.connections.login import Authenticate, LoginHandler
 from brokerapp.connections.protocol_detection import ForeignClientReports
+from brokerapp.engine.clients.broker_ids import BrokerIds
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.routing.naming_conventions import PLAIN, NamingConventions
 from brokerapp.model.commands import ClientCommand
 from brokerapp.model.destination import Destination, DestinationKind
+from brokerapp.model.subscription_identity import SubscriptionIdentity
 from brokerapp.model.transport_connector import DEFAULT_LIMITS, PLAIN_STOMP, ConnectionLimits, Transport
 
 
@@ -60,6 +62,8 @@ class ClientServices:
     dispatcher: ClientWakeup
     own_temporary: Callable[[Client, DestinationKind, str], Destination]
     request_dispatch: Callable[[], None]  #: asks for a round of dispatch at the end of this tick
+    durable_subscriptions: Callable[[], Iterable[SubscriptionIdentity]]  #: all there are, for bridges
+    broker_ids: BrokerIds  #: of other brokers of the network
 
 
 @dataclass(slots=True)

@@ -21,6 +21,7 @@ from brokerapp.cluster.settings import ClusterSettings
 from brokerapp.connections.connector_state import ClientServices
 from brokerapp.connections.login import LoginHandler
 from brokerapp.core.broker import Broker
+from brokerapp.engine.clients.broker_ids import BrokerIds
 from brokerapp.model.destination import Destination
 from brokerapp.network.connectors.stats import NetworkStatus
 from brokerapp.runtime.heartbeat import NodeHeartbeat, StoreStatus
@@ -49,6 +50,8 @@ def client_services(broker: Broker, request_dispatch: Callable[[], None]) -> Cli
         dispatcher=broker.dispatcher,
         own_temporary=broker.temporaries.own,
         request_dispatch=request_dispatch,
+        durable_subscriptions=lambda: [each.identity for each in broker.durables],
+        broker_ids=BrokerIds(),
     )
 
 

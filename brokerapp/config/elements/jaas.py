@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from brokerapp.config.parsing.broker_config import Authentication, User
 from brokerapp.config.parsing.load_context import LoadContext
-from brokerapp.config.parsing.property_files import parse_properties
 from brokerapp.errors import ConfigurationRefused
+from brokerapp.openwire.java_properties import parse_properties
 
 #: Name of the file when nothing says another one.
 LOGIN_CONFIG = "login.config"

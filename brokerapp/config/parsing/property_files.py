@@ -1,35 +1,16 @@
-"""Reads Java's property files, and the Spring beans that name them as the source of placeholders."""
+"""Reads the Spring beans that name property files as the source of placeholders."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
 from brokerapp.config.parsing.broker_config import ImportOutcome
 from brokerapp.config.parsing.document import Element
 from brokerapp.errors import ConfigurationRefused
+from brokerapp.openwire.java_properties import parse_properties
 
-_CONTINUED = re.compile(r"(?<!\\)((?:\\\\)*)\\\r?\n[ \t\f]*")
-_PAIR = re.compile(r"((?:\\.|[^\\:=\s])*)\s*[:=]?\s*(.*)", re.DOTALL)
-_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
-_ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 #: How values begin that only a key beside the file opens.
 _ENCRYPTED = "ENC("
-
-
-def parse_properties(text: str) -> dict[str, str]:
-    """Return the pairs of a property file."""
-    lines = (line.lstrip() for line in _CONTINUED.sub(r"\1", text).splitlines())
-    pairs = (_PAIR.fullmatch(line) for line in lines if line and line[0] not in "#!")
-    return {_unescaped(pair[1]): _unescaped(pair[2].rstrip("\r")) for pair in pairs if pair is not None}
-
-
-def _unescaped(text: str) -> str:
-    def character(match: re.Match[str]) -> str:
-        code = match[1]
-        return chr(int(code[1:], 16)) if len(code) > 1 else _ESCAPED.get(code, code)
-
-    return _ESCAPE.sub(character, text)
 
 
 def is_configurer(element: Element) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from brokerapp.core.advisories import documents
 from brokerapp.core.advisories.advisory_publisher import AdvisoryPublisher
 from brokerapp.core.advisories.existing import ExistingState
+from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.routing import advisory_topics as topics
 from brokerapp.engine.routing.destination_trie import matches, overlap
@@ -36,8 +37,8 @@ class AdvisoryReplay:
         wanted = [each for each in subscriber.destinations if each.kind is DestinationKind.TOPIC]
         if not self._settings.advisory_support or not any(overlap(each.name, topics.ALL) for each in wanted):
             return
-        told, is_bridge = 0, bool(subscriber.client.bridge)
-        for family, existing in self._existing.news(to_bridge=is_bridge).items():
+        told, of_sluice = 0, _is_bridge_of_sluice(subscriber.client)
+        for family, existing in self._existing.news(to_bridge=of_sluice).items():
             if not any(overlap(each.name, family) for each in wanted):
                 continue
             for name, headers, document in existing():
@@ -50,6 +51,11 @@ class AdvisoryReplay:
     def _tell_all_told(self, subscriber: Subscription, told: int) -> None:
         """Let a bridge know that it knows all consumers now, those of other nodes' clients too."""
         client = subscriber.client
-        if client.bridge and client.subscriptions.get(subscriber.name) is subscriber:
+        if _is_bridge_of_sluice(client) and client.subscriptions.get(subscriber.name) is subscriber:
             self._publisher.offer(subscriber, topics.PREFIX + topics.BRIDGE_CONSUMER, {}, documents.all_told(told))
             self._placement.request_dispatch()
+
+
+def _is_bridge_of_sluice(client: Client) -> bool:
+    """Return whether a client understands what only bridges of Sluice are told: all others are of ActiveMQ."""
+    return bool(client.bridge) and not client.is_openwire

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from brokerapp.engine.clients.broker_ids import BrokerIds
 from brokerapp.errors import LimitExceeded, OpenWireError, ProtocolError, RequestRefused
 from brokerapp.model.commands import (
     AckBatchCommand,
@@ -28,6 +29,8 @@ from brokerapp.model.commands import (
 from brokerapp.model.transport_connector import MAX_BODY_BYTES
 from brokerapp.openwire.commands import (
     BaseCommand,
+    BrokerInfo,
+    BrokerSubscriptionInfo,
     ConnectionControl,
     ConnectionInfo,
     ConsumerControl,
@@ -46,6 +49,7 @@ from brokerapp.openwire.commands import (
     ShutdownInfo,
     TransactionInfo,
 )
+from brokerapp.openwire.session.bridges import ConnectingBridge, connecting_bridge, origin_of, stamp_of
 from brokerapp.openwire.session.consumers import AckType, Delivery, OpenWireConsumer
 from brokerapp.openwire.session.destinations import broker_destination, broker_text
 from brokerapp.openwire.session.incoming_messages import send_command
@@ -68,7 +72,7 @@ def receipt_of(command: BaseCommand) -> str | None:
 
 
 #: Commands that may come before the client has introduced itself.
-FIRST_COMMANDS = (ConnectionInfo, ConnectionControl, ShutdownInfo)
+FIRST_COMMANDS = (BrokerInfo, BrokerSubscriptionInfo, ConnectionInfo, ConnectionControl, ShutdownInfo)
 
 
 def _session_of(id: ConsumerId | ProducerId) -> SessionId:
@@ -85,10 +89,20 @@ def _with_receipt(commands: Sequence[ProducerCommand | UnsubscribeCommand], rece
 class OpenWireSession:
     """Protocol state of one client."""
 
-    def __init__(self, *, max_producers: int | None = None, max_body: int = MAX_BODY_BYTES) -> None:
+    def __init__(
+        self,
+        *,
+        broker: str,
+        endpoint: str,
+        broker_ids: BrokerIds,
+        max_producers: int | None = None,
+        max_body: int = MAX_BODY_BYTES,
+    ) -> None:
+        self._broker, self._endpoint, self._broker_ids = broker, endpoint, broker_ids
         self._max_producers = MAX_PRODUCERS if max_producers is None else max_producers
         self._max_body = max_body
         self.connection: ConnectionInfo | None = None
+        self.bridge: ConnectingBridge | None = None  #: what the client says of itself, if it is the bridge of a broker
         self._may_resend = False  # what was sent when a connection broke: it is a client with failover:
         self.user_headers = ""  #: header lines that each message the client sends gets
         self.consumers: dict[ConsumerId, OpenWireConsumer] = {}
@@ -113,8 +127,20 @@ class OpenWireSession:
             raise ProtocolError("ConnectionInfo on a connection that has one already")
         self.connection = info
         self._may_resend = self._may_resend or info.fault_tolerant or info.failover_reconnect
-        name = str(info.connection_id)
-        return (ConnectCommand(info.user_name, info.password, info.client_id, False, {}, connection_id=name),)
+        connect = ConnectCommand(info.user_name, info.password, info.client_id, False, {})
+        connect.connection_id = str(info.connection_id)
+        if (bridge := self.bridge) is not None:
+            connect.bridge, connect.duplex, connect.copies = bridge.broker, bridge.is_duplex, bridge.sends_copies
+            # a former one, dead perhaps, yields; one to another node of this broker, with the same client id, does not
+            connect.way = f"{bridge.connector} {self._endpoint}"
+        return (connect,)
+
+    def _introduce_broker(self, info: BrokerInfo) -> Commands:
+        """Learn that the client is another broker, whose bridge it will be when it logs in."""
+        if self.connection is not None:
+            raise ProtocolError("BrokerInfo behind ConnectionInfo: a bridge introduces its broker first")
+        self.bridge = connecting_bridge(info, self._broker)
+        return NOTHING
 
     def _control_connection(self, control: ConnectionControl) -> Commands:
         """Learn that the client reconnected: with `failover:` that is the first thing it says then."""
@@ -198,10 +224,13 @@ class OpenWireSession:
 
     def _send(self, message: MessageCommand) -> Commands:
         receipt = receipt_of(message) or self._window_receipt(message)
+        stamp = self.user_headers if self.bridge is None else stamp_of(message, self.user_headers)
         try:
-            send = send_command(message, self.user_headers, receipt, self._max_body)
+            send = send_command(message, stamp, receipt, self._max_body)
         except OpenWireError as error:  # the frame was read: what is wrong concerns this message alone
             raise RequestRefused(str(error)) from None
+        if self.bridge is not None:
+            send.bridged_from = origin_of(message, self._broker_ids)
         send.may_come_again = message.persistent and self._may_resend
         return (SendBatchCommand([send]),)
 
@@ -272,6 +301,8 @@ class OpenWireSession:
 
 
 HANDLERS: dict[type[BaseCommand], Callable[[OpenWireSession, Any], Commands]] = {
+    BrokerInfo: OpenWireSession._introduce_broker,
+    BrokerSubscriptionInfo: OpenWireSession._ignore,
     ConnectionInfo: OpenWireSession._connect,
     ConnectionControl: OpenWireSession._control_connection,
     SessionInfo: OpenWireSession._ignore,  # producers and consumers name theirs

@@ -38,12 +38,24 @@ from brokerapp.openwire.commands import (
     MessageDispatch,
     WireFormatInfo,
 )
+from brokerapp.openwire.session.bridges import (
+    DURABLE_SYNC_VERSION,
+    ConnectingBridge,
+    durable_subscriptions_info,
+    with_ids,
+)
 from brokerapp.openwire.session.consumers import Delivery, OpenWireConsumer
 from brokerapp.openwire.session.exceptions import throwable
 from brokerapp.openwire.session.outgoing_messages import message_dispatch
 from brokerapp.openwire.session.producer_windows import producer_ack
 from brokerapp.openwire.session.session import OpenWireSession, receipt_of
-from brokerapp.openwire.transport.negotiation import MAX_LOGIN_FRAME_SIZE, codec_for, keep_alive_times, own_options
+from brokerapp.openwire.transport.negotiation import (
+    MAX_BRIDGE_LOGIN_FRAME_SIZE,
+    MAX_LOGIN_FRAME_SIZE,
+    codec_for,
+    keep_alive_times,
+    own_options,
+)
 from brokerapp.openwire.wire_format_options import WireFormatOptions
 
 logger = logging.getLogger(__name__)
@@ -65,7 +77,11 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
     def __init__(self, connector: ConnectorState) -> None:
         super().__init__(connector)
         self._session = OpenWireSession(
-            max_producers=connector.limits.max_producers, max_body=connector.limits.max_body
+            broker=self._services.name,
+            endpoint=connector.address,
+            broker_ids=self._services.broker_ids,
+            max_producers=connector.limits.max_producers,
+            max_body=connector.limits.max_body,
         )
         self._options = own_options(connector.limits)
         self._codec = Codec()
@@ -96,6 +112,8 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
         if isinstance(frame, WireFormatInfo):
             self._negotiate(frame)
             return
+        if isinstance(frame, BrokerInfo):
+            self._splitter.max_frame_size = MAX_BRIDGE_LOGIN_FRAME_SIZE
         if isinstance(frame, KeepAliveInfo):
             if frame.response_required:
                 self._beat()
@@ -199,6 +217,15 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
         self._write(self._cluster_brokers())
         if self._session.connection is not None:
             self._confirm(self._session.connection)
+        if (bridge := self._session.bridge) is not None:
+            self._join(bridge)
+
+    def _join(self, bridge: ConnectingBridge) -> None:
+        """Know the broker whose bridge this is by its id from now on, and tell it what it asks for."""
+        services = self._services
+        services.broker_ids.learn(bridge.broker_id, bridge.broker)
+        if bridge.wants_durable_subscriptions and self._options.version >= DURABLE_SYNC_VERSION:
+            self._write(durable_subscriptions_info(services.name, services.durable_subscriptions()))
 
     # -- what the client is told
 
@@ -224,6 +251,7 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
         consumer = self._consumer_named(subscription.name)
         if consumer is None:
             return
+        bridge = self._session.bridge
         first = self._delivery_count + 1
         self._delivery_count += len(entries)
         if ack_ids:
@@ -233,7 +261,8 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
                 self.client.update_reading()
         for number, entry in enumerate(entries, first):
             try:
-                self._write(message_dispatch(consumer, entry, number))
+                dispatch = message_dispatch(consumer, entry, number)
+                self._write(dispatch if bridge is None else with_ids(dispatch, self._services.broker_ids))
             except OpenWireError as error:  # it cannot be told: the connection ends, and another client may get it
                 self._loop.call_soon(self._fail, error)
                 return

@@ -12,6 +12,8 @@ ANY_FRAME_SIZE = 2**63 - 1
 CACHE_SIZE = 1024
 #: The longest frame, bytes, of a client that has not logged in: what it says of itself is short.
 MAX_LOGIN_FRAME_SIZE = 64 * 1024
+#: The same of a broker that announced its bridge: it may list its durable subscriptions first, some thousands.
+MAX_BRIDGE_LOGIN_FRAME_SIZE = 1024 * 1024
 #: Pauses in which this side says something, as a part of the time after which it would be given up: ActiveMQ's client
 #: looks once in that time whether something came since it last looked, so pauses must be well below.
 KEEP_ALIVE_SHARE = 1 / 3

@@ -2,6 +2,7 @@
 
 import pytest
 
+from brokerapp.engine.clients.broker_ids import BrokerIds
 from brokerapp.errors import RequestRefused
 from brokerapp.model.commands import AckBatchCommand, GiveUpCommand, SendBatchCommand, WindowCommand
 from brokerapp.openwire.commands import (
@@ -29,7 +30,7 @@ TRANSACTION = LocalTransactionId(7, CONNECTION)
 
 def session(kind: int = t.QUEUE, held: int = 3, *, pulls: bool = False) -> OpenWireSession:
     """One with a consumer that holds messages."""
-    made = OpenWireSession()
+    made = OpenWireSession(broker="here", endpoint="", broker_ids=BrokerIds())
     made.receive(ConnectionInfo(connection_id=CONNECTION, client_id="c"))
     made.receive(ConsumerInfo(consumer_id=CONSUMER, destination=OpenWireDestination(kind, "Q"), prefetch_size=10))
     if held:

@@ -1,0 +1,40 @@
+"""Know other brokers by the ids that they have in OpenWire. No I/O.
+
+An ActiveMQ has another id each time it starts, and messages and demand name the brokers they passed by these. Here
+brokers have their names, by which a message is recognized also when its broker was started again in between.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+
+from brokerapp.model.broker_path import Path
+
+#: Ids that are remembered: those of brokers that were connected last, each time they started.
+MAX_KNOWN = 1_000
+
+
+class BrokerIds:
+    """Translates the ids of brokers into their names and back. An unknown one, of either, stays as it is."""
+
+    def __init__(self) -> None:
+        self._names: OrderedDict[str, str] = OrderedDict()  # by id
+        self._ids: dict[str, str] = {}  # by name: the last one
+
+    def learn(self, id: str, name: str) -> None:
+        """Note that the broker of this name has this id now."""
+        self._names[id], self._ids[name] = name, id
+        self._names.move_to_end(id)
+        if len(self._names) > MAX_KNOWN:
+            oldest, its_name = self._names.popitem(last=False)
+            if self._ids.get(its_name) == oldest:
+                del self._ids[its_name]
+
+    def names_of(self, ids: Iterable[str]) -> Path:
+        """Return the path of names for one of ids."""
+        return tuple([self._names.get(each, each) for each in ids])
+
+    def ids_of(self, path: Path) -> tuple[str, ...]:
+        """Return the path of ids for one of names."""
+        return tuple([self._ids.get(each, each) for each in path])
