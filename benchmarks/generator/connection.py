@@ -5,6 +5,7 @@ from __future__ import annotations
 import selectors
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from benchmarks.generator.traffic import Block
 from benchmarks.protocol.dialect import Dialect, Headers
@@ -29,7 +30,7 @@ class Connection:
         self._buffer = bytearray(RECEIVE_BYTES)
         self._view = memoryview(self._buffer)
         self._held = 0
-        self._unsent = b""
+        self._unsent: deque[memoryview] = deque()
         self._ending = False
         self.ask(frame("CONNECT", dialect.connect), "CONNECTED")
 
@@ -54,21 +55,30 @@ class Connection:
     def handle(self, ready: int) -> None:
         """Do what the socket is ready for, a mask of selector events."""
         if ready & selectors.EVENT_WRITE:
-            self.write(b"")
+            self._send()
+            if not self._unsent:
+                self._selector.modify(self.socket, selectors.EVENT_READ, self)
         if ready & selectors.EVENT_READ:
-            self._read()
+            while self._read() and not self.finished:
+                pass
 
     def write(self, data: bytes) -> None:
         """Send what the socket takes now, the rest when it is ready for more."""
-        waiting = bool(self._unsent)
-        data = self._unsent + data
-        try:
-            self._unsent = data[self.socket.send(data) :]
-        except BlockingIOError:
-            self._unsent = data
-        if waiting != bool(self._unsent):
-            writing = selectors.EVENT_WRITE if self._unsent else 0
-            self._selector.modify(self.socket, selectors.EVENT_READ | writing, self)
+        self._unsent.append(memoryview(data))
+        if len(self._unsent) == 1:
+            self._send()
+            if self._unsent:
+                self._selector.modify(self.socket, selectors.EVENT_READ | selectors.EVENT_WRITE, self)
+
+    def _send(self) -> None:
+        """Send what waits, as far as the socket takes it."""
+        with suppress(BlockingIOError):
+            while self._unsent:
+                rest = self._unsent[0][self.socket.send(self._unsent[0]) :]
+                if rest:
+                    self._unsent[0] = rest
+                else:
+                    self._unsent.popleft()
 
     def disconnect(self) -> None:
         """Ask for the receipt that says that all sent before it has been dealt with; `finished` when it is here."""
@@ -79,17 +89,19 @@ class Connection:
         """Whole frames have come, which have these heads."""
         raise NotImplementedError
 
-    def _read(self) -> None:
+    def _read(self) -> bool:
+        """Take what the socket has received, as far as there is room for it; whether there may be more."""
+        room = len(self._buffer) - self._held
         try:
             count = self.socket.recv_into(self._view[self._held :])
-        except BlockingIOError:  # a part of what TLS or WebSocket will make something of
-            return
+        except BlockingIOError:  # nothing more, or a part of what TLS or WebSocket will make something of
+            return False
         if not count:
             raise RunFailed(f"the broker closed a connection after {bytes(self._view[: self._held])[-500:]!r}")
         self._held += count
         end = end_of_frames(self._buffer, self._held)
         if not end:
-            return
+            return count == room
         found = heads(self._buffer, end)
         error = found.find(b"ERROR\n")
         if error >= 0:
@@ -98,6 +110,7 @@ class Connection:
         self.received(found)
         self._buffer[: self._held - end] = self._buffer[end : self._held]
         self._held -= end
+        return count == room
 
 
 class Producer(Connection):

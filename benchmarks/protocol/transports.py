@@ -41,8 +41,8 @@ class Tls:
         self.fileno, self.close, self.setblocking = self._socket.fileno, self._socket.close, self._socket.setblocking
         self.sendall, self.recv = self._socket.sendall, self._socket.recv
 
-    def send(self, data: bytes) -> int:
-        """What of it was taken."""
+    def send(self, data: memoryview) -> int:
+        """How many bytes of it were taken."""
         try:
             return self._socket.send(data)
         except (ssl.SSLWantWriteError, ssl.SSLWantReadError) as full:
@@ -95,10 +95,10 @@ class WebSocket:
         """All of it, a message for each frame."""
         self._socket.sendall(_messages(data))
 
-    def send(self, data: bytes) -> int:
-        """All of `data`, whole frames, or BlockingIOError: then it is called again with the same and perhaps more."""
+    def send(self, data: memoryview) -> int:
+        """All of `data`, whole frames, or BlockingIOError: then it is called again with the same."""
         if not self._out:
-            self._out, self._taken = _messages(data), len(data)
+            self._out, self._taken = _messages(bytes(data)), len(data)
         self._out = self._out[self._socket.send(self._out) :]
         if self._out:
             raise BlockingIOError

@@ -24,6 +24,11 @@ def test_every_message_is_known_by_the_number_in_its_body():
     assert message_numbers(heads(MESSAGES, len(MESSAGES))) == [b"10", b"11", b"12"]
 
 
+def test_a_frame_without_a_body_ends_before_the_next_one():
+    receipts = frame("RECEIPT", {"receipt-id": 1}) + frame("RECEIPT", {"receipt-id": 2}) + b"\n"
+    assert heads(receipts + MESSAGES, len(receipts)).count(b"receipt-id") == 2
+
+
 def test_what_is_past_the_end_is_left_for_later():
     end = MESSAGES.index(NUL) + 1
     assert ack_ids(heads(MESSAGES, end)) == [b"ID\\c10"]
