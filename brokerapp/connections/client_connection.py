@@ -161,14 +161,16 @@ class ClientConnection(asyncio.Protocol, ABC, Generic[F]):
 
     def _consume(self, frames: Iterator[F]) -> None:
         try:
-            for frame in frames:
-                self._receive(frame)
-                if self._login is not None:
-                    self._unread_frames = frames
-                    break
-                if self._closing:
-                    break
-            self._on_read_done()
+            try:
+                for frame in frames:
+                    self._receive(frame)
+                    if self._login is not None:
+                        self._unread_frames = frames
+                        break
+                    if self._closing:
+                        break
+            finally:  # what came before a frame that is wrong is done
+                self._on_read_done()
         except ProtocolError as error:
             self._fail(error)
         except Exception:  # top of the connection: a fault of ours ends this client's connection, and is said

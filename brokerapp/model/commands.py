@@ -98,7 +98,7 @@ class UnsubscribeCommand:
 class AckBatchCommand:
     """Acknowledge or reject messages, by ACKs and NACKs that came one after the other; a single one is a batch, too."""
 
-    ack_ids: Sequence[str]
+    ack_ids: list[str]
     subscriptions: Sequence[str | None] | None = None  #: of each; None: no frame names one
     receipts: Sequence[str | None] | None = None  #: of each; None: no frame asks for one
     transaction: str | None = None  #: of all
@@ -109,6 +109,19 @@ class AckBatchCommand:
         """Yield of each the ack id, the subscription and the receipt."""
         nothing = [None] * len(self.ack_ids)
         return zip(self.ack_ids, self.subscriptions or nothing, self.receipts or nothing, strict=True)
+
+    def extend(self, later: object) -> bool:
+        """Take in a batch that came next; return whether that can be: both are ACKs alike, of which nobody is told."""
+        if not isinstance(later, AckBatchCommand) or not (self._is_plain and later._is_plain):
+            return False
+        if later.transaction != self.transaction:
+            return False
+        self.ack_ids += later.ack_ids
+        return True
+
+    @property
+    def _is_plain(self) -> bool:
+        return self.receipts is None and self.subscriptions is None and self.rejects is None
 
     def part(self, places: Sequence[int]) -> AckBatchCommand:
         """Return those at these places, which are all ACKs or all NACKs."""
@@ -268,6 +281,13 @@ class SendBatchCommand:
     """
 
     requests: list[SendCommand | TransactionCommand | RefusedSend]
+
+    def extend(self, later: object) -> bool:
+        """Take in a batch that came next; return whether that can be: it is one of requests, too."""
+        if not isinstance(later, SendBatchCommand):
+            return False
+        self.requests += later.requests
+        return True
 
 
 @dataclass(slots=True)

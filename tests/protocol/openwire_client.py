@@ -225,11 +225,17 @@ class OpenWireClient(OpenWireSocket):
 
     def acknowledge(self, dispatch: MessageDispatch, type: AckType = AckType.STANDARD, **fields) -> Response:
         """Acknowledge one message."""
+        return self.ask(self._ack(dispatch, type, **fields))
+
+    def ack_bytes(self, dispatch: MessageDispatch) -> bytes:
+        """Return the bytes that acknowledge one message, and ask for no answer."""
+        return self._codec.encode(self._ack(dispatch, AckType.STANDARD))
+
+    @staticmethod
+    def _ack(dispatch: MessageDispatch, type: AckType, **fields) -> MessageAck:
         assert dispatch.message is not None
         id = dispatch.message.message_id
-        return self.ask(
-            MessageAck(
-                consumer_id=dispatch.consumer_id, destination=dispatch.destination, ack_type=type,
-                first_message_id=id, last_message_id=id, message_count=1, **fields,
-            )
+        return MessageAck(
+            consumer_id=dispatch.consumer_id, destination=dispatch.destination, ack_type=type,
+            first_message_id=id, last_message_id=id, message_count=1, **fields,
         )  # fmt: skip

@@ -57,6 +57,17 @@ def test_what_a_consumer_fails_to_use_is_a_dead_letter_with_the_cause_of_its_cli
     assert type(client.acknowledge(good)) is Response
 
 
+def test_what_was_acknowledged_before_bytes_that_are_no_command_stays_acknowledged(node, client, name):
+    with OpenWireClient(node.port) as bad:
+        bad.consumer(1, queue(name))
+        bad.send(queue(name), "a", "b", "c")
+        a, b, _ = bad.dispatches(3)
+        bad.write_bytes(bad.ack_bytes(a) + bad.ack_bytes(b) + b"\0\0\0\1\xff")
+        assert bad.is_closed()
+    client.consumer(1, queue(name))
+    assert redeliveries(client, 1) == [("c", 1)]
+
+
 def test_a_consumer_that_is_closed_counts_what_its_application_saw(client, name):
     consumer = client.consumer(1, queue(name))
     client.send(queue(name), "a", "b", "c")

@@ -78,7 +78,7 @@ class Acknowledgements:
         for subscription, alike in groupby(settled, itemgetter(0)):
             self._account(subscription, [entry for _, _, entry in alike], committed=False)
 
-    def _acknowledge_by_key(self, client: Client, ack_ids: Sequence[str]) -> Sequence[str]:
+    def _acknowledge_by_key(self, client: Client, ack_ids: list[str]) -> list[str]:
         """Settle, a subscription at a time, what it holds under these very ids; return those that are left."""
         while ack_ids:
             subscription = client.by_key.get(ack_ids[0].partition("-")[0])

@@ -124,6 +124,8 @@ _LEAST_PLAIN, _LEAST_EXPONENT = 1e-3, 1e7
 
 def _java_floating(value: float, *, single: bool) -> str:
     """Return a number as Double.toString or Float.toString write it."""
+    if _LEAST_PLAIN <= abs(value) < _LEAST_EXPONENT and not single:  # as Python does
+        return repr(value)
     if value != value:
         return "NaN"
     if value in (float("inf"), float("-inf")):

@@ -14,6 +14,7 @@ from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.errors import BrokerError, OpenWireError, ProtocolError, RequestRefused
 from brokerapp.model.commands import (
+    AckBatchCommand,
     ClientCommand,
     ConnectCommand,
     DisconnectCommand,
@@ -87,7 +88,7 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
         self._codec = Codec()
         self._splitter = FrameSplitter(MAX_LOGIN_FRAME_SIZE)
         self._is_negotiated = False
-        self._gathered: SendBatchCommand | None = None  # of the messages and transactions of one read
+        self._gathered: SendBatchCommand | AckBatchCommand | None = None  # what came last in one read
         self._delivery_count = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -122,7 +123,7 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
             commands = self._session.receive(frame)
             for each in commands:
                 self._perform(each)
-            if all(type(each) in UNCONFIRMED for each in commands):
+            if frame.response_required and all(type(each) in UNCONFIRMED for each in commands):
                 self._confirm(frame)
         except RequestRefused as error:
             self._session.on_refused(frame)
@@ -134,14 +135,13 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
             raise
 
     def _perform(self, command: ClientCommand) -> None:
-        """Let the broker do what the client asks; messages that come one after the other are one batch."""
-        if isinstance(command, SendBatchCommand):
-            if self._gathered is None:
-                self._gathered = command
-            else:
-                self._gathered.requests += command.requests
+        """Let the broker do what the client asks; messages that come one after the other are one batch, and acks."""
+        if self._gathered is not None and self._gathered.extend(command):
             return
         self._on_read_done()
+        if isinstance(command, SendBatchCommand | AckBatchCommand):
+            self._gathered = command
+            return
         self._handlers[type(command)](self.client, command)
         if isinstance(command, SubscribeCommand):
             self._tell_to_pull(str(command.id))
@@ -164,7 +164,7 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
     def _on_read_done(self) -> None:
         gathered, self._gathered = self._gathered, None
         if gathered is not None:
-            self._handlers[SendBatchCommand](self.client, gathered)
+            self._handlers[type(gathered)](self.client, gathered)
 
     def _disconnect(self, _client: Client, disconnect: DisconnectCommand) -> None:
         """End the client's connection, after which it closes the socket itself."""

@@ -61,6 +61,23 @@ def test_the_receipt_of_a_range_belongs_to_its_last_message():
     assert asked == AckBatchCommand(["a1", "a2", "a3"], None, [None, None, "9"], None)
 
 
+@pytest.mark.parametrize(
+    ("later", "is_one"),
+    [
+        (AckBatchCommand(["b"]), True),
+        (AckBatchCommand(["b"], transaction="t"), False),
+        (AckBatchCommand(["b"], receipts=["9"]), False),
+        (AckBatchCommand(["b"], rejects=[True]), False),
+        (SendBatchCommand([]), False),
+        (WindowCommand(NAME, 1), False),
+    ],
+)
+def test_acknowledgements_alike_that_follow_each_other_are_one_batch(later, is_one):
+    batch = AckBatchCommand(["a"])
+    assert batch.extend(later) is is_one
+    assert batch.ack_ids == (["a", "b"] if is_one else ["a"])
+
+
 def test_a_poison_acknowledgement_gives_messages_up_with_the_cause_as_java_writes_it():
     cause = WireThrowable("java.lang.Throwable", "Delivery[7] exceeds redelivery policy limit")
     [asked] = session().receive(ack(AckType.POISON, 1, 2, poison_cause=cause))
