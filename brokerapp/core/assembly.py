@@ -409,8 +409,9 @@ class AssembledBroker(Broker):
             publisher=self.advisory_publisher,
         )  # fmt: skip
         self.advisories = LifecycleAdvisories(
-            context=context, existing=existing, publisher=self.advisory_publisher, replay=replay, virtual=virtual
-        )
+            context=context, existing=existing, placement=self.placement, publisher=self.advisory_publisher,
+            replay=replay, virtual=virtual,
+        )  # fmt: skip
 
     def _start(self) -> None:
         """Start what the parts do periodically."""

@@ -29,7 +29,7 @@ def add_event_handlers(broker: Broker) -> None:
         broker.bridges.on_client_disconnected, withdraw_blocked_sends, advisories.on_client_disconnected,
     )  # fmt: skip
     events.consumer_started.add(advisories.on_consumer_started)
-    events.consumer_stopped.add(advisories.on_consumer_stopped)
+    events.consumer_stopped.add(advisories.on_consumer_stopped, broker.windows.on_consumer_stopped)
     events.consumer_moved.add(advisories.on_consumer_moved)
     events.consumer_is_slow.add(broker.message_advisories.slow_consumer)
     events.topic_subscribers_changed.add(broker.message_advisories.on_subscribers_changed)

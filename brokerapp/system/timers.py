@@ -7,6 +7,9 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+#: Cancelled timers that may wait until they are due, however few others there are.
+MIN_CANCELLED = 100
+
 
 @dataclass(order=True, slots=True)
 class Timer:
@@ -15,10 +18,13 @@ class Timer:
     due_ms: int
     number: int
     call: Callable[[], None] | None = field(compare=False)  #: None: cancelled
+    on_cancelled: Callable[[], None] = field(compare=False)
 
     def cancel(self) -> None:
         """Cancel the callback, so that it is not called."""
-        self.call = None
+        if self.call is not None:
+            self.call = None
+            self.on_cancelled()
 
 
 class Timers:
@@ -27,11 +33,12 @@ class Timers:
     def __init__(self) -> None:
         self._heap: list[Timer] = []
         self._numbers = itertools.count()
+        self._cancelled_count = 0  # in the heap, since it was last cleaned
         self.moved: Callable[[], None] = lambda: None
 
     def at(self, due_ms: int, call: Callable[[], None]) -> Timer:
         """Do it at this time (milliseconds since the epoch), or at once when that is past."""
-        timer = Timer(due_ms, next(self._numbers), call)
+        timer = Timer(due_ms, next(self._numbers), call, self._on_cancelled)
         heapq.heappush(self._heap, timer)
         if self._heap[0] is timer:
             self.moved()
@@ -45,6 +52,14 @@ class Timers:
             call()
 
         self.at(now_ms + period_ms, again)
+
+    def _on_cancelled(self) -> None:
+        """Remove cancelled timers once they are most of all: they may be due in hours."""
+        self._cancelled_count += 1
+        if self._cancelled_count > max(MIN_CANCELLED, len(self._heap) // 2):
+            self._heap = [each for each in self._heap if each.call is not None]
+            heapq.heapify(self._heap)
+            self._cancelled_count = 0
 
     @property
     def next_ms(self) -> int | None:

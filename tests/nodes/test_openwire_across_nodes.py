@@ -17,7 +17,7 @@ KINDS = pytest.mark.parametrize("kind", [t.TEMP_QUEUE, t.TEMP_TOPIC])
 
 @pytest.fixture(scope="module")
 def broker(redis_url) -> Iterator[SeveralNodes]:
-    connectors = (TransportConnector("openwire", "tcp", "127.0.0.1", 0),)
+    connectors = (TransportConnector("openwire", "auto", "127.0.0.1", 0),)
     with several_nodes(redis_url, "a", "b", connectors=connectors) as several:
         yield several
 
@@ -73,6 +73,28 @@ def test_a_connection_that_goes_on_at_another_node_takes_its_destinations_along(
                 wait_until(lambda: _is_owned(broker, "b", destination), "it is at the other node")
                 other.send(destination, "hello")
             assert after.texts(1) == ["hello"]
+
+
+@pytest.mark.parametrize("kind", ["queue", "topic"])
+def test_stomp_and_jms_clients_of_two_nodes_reply_to_each_other_and_are_refused_what_ended(broker, name, kind):
+    with OpenWireClient(broker["b"].port) as jms:
+        stomp = broker["a"].client()
+        stomp.subscribe(f"/temp-{kind}/box", id="box")
+        jms.consumer(1, queue(name))
+        stomp.send(f"/queue/{name}", "?", reply_to=f"/temp-{kind}/box")
+        [request] = jms.dispatches(1)
+        of_stomp = request.message.reply_to
+        jms.send(of_stomp, "for STOMP")
+        assert stomp.bodies() == ["for STOMP"]
+        of_jms = temporary(jms, 1, t.TEMP_QUEUE if kind == "queue" else t.TEMP_TOPIC)
+        jms.consumer(2, of_jms)
+        stomp.subscribe(f"/queue/{name}.back", id="back")
+        jms.ask(jms.message(queue(f"{name}.back"), "?", reply_to=of_jms))
+        [request] = stomp.take()
+        stomp.send(request.headers["reply-to"], "for JMS", content_length="")
+        assert jms.dispatches(1)[0].message.content == b"for JMS"
+        stomp.leave()
+        wait_until(lambda: _is_refused(jms, of_stomp), "the other node refuses messages for it")
 
 
 def test_a_queue_of_any_node_can_be_deleted(broker):

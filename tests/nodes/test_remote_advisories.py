@@ -27,11 +27,12 @@ def node():
     said, told = [], []
     peers = peers_of("a", ["b"], lambda _session, word, *facts: said.append((word, *facts)))
     requests = NodeRequests(peers=peers)
-    listeners = TopicListeners(peers=peers, requests=requests, retained=None, events=None)
+    events = SimpleNamespace(topic_subscribers_changed=lambda: None)
+    listeners = TopicListeners(peers=peers, requests=requests, retained=None, events=events)
     advisories = SimpleNamespace(
-        local_consumers=lambda: [consumer(number) for number in range(5)],
+        existing_here=lambda: [consumer(number) for number in range(5)],
+        exists_here=lambda document: False,
         publish_here=lambda topic, document: told.append(document),
-        publish_consumer_gone=lambda topic, id: told.append(id),
     )
     remote = RemoteAdvisories(peers=peers, requests=requests, listeners=listeners, advisories=advisories)
     return SimpleNamespace(remote=remote, listeners=listeners, requests=requests, said=said, told=told)
@@ -55,9 +56,9 @@ def test_who_listens_knows_all_consumers_when_all_nodes_have_told_of_theirs(node
 
 
 @pytest.mark.parametrize(
-    ("topic", "asks"), [(OF_QUEUE, True), (OF_ALL, True), (Destination.topic("ActiveMQ.Advisory.Connection"), False)]
+    ("topic", "asks"), [(OF_QUEUE, True), (OF_ALL, True), (Destination.topic("ActiveMQ.Advisory.MasterBroker"), False)]
 )
-def test_others_are_asked_for_consumers_when_one_begins_to_listen_to_them_and_not_again_for_the_next(node, topic, asks):
+def test_others_are_asked_what_exists_when_one_begins_to_listen_to_that_and_not_again_for_the_next(node, topic, asks):
     node.listeners.add(topic)
     node.remote.listen([topic], lambda: None)
     assert (asked(node) is not None) == asks
@@ -67,8 +68,10 @@ def test_others_are_asked_for_consumers_when_one_begins_to_listen_to_them_and_no
     assert asked(node) is None
 
 
-def test_consumers_are_told_in_parts(node, monkeypatch):
+def test_what_is_listened_to_is_told_in_parts(node, monkeypatch):
     monkeypatch.setattr(module, "BATCH_SIZE", 2)
+    node.listeners.on_listeners("b", 6, [("topic", TOPIC, True)])
+    node.said.clear()
     node.remote.on_requested("b", 7)
     *parts, known = node.said
     assert [(len(rows), last) for _, rows, last in parts] == [(2, False), (2, False), (1, True)]
@@ -80,3 +83,23 @@ def test_of_a_list_that_broke_off_nothing_counts(node):
     node.remote.introduce("b")
     node.remote.on_consumers("b", [], True)
     assert node.told == []
+
+
+def test_nothing_is_told_to_a_node_where_nobody_listens(node):
+    node.remote.on_requested("b", 7)
+    assert node.said == [(PeerMessageType.CONSUMERS, [], True), (PeerMessageType.CONFIRMED, 7, "")]
+
+
+def test_what_nobody_listens_to_any_more_is_forgotten_and_told_again_to_the_next_who_does(node):
+    for _ in range(2):
+        node.listeners.add(OF_QUEUE)
+        node.remote.on_consumers("b", [consumer(1)], True)
+        node.listeners.remove(OF_QUEUE)
+        node.remote.on_listener_removed(OF_QUEUE)
+        assert node.remote.known(f"{TOPIC}.>") == []
+    assert node.told == [consumer(1)[1]] * 2
+
+
+def test_what_says_nothing_that_advisories_say_is_passed_on(node):
+    for body in (b"", b"no JSON", b"[]", b"{}", b'{"ConsumerInfo": 1}', b'{"DestinationInfo": {}}'):
+        assert node.remote.on_advisory("b", TOPIC, body)

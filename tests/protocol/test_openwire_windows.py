@@ -10,6 +10,7 @@ from brokerapp.openwire.commands import (
     ConsumerId,
     MessageDispatch,
     MessagePull,
+    RemoveInfo,
     Response,
 )
 from brokerapp.openwire.session.consumers import AckType
@@ -88,6 +89,26 @@ def test_each_of_several_pulls_is_answered_once(client, name):
         pull(client, consumer, 300)
     client.send(queue(name), "only")
     assert client.texts(3) == ["only", None, None]
+
+
+def test_pulls_that_were_answered_are_not_waited_for_until_their_time_is_over(node, client, name):
+    consumer = client.consumer(1, queue(name), prefetch=0)
+    before = node.look(lambda: _waiting(node))
+    client.send(queue(name), *map(str, range(20)))
+    for _ in range(20):
+        pull(client, consumer, timeout=3_600_000)
+        client.acknowledge(client.next(MessageDispatch))
+    pull(client, consumer, timeout=3_600_000)
+    client.send(queue(f"{name}.other"), "handled behind it")
+    assert node.look(lambda: _waiting(node)) == before + 1
+    client.ask(RemoveInfo(object_id=consumer))
+    assert node.look(lambda: _waiting(node)) == before
+
+
+def _waiting(node: RunningNode) -> int:
+    """Timers of the node that are due in about an hour."""
+    soon = time.time() * 1000 + 3_000_000
+    return sum(each.call is not None and each.due_ms > soon for each in node.node.broker.timers._heap)
 
 
 def test_what_was_pulled_and_not_acknowledged_stays_with_its_consumer_when_it_pulls_again(client, name):

@@ -14,6 +14,7 @@ from typing import Any
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.policy.authorization import ANONYMOUS
+from brokerapp.engine.routing.advisory_subjects import removed
 from brokerapp.errors import InvalidDestination
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.jms.form import JMS_HEADER, JmsForm, JmsKind, jms_form_of
@@ -25,10 +26,6 @@ Document = dict[str, Any]
 
 #: Says that something is about nothing in particular.
 NOTHING: Document = {"null": ""}
-#: `operationType` of a DestinationInfo.
-ADDED, REMOVED = 0, 1
-#: `lastDeliveredSequenceId` of a RemoveInfo: not known.
-_UNKNOWN = -2
 #: `sessionId` of what a connection owns that has no sessions.
 _NO_SESSION = -1
 
@@ -38,6 +35,8 @@ _CLASSES = {
     DestinationKind.TEMP_QUEUE: "ActiveMQTempQueue",
     DestinationKind.TEMP_TOPIC: "ActiveMQTempTopic",
 }
+#: What a destination in a document is.
+KINDS = {name: kind for kind, name in _CLASSES.items()}
 _MESSAGES = {
     JmsKind.PLAIN: "ActiveMQMessage",
     JmsKind.TEXT: "ActiveMQTextMessage",
@@ -196,7 +195,7 @@ def producer_info(client: Client, destination: Destination, broker: str, produce
 
 def connection_gone(client: Client, broker: str) -> Document:
     """A connection that ended."""
-    return _removed("ConnectionId", {"value": connection_id(client, broker)})
+    return removed("ConnectionId", {"value": connection_id(client, broker)})
 
 
 def consumer_gone(subscription: Subscription, broker: str) -> Document:
@@ -206,16 +205,12 @@ def consumer_gone(subscription: Subscription, broker: str) -> Document:
 
 def gone_by_id(id: Document) -> Document:
     """The consumer of this id ended."""
-    return _removed("ConsumerId", id)
+    return removed("ConsumerId", id)
 
 
 def producer_gone(client: Client, broker: str, producer: str = "") -> Document:
     """A producer that was closed, or a connection that sends there no more."""
-    return _removed("ProducerId", producer_id(client, broker, producer))
-
-
-def _removed(kind: str, id: Document) -> Document:
-    return {"RemoveInfo": {"objectId": {"@class": kind, **id}, "lastDeliveredSequenceId": _UNKNOWN}}
+    return removed("ProducerId", producer_id(client, broker, producer))
 
 
 def subscription_gone(client_id: str, name: str) -> Document:

@@ -10,6 +10,7 @@ from brokerapp.core.advisories import documents
 from brokerapp.core.advisories.documents import Document
 from brokerapp.core.advisories.virtual_consumers import VirtualConsumers
 from brokerapp.engine.routing import advisory_topics as topics
+from brokerapp.engine.routing.advisory_subjects import ADDED
 from brokerapp.engine.routing.advisory_topics import is_advisory, topic_of
 from brokerapp.engine.routing.destination_trie import matches
 from brokerapp.model.broker_path import BRIDGE_DURABLE_PREFIX
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from brokerapp.core.ports import BrokerContext, DuplicatesPort, DurablesPort, GaugesPort, Placement
     from brokerapp.engine.clients.client import Client
 
+#: Patterns of topics.
+_CONSUMERS, _VIRTUAL, _PRODUCERS = (
+    f"{topics.PREFIX}{each}.>" for each in (topics.CONSUMER, topics.VIRTUAL_CONSUMER, topics.PRODUCER)
+)
 #: One thing to tell: topic, headers of its own, body.
 News = tuple[str, Document, Document]
 
@@ -47,11 +52,14 @@ class ExistingState:
     def news(self, *, to_bridge: bool) -> dict[str, Callable[[], Iterator[News]]]:
         """Topics, by name or pattern -> what a new listener is told; a bridge of durable subscriptions in full."""
         return {
-            topics.CONNECTION: self._connections,
-            **{topic: partial(self._destinations, kind) for kind, topic in topics.OF_KIND.items()},
-            f"{topics.PREFIX}{topics.CONSUMER}.>": self._wanting_there if to_bridge else self._consumers_there,
-            f"{topics.PREFIX}{topics.VIRTUAL_CONSUMER}.>": self._virtual_there,
-            f"{topics.PREFIX}{topics.PRODUCER}.>": self._producers_there,
+            topics.CONNECTION: self._everywhere(self._connections, topics.CONNECTION),
+            **{
+                topic: self._everywhere(partial(self._destinations, kind), topic)
+                for kind, topic in topics.OF_KIND.items()
+            },
+            _CONSUMERS: self._everywhere(self._wanting if to_bridge else self._consumers, _CONSUMERS),
+            _VIRTUAL: self._everywhere(self._virtual.existing, _VIRTUAL),
+            _PRODUCERS: self._everywhere(self._producers, _PRODUCERS),
             topics.MASTER_BROKER: lambda: iter([(topics.MASTER_BROKER, {}, documents.NOTHING)]),
             topics.NETWORK_BRIDGE: self._bridges_there,
         }
@@ -63,9 +71,17 @@ class ExistingState:
     def _destinations(self, kind: DestinationKind) -> Iterator[News]:
         for each in self._counters.destinations():
             if each.kind is kind and not is_advisory(each):
-                yield topics.OF_KIND[kind], {}, documents.destination_info(each, documents.ADDED)
+                yield topics.OF_KIND[kind], {}, documents.destination_info(each, ADDED)
 
-    def _consumers_here(self) -> Iterator[News]:
+    def has_destination(self, document: Document) -> bool:
+        """Return whether a document is about a destination that has counters here."""
+        about = document.get("DestinationInfo", {}).get("destination")
+        if about is None:
+            return False
+        kind = documents.KINDS.get(about["@class"])
+        return kind is not None and Destination(kind, about["string"]) in self._counters
+
+    def _consumers(self) -> Iterator[News]:
         for client in self._clients.values():
             for each in client.subscriptions.values():
                 if not (any(map(is_advisory, each.destinations)) or self._duplicates.is_suppressed(each)):
@@ -73,27 +89,27 @@ class ExistingState:
                     topic = topic_of(topics.CONSUMER, *each.destinations)
                     yield topic, headers, documents.consumer_info(each, self._name)
 
-    def of_clients(self) -> Iterator[tuple[str, Document]]:
-        """Consumers of our own clients, as other nodes are told of them: topics and bodies."""
-        for topic, _, document in self._consumers_here():
-            yield topic, document
+    def at_this_node(self) -> Iterator[tuple[str, Document]]:
+        """Yield what is at this node, as other nodes are told of it: topics and bodies."""
+        destinations = map(self._destinations, topics.OF_KIND)
+        for listed in (self._connections(), *destinations, self._consumers(), self._producers()):
+            for topic, _, document in listed:
+                yield topic, document
         yield from self._virtual.of_clients()
 
-    def _consumers_there(self) -> Iterator[News]:
-        yield from self._consumers_here()
-        yield from self._elsewhere_of(topics.CONSUMER)
+    def _everywhere(self, here: Callable[[], Iterator[News]], family: str) -> Callable[[], Iterator[News]]:
+        """Return what lists the same of this node and of all others."""
 
-    def _virtual_there(self) -> Iterator[News]:
-        yield from self._virtual.existing()
-        yield from self._elsewhere_of(topics.VIRTUAL_CONSUMER)
+        def listed() -> Iterator[News]:
+            yield from here()
+            for topic, document in self._placement.remote_advisories.known(family):
+                yield topic, {}, document
 
-    def _elsewhere_of(self, event: str) -> Iterator[News]:
-        for topic, document in self._placement.remote_advisories.known(event):
-            yield topic, {}, document
+        return listed
 
-    def _wanting_there(self) -> Iterator[News]:
+    def _wanting(self) -> Iterator[News]:
         """Consumers, and durable subscriptions that nobody consumes, but for those of bridges."""
-        yield from self._consumers_there()
+        yield from self._consumers()
         for each in self._durables:
             named = each.identity
             if not each.is_active and named.durable and not named.name.startswith(BRIDGE_DURABLE_PREFIX):
@@ -101,7 +117,7 @@ class ExistingState:
                     document = documents.offline(named, topic, self._name)
                     yield topic_of(topics.CONSUMER, topic), self.consumer_count((topic,)), document
 
-    def _producers_there(self) -> Iterator[News]:
+    def _producers(self) -> Iterator[News]:
         for client in self._clients.values():
             open_at = client.producers if client.connection_id else {"": client.producing_to}
             for producer, destinations in open_at.items():

@@ -17,12 +17,13 @@ from brokerapp.core.advisories.virtual_consumers import VirtualConsumers
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.routing import advisory_topics as topics
+from brokerapp.engine.routing.advisory_subjects import ADDED, REMOVED
 from brokerapp.engine.routing.advisory_topics import is_advisory, topic_of
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message, escape
 
 if TYPE_CHECKING:
-    from brokerapp.core.ports import BrokerContext
+    from brokerapp.core.ports import BrokerContext, Placement
 
 
 class LifecycleAdvisories:
@@ -33,28 +34,30 @@ class LifecycleAdvisories:
         *,
         context: BrokerContext,
         existing: ExistingState,
+        placement: Placement,
         publisher: AdvisoryPublisher,
         replay: AdvisoryReplay,
         virtual: VirtualConsumers,
     ) -> None:
         self._name, self._counters = context.name, context.counters
         self._existing, self._publisher, self._replay, self._virtual = existing, publisher, replay, virtual
+        self._placement = placement
 
     def on_definitions_changed(self) -> None:
         """Tell which virtual destinations have consumers now, and which have none any more."""
         self._virtual.redefined()
 
-    def local_consumers(self) -> Iterator[tuple[str, Document]]:
-        """Yield topics and advisories of all consumers of this node's clients, for other nodes."""
-        return self._existing.of_clients()
+    def existing_here(self) -> Iterator[tuple[str, Document]]:
+        """Yield topics and advisories of all that exists at this node, for other nodes."""
+        return self._existing.at_this_node()
+
+    def exists_here(self, document: Document) -> bool:
+        """Return whether a document is about a destination that this node has."""
+        return self._existing.has_destination(document)
 
     def publish_here(self, topic: str, document: Document) -> None:
-        """Publish an advisory about a client of another node to subscribers at this node only."""
+        """Publish an advisory about what is at another node to subscribers at this node only."""
         self._publisher.tell_local(topic, document)
-
-    def publish_consumer_gone(self, topic: str, consumer_id: Document) -> None:
-        """Publish to subscribers at this node only that a consumer at another node ended."""
-        self._publisher.tell_local(topic, documents.gone_by_id(consumer_id))
 
     def on_client_connected(self, client: Client) -> None:
         """Tell that a client logged in."""
@@ -66,12 +69,12 @@ class LifecycleAdvisories:
 
     def on_destination_added(self, destination: Destination) -> None:
         """Tell that a queue or topic exists now; nothing is told of the log of a subscription."""
-        self._tell_destination(destination, documents.ADDED)
+        self._tell_destination(destination, ADDED)
         self._virtual.added(destination)
 
     def on_destination_removed(self, destination: Destination) -> None:
         """Tell that a queue or topic exists no more, and forget the topics about it."""
-        self._tell_destination(destination, documents.REMOVED)
+        self._tell_destination(destination, REMOVED)
         self._virtual.removed(destination)
         if not is_advisory(destination) and destination.kind in topics.OF_KIND:
             for event in topics.EVENTS:
@@ -81,8 +84,13 @@ class LifecycleAdvisories:
 
     def _tell_destination(self, destination: Destination, operation: int) -> None:
         topic = topics.OF_KIND.get(destination.kind)
-        if topic is not None and not is_advisory(destination):
-            self._publisher.tell(topic, lambda: documents.destination_info(destination, operation))
+        if topic is None or is_advisory(destination):
+            return
+        document, remote = documents.destination_info(destination, operation), self._placement.remote_advisories
+        if remote.is_known(topic, document):  # to listeners here, too, for whom it goes on
+            remote.publish_there(topic, self._publisher.message({}, document))
+        else:
+            self._publisher.tell(topic, lambda: document)
 
     def on_consumer_started(self, subscription: Subscription) -> None:
         """Tell that a subscription is served from now on. One to advisories is told what exists."""

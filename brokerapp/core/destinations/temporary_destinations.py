@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 MAX_TEMPORARIES = 10_000
 #: Those of other brokers here, for the same reason.
 MAX_LENT = 100_000
+#: Topics of other nodes' clients that are known to have ended: whoever still sends to one had its name a moment ago.
+MAX_ENDED = 10_000
 
 
 class TemporaryDestinations:
@@ -68,6 +70,7 @@ class TemporaryDestinations:
         self._senders: dict[Destination, dict[Client, None]] = {}  # of each that exists, who sent to it
         self._belonging: dict[Destination, TemporaryOwner] = {}  # of those that are at home here
         self._lent: dict[Destination, set[tuple[Client, str]]] = {}  # of each of another broker, who consumes it
+        self._ended: dict[Destination, None] = {}  # topics of other nodes' clients
 
     def __contains__(self, destination: Destination) -> bool:
         return destination in self._senders
@@ -184,8 +187,14 @@ class TemporaryDestinations:
         self._queues.kept.pop(destination, None)
         if not destination.is_queue:
             self._counters.remove(destination)
+            self._note_ended(destination)
         for producer in self._senders.pop(destination, ()):
             producer.producing_to.discard(destination)
+
+    def _note_ended(self, topic: Destination) -> None:
+        if len(self._ended) >= MAX_ENDED:
+            del self._ended[next(iter(self._ended))]
+        self._ended[topic] = None
 
     def host_for_bridge(self, bridge: Client, subscription: str, destination: Destination) -> None:
         """Let a destination of another broker, which a bridge subscribes to, exist here. Raises RequestRefused."""
@@ -212,8 +221,10 @@ class TemporaryDestinations:
         """Return whether it is a temporary destination that does not exist."""
         if not destination.is_temporary or destination in self._senders:
             return False
-        # of queues all nodes are told; topics of other nodes' clients are known by their name
-        return destination.is_queue or not self._placement.is_other_member(session_of_temporary(str(destination)))
+        if destination.is_queue or destination in self._ended:
+            return True
+        # of queues all nodes are told before; that a topic of another node's client began is known by its name
+        return not self._placement.is_other_member(session_of_temporary(str(destination)))
 
     def check(self, destination: Destination) -> None:
         """Raise RequestRefused when a temporary destination does not exist."""
@@ -223,6 +234,8 @@ class TemporaryDestinations:
     def add_producer(self, client: Client, destination: Destination) -> None:
         """Note that a client sends there. Raises RequestRefused when it does not exist."""
         self.check(destination)
+        if destination.is_temporary and destination not in self._senders:  # a topic of another node's client
+            self.learn(destination, session_of_temporary(str(destination)), None)
         if destination in self._senders:
             self._senders[destination][client] = None
 
@@ -245,6 +258,12 @@ class TemporaryDestinations:
                 self.remove(destination)
         client.temporaries.clear()
         client.temporary_names.clear()
+
+    def remove_orphan(self, destination: Destination) -> None:
+        """Remove a destination of a node that is gone, at all nodes."""
+        if not destination.is_queue:
+            self._commits.remove(str(destination))
+        self.remove(destination)
 
     def remove(self, destination: Destination) -> None:
         """Remove a temporary destination with its messages."""

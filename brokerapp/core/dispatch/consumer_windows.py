@@ -7,6 +7,7 @@ answered yet.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
 from brokerapp.engine.clients.client import Client
@@ -14,6 +15,7 @@ from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.errors import RequestRefused
 from brokerapp.model.commands import PrefetchCommand, PullCommand, WindowCommand
 from brokerapp.system import clock
+from brokerapp.system.timers import Timer
 
 if TYPE_CHECKING:
     from brokerapp.core.ports import BrokerContext, DispatcherPort, Placement
@@ -24,11 +26,17 @@ REMOTE_PULL_MS = 100
 MAX_WAITING_PULLS = 1000
 
 
+def _answered_count(subscription: Subscription) -> int:
+    return subscription.pull_count - subscription.credit
+
+
 class ConsumerWindows:
     """Changes the credit of consumers."""
 
     def __init__(self, *, context: BrokerContext, dispatcher: DispatcherPort, placement: Placement) -> None:
         self._timers, self._dispatcher, self._placement = context.timers, dispatcher, placement
+        #: What ends pulls of a consumer that wait for a time, and the numbers of these pulls.
+        self._pull_timers: dict[Subscription, deque[tuple[int, Timer]]] = {}
 
     def extend(self, client: Client, window: WindowCommand) -> None:
         """Let a consumer hold more messages, or fewer."""
@@ -57,18 +65,30 @@ class ConsumerWindows:
         number = subscription.pull_count
 
         def end() -> None:
-            answered = subscription.pull_count - subscription.credit
-            if answered < number and client.subscriptions.get(subscription.name) is subscription:
+            self._cancel_answered(subscription)
+            if _answered_count(subscription) < number and client.subscriptions.get(subscription.name) is subscription:
                 self._change(subscription, -1)
                 client.sink.end_of_browse(subscription)
                 self._dispatcher.wake(client)
 
-        if pull.timeout_ms > 0:
-            self._timers.at(clock.now_ms() + pull.timeout_ms, end)
-        elif pull.timeout_ms < 0 and subscription.has_remote_logs:
-            self._timers.at(clock.now_ms() + REMOTE_PULL_MS, end)
-        elif pull.timeout_ms < 0:
+        self._cancel_answered(subscription)
+        if pull.timeout_ms < 0 and not subscription.has_remote_logs:
             self._dispatcher.when_exhausted(subscription, end)
+        elif pull.timeout_ms:
+            wait_ms = pull.timeout_ms if pull.timeout_ms > 0 else REMOTE_PULL_MS
+            timer = self._timers.at(clock.now_ms() + wait_ms, end)
+            self._pull_timers.setdefault(subscription, deque()).append((number, timer))
+
+    def _cancel_answered(self, subscription: Subscription) -> None:
+        """Cancel what would end pulls that were answered: they may be many, and due in hours."""
+        waiting = self._pull_timers.get(subscription, ())
+        while waiting and waiting[0][0] <= _answered_count(subscription):
+            waiting.popleft()[1].cancel()
+
+    def on_consumer_stopped(self, subscription: Subscription) -> None:
+        """Cancel what would end the pulls of a consumer that is gone."""
+        for _, timer in self._pull_timers.pop(subscription, ()):
+            timer.cancel()
 
     def _change(self, subscription: Subscription, count: int) -> None:
         """Let a consumer have so many messages more, wherever its queues are at home."""

@@ -28,6 +28,7 @@ from brokerapp.engine.entries.entry_factory import (
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.entries.remote_entry import RemoteLogEntry, accept_remote
 from brokerapp.engine.entries.topic_batch import MAX_OFFERED_BYTES, TopicBatch, TopicEntries, TopicOffer, offers
+from brokerapp.engine.routing.advisory_topics import is_advisory
 from brokerapp.engine.routing.destination_trie import DestinationTrie
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.message import BodySizes, Message, RoutedCopy
@@ -266,6 +267,8 @@ class Dispatcher:
         self.consumer_recorder.on_unsubscribed(str(topic), subscription.client.client_id)
         self._subscribers_by_topic.clear()
         self._placement.topic_listeners.remove(topic)
+        if is_advisory(topic):
+            self._placement.remote_advisories.on_listener_removed(topic)
         self._pending_subscriptions.pop(subscription, None)
 
     def subscribers(self, topic: Destination) -> list[Subscription]:

@@ -153,6 +153,8 @@ class TemporaryRecovery(TemporariesPort, Protocol):
 
     def on_deleted_remotely(self, destination: Destination) -> None: ...
 
+    def remove_orphan(self, destination: Destination) -> None: ...
+
 
 class RemoteTemporaryHost(Protocol):
     """Hosts temporary destinations of other brokers of a cluster."""

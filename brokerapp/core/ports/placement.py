@@ -92,9 +92,15 @@ class TopicListenersPort(Protocol):
 
 
 class RemoteAdvisoriesPort(Protocol):
-    """Knows the consumers at other nodes, as their advisories describe them."""
+    """Knows what exists at other nodes, as its advisories describe it."""
 
-    def known(self, event: str) -> list[tuple[str, dict[str, Any]]]: ...  # documents are JSON
+    def known(self, family: str) -> list[tuple[str, dict[str, Any]]]: ...  # documents are JSON
+
+    def is_known(self, topic: str, document: dict[str, Any]) -> bool: ...
+
+    def publish_there(self, topic: str, message: Message) -> None: ...
+
+    def on_listener_removed(self, topic: Destination) -> None: ...
 
     def listen(self, wanted: Iterable[Destination], then: Callable[[], None]) -> None: ...
 

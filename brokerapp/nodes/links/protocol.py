@@ -33,8 +33,8 @@ class PeerMessageType(IntEnum):
     PUBLISH = auto()  # topic, stored message, original, shown, see bridge_clients.delivering_bridge
     GET_RETAINED = auto()  # id, page: send this page of retained messages (RETAINED), then CONFIRMED
     RETAINED = auto()  # (topic, stored message, original, shown, its age in milliseconds, whether it is retained) ...
-    GET_CONSUMERS = auto()  # id: send all consumers of your clients (CONSUMERS), then CONFIRMED
-    CONSUMERS = auto()  # (topic, advisory) ..., whether they are the last
+    GET_CONSUMERS = auto()  # id: send what exists there of what is listened to here (CONSUMERS), then CONFIRMED
+    CONSUMERS = auto()  # (topic, advisory) ..., whether they are the last; to older versions of consumers only
     SELECTORS = auto()  # id, whether these are all, (queue, selectors of its consumers there) ...
     BRIDGE_BIDS = (
         auto()
@@ -61,6 +61,9 @@ class PeerMessageType(IntEnum):
 
     # -- from the owner that a log leaves to its next one
     DISPATCHED = auto()  # log, (number, deliveries) of what was sent to consumers at other nodes and is not settled
+
+    # -- of distributed transactions
+    BRANCH = auto()  # id, name of a branch, BranchStep: do this with your part of it; CONFIRMED with "" or the refusal
 
 
 #: The last type that nodes of older versions understand: they close a link over which another one comes.

@@ -54,6 +54,6 @@ class OrphanedTemporaries(NodeObserver):
                 continue
             self.remove(destination)
             if temporary.owner is None:
-                self._temporaries.remove(destination)
+                self._temporaries.remove_orphan(destination)
             else:
                 self._reconnect_window.recover(destination, temporary.owner)

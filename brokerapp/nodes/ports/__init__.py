@@ -108,13 +108,13 @@ class RepeatedMessages(Protocol):
 
 
 class LocalAdvisories(Protocol):
-    """Knows the consumers of this node's clients, and publishes advisories to its listeners alone."""
+    """Knows what exists at this node, and publishes advisories to its listeners alone."""
 
-    def local_consumers(self) -> Iterator[tuple[str, dict[str, Any]]]: ...  # a document is JSON
+    def existing_here(self) -> Iterator[tuple[str, dict[str, Any]]]: ...  # a document is JSON
+
+    def exists_here(self, document: dict[str, Any]) -> bool: ...
 
     def publish_here(self, topic: str, document: dict[str, Any]) -> None: ...
-
-    def publish_consumer_gone(self, topic: str, consumer_id: dict[str, Any]) -> None: ...
 
 
 class BridgeBids(Protocol):

@@ -25,6 +25,7 @@ class RemotePublications:
         copy, message = RoutedCopy(Destination.parse(topic), *at), Message.load(stored)
         if by is not None and self._bridges.record_arrival(message, copy.destination, by):
             return
-        if is_advisory(copy.destination):
-            self._remote_advisories.on_advisory(session, copy.destination.name, message.body)
+        is_told = is_advisory(copy.destination)
+        if is_told and not self._remote_advisories.on_advisory(session, copy.destination.name, message.body):
+            return  # listeners here know it
         self._dispatcher.publish_locally([TopicBatch((message,), copy)])

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from brokerapp.core.ports import BrokerEvents
-from brokerapp.engine.routing.destination_trie import DestinationTrie
+from brokerapp.engine.routing.destination_trie import DestinationTrie, matches
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.message import Message, RoutedCopy
 from brokerapp.nodes.links.node_requests import NodeRequests
@@ -51,6 +51,10 @@ class TopicListeners(NodeObserver):
     def local_count(self, topic: Destination) -> int:
         """Return how many of our clients listen to exactly this topic or pattern."""
         return self._local[str(topic.kind), topic.name]
+
+    def is_heard_here(self, topic: Destination) -> bool:
+        """Return whether one of our clients listens to a topic, by its name or a pattern."""
+        return any(kind == topic.kind and matches(name, topic.name) for kind, name in self._local)
 
     def introduce(self, session: str) -> None:
         """Tell a node to what clients of this one listen."""

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brokerapp.core.advisories import documents
+from brokerapp.engine.routing.advisory_subjects import REMOVED
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.jms.form import JmsForm, JmsKind
 from brokerapp.model.jms.properties import PropertyType
@@ -66,7 +67,7 @@ def read(command: MessageCommand) -> MessageCommand:
             ConsumerInfo(broker_path=(BrokerId("a"),), network_consumer_path=()),
         ),
         (
-            documents.destination_info(Destination(DestinationKind.TEMP_QUEUE, "ID:c:1:2"), documents.REMOVED),
+            documents.destination_info(Destination(DestinationKind.TEMP_QUEUE, "ID:c:1:2"), REMOVED),
             DestinationInfo(
                 connection_id=ConnectionId("ID:c:1"),
                 destination=OpenWireDestination(t.TEMP_QUEUE, "ID:c:1:2"),

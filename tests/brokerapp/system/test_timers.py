@@ -34,3 +34,13 @@ def test_only_a_timer_that_comes_before_all_others_moves_the_next_time():
     for due in (50, 60, 40):
         timers.at(due, lambda: None)
     assert moves == [50, 40]
+
+
+def test_cancelled_timers_do_not_pile_up_until_they_are_due():
+    timers, done = Timers(), []
+    timers.at(50, lambda: done.append("kept"))
+    for number in range(10_000):
+        timers.at(1_000_000 + number, lambda: done.append("cancelled")).cancel()
+    assert len(timers._heap) < 500
+    timers.run(2_000_000)
+    assert done == ["kept"]

@@ -1,0 +1,65 @@
+"""Know what the documents of advisories say began or ended: connections, consumers, producers, destinations. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+#: The body of an advisory; its values are JSON.
+Document = dict[str, Any]
+
+#: What says that something began, the member that names it, and what the id is called where it ended.
+_BEGINNINGS = (
+    ("ConsumerInfo", "consumerId", "ConsumerId"),
+    ("ProducerInfo", "producerId", "ProducerId"),
+    ("ConnectionInfo", "connectionId", "ConnectionId"),
+)
+#: `operationType` of a DestinationInfo.
+ADDED, REMOVED = 0, 1
+#: `lastDeliveredSequenceId` of a RemoveInfo: not known.
+_UNKNOWN = -2
+
+
+class Subject(NamedTuple):
+    """What an advisory is about."""
+
+    id: str  #: unlike that of any other on the same topic
+    began: bool  #: else it ended
+
+
+def subject_of(document: Mapping[str, Any]) -> Subject | None:
+    """Return what a document says began or ended; None where it says no such thing."""
+    try:
+        for name, member, _ in _BEGINNINGS:
+            if name in document:
+                return Subject(_text(document[name][member]), True)
+        if "RemoveInfo" in document:
+            return Subject(_text(document["RemoveInfo"]["objectId"]), False)
+        if "DestinationInfo" in document:
+            about = document["DestinationInfo"]
+            return Subject(str(about["destination"]["string"]), about["operationType"] == ADDED)
+    except (AttributeError, KeyError, TypeError):  # a client can send to such a topic, too
+        pass
+    return None
+
+
+def is_of_destination(document: Mapping[str, Any]) -> bool:
+    """Return whether a document is about a destination, which several nodes may have."""
+    return "DestinationInfo" in document
+
+
+def ending_of(document: Mapping[str, Any]) -> Document:
+    """Return the document that says that what this one says began has ended."""
+    for name, member, kind in _BEGINNINGS:
+        if name in document:
+            return removed(kind, document[name][member])
+    return {"DestinationInfo": {**document["DestinationInfo"], "operationType": REMOVED}}
+
+
+def removed(kind: str, id: Mapping[str, Any]) -> Document:
+    """Return the document that says that the object with this id has ended."""
+    return {"RemoveInfo": {"objectId": {"@class": kind, **id}, "lastDeliveredSequenceId": _UNKNOWN}}
+
+
+def _text(id: Mapping[str, Any]) -> str:
+    return ":".join(str(value) for name, value in id.items() if name != "@class")
