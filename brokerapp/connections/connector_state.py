@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from brokerapp.connections.cluster_brokers import ClusterBrokers
 from brokerapp.connections.login import Authenticate, LoginHandler
 from brokerapp.connections.protocol_detection import ForeignClientReports
+from brokerapp.connections.read_turns import ReadTurns
 from brokerapp.engine.clients.broker_ids import BrokerIds
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.subscription import Subscription
@@ -61,6 +62,7 @@ class ClientServices:
     clients: ClientRegistryPort
     dispatcher: ClientWakeup
     own_temporary: Callable[[Client, DestinationKind, str], Destination]
+    read_turns: ReadTurns  #: handle what connections read in one turn of the event loop
     request_dispatch: Callable[[], None]  #: asks for a round of dispatch at the end of this tick
     durable_subscriptions: Callable[[], Iterable[SubscriptionIdentity]]  #: all there are, for bridges
     broker_ids: BrokerIds  #: of other brokers of the network

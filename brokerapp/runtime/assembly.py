@@ -20,10 +20,12 @@ from brokerapp.cluster.remote_temporaries import RemoteTemporaries
 from brokerapp.cluster.settings import ClusterSettings
 from brokerapp.connections.connector_state import ClientServices
 from brokerapp.connections.login import LoginHandler
+from brokerapp.connections.read_turns import ReadTurns
 from brokerapp.core.broker import Broker
 from brokerapp.engine.clients.broker_ids import BrokerIds
 from brokerapp.model.destination import Destination
 from brokerapp.network.connectors.stats import NetworkStatus
+from brokerapp.runtime.dispatch_loop import DispatchLoop
 from brokerapp.runtime.heartbeat import NodeHeartbeat, StoreStatus
 from brokerapp.runtime.listeners import Listeners
 from brokerapp.runtime.statistics_writer import StatisticsWriter
@@ -32,7 +34,7 @@ from brokerapp.store import StoreLimits
 from brokerapp.store.redis import RedisStore
 
 
-def client_services(broker: Broker, request_dispatch: Callable[[], None]) -> ClientServices:
+def client_services(broker: Broker, dispatch_loop: DispatchLoop) -> ClientServices:
     """Return what connections of clients use of the broker."""
     numbers = itertools.count(1)
     return ClientServices(
@@ -49,7 +51,10 @@ def client_services(broker: Broker, request_dispatch: Callable[[], None]) -> Cli
         clients=broker.connections,
         dispatcher=broker.dispatcher,
         own_temporary=broker.temporaries.own,
-        request_dispatch=request_dispatch,
+        read_turns=ReadTurns(
+            joining=broker.publisher.joining, dispatch=dispatch_loop.run, call_soon=dispatch_loop.call_soon
+        ),
+        request_dispatch=dispatch_loop.request,
         durable_subscriptions=lambda: [each.identity for each in broker.durables],
         broker_ids=BrokerIds(),
     )

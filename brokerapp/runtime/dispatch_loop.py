@@ -17,6 +17,7 @@ class DispatchLoop:
 
     def __init__(self, failed: asyncio.Future[None]) -> None:
         self._failed = failed
+        self.call_soon = failed.get_loop().call_soon  #: calls back in the next turn of the event loop
         self._requested = False
         self._unsure: asyncio.TimerHandle | None = None  # of the next look whether anything may be given out
 
@@ -31,7 +32,11 @@ class DispatchLoop:
         """Run a round of dispatch at the end of this tick."""
         if not self._requested:
             self._requested = True
-            asyncio.get_running_loop().call_soon(self.run)
+            self.call_soon(self._run_requested)
+
+    def _run_requested(self) -> None:
+        if self._requested:  # else it was run meanwhile
+            self.run()
 
     def run(self) -> None:
         """Run a round of dispatch now."""

@@ -127,7 +127,7 @@ class Node:
             request_dispatch=self._dispatch_loop.request, requests=self._control.requests,
         )  # fmt: skip
         self.broker.commands[DestinationCommand] = deletions.perform
-        self._listeners = Listeners(client_services(self.broker, self._dispatch_loop.request), self._authenticate)
+        self._listeners = Listeners(client_services(self.broker, self._dispatch_loop), self._authenticate)
         registry = NetworkConnectorStore(self._store.connectors)
         await registry.initialize(config.network, impose=config.replaces_definitions, first=alone)
         trust = ClientContexts(config.tls)

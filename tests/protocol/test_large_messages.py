@@ -4,10 +4,10 @@ import random
 
 import pytest
 
-from brokerapp.connections.client_connection import GATHERED_BYTES, LONG_READ_BYTES
+from brokerapp.connections.client_connection import GATHERED_BYTES
 from brokerapp.stomp.frames import encode
 
-SIZE = LONG_READ_BYTES
+SIZE = 64 * 1024
 #: More than the node handles at once.
 SENT = 3 * GATHERED_BYTES // SIZE
 

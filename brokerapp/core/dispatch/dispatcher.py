@@ -84,7 +84,6 @@ class Dispatcher:
         self._pending_subscriptions: dict[Subscription, None] = {}  # of topics, with messages pending
         self._unflushed_clients: dict[Client, None] = {}
         self._exhausting: list[tuple[Subscription, Callable[[], None]]] = []  # see `when_exhausted`
-        self.round_count = 0  #: how often `run_once` ran
         self.is_stopped = False  #: the node ends: nothing more is given out
         self.consumer_recorder = ConsumerRecorder(context.tracer)  #: who consumes from where, for the record
 
@@ -116,7 +115,6 @@ class Dispatcher:
 
     def run_once(self) -> None:
         """Dispatch what can be dispatched, then flush it to the sockets."""
-        self.round_count += 1
         if self.is_stopped:
             self._ready_logs.clear()
             self._pending_subscriptions.clear()

@@ -59,8 +59,6 @@ class DispatchQueue(TopicSubscribers, Protocol):
 class DispatcherPort(DispatchQueue, Protocol):
     """Hands messages to consumers, and accounts for what these acknowledge."""
 
-    round_count: int
-
     def when_exhausted(self, subscription: Subscription, then: Callable[[], None]) -> None: ...
 
     def dispatch(self, log: MessageLog, subscription: Subscription, entries: list[LogEntry]) -> None: ...

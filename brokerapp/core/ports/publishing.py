@@ -94,7 +94,7 @@ class SendAdmissionPort(Protocol):
 class MessageWriterPort(Protocol):
     """Submits writes to the store, and acts on their outcome."""
 
-    def send(self, client: Client, placed: Sequence[RoutedBatch]) -> None: ...
+    def send(self, placed: Sequence[RoutedBatch]) -> None: ...
 
     def perform(
         self,
@@ -148,9 +148,6 @@ class ArrivalsPort(Protocol):
 
 class ConcurrentDispatchPort(Protocol):
     """Dispatches messages while the store commits them."""
-
-    @property
-    def may_give(self) -> bool: ...
 
     def offer(self, batch: RoutedBatch) -> list[RoutedBatch]: ...
 

@@ -88,9 +88,8 @@ class MessageArrivals:
 
         Return the messages in parts, of which each was given or not.
         """
-        if not self._concurrent.may_give:
-            return list(placed)
-        parts, behind = [], set()
+        parts: list[RoutedBatch] = []
+        behind: set[str] = set()
         for each in placed:
             names = [name for group in each.route.groups for name in group.names]
             parts += self._concurrent.offer(each) if behind.isdisjoint(names) else (each,)

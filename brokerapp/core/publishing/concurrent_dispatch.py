@@ -35,9 +35,6 @@ if TYPE_CHECKING:
 #: busy: it is about throughput then, and costs less to give out a batch at a time. Also, acknowledgements that come
 #: before what they acknowledge is stored cut batches short.
 MAX_COPIES = 200
-#: Offers that are accepted between two rounds of dispatch, for the same reason: what many clients send in one turn of
-#: the event loop costs less when it is stored and given out together. A slow disk alone makes nobody wait for it.
-MAX_OFFERS = 2
 
 
 class ConcurrentDispatch:
@@ -60,12 +57,6 @@ class ConcurrentDispatch:
         self._consumers, self._dispatcher, self._flow_control = consumers, dispatcher, flow_control
         self._placement, self._queues, self._quotas = placement, queues, quotas
         self._routing, self._arrivals = routing, arrivals
-        self._round = self._accepted = 0  # the round of dispatch before which so many offers were accepted last
-
-    @property
-    def may_give(self) -> bool:
-        """Return whether anything may be given early now."""
-        return self._round != self._dispatcher.round_count or self._accepted < MAX_OFFERS
 
     def offer(self, batch: RoutedBatch) -> list[RoutedBatch]:
         """Give messages that are about to be submitted to consumers ready for them.
@@ -114,9 +105,6 @@ class ConcurrentDispatch:
         taken = log.dispatch_uncommitted(entries)
         if not taken:
             return ()
-        if self._round != self._dispatcher.round_count:
-            self._round, self._accepted = self._dispatcher.round_count, 0
-        self._accepted += 1
         self._arrivals.count_arrivals(log, messages, BodySizes.of(messages))
         for consumer, theirs in taken:
             self._dispatcher.dispatch(log, consumer, theirs)

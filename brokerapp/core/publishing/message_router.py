@@ -76,7 +76,8 @@ class MessageRouter:
     def record_sent(self, placed: Sequence[RoutedBatch], now_us: int) -> None:
         """Record that these were sent: those of a transaction, when it is committed."""
         for each in placed:
-            self._record_sent(each.messages, each.destination, each.sender, now_us)
+            for sender, part in each.by_sender():
+                self._record_sent(each.messages[part], each.destination, sender, now_us)
 
     def _record_sent(
         self, messages: Sequence[Message], destination: Destination, sender: Client | None, ts_us: int
@@ -90,8 +91,10 @@ class MessageRouter:
         """Record that these were sent in a transaction of which nothing came."""
         now_us = time.time_ns() // 1000
         for each in placed:
-            sent_to, by = str(each.destination), each.sender.client_id if each.sender is not None else None
-            self._tracer.record(ROLLBACK, now_us, each.messages, (sent_to,), sent_to, by, why)
+            sent_to = str(each.destination)
+            for sender, part in each.by_sender():
+                by = sender.client_id if sender is not None else None
+                self._tracer.record(ROLLBACK, now_us, each.messages[part], (sent_to,), sent_to, by, why)
 
     def route(
         self,

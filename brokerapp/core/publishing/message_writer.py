@@ -60,8 +60,11 @@ class MessageWriter:
         self._flow_control, self._held, self._replies = flow_control, held, replies
         self._router, self._scheduled_jobs = router, scheduled_jobs
 
-    def send(self, client: Client, placed: Sequence[RoutedBatch]) -> None:
-        """Store messages, each by itself and in order, or dispatch them without the store; then confirm them."""
+    def send(self, placed: Sequence[RoutedBatch]) -> None:
+        """Store messages of clients, each by itself and in order, or dispatch them without the store; then confirm
+        them. Those of several clients are to be stored.
+        """
+        client: Client = placed[0].senders[0]
         is_limited = self._flow_control.is_active
         if is_limited:  # each message of a topic may find it full
             placed = split_in_order(placed)
@@ -147,7 +150,7 @@ class MessageWriter:
         self._replies.confirm(client, *receipts)
 
     def _submit(self, write: ClientWrite, *, is_limited: bool) -> None:
-        write.client.on_write_started(write.size)
+        write.on_started()
         if not is_limited:
             self._commits.submit(write)
             return
@@ -181,7 +184,7 @@ class MessageWriter:
                 self._flow_control.release(write.waiting)
             if write.settled:
                 self._acknowledgements.count_settled(write.settled)
-            write.client.on_write_done(write.size)
+            write.on_ended()
         try:
             for is_commit, alike in itertools.groupby(writes, attrgetter("is_commit")):
                 placed = one_after_the_other([write.placed for write in alike])
@@ -191,7 +194,8 @@ class MessageWriter:
             for write in writes:
                 if write.jobs:
                     self.on_scheduled(write.jobs)
-                self._replies.confirm(write.client, *write.receipts)
+                for client, receipts in write.receipts_by_client():
+                    self._replies.confirm(client, *receipts)
 
     def _commit_us(self, placed: Sequence[RoutedBatch]) -> int:
         """Record that messages of transactions were sent, now, which is when copies of them are stored; that time."""
@@ -219,7 +223,7 @@ class MessageWriter:
             self._router.record_rolled_back(write.placed, why)
         if write.waiting is not None:
             self._flow_control.release(write.waiting)
-        write.client.on_write_done(write.size)
+        write.on_ended()
         if write.undo is not None:
             write.undo()
         self._arrivals.on_refused(write.given)

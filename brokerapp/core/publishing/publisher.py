@@ -1,4 +1,5 @@
-"""Publisher: from what a client sends in one read to messages with their routes, on their way to the store.
+"""Publisher: from what clients send in one turn of the event loop to messages with their routes, on their way to the
+store.
 
 What does not depend on a message is decided once for all that are sent alike; the rest for each, without leaving the
 batch. A message that is refused stops no other.
@@ -7,6 +8,7 @@ batch. A message that is refused stops no other.
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -22,7 +24,7 @@ from brokerapp.model.destination import LIST_SEPARATOR, Destination, list_of
 from brokerapp.model.message import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from brokerapp.core.ports import (
         ExpirationPort,
@@ -43,10 +45,11 @@ RESENDABLE = "resent "
 class _SendTerms:
     """What was decided for messages of one batch that are sent alike."""
 
-    __slots__ = ("_held", "destination", "expires", "route", "template", "timestamp")
+    __slots__ = ("_held", "admitted", "destination", "expires", "route", "template", "timestamp")
 
-    def __init__(self, destination: Destination) -> None:
+    def __init__(self, destination: Destination, admitted: Client) -> None:
         self.destination = destination
+        self.admitted = admitted  #: who may send there, as was found last
         self.take_route(None)
         self.expires, self.timestamp = 0, None
 
@@ -62,6 +65,17 @@ class _SendTerms:
             self.template = messages.template(send, now_us, self._held)
             self.expires, self.timestamp = send.expires, send.timestamp
         return self.template
+
+
+class _Sends:
+    """What is sent at one time: messages on their way to the store, and what was decided for them."""
+
+    __slots__ = ("gathered", "now_us", "terms")
+
+    def __init__(self, client: Client) -> None:
+        self.gathered, self.now_us = RoutedBatches(client), time.time_ns() // 1000
+        #: By destination, persistence, priority and type; None where they have several destinations.
+        self.terms: dict[tuple[str, bool, int, bool], _SendTerms | None] = {}
 
 
 class Publisher:
@@ -81,16 +95,30 @@ class Publisher:
     ) -> None:
         self._admission, self._expiration, self._messages, self._replies = admission, expiration, messages, replies
         self._router, self._scheduler, self._transactions, self._writer = router, scheduler, transactions, writer
+        self._is_joining = False
+        self._joined: _Sends | None = None  # what clients have sent since it began to join them
+
+    @contextmanager
+    def joining(self) -> Iterator[None]:
+        """Publish messages of several clients together, as far as nobody can tell."""
+        self._is_joining = True
+        try:
+            yield
+        finally:
+            self._is_joining, joined, self._joined = False, self._joined, None
+            if joined is not None:
+                self._submit(joined.gathered)
 
     def send(self, client: Client, batch: SendBatchCommand) -> None:
         """Publish messages; the receipts follow when they are stored."""
-        gathered, now_us = RoutedBatches(client), time.time_ns() // 1000
-        known: dict[tuple[str, bool, int, bool], _SendTerms | None] = {}
+        sends = self._joined or _Sends(client)
+        gathered = sends.gathered
+        gathered.client = client
         try:
             for request in batch.requests:
                 if isinstance(request, SendCommand):
                     try:
-                        self._send(client, request, gathered, known, now_us)
+                        self._send(client, request, sends)
                     except RequestRefused as error:
                         transaction = client.transactions.get(request.transaction) if request.transaction else None
                         self._refuse(client, transaction, request.receipt, error)
@@ -100,17 +128,14 @@ class Publisher:
                     self._submit(gathered)  # it overtakes nothing
                     self._replies.try_command(client, self._transactions.perform, request)
         finally:
-            self._submit(gathered)
+            if self._is_joining and gathered.may_be_joined:
+                self._joined = sends
+            else:
+                self._submit(gathered)
 
-    def _send(
-        self,
-        client: Client,
-        send: SendCommand,
-        gathered: RoutedBatches,
-        known: dict[tuple[str, bool, int, bool], _SendTerms | None],
-        now_us: int,
-    ) -> None:
+    def _send(self, client: Client, send: SendCommand, sends: _Sends) -> None:
         """Let a message be stored with those gathered so far, or with its transaction. Raises RequestRefused."""
+        gathered = sends.gathered
         transaction = client.transaction(send.transaction) if send.transaction is not None else None
         if transaction is not gathered.transaction:
             self._submit(gathered)
@@ -122,13 +147,12 @@ class Publisher:
             transaction.resendable.add(send.message_id)
         terms = None
         if send.bridged_from is None and not has_schedule_headers(send):
-            key = send.destination, send.persistent, send.priority, send.is_bytes
-            terms = known[key] if key in known else known.setdefault(key, self._terms(client, send))
+            terms = self._terms(client, send, sends)
         if terms is None:
             self._send_alone(client, send, gathered)
             return
         key = _known_by(send, transaction) if send.may_come_again else ""
-        message, stored, route = self._make(client, terms, send, now_us)
+        message, stored, route = self._make(client, terms, send, sends.now_us)
         gathered.add(message, stored, terms.destination, route, send.receipt, key)
         if gathered.is_full:
             self._submit(gathered)
@@ -141,13 +165,25 @@ class Publisher:
             transaction.failure = str(error)
         self._replies.refuse(client, error, receipt)
 
-    def _terms(self, client: Client, send: SendCommand) -> _SendTerms | None:
-        """What holds for all messages that are sent like this one; None where they have several destinations."""
+    def _terms(self, client: Client, send: SendCommand, sends: _Sends) -> _SendTerms | None:
+        """What holds for all messages that are sent like this one; None where they have several destinations.
+
+        Raises RequestRefused.
+        """
+        key = send.destination, send.persistent, send.priority, send.is_bytes
+        terms = sends.terms.get(key)
+        if terms is not None and terms.admitted is client:
+            return terms
+        if terms is None and key in sends.terms:
+            return None
         targets = Destination.parse_list(send.destination)
         self._admission.admit(client, targets)
-        if LIST_SEPARATOR in send.destination:  # its copies say so, even if it names one only
-            return None
-        return _SendTerms(targets[0])
+        if terms is not None:
+            terms.admitted = client
+        elif LIST_SEPARATOR not in send.destination:  # the copies of one in a list say so, even if it is alone
+            terms = _SendTerms(targets[0], client)
+        sends.terms[key] = terms
+        return terms
 
     def _make(
         self, client: Client, terms: _SendTerms, send: SendCommand, now_us: int
@@ -207,9 +243,10 @@ class Publisher:
             self._add(client, transaction, placed)
             return
         for each in placed:
-            client.sent_count += len(each.messages)
+            for sender in each.senders:
+                sender.sent_count += 1
             self._router.record_sent((each,), each.message.born_us)
-        self._writer.send(client, placed)
+        self._writer.send(placed)
         self._expiration.expire_on_arrival(placed)
 
     def _add(self, client: Client, transaction: Transaction, placed: Sequence[RoutedBatch]) -> None:

@@ -1,4 +1,4 @@
-"""RoutedBatches: collects what a client sends in one read, by the routes of the messages."""
+"""RoutedBatches: collects what clients send in one turn of the event loop, by the routes of the messages."""
 
 from __future__ import annotations
 
@@ -16,9 +16,12 @@ MAX_LOGS_LOOKED_AT = 16
 
 
 class RoutedBatches:
-    """Messages of one client, in an order that no log and no subscriber can tell from theirs."""
+    """Messages of clients, in an order that no log and no subscriber can tell from theirs.
 
-    __slots__ = ("_last_of", "_last_to", "bytes", "client", "copies", "count", "placed", "transaction")
+    `client` is the sender of what is added.
+    """
+
+    __slots__ = ("_are_stored", "_last_of", "_last_to", "bytes", "client", "copies", "count", "placed", "transaction")
 
     def __init__(self, client: Client) -> None:
         self.client = client
@@ -31,6 +34,15 @@ class RoutedBatches:
         self._last_of: dict[MessageLog, RoutedBatch] = {}  # the last of them that goes to a log
         self._last_to: dict[Destination, RoutedBatch] = {}  # the last of them that goes to topics alone
         self.copies = self.bytes = self.count = 0
+        self._are_stored = True  # they are persistent, and go to queues only
+
+    @property
+    def may_be_joined(self) -> bool:
+        """Return whether messages of other clients may go to the store with these.
+
+        What is not stored, and what topics get, is handed over by sender.
+        """
+        return self._are_stored and self.transaction is None
 
     @property
     def is_full(self) -> bool:
@@ -47,7 +59,10 @@ class RoutedBatches:
             each = self._batch_of(destination, route)
         each.messages.append(message)
         each.stored.append(stored)
+        each.senders.append(self.client)
         each.receipts.append(receipt)
+        if not message.persistent or route.topics or not route.groups:
+            self._are_stored = False
         if dedup_key or each.dedup_keys:  # a key for each message, or none at all
             each.dedup_keys += [""] * (len(each.messages) - len(each.dedup_keys) - 1) + [dedup_key]
         each.places.append(self.count)
@@ -70,6 +85,7 @@ class RoutedBatches:
         each = self._batch_of(batch.destination, batch.route)
         each.messages += batch.messages
         each.stored += batch.stored
+        each.senders += [self.client] * count
         each.places += batch.places
         self.bytes += sum(map(len, batch.stored))
         self.copies += count * sum([len(group.rows) for group in batch.route.groups])
@@ -101,5 +117,5 @@ class RoutedBatches:
         return each
 
     def _begin(self, destination: Destination, route: Route) -> RoutedBatch:
-        self.placed.append(new := RoutedBatch([], [], destination, route, self.client))
+        self.placed.append(new := RoutedBatch([], [], destination, route))
         return new

@@ -1,11 +1,11 @@
-"""ClientWrite: what a client asked of the store in one piece, and whom to tell when that is done or refused.
+"""ClientWrite: what clients asked of the store in one piece, and whom to tell when that is done or refused.
 
-It knows its client and the routes of its messages, because a full place may let it wait and try again.
+It knows its clients and the routes of its messages, because a full place may let it wait and try again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from brokerapp.engine.clients.client import Client, RoutedBatch
@@ -33,9 +33,9 @@ class ClientWriteOwner(WriteOwner, Protocol):
 
 
 class ClientWrite(PendingWrite):
-    """Messages that a client sent in one read. Each is stored or refused by itself."""
+    """Messages that clients sent at once. Each is stored or refused by itself, as a write of its only client."""
 
-    __slots__ = ("client", "duplicates", "owner", "placed", "size", "waiting")
+    __slots__ = ("bytes_by_client", "client", "duplicates", "owner", "placed", "size", "waiting")
 
     is_atomic = False
     owner: ClientWriteOwner
@@ -44,11 +44,32 @@ class ClientWrite(PendingWrite):
     undo: Callable[[], None] | None = None  #: to be called when a limit refuses it
 
     def __init__(self, owner: ClientWriteOwner, client: Client, placed: Sequence[RoutedBatch]) -> None:
+        """Make a write of messages; `client` sent the first of them."""
         super().__init__(runs=_runs_of(placed))
         self.owner, self.client, self.placed = owner, client, placed
-        self.size = sum([each.size for each in placed])
+        self.bytes_by_client = self._divide_bytes()
+        self.size = sum(self.bytes_by_client.values())
         self.duplicates: Sequence[tuple[int, int]] = ()  #: copies that were stored before, as in `dropped`
         self.waiting: BlockedSend | None = None  #: its turn at a full place
+
+    def _divide_bytes(self) -> dict[Client, int]:
+        """Return the bytes of the messages of each client."""
+        found = {self.client: 0}
+        for each in self.placed:
+            for sender, part in each.by_sender():
+                client = sender or self.client
+                found[client] = found.get(client, 0) + each.size_of(part)
+        return found
+
+    def on_started(self) -> None:
+        """Count it as under way for its clients."""
+        for client, size in self.bytes_by_client.items():
+            client.on_write_started(size)
+
+    def on_ended(self) -> None:
+        """Count it as under way no more."""
+        for client, size in self.bytes_by_client.items():
+            client.on_write_done(size)
 
     def refresh_runs(self) -> None:
         """Take the copies from the routes of the messages."""
@@ -72,6 +93,16 @@ class ClientWrite(PendingWrite):
         """Return what the client wants to be told, for each message."""
         return [receipt for each in self.placed for receipt in each.receipts]
 
+    def receipts_by_client(self) -> Iterable[tuple[Client, Sequence[str | None]]]:
+        """Return what each client wants to be told."""
+        if len(self.bytes_by_client) == 1:
+            return ((self.client, self.receipts),)
+        found: dict[Client, list[str | None]] = {client: [] for client in self.bytes_by_client}
+        for each in self.placed:
+            for sender, receipt in zip(each.senders, each.receipts, strict=True):
+                found[sender].append(receipt)
+        return found.items()
+
     @property
     def receipt(self) -> str | None:
         """Return the first of them."""
@@ -89,11 +120,11 @@ class ClientWrite(PendingWrite):
         """Return a write for each unit, on its way instead of this one."""
         if self.unit_count == 1:
             return [self]
-        client = self.client
-        units = [ClientWrite(self.owner, client, [part]) for each in self.placed for part in each.split()]
-        client.on_write_done(self.size)
+        parts = [part for each in self.placed for part in each.split()]
+        units = [ClientWrite(self.owner, part.sender or self.client, [part]) for part in parts]
+        self.on_ended()
         for unit in units:
-            client.on_write_started(unit.size)
+            unit.on_started()
         return units
 
     def divide(self, wanted: Callable[[PendingWrite], bool]) -> tuple[Sequence[ClientWrite], ClientWrite | None]:
@@ -102,10 +133,10 @@ class ClientWrite(PendingWrite):
         rest = [unit for unit in units if not wanted(unit)]
         if not rest:
             return taken, None
-        left = ClientWrite(self.owner, self.client, [each for unit in rest for each in unit.placed])
+        left = ClientWrite(self.owner, rest[0].client, [each for unit in rest for each in unit.placed])
         for unit in rest:
-            self.client.on_write_done(unit.size)
-        self.client.on_write_started(left.size)
+            unit.on_ended()
+        left.on_started()
         return taken, left
 
     def droppable_rows(self, position: int) -> list[tuple[int, int, int, int]]:
@@ -147,6 +178,9 @@ class AtomicWrite(ClientWrite):
         self.wanted_receipts, self.settled, self.jobs, self.undo = receipts, settled, jobs, undo
         self.settles = [entry for _, _, entry in settled if entry.seq]
         self.is_commit, self.dedup_key = is_commit, ""
+
+    def _divide_bytes(self) -> dict[Client, int]:
+        return {self.client: sum([each.size for each in self.placed])}
 
     @property
     def receipts(self) -> Sequence[str | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import groupby, islice
 from typing import Any, Protocol
 
 from brokerapp.engine.clients.quotas import QuotaShare
@@ -68,7 +68,7 @@ class RoutedBatch:
     stored: list[bytes]  #: their stored form; empty texts where nothing is to be stored
     destination: Destination
     route: Route
-    sender: Client | None = None  #: who sent them; None: the broker itself
+    senders: list[Client] = field(default_factory=list)  #: who sent each; none: the broker itself
     receipts: list[str | None] = field(default_factory=list)
     dedup_keys: list[str] = field(default_factory=list)  #: by which the store knows messages that are repeated; or none
     given: Sequence[LogEntry] = ()  #: what consumers were given before it is stored: all of them, or none
@@ -77,7 +77,8 @@ class RoutedBatch:
     @classmethod
     def of(cls, message: Message, destination: Destination, route: Route, sender: Client | None = None) -> RoutedBatch:
         """Return a batch of one message."""
-        return cls([message], [message.stored() if route.groups else b""], destination, route, sender)
+        stored = message.stored() if route.groups else b""
+        return cls([message], [stored], destination, route, [] if sender is None else [sender])
 
     @property
     def message(self) -> Message:
@@ -85,11 +86,33 @@ class RoutedBatch:
         return self.messages[0]
 
     @property
+    def sender(self) -> Client | None:
+        """Return who sent the first message; None: the broker itself."""
+        return self.senders[0] if self.senders else None
+
+    def by_sender(self) -> list[tuple[Client | None, slice]]:
+        """Return the places of messages that follow each other and have the same sender."""
+        senders = self.senders
+        if not senders or senders.count(senders[0]) == len(senders):
+            return [(self.sender, slice(None))]
+        runs: list[tuple[Client | None, slice]] = []
+        start = 0
+        for sender, alike in groupby(senders):
+            stop = start + len(list(alike))
+            runs.append((sender, slice(start, stop)))
+            start = stop
+        return runs
+
+    @property
     def size(self) -> int:
         """Return the bytes of the messages."""
+        return self.size_of(slice(None))
+
+    def size_of(self, part: slice) -> int:
+        """Return the bytes of these of the messages, by their places."""
         if self.route.groups:
-            return sum(map(len, self.stored))
-        return sum([message.size for message in self.messages])
+            return sum(map(len, self.stored[part]))
+        return sum([message.size for message in self.messages[part]])
 
     @property
     def rows(self) -> list[list[tuple[str, str, str]]]:
@@ -105,8 +128,8 @@ class RoutedBatch:
         """Return these of the messages, by their places."""
         part = slice(start, stop)
         return RoutedBatch(
-            self.messages[part], self.stored[part], self.destination, self.route, self.sender, self.receipts[part],
-            self.dedup_keys[part], self.given[part], self.places[part],
+            self.messages[part], self.stored[part], self.destination, self.route, self.senders[part],
+            self.receipts[part], self.dedup_keys[part], self.given[part], self.places[part],
         )  # fmt: skip
 
     def split(self) -> list[RoutedBatch]:

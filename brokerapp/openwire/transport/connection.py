@@ -14,13 +14,11 @@ from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.errors import BrokerError, OpenWireError, ProtocolError, RequestRefused
 from brokerapp.model.commands import (
-    AckBatchCommand,
     ClientCommand,
     ConnectCommand,
     DisconnectCommand,
     PrefetchCommand,
     PullCommand,
-    SendBatchCommand,
     SubscribeCommand,
     WindowCommand,
 )
@@ -88,7 +86,6 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
         self._codec = Codec()
         self._splitter = FrameSplitter(MAX_LOGIN_FRAME_SIZE)
         self._is_negotiated = False
-        self._gathered: SendBatchCommand | AckBatchCommand | None = None  # what came last in one read
         self._delivery_count = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -126,6 +123,7 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
             if frame.response_required and all(type(each) in UNCONFIRMED for each in commands):
                 self._confirm(frame)
         except RequestRefused as error:
+            self.publish()  # what came before
             self._session.on_refused(frame)
             self.refuse(error, receipt_of(frame))
             self._services.dispatcher.wake(self.client)
@@ -135,14 +133,7 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
             raise
 
     def _perform(self, command: ClientCommand) -> None:
-        """Let the broker do what the client asks; messages that come one after the other are one batch, and acks."""
-        if self._gathered is not None and self._gathered.extend(command):
-            return
-        self._on_read_done()
-        if isinstance(command, SendBatchCommand | AckBatchCommand):
-            self._gathered = command
-            return
-        self._handlers[type(command)](self.client, command)
+        super()._perform(command)
         if isinstance(command, SubscribeCommand):
             self._tell_to_pull(str(command.id))
 
@@ -160,11 +151,6 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
 
     def _consumer_named(self, name: str) -> OpenWireConsumer | None:
         return self._session.consumers.get(ConsumerId.parse(name))
-
-    def _on_read_done(self) -> None:
-        gathered, self._gathered = self._gathered, None
-        if gathered is not None:
-            self._handlers[type(gathered)](self.client, gathered)
 
     def _disconnect(self, _client: Client, disconnect: DisconnectCommand) -> None:
         """End the client's connection, after which it closes the socket itself."""

@@ -84,8 +84,9 @@ class StompConnection(ClientConnection[Frame | FrameBatch]):
             logger.warning("%s: header line %r of %s has no colon: passed over", self.client.id, line, frame.command)
         try:
             action = session.receive(frame) if isinstance(frame, Frame) else session.receive_batch(frame)
-            self._handlers[type(action)](self.client, action)
+            self._perform(action)
         except RequestRefused as error:
+            self.publish()  # what came before
             self.refuse(error, frame.receipt)
             self._services.dispatcher.wake(self.client)
         except ProtocolError as error:

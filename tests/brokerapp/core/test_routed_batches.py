@@ -36,11 +36,19 @@ ROUTES = [
 QUEUES = [Destination.queue(f"q{number}") for number in range(len(ROUTES))]
 
 
-def gathered(choices):
-    """Messages 0, 1, 2, ... with these routes."""
-    batches = RoutedBatches(SimpleNamespace())
-    for message, choice in enumerate(choices):
-        batches.add(message, b"x", QUEUES[choice], ROUTES[choice], f"r{message}")
+class Numbered(int):
+    """A message."""
+
+    persistent = True
+    size = 1
+
+
+def gathered(choices, senders=("one",)):
+    """Messages 0, 1, 2, ... with these routes, of these senders in turn."""
+    batches = RoutedBatches(senders[0])
+    for number, choice in enumerate(choices):
+        batches.client = senders[number % len(senders)]
+        batches.add(Numbered(number), b"x", QUEUES[choice], ROUTES[choice], f"r{number}")
     return batches.placed
 
 
@@ -93,26 +101,60 @@ def test_messages_that_share_a_queue_with_others_in_between_stay_behind_these():
 
 
 def test_enough_copies_or_bytes_make_a_write():
-    copies, large = RoutedBatches(SimpleNamespace()), RoutedBatches(SimpleNamespace())
-    for message in range(MAX_COPIES // 2):
+    copies, large = RoutedBatches("one"), RoutedBatches("one")
+    for number in range(MAX_COPIES // 2):
         assert not copies.is_full
-        copies.add(message, b"", QUEUES[2], ROUTES[2], None)
-    large.add(0, b"x" * MAX_BYTES, QUEUES[0], ROUTES[0], None)
+        copies.add(Numbered(number), b"", QUEUES[2], ROUTES[2], None)
+    large.add(Numbered(0), b"x" * MAX_BYTES, QUEUES[0], ROUTES[0], None)
     assert copies.is_full
     assert large.is_full
 
 
 @given(st.lists(st.tuples(st.integers(0, len(ROUTES) - 1), st.booleans()), max_size=20))
 def test_the_store_gets_each_key_with_the_message_that_has_it(choices):
-    batches = RoutedBatches(SimpleNamespace())
-    for message, (choice, has_key) in enumerate(choices):
-        made = SimpleNamespace(number=message, size=1)
-        batches.add(made, b"x", QUEUES[choice], ROUTES[choice], None, f"k{message}" if has_key else "")
-    sent = [message.number for each in batches.placed for message in each.messages]
+    batches = RoutedBatches("one")
+    for number, (choice, has_key) in enumerate(choices):
+        key = f"k{number}" if has_key else ""
+        batches.add(Numbered(number), b"x", QUEUES[choice], ROUTES[choice], None, key)
+    sent = [message for each in batches.placed for message in each.messages]
     keys = ClientWrite(None, batches.client, batches.placed).dedup_keys(0)
     assert keys == [(unit, f"k{message}") for unit, message in enumerate(sent) if choices[message][1]]
     parts = [part for each in batches.placed for part in each.split()]
     assert keys == ClientWrite(None, batches.client, parts).dedup_keys(0)
+
+
+@given(st.lists(st.integers(0, 4), max_size=30), st.integers(1, 3))
+def test_each_client_is_told_of_its_own_messages_of_a_write_and_charged_for_them(choices, count):
+    senders = [f"client {number}" for number in range(count)]
+    placed = gathered(choices, senders)
+    write = ClientWrite(None, senders[0], placed)
+    told = {client: receipts for client, receipts in write.receipts_by_client() if receipts}
+    sent = {client: [f"r{number}" for number in range(at, len(choices), count)] for at, client in enumerate(senders)}
+    assert {client: sorted(receipts) for client, receipts in told.items()} == {
+        client: sorted(receipts) for client, receipts in sent.items() if receipts
+    }
+    sizes = {client: size for client, size in write.bytes_by_client.items() if size}
+    assert sizes == {client: len(receipts) for client, receipts in sent.items() if receipts}
+    for each in placed:
+        for sender, part in each.by_sender():
+            assert {senders[message % count] for message in each.messages[part]} == {sender}
+
+
+@given(st.lists(st.integers(0, len(ROUTES) - 1), min_size=1, max_size=10))
+def test_messages_of_other_clients_join_those_for_queues_only(choices):
+    batches = RoutedBatches("one")
+    for number, choice in enumerate(choices):
+        batches.add(Numbered(number), b"x", QUEUES[choice], ROUTES[choice], None)
+    assert batches.may_be_joined == all(choice < 5 for choice in choices)
+
+
+def test_no_messages_join_what_need_not_be_stored():
+    batches, unstored = RoutedBatches("one"), Numbered(0)
+    unstored.persistent = False
+    batches.add(unstored, b"x", QUEUES[0], ROUTES[0], None)
+    assert not batches.may_be_joined
+    batches.clear()
+    assert batches.may_be_joined
 
 
 @given(st.lists(st.lists(st.integers(5, len(ROUTES) - 1), max_size=8), max_size=4))
