@@ -8,8 +8,9 @@ from brokerapp.admin.client_base import AdminClientBase
 from brokerapp.cluster.status import ClusterStatus
 from brokerapp.model import JsonObject, JsonValue
 from brokerapp.model.destination import Destination, check_one
+from brokerapp.model.selector_prefixes import condition_of
 from brokerapp.model.stats_records import MessageOperationOutcome
-from brokerapp.model.subscription_identity import SubscriptionIdentity
+from brokerapp.model.subscription_identity import SubscriptionIdentity, check_subscription_name
 from brokerapp.selectors import compile_selector
 
 
@@ -28,6 +29,7 @@ class OperationsAdmin(AdminClientBase):
 
         Raises RequestRefused when it is there already, SelectorSyntaxError.
         """
+        check_subscription_name(subscription.name)
         if subscription.selector:
             compile_selector(subscription.selector)
         return Destination.parse(await self._ask("create_subscription", attributes=subscription.attributes()))
@@ -133,15 +135,24 @@ class OperationsAdmin(AdminClientBase):
     async def selectors(self) -> dict[Destination, dict[str, int]]:
         """Return the remembered selectors by queue, with the time of their last use (ms since the epoch)."""
         logs = await self._store.logs.all_attributes()
-        return {Destination.parse(name): each["selectors"] for name, each in logs.items() if each.get("selectors")}
+        return {
+            Destination.parse(name): _conditions(each["selectors"])
+            for name, each in logs.items()
+            if each.get("selectors")
+        }
 
     async def selectors_of(self, queue: Destination) -> dict[str, int]:
         """Return the remembered selectors of one queue, with the time of their last use."""
-        return (await self._store.logs.attributes(str(queue))).get("selectors", {})
+        return _conditions((await self._store.logs.attributes(str(queue))).get("selectors", {}))
 
     async def delete_selectors(self, queue: Destination, selector: str | None = None) -> bool:
         """Delete one remembered selector of a queue, or all; return whether there was one."""
         return await self._ask("forget_selectors", destination=str(queue), selector=selector)
+
+
+def _conditions(selectors: Mapping[str, int]) -> dict[str, int]:
+    """Return selectors as their clients wrote them."""
+    return {condition_of(each): used_ms for each, used_ms in selectors.items()}
 
 
 def _checked(which: Mapping[str, JsonValue]) -> JsonObject:

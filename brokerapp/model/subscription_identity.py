@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from brokerapp.errors import RequestRefused
 from brokerapp.model import JsonObject, JsonValue
 from brokerapp.model.destination import MAX_NAME, Destination, DestinationKind
+from brokerapp.model.selector_prefixes import condition_of
 
 #: `kind` among the attributes of a log in the store that keeps the messages of a named subscription.
 SUBSCRIPTION = str(DestinationKind.SUBSCRIPTION)
@@ -34,8 +35,8 @@ class SubscriptionIdentity:
     leads_to: str = ""  #: the broker for whose bridge it is, to which nothing goes back that came from there
 
     def __post_init__(self) -> None:
-        if not self.name.strip():
-            raise RequestRefused("a subscription's name is not empty")
+        if self.shared:  # JMS clients may call a durable one by an empty name
+            check_subscription_name(self.name)
         if not (self.durable or self.shared):
             raise RequestRefused(f"the subscription {self.name!r} is neither durable nor shared: it needs no name")
         if not (self.client_id or self.shared):
@@ -66,8 +67,13 @@ class SubscriptionIdentity:
         return f"{kind} subscription {self.name!r}" + (f" of client-id {self.client_id!r}" if self.client_id else "")
 
     def has_same_contents(self, other: SubscriptionIdentity) -> bool:
-        """Whether what is kept for one would be kept for the other."""
-        return (self.topics, self.selector, self.no_local) == (other.topics, other.selector, other.no_local)
+        """Whether what is kept for one would be kept for the other, as far as clients of one protocol can tell."""
+        return (self.topics, self.condition, self.no_local) == (other.topics, other.condition, other.no_local)
+
+    @property
+    def condition(self) -> str | None:
+        """Return the selector as its client wrote it, without what its protocol puts before it."""
+        return condition_of(self.selector) if self.selector else self.selector
 
     def for_reader(self, groups: Iterable[str] | None, leads_to: str) -> SubscriptionIdentity:
         """The same for another user, of these groups, or another bridge."""
@@ -104,6 +110,12 @@ class SubscriptionIdentity:
         topics, groups = attributes["topics"], attributes["groups"]
         values["topics"] = tuple(map(Destination.parse, topics))
         return SubscriptionIdentity(**{**values, "groups": None if groups is None else tuple(groups)})
+
+
+def check_subscription_name(name: str) -> None:
+    """Raise RequestRefused where a name is empty: whoever wrote it meant another one."""
+    if not name.strip():
+        raise RequestRefused("a subscription's name is not empty")
 
 
 def _plain(text: str) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from brokerapp.model.transformations import MAPS, Document
+from brokerapp.model.jms.transformations import MAPS, Document
 from brokerapp.openwire.marshalled_values import Byte, Char, Float, Long, Short
 
 #: Class of a value -> the name of its element.

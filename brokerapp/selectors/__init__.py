@@ -14,10 +14,10 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from brokerapp.model.jms.form import JMS_HEADER
+from brokerapp.model.selector_prefixes import asks_for_conversion, condition_of
 from brokerapp.selectors.matching.xml_body import SelectorView, XmlBody
 from brokerapp.selectors.parser import parse
 from brokerapp.selectors.strict import apply_strict_typing
-from brokerapp.selectors.tokens import asks_for_conversion
 from brokerapp.selectors.tree import SelectorNode, properties
 from brokerapp.selectors.typed import compile_typed_predicate
 from brokerapp.selectors.untyped import compile_predicate
@@ -79,6 +79,6 @@ def compile_selector(text: str, strict: bool = False) -> Selector:
     Raises SelectorSyntaxError, also for a text that holds no condition at all. A text with ActiveMQ's prefix that asks
     for conversion is never strict.
     """
-    written = parse(text)
+    written = parse(condition_of(text))  # so that an error names the position in what a STOMP client wrote
     strict = strict and not asks_for_conversion(text)
     return Selector(text, apply_strict_typing(written) if strict else written, written)

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+from brokerapp.model.selector_prefixes import HYPHENATED
 from brokerapp.selectors.precedence import LEVELS, Level
-from brokerapp.selectors.tokens import HYPHENATED, is_plain_name
+from brokerapp.selectors.tokens import is_plain_name
 from brokerapp.selectors.tree import (
     And,
     Arithmetic,

@@ -12,6 +12,7 @@ import re
 from typing import NamedTuple
 
 from brokerapp.errors import SelectorSyntaxError
+from brokerapp.model.selector_prefixes import HYPHENATED, split_prefixes
 from brokerapp.selectors.identifiers import STOMP
 
 #: Characters a selector may have.
@@ -20,9 +21,6 @@ MAX_LENGTH = 16_384
 KEYWORDS = frozenset(
     ("AND", "OR", "NOT", "BETWEEN", "IN", "LIKE", "ESCAPE", "IS", "NULL", "TRUE", "FALSE", "XPATH", "XQUERY")
 )
-
-#: Prefixes ActiveMQ gives a meaning. The first has text read as numbers and truths, which text of STOMP always is.
-CONVERT, HYPHENATED = "convert_string_expressions:", "hyphenated_props:"
 
 
 class SelectorToken(NamedTuple):
@@ -88,17 +86,12 @@ _UNEXPECTED = {
 }
 
 
-def asks_for_conversion(text: str) -> bool:
-    """Return whether a selector has the prefix for conversion, first or second."""
-    return text.removeprefix(HYPHENATED).startswith(CONVERT)
-
-
 def tokens(text: str) -> list[SelectorToken]:
     """Split a selector into tokens, the last of kind `end`. Raises SelectorSyntaxError."""
     if len(text) > MAX_LENGTH:
         raise SelectorSyntaxError(text[:40] + "...", MAX_LENGTH, f"a selector may have at most {MAX_LENGTH} characters")
-    position, hyphenated = _after_prefixes(text)
-    pattern = _WITH_HYPHENS if hyphenated else _PLAIN
+    prefixes, condition = split_prefixes(text)
+    position, pattern = len(text) - len(condition), _WITH_HYPHENS if HYPHENATED in prefixes else _PLAIN
     last_line_end = max(text.rfind("\n"), text.rfind("\r"))
     result = []
     while position < len(text):
@@ -112,15 +105,6 @@ def tokens(text: str) -> list[SelectorToken]:
             result.append(_token(text, match))
         position = match.end()
     return [*result, SelectorToken("end", len(text), "the end")]
-
-
-def _after_prefixes(text: str) -> tuple[int, bool]:
-    """Return where the condition starts after the prefixes, and whether names may contain hyphens."""
-    position, waiting = 0, [CONVERT, HYPHENATED]
-    while found := next((prefix for prefix in waiting if text.startswith(prefix, position)), None):
-        waiting.remove(found)
-        position += len(found)
-    return position, HYPHENATED not in waiting
 
 
 def _token(text: str, match: re.Match[str]) -> SelectorToken:

@@ -13,8 +13,8 @@ from typing import Any
 from brokerapp.errors import OpenWireError
 from brokerapp.model.jms.form import JMS_HEADER, TRANSACTION_HEADER, JmsForm, JmsKind, jms_form_of
 from brokerapp.model.jms.properties import CLASH_PREFIX, PropertyType, property_name, property_value
+from brokerapp.model.jms.transformations import HEADER, MAP_JSON, write_document
 from brokerapp.model.message import Message, escape, unescape
-from brokerapp.model.transformations import HEADER, MAP_JSON, write_document
 from brokerapp.openwire.map_documents import map_document
 from brokerapp.openwire.marshalled_values import decode_map
 

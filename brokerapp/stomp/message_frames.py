@@ -13,8 +13,8 @@ from brokerapp.engine.entries.topic_batch import SharedEntries
 from brokerapp.model.broker_path import BOUND_QUEUES_HEADER, PATH_HEADER, format_path
 from brokerapp.model.destination import Destination
 from brokerapp.model.jms.form import has_jms_form
+from brokerapp.model.jms.transformations import as_wanted
 from brokerapp.model.message import Message
-from brokerapp.model.transformations import as_wanted
 from brokerapp.stomp.jms_messages import counted, stomp_view
 from brokerapp.stomp.naming import replace_reply_to
 from brokerapp.stomp.session import StompSession

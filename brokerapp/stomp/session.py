@@ -31,8 +31,9 @@ from brokerapp.model.commands import (
     UnsubscribeCommand,
 )
 from brokerapp.model.jms.form import JMS_HEADER, JmsForm, JmsKind
+from brokerapp.model.jms.transformations import find_error
 from brokerapp.model.message import escape
-from brokerapp.model.transformations import find_error
+from brokerapp.model.selector_prefixes import converting
 from brokerapp.model.transport_connector import DEFAULT_LIMITS, ConnectionLimits
 from brokerapp.stomp.compression import ENCODING_HEADER, decompress
 from brokerapp.stomp.frame_batches import AckFrameBatch, SendFrame
@@ -276,12 +277,19 @@ class StompSession:
             id,
             destination,
             ack_mode if ack_mode in ACK_MODES else "auto",
-            headers.get("selector") or None,
+            self._selector_of(headers),
             browser,
             options_of(headers, of_bridge=self.bridge is not None),
             headers.get("receipt"),
             headers.get("transformation"),
         )
+
+    def _selector_of(self, headers: dict[str, str]) -> str | None:
+        """Return the selector of a SUBSCRIBE: STOMP has text only, so constants of text may stand for numbers."""
+        selector = headers.get("selector")
+        if not selector or self.bridge is not None:  # a bridge passes on what its consumers asked for
+            return selector or None
+        return converting(selector)
 
     def _unsubscribe(self, headers: dict[str, str], _frame: Frame) -> ClientCommand:
         id, name = headers.get("id"), subscription_name(headers)

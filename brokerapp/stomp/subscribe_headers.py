@@ -10,6 +10,7 @@ from brokerapp.model.broker_path import (
     TO_HEADER,
     TTL_HEADER,
 )
+from brokerapp.model.subscription_identity import check_subscription_name
 from brokerapp.stomp.send_headers import whole_number
 
 ACTIVEMQ_OPTION = "activemq."
@@ -35,6 +36,7 @@ def options_of(headers: dict[str, str], *, of_bridge: bool) -> dict[str, str]:
         if name.startswith(ACTIVEMQ_OPTION) and name[len(ACTIVEMQ_OPTION) :] not in BRIDGE_HEADERS
     }
     if (name := subscription_name(headers)) is not None:
+        check_subscription_name(name)
         options["subscriptionName"] = name
     if WINDOW_SIZE_HEADER in headers and not whole_number(WINDOW_SIZE_HEADER, headers[WINDOW_SIZE_HEADER]):
         options.setdefault("prefetchSize", "1")

@@ -42,7 +42,7 @@ def test_consumers_that_come_and_go_are_counted(listen, connect, name):
     assert [each.headers["consumerCount"] for each in (come, again, gone, last)] == ["1", "2", "1", "0"]
     assert {each.headers["destination"] for each in (come, again, gone, last)} == {f"{ADVISORY}Consumer.Queue.{name}"}
     info = said(come)["ConsumerInfo"]
-    assert (info["selector"], info["prefetchSize"], info["priority"]) == ("x = 1", 10, 3)
+    assert (info["selector"], info["prefetchSize"], info["priority"]) == ("convert_string_expressions:x = 1", 10, 3)
     assert info["destination"] == {"@class": "ActiveMQQueue", "string": name, "null": ""}
     assert said(gone)["RemoveInfo"]["objectId"] == {"@class": "ConsumerId", **info["consumerId"]}
 
@@ -211,7 +211,11 @@ def test_a_durable_subscriber_is_told_of_as_long_as_something_is_kept_for_it(lis
     client.frame("UNSUBSCRIBE", id="s", **{"activemq.subscriptionName": "kept"})
     come, gone, removed = listener.take(3)
     info = said(come)["ConsumerInfo"]
-    assert (info["subscriptionName"], info["selector"], info["prefetchSize"]) == ("kept", "x = 1", 100)
+    assert (info["subscriptionName"], info["selector"], info["prefetchSize"]) == (
+        "kept",
+        "convert_string_expressions:x = 1",
+        100,
+    )
     assert list(said(gone)) == ["RemoveInfo"]
     assert said(removed) == {"RemoveSubscriptionInfo": {"clientId": name, "subscriptionName": "kept"}}
     assert [each.headers["consumerCount"] for each in (come, gone, removed)] == ["1", "1", "0"]

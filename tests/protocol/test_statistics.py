@@ -107,7 +107,12 @@ def test_each_consumer_of_queues_or_of_topics_tells_its_numbers(client, name):
     client.send("/queue/ActiveMQ.Statistics.Subscription", reply_to="/temp-queue/answers")
     by_name = {each["destinationName"]: each for each in map(numbers, client.take(2))}
     one = by_name[name]
-    assert (one["selector"], one["prefetchSize"], one["exclusive"], one["slowConsumer"]) == ("a > 1", 7, True, False)
+    assert (one["selector"], one["prefetchSize"], one["exclusive"], one["slowConsumer"]) == (
+        "convert_string_expressions:a > 1",
+        7,
+        True,
+        False,
+    )
     counters = ("enqueueCounter", "dispatchedCounter", "dequeueCounter", "dispatchedQueueSize", "sessionId")
     assert [one[each] for each in counters] == [1, 1, 0, 1, -1]
     assert one["connectionId"].startswith("ID:")

@@ -26,6 +26,17 @@ def test_sends_are_seen_at_commit_in_order(client, node, name):
     assert node.bodies(name) == ["a", "b", "c"]
 
 
+def test_persistent_messages_of_a_transaction_come_first_in_queues_as_in_activemq(client, node, name):
+    client.subscribe(f"/topic/{name}", id="t")
+    client.frame("BEGIN", transaction="t")
+    for number in range(6):
+        for kind in ("queue", "topic"):
+            client.send(f"/{kind}/{name}", str(number), transaction="t", persistent=str(number % 2 == 0).lower())
+    client.frame("COMMIT", transaction="t")
+    assert node.bodies(name) == ["0", "2", "4", "1", "3", "5"]
+    assert [each.body for each in client.take(6)] == ["0", "1", "2", "3", "4", "5"]
+
+
 def test_sends_vanish_at_abort(client, node, name):
     client.frame("BEGIN", transaction="t")
     client.send(f"/queue/{name}", "a", transaction="t")

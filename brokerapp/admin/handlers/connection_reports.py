@@ -13,6 +13,7 @@ from brokerapp.engine.dispatch.slow_consumer import is_slow
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.errors import RequestRefused
 from brokerapp.model import JsonObject
+from brokerapp.model.selector_prefixes import condition_of
 from brokerapp.model.stats_records import ConnectionDetails, ConnectionStats, ConsumerStats
 from brokerapp.system import clock
 from brokerapp.system.timers import Timers
@@ -84,7 +85,7 @@ def consumer_of(client: Client, subscription: Subscription) -> ConsumerStats:
         id=subscription.id or "",
         destinations=[str(each) for each in subscription.destinations],
         log=subscription.logs[0].name if subscription.durable and subscription.logs else "",
-        selector=(subscription.selector and subscription.selector.text) or "",
+        selector=condition_of((subscription.selector and subscription.selector.text) or ""),
         ack_mode=subscription.ack_mode,
         prefetch=subscription.prefetch,
         priority=subscription.priority,

@@ -13,8 +13,8 @@ from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.topic_batch import TopicBatch
 from brokerapp.engine.routing import advisory_topics as topics
 from brokerapp.model.destination import Destination
+from brokerapp.model.jms.transformations import ADVISORY_JSON, HEADER
 from brokerapp.model.message import Message, RoutedCopy, escape
-from brokerapp.model.transformations import ADVISORY_JSON, HEADER
 
 if TYPE_CHECKING:
     from brokerapp.core.ports import BrokerContext, DispatcherPort

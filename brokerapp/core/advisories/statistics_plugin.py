@@ -27,9 +27,9 @@ from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.routing.destination_trie import matches
 from brokerapp.errors import BrokerError, InvalidDestination
 from brokerapp.model.destination import NAMED_KINDS, Destination, DestinationKind
+from brokerapp.model.jms.transformations import HEADER, MAP_JSON
 from brokerapp.model.message import Message, escape
 from brokerapp.model.stats_records import DestinationStats
-from brokerapp.model.transformations import HEADER, MAP_JSON
 from brokerapp.store import StoredLogEntry
 from brokerapp.system.clock import now_ms
 

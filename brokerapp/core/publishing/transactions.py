@@ -13,6 +13,7 @@ from brokerapp.engine.clients.client import (
     Client,
     RoutedBatch,
     Transaction,
+    persistent_first,
 )
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.entry_factory import is_from_log
@@ -156,7 +157,7 @@ class Transactions:
             self._consumers.requeue(entry for _, _, entry in settled if is_from_log(entry))
 
         gathered = RoutedBatches(client)
-        for each in transaction.messages:
+        for each in persistent_first(transaction.messages):
             gathered.add_batch(each)
         jobs, placed = [each() for each in transaction.jobs], gathered.placed
         self._writer.perform(

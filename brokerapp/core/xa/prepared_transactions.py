@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from brokerapp.core.writes.client_write import BranchWrite
-from brokerapp.engine.clients.client import Client, Transaction
+from brokerapp.engine.clients.client import Client, Transaction, persistent_first
 from brokerapp.engine.clients.prepared_branch import (
     MAX_PREPARED_BRANCHES,
     MAX_PREPARED_BYTES,
@@ -116,7 +116,7 @@ class PreparedTransactions:
         branch = PreparedBranch(
             [
                 PreparedSends(each.destination, each.route.queues, each.route.topics, each.messages, each.places)
-                for each in transaction.messages
+                for each in persistent_first(transaction.messages)
             ],
             [(each.id, each.record) for each in jobs],
             [_ack_of(entry) for _, _, entry in settled if is_from_log(entry)],

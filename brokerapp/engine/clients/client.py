@@ -143,6 +143,18 @@ def split_in_order(placed: Iterable[RoutedBatch]) -> list[RoutedBatch]:
     return sorted(parts, key=lambda each: each.places[0] if each.places else 0)
 
 
+def persistent_first(placed: Sequence[RoutedBatch]) -> Sequence[RoutedBatch]:
+    """Return the messages of a transaction; those to queues that are not persistent follow the others, as in ActiveMQ.
+
+    JMS leaves open in which order messages of different delivery modes come. Topics get all in the order of sending.
+    """
+    modes = {message.persistent for each in placed if not each.route.topics for message in each.messages}
+    if len(modes) < 2:
+        return placed
+    parts = [part for each in placed for part in each.split()]
+    return sorted(parts, key=lambda each: not (each.route.topics or each.message.persistent))
+
+
 def one_after_the_other(writes: Iterable[Sequence[RoutedBatch]]) -> list[RoutedBatch]:
     """Return the messages of several writes; to topics, too, those of each follow those of the one before."""
     joined: list[RoutedBatch] = []

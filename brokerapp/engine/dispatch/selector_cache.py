@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from brokerapp.errors import SelectorSyntaxError
+from brokerapp.model.selector_prefixes import condition_of
 from brokerapp.selectors import Selector, compile_selector
 from brokerapp.selectors.tree import Like, SelectorNode, children
 
@@ -84,9 +85,9 @@ class SelectorCache:
         return self._used(entries, text, now_ms)
 
     def forget(self, queue: str, text: str | None = None) -> bool:
-        """Remove one entry of a queue, or all; return whether there was any."""
-        entries = self._by_queue.get(queue, {})
-        remaining = {each: used for each, used in entries.items() if text is not None and each != text}
+        """Remove the entries of a queue with this condition, or all; return whether there was any."""
+        entries, gone = self._by_queue.get(queue, {}), None if text is None else condition_of(text)
+        remaining = {each: used for each, used in entries.items() if gone is not None and condition_of(each) != gone}
         self._set(queue, remaining)
         return len(remaining) < len(entries)
 

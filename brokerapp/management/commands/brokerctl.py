@@ -239,7 +239,7 @@ async def _subscriptions(admin: BrokerAdmin, _args: Namespace) -> Answer:
     lines = []
     for each in found:
         numbers, asked = each.numbers, each.subscription
-        selector = f" where {asked.selector}" if asked.selector else ""
+        selector = f" where {asked.condition}" if asked.condition else ""
         state = f"{numbers.ConsumerCount} consumers" if numbers.ConsumerCount else "offline"
         lines.append(f"{numbers.destination}  {', '.join(map(str, asked.topics))}{selector}")
         lines.append(f"    {asked}: {state}, {_messages(numbers.QueueSize)}")

@@ -26,14 +26,13 @@ from brokerapp.model.broker_path import (
     format_path,
     parse_path,
 )
+from brokerapp.model.selector_prefixes import split_prefixes
 from brokerapp.network.links.remote_consumers import RemoteConsumer
 from brokerapp.stomp.session import BRIDGE_HEADER
 
 Headers = Mapping[str, str]
 #: The property that holds a message's path at an ActiveMQ: `,first,second,`. An identifier, for the sake of selectors.
 PATH_PROPERTY = "sluice_path"
-#: What ActiveMQ puts before the selector of each STOMP subscription, and refuses to read from one.
-_PREFIXES = ("convert_string_expressions:", "hyphenated_props:")
 #: The form in which an ActiveMQ is asked for what is no text, and the one in which it then gives text.
 _AS_JSON = "jms-json"
 #: Headers of its messages that mean something there only.
@@ -105,7 +104,7 @@ class ActiveMQDialect:
     def subscribe_headers(self, to: str, message_ttl: int, path: Path, selector: str | None) -> dict[str, str]:
         """By a selector. Map and object messages are asked for as JSON: their bodies were empty otherwise."""
         crossing = crossing_selector(to, message_ttl)
-        wanted = _strip_prefixes(selector)
+        _, wanted = split_prefixes(selector or "")  # it puts its own before it, and refuses to read them
         return {"selector": f"({wanted}) AND ({crossing})" if wanted else crossing, "transformation": _AS_JSON}
 
     def path_of(self, headers: Headers) -> Path:
@@ -168,14 +167,6 @@ def _is_readable(name: str, value: str) -> bool:
 def _literal(pattern: str) -> str:
     """The text that a pattern without wildcards stands for."""
     return re.sub(rf"{_ESCAPE}(.)", r"\1", pattern.replace("''", "'"))
-
-
-def _strip_prefixes(selector: str | None) -> str:
-    """A selector without ActiveMQ's prefixes."""
-    text = selector or ""
-    while text.startswith(_PREFIXES):
-        text = text.partition(":")[2]
-    return text
 
 
 SLUICE, ACTIVEMQ = SluiceDialect(), ActiveMQDialect()

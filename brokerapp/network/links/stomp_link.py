@@ -17,7 +17,7 @@ from brokerapp.model.broker_path import (
     format_path,
     parse_path,
 )
-from brokerapp.model.transformations import ADVISORY_JSON
+from brokerapp.model.jms.transformations import ADVISORY_JSON
 from brokerapp.network.links.bridge_link import BridgeLink
 from brokerapp.network.links.broker_link import (
     BridgedMessage,

@@ -18,8 +18,8 @@ from typing import Any
 from brokerapp.errors import OpenWireError
 from brokerapp.model.jms.form import JmsForm, JmsKind
 from brokerapp.model.jms.properties import PropertyType
+from brokerapp.model.jms.transformations import ADVISORY_JSON, ERROR_HEADER, HEADER, MAX_READ_BYTES
 from brokerapp.model.message import Message
-from brokerapp.model.transformations import ADVISORY_JSON, ERROR_HEADER, HEADER, MAX_READ_BYTES
 from brokerapp.openwire import commands
 from brokerapp.openwire.commands import DataStructure, MessageCommand, MessageId, OpenWireDestination
 from brokerapp.openwire.commands import data_types as t

@@ -23,8 +23,8 @@ from brokerapp.engine.policy.broker_headers import (
 from brokerapp.errors import OpenWireError
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.jms.form import TRANSACTION_HEADER, JmsForm, JmsKind, jms_form_of
+from brokerapp.model.jms.transformations import ERROR_HEADER, HEADER, read_document
 from brokerapp.model.message import Message
-from brokerapp.model.transformations import ERROR_HEADER, HEADER, read_document
 from brokerapp.openwire.commands import BrokerId, MessageCommand, MessageDispatch, MessageId
 from brokerapp.openwire.map_documents import map_values
 from brokerapp.openwire.marshalled_values import Long, encode_map

@@ -175,6 +175,6 @@ def _subscription_out(each: Any, sees: Sees) -> dict[str, Any]:
     return {
         "name": subscription.name, "client_id": subscription.client_id, "log": str(numbers.destination),
         "href": _href(numbers.destination),
-        "topics": [str(topic) for topic in subscription.topics if sees(topic)], "selector": subscription.selector,
+        "topics": [str(topic) for topic in subscription.topics if sees(topic)], "selector": subscription.condition,
         "durable": subscription.durable, "shared": subscription.shared, "active": numbers.ConsumerCount > 0, **counts,
     }  # fmt: skip

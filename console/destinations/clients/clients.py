@@ -218,7 +218,7 @@ def build_subscriptions(
                 name=subscription.name,
                 state="plain" if not subscription.durable else "active" if stats.ConsumerCount or peer else "offline",
                 topics=subscription.topics,
-                selector=subscription.selector or "",
+                selector=subscription.condition or "",
                 connection=peer.stats.id if peer else "",
                 log=str(log),
                 shared=subscription.shared,

@@ -58,7 +58,7 @@ class ConsumerBean:
     @property
     def selector(self) -> str | None:
         """Return the selector; None for all messages."""
-        return (self.kept.subscription.selector if self.kept else self.stats.selector) or None
+        return (self.kept.subscription.condition if self.kept else self.stats.selector) or None
 
     @property
     def pending(self) -> int:

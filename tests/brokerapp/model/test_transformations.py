@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from brokerapp.model.jms.transformations import MAX_READ_BYTES, as_wanted, find_error
 from brokerapp.model.message import Message
-from brokerapp.model.transformations import MAX_READ_BYTES, as_wanted, find_error
 
 HEAD = b"message-id:ID\\c1\ntransformation:jms-advisory-json\nx:1\n"
 BODY = b'{"Info":{"@class":"A & B","n":1,"yes":true,"list":["<",""],"null":"","in":{"entry":[{"string":["k","v"]}]}}}'

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brokerapp.model.transformations import read_document, write_document
+from brokerapp.model.jms.transformations import read_document, write_document
 from brokerapp.openwire.map_documents import map_document, map_values
 from brokerapp.openwire.marshalled_values import Byte, Char, Long, Short
 

@@ -338,7 +338,13 @@ def test_subscribe_names_what_to_consume_and_how(session):
         "activemq.prefetchSize": "7", "activemq.priority": "3",
     }  # fmt: skip
     assert session.receive(Frame("SUBSCRIBE", headers)) == SubscribeCommand(
-        "1", "/queue/a", "client", "a = 1", False, {"prefetchSize": "7", "priority": "3"}, "r"
+        "1",
+        "/queue/a",
+        "client",
+        "convert_string_expressions:a = 1",
+        False,
+        {"prefetchSize": "7", "priority": "3"},
+        "r",
     )
 
 

@@ -72,16 +72,31 @@ public class OtherProtocols {
 
     public static void selectors_of_stomp_on_typed_properties(Scene scene) throws Exception {
         Session session = scene.session();
-        MessageProducer producer = session.createProducer(session.createQueue(scene.own("Q")));
-        for (int i = 1; i < 5; i++) {
-            Message message = session.createTextMessage("" + i);
-            message.setIntProperty("n", i);
-            producer.send(message);
-        }
-        try (StompClient stomp = new StompClient(scene.brokers.stomp())) {
-            stomp.send("SUBSCRIBE\nid:1\nack:auto\nselector:n > 2\ndestination:/queue/" + scene.own("Q") + "\n\n", "");
-            scene.note("got", List.of(stomp.receive(Scene.PATIENCE).text(), stomp.receive(Scene.PATIENCE).text()));
-            scene.note("no more", stomp.receive(Scene.QUIET) == null);
+        for (String selector : List.of("n > 2", "n = '2'", "n <> '2'", "z = TRUE", "f = '2.5'", "d = '1.5'", "s = 5",
+                "s = '5'", "NOT (n = '3')", "n BETWEEN 2 AND 3", "n IN ('2')", "n LIKE '2'", "n + 1 = '3'", "l <> 2")) {
+            String queue = scene.own("Q") + Integer.toHexString(selector.hashCode());
+            MessageProducer producer = session.createProducer(session.createQueue(queue));
+            try (StompClient stomp = new StompClient(scene.brokers.stomp())) {
+                String asked = "selector:" + selector + "\ndestination:/queue/" + queue;
+                stomp.confirmed("SUBSCRIBE\nid:1\nack:auto\n" + asked + "\n\n", "");
+                stomp.confirmed("SUBSCRIBE\nid:2\nack:auto\ndestination:/queue/" + queue + ".end\n\n", "");
+                for (int i = 1; i < 4; i++) {
+                    Message message = session.createTextMessage("" + i);
+                    message.setIntProperty("n", i);
+                    message.setLongProperty("l", i);
+                    message.setFloatProperty("f", i + 0.5f);
+                    message.setDoubleProperty("d", i / 2.0);
+                    message.setBooleanProperty("z", i == 2);
+                    message.setStringProperty("s", i == 3 ? "5" : "x");
+                    producer.send(message);
+                }
+                session.createProducer(session.createQueue(queue + ".end")).send(session.createTextMessage("end"));
+                List<String> got = new ArrayList<>();
+                for (String text; !(text = stomp.receive(Scene.PATIENCE).text()).equals("end"); ) {
+                    got.add(text);
+                }
+                scene.note(selector, got);
+            }
         }
     }
 

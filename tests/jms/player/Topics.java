@@ -30,6 +30,24 @@ public class Topics {
         scene.note("rest", Scene.rest(consumer));
     }
 
+    public static void names_of_durable_subscriptions(Scene scene) throws Exception {
+        for (String name : List.of("", " ", "a b", ":", "%", "\u20ac", "a/b", "a,b")) {
+            ActiveMQConnection first = scene.connectAs(scene.own("id"));
+            Session session = first.createSession(false, Session.AUTO_ACKNOWLEDGE);
+            Topic topic = session.createTopic(scene.own("T" + Integer.toHexString(name.hashCode())));
+            scene.attempt("subscribe as '" + name + "'", () -> session.createDurableSubscriber(topic, name));
+            first.close();
+            Session sending = scene.session();
+            send(sending, sending.createProducer(topic), 1);
+            Session again = scene.connectAs(scene.own("id")).createSession(false, Session.AUTO_ACKNOWLEDGE);
+            MessageConsumer back = again.createDurableSubscriber(topic, name);
+            scene.note("kept for '" + name + "'", Scene.texts(back, 1));
+            back.close();
+            scene.attempt("unsubscribe '" + name + "'", () -> again.unsubscribe(name));
+            scene.close();
+        }
+    }
+
     public static void durable_away_and_back(Scene scene) throws Exception {
         ActiveMQConnection connection = scene.connectAs(scene.own("id"));
         Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
