@@ -67,8 +67,8 @@ PROJECT_IMPORTS: dict[str, str] = {
     "brokerapp.network": "",
     "brokerapp.network.options": ("brokerapp.errors brokerapp.model brokerapp.engine.routing brokerapp.stomp.frames"),
     "brokerapp.network.links": (
-        "brokerapp.errors brokerapp.model brokerapp.engine.scheduling brokerapp.stomp brokerapp.connections "
-        "brokerapp.network.options"
+        "brokerapp.errors brokerapp.model brokerapp.engine.scheduling brokerapp.stomp brokerapp.openwire "
+        "brokerapp.connections brokerapp.network.options"
     ),
     "brokerapp.network.bridge": (
         "brokerapp.errors brokerapp.model brokerapp.system brokerapp.selectors brokerapp.engine brokerapp.stomp "
@@ -160,6 +160,8 @@ PURE = (
     "brokerapp.network.options.options",
     "brokerapp.network.bridge.demand",
     "brokerapp.network.links.dialect",
+    "brokerapp.network.links.remote_consumers",
+    "brokerapp.network.links.openwire_messages",
     "brokerapp.network.options.size_limits",
     "brokerapp.network.options.destination_filter",
     "brokerapp.network.connectors.diagnosis_rules",
@@ -239,7 +241,10 @@ HOMES: dict[str, tuple[str, ...]] = {
         "brokerapp.system.supervised_tasks",
         "brokerapp.network.links.bridge_link",
         "brokerapp.network.links.broker_link",
+        "brokerapp.network.links.sockets",
         "brokerapp.network.links.stomp_link",
+        "brokerapp.network.links.openwire_connection",
+        "brokerapp.network.links.openwire_link",
         "brokerapp.network.links.loopback",
         "brokerapp.network.connectors.connectors",
         "brokerapp.network.bridge.connection",

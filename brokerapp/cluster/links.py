@@ -8,8 +8,9 @@ import logging
 
 from brokerapp.cluster.cluster import Cluster
 from brokerapp.cluster.peer import ClusterPeer
-from brokerapp.network.links.bridge_link import TlsContextFactory, dial
+from brokerapp.network.links.bridge_link import dial
 from brokerapp.network.links.broker_link import BridgeConnectionLost
+from brokerapp.network.links.sockets import TlsContextFactory
 from brokerapp.stomp.frames import Frame
 from brokerapp.stomp.session import BRIDGE_HEADER, CLUSTER_HEADER
 

@@ -22,6 +22,11 @@ def detect_protocol(beginning: bytes) -> str | None:
     return next((name for name, pattern in _BEGINNINGS.items() if pattern.match(beginning)), None)
 
 
+def is_openwire(beginning: bytes | bytearray) -> bool:
+    """Return whether a peer that begins so speaks OpenWire."""
+    return _BEGINNINGS["OpenWire"].match(beginning) is not None
+
+
 class ForeignClientReports:
     """Limits how often the log reports clients of other protocols."""
 

@@ -50,7 +50,12 @@ class ActiveMQ:
 
     def __init__(self, folder: Path, port: int | None = None) -> None:
         self.folder, self.port = folder, port or own_port()
+        self.openwire_port = own_port()
         self._process: BrokerProcess | None = None
+
+    def uri(self, scheme: str) -> str:
+        """Return where it speaks STOMP (stomp), or OpenWire (tcp)."""
+        return f"{scheme}://127.0.0.1:{self.port if scheme == 'stomp' else self.openwire_port}"
 
     def configure(self, text: str) -> None:
         """Write its activemq.xml."""
@@ -58,7 +63,8 @@ class ActiveMQ:
         (self.folder / "activemq.xml").write_text(text)
 
     def plain(self, name: str, connectors: str = "", plugins: str = "", **attributes: str) -> None:
-        """Write one with a STOMP connector, these connectors, plugins and attributes of the broker, and no more."""
+        """Write one with connectors for STOMP and OpenWire, these connectors, plugins and attributes, and no more."""
+        connectors = f'\n      <transportConnector name="openwire" uri="{self.uri("tcp")}"/>{connectors}'
         written = " ".join(f'{key}="{value}"' for key, value in attributes.items())
         self.configure(
             _PLAIN.format(name=name, port=self.port, connectors=connectors, plugins=plugins, attributes=written)

@@ -20,8 +20,9 @@ from uuid import uuid4
 
 from brokerapp.model.broker_path import RECORD_QUEUE_PREFIX
 from brokerapp.network.bridge.forwarder import ForwardedMessage, ignore_done
-from brokerapp.network.links.bridge_link import CONNECT_SECONDS, BridgeLink
+from brokerapp.network.links.bridge_link import BridgeLink
 from brokerapp.network.links.broker_link import BridgeConnectionLost
+from brokerapp.network.links.sockets import CONNECT_SECONDS
 from brokerapp.stomp.frames import Frame
 
 logger = logging.getLogger(__name__)

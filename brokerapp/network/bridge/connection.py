@@ -18,7 +18,7 @@ from brokerapp.network.bridge.activemq_forwarder import TransactionalForwarder
 from brokerapp.network.bridge.bridge import Bridge, BridgeCounters, id_prefix_of
 from brokerapp.network.bridge.forwarder import Forwarder, ReceiptForwarder
 from brokerapp.network.links import loopback
-from brokerapp.network.links.bridge_link import BridgeLink, TlsContextFactory
+from brokerapp.network.links.bridge_link import BridgeLink
 from brokerapp.network.links.broker_link import (
     BridgeConnectionLost,
     BridgedMessage,
@@ -27,6 +27,7 @@ from brokerapp.network.links.broker_link import (
     LinkEvents,
 )
 from brokerapp.network.links.remote_links import RemoteLinks
+from brokerapp.network.links.sockets import TlsContextFactory
 from brokerapp.network.links.stomp_link import StompBrokerLink, login_headers
 from brokerapp.network.options.address import BrokerAddress
 from brokerapp.network.options.client_ids import inbound_client_id, outbound_client_id

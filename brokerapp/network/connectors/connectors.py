@@ -13,7 +13,7 @@ from brokerapp.connections.connector_state import ConnectorState
 from brokerapp.engine.dispatch.durable_subscription import DurableSubscription
 from brokerapp.errors import ConfigurationRefused, RequestRefused
 from brokerapp.network.bridge.connection import BridgeAdvisories, BridgeConnection
-from brokerapp.network.links.bridge_link import TlsContextFactory
+from brokerapp.network.links.sockets import TlsContextFactory
 from brokerapp.network.options.address import BrokerAddress, address_of
 from brokerapp.network.options.client_ids import is_of_removed_connector
 from brokerapp.network.options.definition import NetworkConnector

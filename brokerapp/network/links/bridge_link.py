@@ -3,104 +3,42 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import re
-import socket
-import ssl
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
-from brokerapp.errors import ConfigurationRefused, ProtocolError, RequestRefused
+from brokerapp.connections.protocol_detection import is_openwire
+from brokerapp.errors import ProtocolError
 from brokerapp.model.message import escape, unescape
 from brokerapp.network.links.broker_link import BridgeConnectionLost
 from brokerapp.network.links.dialect import SLUICE, RemoteDialect, dialect_of
-from brokerapp.network.links.websocket import WebSocketClientTransport
+from brokerapp.network.links.sockets import CONNECT_SECONDS, WRITE_HIGH_WATER, TlsContextFactory, connect_socket
 from brokerapp.network.options.address import BrokerAddress
 from brokerapp.network.options.outbound_rules import OutboundRule
 from brokerapp.network.options.size_limits import FrameLimits, read_limits
 from brokerapp.stomp.frames import Frame, FrameBatch, FrameParser, encode
 from brokerapp.stomp.session import BRIDGE_HEADER, LIMITS_HEADER
 
-#: Seconds that a broker may take to accept a connection, and then to answer CONNECT, unless its address says.
-CONNECT_SECONDS = 10.0
 #: Milliseconds between heart-beats, both ways: a dead end is known after three.
 HEARTBEAT_MS = 5_000
 SILENT_SECONDS = 3 * HEARTBEAT_MS / 1000
-#: Bytes waiting for the socket at which the bridge passes on nothing more for now.
-WRITE_HIGH_WATER = 1024 * 1024
-#: In the first bytes that ActiveMQ writes where it speaks OpenWire.
-_OPENWIRE = b"ActiveMQ\0"
-
-
 #: What a broker mostly says to a bridge, and in one go: it is read at once instead of frame by frame.
 _RECEIPTS = re.compile(rb"(?:\n*RECEIPT\nreceipt-id:[^\n\r]*\n\n\0)+\n*")
 _RECEIPT_ID = re.compile(r"receipt-id:([^\n]*)\n")
 
 
-#: What makes that by which other brokers are believed, where they speak TLS.
-TlsContextFactory = Callable[[], ssl.SSLContext]
+class OpenWireSpoken(BridgeConnectionLost):
+    """The port that was connected to speaks OpenWire."""
 
 
 async def dial(
     name: str, address: BrokerAddress, trust: TlsContextFactory, outbound: OutboundRule | None = None
 ) -> BridgeLink:
-    """Connect to where a broker listens; the link is not open yet. `trust` says whose certificates are believed.
-
-    With a rule the name of the host is resolved once, each of its addresses is checked, and the connection is made to
-    one of these: the name may stand for another machine than when the connector was saved. Raises BridgeConnectionLost.
-    """
+    """Connect to where a broker listens for STOMP; the link is not open yet. Raises BridgeConnectionLost."""
     patience = address.connect_timeout or CONNECT_SECONDS
     link = BridgeLink(name, patience)
-    try:
-        async with asyncio.timeout(patience):
-            hosts = [address.host] if outbound is None else await _allowed_addresses(address, outbound)
-            await _connect_to_any(link, address, hosts, await asyncio.to_thread(trust) if address.tls else None)
-    except TimeoutError as error:
-        raise BridgeConnectionLost(f"no connection within {patience:g} s") from error
-    except OSError as error:
-        raise BridgeConnectionLost(error.strerror or str(error)) from error
-    except (ConfigurationRefused, RequestRefused) as error:
-        raise BridgeConnectionLost(str(error)) from error
+    await connect_socket(link, address, trust, outbound, patience)
     return link
-
-
-async def _allowed_addresses(address: BrokerAddress, outbound: OutboundRule) -> list[str]:
-    """Return the numeric addresses of a host. Raises RequestRefused when one of them is not allowed."""
-    found = await asyncio.get_running_loop().getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
-    hosts = list(dict.fromkeys(str(info[4][0]) for info in found))
-    for host in hosts:
-        outbound.check(host)
-    return hosts
-
-
-async def _connect_to_any(
-    link: BridgeLink, address: BrokerAddress, hosts: Sequence[str], tls: ssl.SSLContext | None
-) -> None:
-    """Connect to the first of these hosts that accepts. Raises OSError."""
-    *others, last = hosts
-    for host in others:
-        with contextlib.suppress(OSError):
-            await _connect(link, address, host, tls)
-            return
-    await _connect(link, address, last, tls)
-
-
-async def _connect(link: BridgeLink, address: BrokerAddress, host: str, tls: ssl.SSLContext | None) -> None:
-    connecting = partial(
-        asyncio.get_running_loop().create_connection,
-        host=host, port=address.port, ssl=tls, server_hostname=address.host if tls is not None else None,
-    )  # fmt: skip
-    if not address.websocket:
-        await connecting(lambda: link)
-        return
-    tunnel = WebSocketClientTransport(link, address)
-    transport, _ = await connecting(lambda: tunnel)
-    try:
-        await tunnel.opened
-    except BaseException:
-        transport.abort()
-        raise
 
 
 class BridgeLink(asyncio.Protocol):
@@ -122,7 +60,7 @@ class BridgeLink(asyncio.Protocol):
         self._out: list[bytes] = []
         self._flushing = False
         self._last_read_at = loop.time()
-        self._is_paused = False
+        self._is_paused = self._speaks_openwire = False
         self._heartbeat_timer: asyncio.TimerHandle | None = None
 
     async def open(self, headers: Mapping[str, str]) -> None:
@@ -142,7 +80,8 @@ class BridgeLink(asyncio.Protocol):
         either: set[asyncio.Future[Any]] = {self._connected, self.lost}
         await asyncio.wait(either, timeout=self._connect_timeout, return_when=asyncio.FIRST_COMPLETED)
         if not self._connected.done():
-            raise BridgeConnectionLost(self.lost.result() if self.lost.done() else "no reply to CONNECT")
+            kind = OpenWireSpoken if self._speaks_openwire else BridgeConnectionLost
+            raise kind(self.lost.result() if self.lost.done() else "no reply to CONNECT")
         answer = self._connected.result()
         if answer.command != "CONNECTED":
             raise BridgeConnectionLost(answer.headers.get("message", "the login was rejected"))
@@ -233,8 +172,9 @@ class BridgeLink(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._last_read_at = self._loop.time()
-        if not self._connected.done() and _OPENWIRE in data[:64]:
-            self._set_lost("the port speaks OpenWire: use the port of the stomp connector")
+        if not self._connected.done() and is_openwire(data):
+            self._speaks_openwire = True
+            self._set_lost("the port speaks OpenWire: use the port of a stomp connector")
             self._transport.abort()
             return
         if self._parser.is_idle and (receipts := _RECEIPTS.match(data)) is not None:

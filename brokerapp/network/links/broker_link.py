@@ -74,10 +74,12 @@ class BridgedMessage:
 
 @dataclass(slots=True)
 class OutgoingMessage:
-    """A message as a target gets it."""
+    """A message as a target gets it: headers of a SEND, and what is no header over OpenWire."""
 
     headers: dict[str, str]
     body: bytes
+    path: Path = ()
+    is_compressed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

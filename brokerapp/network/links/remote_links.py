@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from brokerapp.network.links.activemq_probe import read_broker_name
-from brokerapp.network.links.bridge_link import BridgeLink, TlsContextFactory, dial
+from brokerapp.network.links.bridge_link import BridgeLink, OpenWireSpoken
 from brokerapp.network.links.broker_link import BridgeLogin, BrokerLink
+from brokerapp.network.links.openwire_connection import OpenWireConnection
+from brokerapp.network.links.openwire_link import OpenWireBrokerLink
+from brokerapp.network.links.sockets import CONNECT_SECONDS, FirstBytes, TlsContextFactory, connect_socket
 from brokerapp.network.links.stomp_link import StompBrokerLink, login_headers
 from brokerapp.network.options.address import BrokerAddress
 from brokerapp.network.options.outbound_rules import OutboundRule
+
+#: Seconds in which an ActiveMQ says that it speaks OpenWire, mostly. Where nothing is said STOMP is tried, and OpenWire
+#: again when the answer to that is OpenWire's. A Sluice waits for longer before it says anything.
+GREETING_SECONDS = 0.1
 
 
 class RemoteLinks:
@@ -22,7 +29,40 @@ class RemoteLinks:
 
     async def connect(self, address: BrokerAddress, login: BridgeLogin) -> BrokerLink:
         """Return a link to the broker there, which knows it as a bridge. Raises BridgeConnectionLost."""
-        connection = await dial(self._name, address, self._trust, self._outbound)
+        if not address.may_speak_openwire:
+            stomp = self._stomp_connection(address)
+            await self._open_socket(stomp, address)
+            return await self._log_in(stomp, address, login)
+        first = await self._first_bytes(address)
+        if await first.is_openwire(GREETING_SECONDS):
+            return await self._open_openwire(first, address, login)
+        stomp = self._stomp_connection(address)
+        first.hand_over(stomp)
+        try:
+            return await self._log_in(stomp, address, login)
+        except OpenWireSpoken:
+            return await self._open_openwire(await self._first_bytes(address), address, login)
+
+    def _stomp_connection(self, address: BrokerAddress) -> BridgeLink:
+        return BridgeLink(self._name, address.connect_timeout)
+
+    async def _first_bytes(self, address: BrokerAddress) -> FirstBytes:
+        first = FirstBytes()
+        await self._open_socket(first, address)
+        return first
+
+    async def _open_socket(self, protocol: FirstBytes | BridgeLink, address: BrokerAddress) -> None:
+        patience = address.connect_timeout or CONNECT_SECONDS
+        await connect_socket(protocol, address, self._trust, self._outbound, patience)
+
+    async def _open_openwire(self, first: FirstBytes, address: BrokerAddress, login: BridgeLogin) -> BrokerLink:
+        connection = OpenWireConnection(self._name, address.openwire, address.connect_timeout)
+        first.hand_over(connection)
+        await connection.open(login)
+        return OpenWireBrokerLink(connection)
+
+    async def _log_in(self, connection: BridgeLink, address: BrokerAddress, login: BridgeLogin) -> BrokerLink:
+        """Return a link over STOMP."""
         await connection.open(login_headers(login))
         try:
             if not connection.remote:

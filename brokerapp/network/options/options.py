@@ -11,7 +11,13 @@ from urllib.parse import parse_qsl
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.model.broker_path import UNLIMITED
 from brokerapp.model.destination import Destination
-from brokerapp.network.options.address import MAX_PORT, MAX_TIMEOUT_MS, BrokerAddress, address_of
+from brokerapp.network.options.address import (
+    MAX_PORT,
+    MAX_TIMEOUT_MS,
+    WIRE_FORMAT_OPTIONS,
+    BrokerAddress,
+    address_of,
+)
 from brokerapp.network.options.definition import NetworkConnector
 from brokerapp.network.options.multicast import DiscoveryGroup, parse_group
 from brokerapp.network.options.outbound_rules import OutboundRule
@@ -247,7 +253,7 @@ def _address(connector: NetworkConnector, uri: str) -> BrokerAddress:
             f"networkConnector {connector.name}: {uri!r} is not a broker address; "
             f"expected static:(tcp://host:port,...), masterslave:(...) or tcp://host:port, port at most {MAX_PORT}; "
             "ssl:// is with TLS, ws:// and wss:// pass where http does; behind each may be "
-            f"?connectionTimeout=MILLISECONDS, at most {MAX_TIMEOUT_MS}"
+            f"?connectionTimeout=MILLISECONDS, at most {MAX_TIMEOUT_MS}, and {', '.join(WIRE_FORMAT_OPTIONS)}"
         )
     return address
 

@@ -86,7 +86,7 @@ def test_a_trust_store_that_cannot_be_read_is_named(store, b):
 
 
 def test_where_no_websocket_is_spoken_the_reason_is_told(store, b, monkeypatch):
-    monkeypatch.setattr("brokerapp.network.links.bridge_link.CONNECT_SECONDS", 0.3)
+    monkeypatch.setattr("brokerapp.network.links.remote_links.CONNECT_SECONDS", 0.3)
     [plain] = [each for each in b.node.addresses if each.startswith("stomp://")]
     wrong = replace(NetworkConnector("bridge", ""), uri=f"static:(ws://{plain.removeprefix('stomp://')}){QUICK}")
     with running(store, wrong) as a:
