@@ -20,7 +20,8 @@
 --   n, then n units, or runs of units that are alike. A unit is done whole or not at all:
 --     n (-n: whatever the limits say), then n messages: stored form,
 --       n, then n copies: index of the log, original destination, shown destination
---     n, then n groups of settled entries: index of the log, bytes freed, n, then n SEQs
+--     n, then n groups of settled entries: index of the log, bytes freed, n, then n SEQs; -n, then the first of n SEQs that
+--       follow each other
 --     n, then n payloads: SEQ, references given up
 --     bytes freed by entries that held their message themselves, and those of them that are volatile
 --   A run has RUN instead of the first number; then n, the copies that each of its messages makes as above, and n times
@@ -92,6 +93,14 @@ local function read_copies(batch, copies)
   for c = 1, copies do found[c] = tonumber(args[first + 3 * (c - 1)]) + FIRST_LOG end
   batch.at = first + 3 * copies
   return found
+end
+
+-- A group of settled entries: where its SEQs stand, the log's index, bytes, how many entries, whether their SEQs follow each other, and
+-- where the next group begins.
+local function settled_group(args, at)
+  local index, freed, count = tonumber(args[at]) + FIRST_LOG, tonumber(args[at + 1]), tonumber(args[at + 2])
+  if count < 0 then return at + 3, index, freed, -count, true, at + 4 end
+  return at + 3, index, freed, count, false, at + 3 + count
 end
 
 local function used_bytes_of(batch, index)

@@ -13,10 +13,9 @@ local function freed_bytes(args, at)
   local freed, by_log, groups = 0, {}, tonumber(args[at])
   at = at + 1
   for _ = 1, groups do
-    local index, bytes, count = tonumber(args[at]) + FIRST_LOG, tonumber(args[at + 1]), tonumber(args[at + 2])
+    local _, index, bytes, count, _, next_at = settled_group(args, at)
     by_log[index] = (by_log[index] or 0) + bytes
-    freed = freed + count * ENTRY_BYTES
-    at = at + 3 + count
+    freed, at = freed + count * ENTRY_BYTES, next_at
   end
   at = at + 1 + 2 * tonumber(args[at])
   return freed + tonumber(args[at]), by_log, tonumber(args[at + 1])

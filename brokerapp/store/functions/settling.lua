@@ -13,17 +13,29 @@ local function clear_side_keys(batch, index, ids)
   end
 end
 
--- Remove `count` entries of a log, whose SEQs begin at `at`, with messages of so many bytes. Returns how many were there.
-local function remove(batch, index, at, count, freed)
-  local removed = redis.call('XDEL', batch.keys[index], unpack(batch.args, at, at + count - 1)) -- N means N-0
+-- The ids of entries whose SEQs are the `count` arguments from `at`, or follow each other from the one there on.
+local function ids_of(args, at, count, is_sequence)
+  local ids, first = {}, is_sequence and tonumber(args[at])
+  for i = 1, count do ids[i] = first and string.format('%d-0', first + i - 1) or args[at + i - 1] .. '-0' end
+  return ids
+end
+
+-- Remove entries of a log, see ids_of, with messages of so many bytes. Returns how many were there.
+local function remove(batch, index, at, count, is_sequence, freed)
+  local key, args, ids, removed = batch.keys[index], batch.args
   local has_places = batch.some_prioritized and priority_index_of(batch, index)
-  if has_places or batch.expiring + batch.returned > 0 then
-    local ids = {}
-    for i = 1, count do ids[i] = batch.args[at + i - 1] .. '-0' end
-    if batch.expiring + batch.returned > 0 then clear_side_keys(batch, index, ids) end
-    if has_places then
-      batch.bytes = batch.bytes - redis.call('ZREM', priority_index_of(batch, index), unpack(ids)) * PLACE_BYTES
-    end
+  local has_side_keys = batch.expiring + batch.returned > 0
+  if is_sequence or has_places or has_side_keys then ids = ids_of(args, at, count, is_sequence) end
+  if is_sequence and #redis.call('XRANGE', key, '-', '(' .. ids[1], 'COUNT', 1) == 0 then -- nothing is before them: cut the log behind them
+    removed = redis.call('XTRIM', key, 'MINID', '=', string.format('%d', tonumber(args[at]) + count))
+  elseif ids then
+    removed = redis.call('XDEL', key, unpack(ids))
+  else
+    removed = redis.call('XDEL', key, unpack(args, at, at + count - 1)) -- N means N-0
+  end
+  if has_side_keys then clear_side_keys(batch, index, ids) end
+  if has_places then
+    batch.bytes = batch.bytes - redis.call('ZREM', priority_index_of(batch, index), unpack(ids)) * PLACE_BYTES
   end
   batch.bytes = batch.bytes - removed * ENTRY_BYTES
   batch.grown[index] = (batch.grown[index] or 0) - math.floor(freed * removed / count)
@@ -45,9 +57,9 @@ local function settle_entries(batch, refused)
   -- An entry is settled once. Should one be gone already, give up no references: better a payload too many than one too few.
   local asked, gone = 0, 0
   for _ = 1, next_number(batch) do
-    local index, freed, count = next_number(batch) + FIRST_LOG, next_number(batch), next_number(batch)
-    if not refused then asked, gone = asked + count, gone + remove(batch, index, batch.at, count, freed) end
-    batch.at = batch.at + count
+    local at, index, freed, count, is_sequence, next_at = settled_group(batch.args, batch.at)
+    if not refused then asked, gone = asked + count, gone + remove(batch, index, at, count, is_sequence, freed) end
+    batch.at = next_at
   end
   for _ = 1, next_number(batch) do
     local payload, references = batch.payload_prefix .. batch.args[batch.at], tonumber(batch.args[batch.at + 1])

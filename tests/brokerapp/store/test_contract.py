@@ -139,6 +139,23 @@ async def test_many_references_can_be_given_up_at_once(store, session):
     assert await used(store) == (0, 0)
 
 
+@pytest.mark.parametrize("expires", [0, 1 << 42], ids=["lasting", "expiring"])
+@pytest.mark.parametrize("queues", [("q",), ("q", "other")], ids=["inline", "referenced"])
+async def test_of_entries_that_follow_each_other_those_that_are_settled_are_removed(store, session, queues, expires):
+    await session.commit(*(PendingWrite([append(*queues, expires=expires)]) for _ in range(40)))
+    found = await entries(store, "q")
+    settled = [found[3:13], found[:3], found[30:39], list(reversed(found[13:23])), found[13:26]]
+    for part in settled:
+        await session.settle(*part)
+    left = [*found[26:30], found[39]]
+    assert [each.seq for each in await entries(store, "q")] == [each.seq for each in left]
+    size = len(message(expires=expires).stored())
+    _, of_logs = await used(store)
+    assert of_logs == size * (len(left) + 40 * (len(queues) - 1))
+    if len(queues) > 1:
+        assert [each.seq for each in await entries(store, "other")] == [each.seq for each in found]
+
+
 async def test_settling_twice_takes_no_message_from_others(store, session):
     await session.append("a", "b", "c", body=b"shared")
     [entry] = await entries(store, "a")
