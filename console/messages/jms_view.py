@@ -13,18 +13,12 @@ from typing import Any
 from brokerapp.errors import OpenWireError
 from brokerapp.model.jms.form import JMS_HEADER, TRANSACTION_HEADER, JmsForm, JmsKind
 from brokerapp.model.jms.properties import CLASH_PREFIX, PropertyType, property_value
+from brokerapp.model.jms.typed_text import STRING, TYPE_NAMES
 from brokerapp.openwire.marshalled_values import Byte, Char, Float, Long, Short, decode_map, decode_stream
 from brokerapp.openwire.message_content import object_class_name
 
 #: Header lines that are not shown: they say what the page tells in other words.
 HIDDEN_HEADERS = frozenset({JMS_HEADER, TRANSACTION_HEADER})
-#: Name of the type of a property that is not a string, as Java writes it.
-TYPE_NAMES: dict[PropertyType, str] = {
-    PropertyType.BOOLEAN: "boolean", PropertyType.BYTE: "byte", PropertyType.CHAR: "char", PropertyType.SHORT: "short",
-    PropertyType.INT: "int", PropertyType.LONG: "long", PropertyType.FLOAT: "float", PropertyType.DOUBLE: "double",
-    PropertyType.BYTES: "byte[]", PropertyType.NULL: "null", PropertyType.OTHER: "object",
-}  # fmt: skip
-STRING = "string"
 _VALUE_TYPES: dict[type, str] = {
     str: STRING, bool: "boolean", Byte: "byte", Char: "char", Short: "short", int: "int", Long: "long",
     Float: "float", float: "double", bytes: "byte[]", type(None): "null", dict: "map", list: "list",

@@ -119,11 +119,19 @@ class MessageEdit:
 
 
 def body_of(text: str, encoding: str) -> bytes:
-    """A body as somebody wrote it: as text, or in base64. Raises RequestRefused."""
+    """A body as somebody wrote it: as text, in base64 or in hexadecimal digits. Raises RequestRefused."""
     try:
-        return base64.b64decode(text, validate=True) if encoding == "base64" else text.encode()
-    except (binascii.Error, ValueError) as error:
+        match encoding:
+            case "base64":
+                return base64.b64decode("".join(text.split()), validate=True)
+            case "hex":
+                return bytes.fromhex(text)
+            case _:
+                return text.encode()
+    except binascii.Error as error:
         raise RequestRefused(f"body: invalid base64: {error}") from None
+    except ValueError:
+        raise RequestRefused("body: invalid hex: use pairs of hexadecimal digits, such as 00 ff") from None
 
 
 def _number(text: str | None, otherwise: int) -> int:

@@ -61,11 +61,10 @@ class OperatorMessage:
         )  # fmt: skip
 
 
-def check_size(body: bytes) -> bytes:
-    """Return the body of a message that is sent from a page or by a program. Raises TooLarge."""
-    if len(body) > MAX_BODY:
-        raise TooLarge(f"The body has {len(body):,} bytes. At most {MAX_BODY:,} bytes can be sent from here.")
-    return body
+def check_size(size: int) -> None:
+    """Raise TooLarge for a body of as many bytes that cannot be sent from a page or by a program."""
+    if size > MAX_BODY:
+        raise TooLarge(f"The body has {size:,} bytes. At most {MAX_BODY:,} bytes can be sent from here.")
 
 
 def estimate_bytes(properties: Mapping[str, str], body: bytes) -> int:

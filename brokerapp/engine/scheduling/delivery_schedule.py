@@ -12,12 +12,15 @@ from datetime import datetime, timedelta
 
 from brokerapp.engine.scheduling.cron import Cron, parse_cron
 from brokerapp.errors import RequestRefused
+from brokerapp.model.jms.properties import PropertyType
 
 #: ActiveMQ's headers. One of the first three (or the fourth, which is Artemis') makes a message a scheduled one.
 CRON, PERIOD, DELAY = "AMQ_SCHEDULED_CRON", "AMQ_SCHEDULED_PERIOD", "AMQ_SCHEDULED_DELAY"
 TIME = "AMQ_SCHEDULED_TIME"
 REPEAT = "AMQ_SCHEDULED_REPEAT"
 HEADERS = frozenset({CRON, PERIOD, DELAY, TIME, REPEAT})
+#: Those that are numbers -> their type as properties of JMS messages.
+JMS_TYPES = {DELAY: PropertyType.LONG, PERIOD: PropertyType.LONG, REPEAT: PropertyType.INT}
 #: `repeat` without end.
 FOR_EVER = -1
 #: Longest delay or period, milliseconds: a hundred years.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from brokerapp.engine.scheduling.delivery_schedule import DELAY, PERIOD, REPEAT
+from brokerapp.engine.scheduling.delivery_schedule import JMS_TYPES
 from brokerapp.errors import OpenWireError
 from brokerapp.model.destination import MAX_NAME
 from brokerapp.model.jms.form import JmsForm
@@ -36,8 +36,6 @@ _TYPES: dict[type, PropertyType] = {
     dict: PropertyType.OTHER,
     list: PropertyType.OTHER,
 }
-#: What STOMP clients say of schedules, which ActiveMQ reads as numbers -> the type.
-_SCHEDULE_TYPES = {DELAY: PropertyType.LONG, PERIOD: PropertyType.LONG, REPEAT: PropertyType.INT}
 #: How the text of an XA transaction begins.
 BRANCH_PREFIX = "XA:"
 #: The name under which the bytes of a map or a list are a map of one value.
@@ -87,10 +85,13 @@ def properties_of(headers: Mapping[str, str], form: JmsForm) -> dict[str, Any]:
 
 
 def stomp_properties_of(headers: Mapping[str, str]) -> dict[str, Any]:
-    """Return the properties among the headers of a message of a STOMP client: strings, but for what schedules it."""
+    """Return the properties among the headers of a message of a STOMP client: strings, but for what schedules it.
+
+    ActiveMQ reads that as numbers.
+    """
     found: dict[str, Any] = {name: text for name, text in headers.items() if name not in RESERVED_NAMES}
-    for name in _SCHEDULE_TYPES.keys() & found.keys():
-        found[name] = _typed(_SCHEDULE_TYPES[name], found[name])
+    for name in JMS_TYPES.keys() & found.keys():
+        found[name] = _typed(JMS_TYPES[name], found[name])
     return found
 
 

@@ -12,9 +12,13 @@ from pydantic import Field
 from brokerapp.admin.handlers.operator_send import MAX_COUNT, OperatorMessage
 from brokerapp.engine.editing.message_edit import body_of
 from brokerapp.engine.editing.operator_message import check_size
+from brokerapp.engine.editing.typed_message import typed_headers, typed_message
+from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
 from brokerapp.model.jms.form import JmsKind
-from brokerapp.model.stats_records import END_OF_LOG
+from brokerapp.model.jms.typed_text import ENTRY_TYPE_NAMES, PROPERTY_TYPE_NAMES, STRING
+from brokerapp.model.stats_records import END_OF_LOG, BrowsedMessage
+from brokerapp.openwire.written_maps import encode_written_map
 from brokerapp.selectors import compile_selector
 from console.access.masking import MaskedMessage, check_selector, mask_message
 from console.access.permissions import require, visible
@@ -92,23 +96,60 @@ class QueueBrowseQuery(BrowseQuery):
     before: Count = Field(0, description="Message number to end before; 0 = from the newest")
 
 
+class MapEntryIn(RequestBody):
+    """An entry of a map message."""
+
+    name: str
+    type: Literal[ENTRY_TYPE_NAMES] = STRING
+    value: str = Field("", description="As text; of a `byte[]` in hexadecimal digits")
+
+
 class MessageIn(RequestBody):
     """A message to send."""
 
     destination: str = Field(description="`/queue/NAME`, `/topic/NAME`, or in native form")
+    kind: Literal["text", "bytes", "map"] | None = Field(
+        None,
+        description="What JMS clients get. Default: `bytes` with `base64` or `hex`, `map` with `values`, else `text`",
+    )
     body: str = ""
-    encoding: Literal["text", "base64"] = "text"
+    encoding: Literal["text", "base64", "hex"] = Field("text", description="How `body` is written")
+    values: list[MapEntryIn] = Field([], description="Entries of a map message, which has no `body`")
     properties: dict[str, str] = {}
+    types: dict[str, Literal[PROPERTY_TYPE_NAMES]] = Field(
+        {}, description="JMS types of properties by name; others are strings"
+    )
     persistent: bool = True
     priority: Annotated[int, Field(ge=0, le=9)] = 4
     expires: Count = Field(0, description="Unix time in milliseconds; 0 = never expires")
 
-    def to_message(self) -> OperatorMessage:
-        """Convert to a message of the broker. Raises RequestRefused."""
-        body, is_bytes = check_size(body_of(self.body, self.encoding)), self.encoding == "base64"
-        return OperatorMessage(
-            self.destination, self.properties, body, self.persistent, self.priority, self.expires, is_bytes
+    def to_message(self, is_jms: bool = False) -> OperatorMessage:
+        """Convert to a message of the broker; `is_jms`: keep the JMS form even without types. Raises RequestRefused."""
+        if unknown := sorted(self.types.keys() - self.properties.keys()):
+            raise RequestRefused(f"types: {unknown[0]!r} is not one of the properties")
+        kind = self.kind_written
+        if kind is JmsKind.MAP and self.body:
+            raise RequestRefused("body: a map message has values instead of a body")
+        if self.values and kind is not JmsKind.MAP:
+            raise RequestRefused(f"values: only a map message has values, not a {kind} message")
+        rows = ((each.name, each.type, each.value) for each in self.values)
+        body = encode_written_map(rows) if kind is JmsKind.MAP else body_of(self.body, self.encoding)
+        check_size(len(body))
+        typed = ((name, type, self.properties[name]) for name, type in self.types.items())
+        values, types = typed_headers(typed)
+        return typed_message(
+            self.destination, kind=kind, body=body, properties={**self.properties, **values}, types=types,
+            persistent=self.persistent, priority=self.priority, expires=self.expires, is_jms=is_jms,
         )  # fmt: skip
+
+    @property
+    def kind_written(self) -> JmsKind:
+        """Return the kind: the one that is given, or the one that body and values mean."""
+        if self.kind is not None:
+            return JmsKind(self.kind)
+        if self.values:
+            return JmsKind.MAP
+        return JmsKind.TEXT if self.encoding == "text" else JmsKind.BYTES
 
 
 class SendIn(MessageIn):
@@ -118,9 +159,14 @@ class SendIn(MessageIn):
 
 
 class EditIn(MessageIn):
-    """A message that replaces a stored one."""
+    """A message that replaces a stored one. Without `kind`, `values` and `types` it keeps the JMS types of that one."""
 
     reason: str = Field(description="Recorded in the audit log and the journey")
+
+    def to_replacement(self, original: BrowsedMessage) -> OperatorMessage:
+        """Convert to a message of the broker in place of the original. Raises RequestRefused."""
+        is_typed = bool(self.kind or self.values or self.types)
+        return self.to_message(is_jms=is_typed and jms_form(original.headers) is not None)
 
 
 class SentOut(Schema):
@@ -177,9 +223,8 @@ def get_message(request: HttpRequest, name: str, seq: Count) -> Any:
 def edit_message(request: HttpRequest, name: str, seq: Count, wanted: EditIn) -> Any:
     """Replace a message atomically by an edited one."""
     queue = Destination.queue(name)
-    answer = editing.replace_message(
-        request, queue, editing.get_editable(request, queue, seq), wanted.to_message(), wanted.reason.strip()
-    )
+    original = editing.get_editable(request, queue, seq)
+    answer = editing.replace_message(request, queue, original, wanted.to_replacement(original), wanted.reason.strip())
     return {"id": answer["id"], **_visible_destinations(request, answer["places"], "places")}
 
 
@@ -190,7 +235,8 @@ def send_messages(request: HttpRequest, wanted: SendIn) -> Any:
     targets = Destination.parse_list(message.destination)
     for each in targets:
         require(request, Permission.SEND, each)
-    about = {"count": wanted.count, "bytes": len(message.body), "properties": wanted.properties}
+    about: dict[str, Any] = {"count": wanted.count, "bytes": len(message.body), "properties": wanted.properties}
+    about |= {"kind": wanted.kind_written.value} if wanted.kind_written is not JmsKind.TEXT else {}
     with trail.recording(request, "send", targets[0], before=about) as change:
         answer = gateway().send(message.to_json(), wanted.count, request.user.get_username())
         change.after = {"first": answer["id"], "queues": answer["queues"]}

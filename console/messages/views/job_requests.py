@@ -12,7 +12,6 @@ from django.views.decorators.http import require_http_methods
 
 from brokerapp.engine.editing.message_edit import MessageEdit
 from brokerapp.engine.editing.message_properties import EDITABLE, TYPES
-from brokerapp.engine.editing.operator_message import MAX_BODY
 from brokerapp.errors import BrokerError, RequestRefused
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import MatchCount
@@ -27,10 +26,9 @@ from console.access.permissions import (
     visible,
 )
 from console.broker.mirror import mirror
-from console.messages.body_format import editable_text
-from console.messages.jobs import edit_message, job_service, requests
+from console.messages.jobs import edit_message, job_service, requests, stored_form
 from console.messages.jobs.edit_input import KEEP_BODY, REMOVE_PROPERTY, EditForm, rows_or_blank
-from console.messages.jobs.message_form import FIELDS, MessageForm
+from console.messages.jobs.message_form import CHOICES, FIELDS, MessageForm
 from console.messages.jobs.models import Job
 from console.messages.jobs.spec import MAX_SELECTION, RESENDING, SMALL_JOB, JobSpec
 from console.messages.message_view import MessageView
@@ -215,10 +213,12 @@ def edit_one(request: HttpRequest, name: str, seq: int) -> HttpResponse:
     """
     queue = Destination.queue(name)
     message, error, reason = edit_message.get_editable(request, queue, seq), "", request.POST.get("reason", "").strip()
-    form = MessageForm.read(request.POST) if request.method == "POST" else MessageForm.from_message(message, queue)
-    if request.method == "POST" and "look" not in request.POST:
+    kept = stored_form.kept_content(message)
+    is_posted = request.method == "POST"
+    form = MessageForm.read(request.POST, request.FILES) if is_posted else stored_form.form_of(message, queue)
+    if is_posted and "look" not in request.POST:
         try:
-            answer = edit_message.replace_message(request, queue, message, form.to_message(), reason)
+            answer = edit_message.replace_message(request, queue, message, form.to_message(kept), reason)
             places = ", ".join(redaction.redact_names(answer["places"], visible(request.user)))
             messages.success(
                 request, f"Sent as {answer['id']}{f' to {places}' if places else '; not routed to any queue'}."
@@ -228,13 +228,14 @@ def edit_one(request: HttpRequest, name: str, seq: int) -> HttpResponse:
             error = redaction.redact_sentence(str(refused), visible(request.user))
     impact = None
     try:
-        impact = requests.impact_of_edit(request, queue, message, form.to_message())
+        impact = requests.impact_of_edit(request, queue, message, form.to_message(kept))
     except BrokerError as refused:
         error = error or redaction.redact_sentence(str(refused), visible(request.user))
-    is_wrong = bool(error) and request.method == "POST" and not request.htmx
+    is_wrong = bool(error) and is_posted and not request.htmx
     context = {
-        "destination": queue, "message": message, "impact": impact, "form": form, "error": error, "reason": reason,
-        "types": list(TYPES), "max_body": MAX_BODY, "is_text": editable_text(message.body) is not None,
+        "destination": queue, "message": message, "impact": impact, "error": error, "reason": reason,
+        "form": form.with_blank_entries(),
+        "kept_properties": stored_form.kept_properties(message), **CHOICES,
         "fields": [(each, form.fields.get(each, "")) for each in FIELDS],
     }  # fmt: skip
     return render(request, "messages/jobs/edit_message.html", context, status=400 if is_wrong else 200)

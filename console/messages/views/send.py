@@ -10,17 +10,16 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
-from brokerapp.engine.editing.message_properties import TYPES
-from brokerapp.engine.editing.operator_message import MAX_BODY
 from brokerapp.errors import BrokerError, InvalidDestination, RequestRefused, TooLarge
 from brokerapp.model.destination import Destination
+from brokerapp.model.jms.form import JmsKind
 from console.access import redaction
 from console.access.permissions import Permission, permission_required, require, visible
 from console.access.roles import Sees, everything
 from console.audit import trail
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
-from console.messages.jobs.message_form import FIELDS, MessageForm
+from console.messages.jobs.message_form import CHOICES, FIELDS, MessageForm
 from console.messages.jobs.models import Template
 
 #: Templates that one user may save.
@@ -48,7 +47,7 @@ def send(request: HttpRequest) -> HttpResponse:
     names = [each for each in sorted(mirror().current().stats) if each.name and sees(each)][:MAX_SUGGESTIONS]
     context = {
         "form": form.with_blank_rows(), "fields": [(name, form.fields.get(name, "")) for name in FIELDS],
-        "types": list(TYPES), "templates": _templates(request), "error": error, "sent": sent, "max_body": MAX_BODY,
+        "templates": _templates(request), "error": error, "sent": sent, **CHOICES,
         "destinations": [each.name if each.is_queue else each.stomp for each in names],
     }  # fmt: skip
     return render(request, "messages/send.html", context, status=status)
@@ -56,7 +55,7 @@ def send(request: HttpRequest) -> HttpResponse:
 
 def _read_form(request: HttpRequest) -> MessageForm:
     if request.method == "POST":
-        return MessageForm.read(request.POST)
+        return MessageForm.read(request.POST, request.FILES)
     if (number := request.GET.get("template", "")).isdecimal():
         template = next((each for each in _templates(request) if each.pk == int(number)), None)
         if template is not None:
@@ -70,6 +69,7 @@ def _send(request: HttpRequest, form: MessageForm) -> dict[str, Any]:
     for each in targets:
         require(request, Permission.SEND, each)
     about = {"count": count, "bytes": len(message.body), "properties": dict(message.properties)}
+    about |= {"kind": form.kind} if form.kind != JmsKind.TEXT else {}
     with trail.recording(request, "send", targets[0], before=about) as change:
         answer = gateway().send(message.to_json(), count, request.user.get_username())
         change.after = {"first": answer["id"], "queues": answer["queues"]}
@@ -111,7 +111,7 @@ def _save_template(request: HttpRequest, form: MessageForm) -> HttpResponse:
         raise RequestRefused("Enter a name for the template.")
     if len(name) > 100:
         raise RequestRefused(f"The template name has {len(name)} characters. At most 100 are allowed.")
-    if (size := len(form.body.encode())) > MAX_TEMPLATE_BODY:
+    if (size := form.body_bytes) > MAX_TEMPLATE_BODY:
         raise TooLarge(f"The body has {size:,} bytes. At most {MAX_TEMPLATE_BODY:,} bytes can be saved in a template.")
     if Template.objects.filter(owner=request.user).exclude(name=name).count() >= MAX_TEMPLATES:
         raise RequestRefused(f"You have {MAX_TEMPLATES} templates, which is the limit. Delete one first.")

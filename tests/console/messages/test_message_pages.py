@@ -330,7 +330,9 @@ def test_an_edited_message_keeps_the_headers_that_the_form_did_not_change(admin,
     page = text(admin.get(address))
     fields = dict(re.findall(r'<input[^>]* name="([\w-]+)"[^>]* value="([^"]*)"', page))
     assert 'name="persistent" value="true" checked' in page
-    admin.post(address, {**fields, "body": "y", "encoding": "text", "persistent": "true", "reason": "r"})
+    admin.post(
+        address, {**fields, "body": "y", "kind": "text", "encoding": "text", "persistent": "true", "reason": "r"}
+    )
     [new] = gateway().browse(queue(name), 0, 5, None).messages
     assert (new.body, new.headers["priority"], new.headers["correlation-id"]) == (b"y", "7", "c-1")
     assert new.headers["persistent"] == "true"
@@ -560,7 +562,7 @@ def test_the_search_finds_dead_letters_by_an_indexed_property_within_ones_scope(
 def test_a_test_message_says_where_it_went(admin, console, name):
     form = {
         "destination": name, "body": "hello", "count": "2", "priority": "7", "persistent": "true",
-        "property-name": ["n", ""], "property-type": ["number", "text"], "property-value": ["5", ""],
+        "property-name": ["n", ""], "property-type": ["int", "string"], "property-value": ["5", ""],
         "field-correlation-id": "c-1",
     }  # fmt: skip
     page = admin.post(reverse("send"), form)
@@ -575,7 +577,7 @@ WRONG = [
     ({"destination": ""}, "Enter a destination"),
     ({"count": "0"}, "count: '0' must be a whole number from 1"),
     ({"priority": "10"}, "priority: '10'"),
-    ({"property-name": ["n"], "property-type": ["number"], "property-value": ["five"]}, "'five' is not a number"),
+    ({"property-name": ["n"], "property-type": ["int"], "property-value": ["five"]}, "'five' is not a valid int"),
     ({"property-name": ["priority"], "property-type": ["text"], "property-value": ["5"]}, "use its own field"),
     (
         {"property-name": ["JMSXUserID"], "property-type": ["text"], "property-value": ["eve"]},

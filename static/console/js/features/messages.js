@@ -101,40 +101,50 @@ count();
 
 // A body that is too large is named before it is sent: the form stays as it is.
 function weigh(form) {
-  const body = form.querySelector("[data-max-bytes]");
-  if (!body) return;
-  const isCoded = form.querySelector("[name=encoding]:checked")?.value === "base64";
-  const size = isCoded ? Math.floor((body.value.length * 3) / 4) : new Blob([body.value]).size;
-  const most = Number(body.dataset.maxBytes);
-  const isTooLarge = size > most;
-  body.setCustomValidity(isTooLarge ? `The body has ${size.toLocaleString("en")} bytes. At most ${most.toLocaleString("en")} bytes are allowed.` : "");
+  const chosen = (name) => form.querySelector(`[name=${name}]:checked`)?.value;
+  const kind = chosen("kind");
+  const encoding = kind === "bytes" || form.querySelector("[name=is-coded]") ? chosen("encoding") : "text";
+  for (const field of form.querySelectorAll("[data-max-bytes]")) {
+    const isUsed = kind !== "map" && (field.type === "file") === (encoding === "file");
+    const size = isUsed ? sizeOf(field, encoding) : 0;
+    const most = Number(field.dataset.maxBytes);
+    field.setCustomValidity(size > most ? `The body has ${size.toLocaleString("en")} bytes. At most ${most.toLocaleString("en")} bytes are allowed.` : "");
+    if (field.type === "file") field.required = isUsed;
+  }
+}
+
+function sizeOf(field, encoding) {
+  if (field.type === "file") return field.files[0]?.size ?? 0;
+  if (encoding === "base64") return Math.floor((field.value.length * 3) / 4);
+  return encoding === "hex" ? Math.floor(field.value.length / 2) : new Blob([field.value]).size;
 }
 
 document.addEventListener("change", (event) => { if (event.target.form) weigh(event.target.form); });
 
 document.addEventListener("click", (event) => {
-  const rows = document.querySelector("[data-property-rows]");
+  const rows = event.target.closest("[data-property-rows]");
   if (event.target.closest("[data-add-property]")) addProperty(rows);
   const removing = event.target.closest("[data-remove-property]");
   if (removing) removeProperty(rows, removing.closest(".property-row"));
 });
 
 function addProperty(rows) {
-  rows.append(document.querySelector("template[data-property-row]").content.cloneNode(true));
-  numberProperties(rows);
-  rows.lastElementChild.querySelector("input").focus();
+  const list = rows.querySelector("[data-rows-list]");
+  list.append(rows.querySelector("template[data-property-row]").content.cloneNode(true));
+  numberProperties(list);
+  list.lastElementChild.querySelector("input").focus();
 }
 
 function removeProperty(rows, row) {
   const next = row.nextElementSibling ?? row.previousElementSibling;
   row.remove();
-  numberProperties(rows);
-  (next?.querySelector("input") ?? document.querySelector("[data-add-property]")).focus();
+  numberProperties(rows.querySelector("[data-rows-list]"));
+  (next?.querySelector("input") ?? rows.querySelector("[data-add-property]")).focus();
   rows.dispatchEvent(new Event("change", { bubbles: true })); // the preview of an edit follows
 }
 
-function numberProperties(rows) {
-  for (const [index, row] of [...rows.children].entries()) {
+function numberProperties(list) {
+  for (const [index, row] of [...list.children].entries()) {
     for (const field of row.querySelectorAll("[aria-label]")) {
       field.setAttribute("aria-label", field.getAttribute("aria-label").replace(/\d*$/, index + 1));
     }

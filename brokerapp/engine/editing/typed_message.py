@@ -1,0 +1,86 @@
+"""Build a message with typed properties from what an operator wrote. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from brokerapp.engine.editing.message_properties import STANDARD, check_text
+from brokerapp.engine.editing.operator_message import OperatorMessage
+from brokerapp.engine.scheduling.delivery_schedule import HEADERS, JMS_TYPES
+from brokerapp.errors import RequestRefused
+from brokerapp.model.jms.form import JmsForm, JmsKind
+from brokerapp.model.jms.properties import CLASH_PREFIX, PropertyType
+from brokerapp.model.jms.typed_text import normal_text, type_named
+from brokerapp.model.message import DEFAULT_PRIORITY
+
+#: Kinds that operators write; others keep the body that they have.
+WRITTEN_KINDS = (JmsKind.TEXT, JmsKind.BYTES, JmsKind.MAP)
+
+
+def typed_headers(
+    rows: Iterable[tuple[str, str, str]], clashing: Collection[str] = ()
+) -> tuple[dict[str, str], dict[str, PropertyType]]:
+    """Return header lines for properties, and the types of those that are not strings. Raises RequestRefused.
+
+    `rows`: name, name of the type, and value as text. `clashing`: names of properties that are names of headers, too.
+    """
+    headers: dict[str, str] = {}
+    types: dict[str, PropertyType] = {}
+    for name, type_name, text in rows:
+        if not name:
+            raise RequestRefused(f"a property with the value {text[:40]!r} has no name")
+        if name.startswith(CLASH_PREFIX):
+            raise RequestRefused(
+                f"property {name!r}: names that begin with {CLASH_PREFIX!r} are reserved for the broker"
+            )
+        header = CLASH_PREFIX + name if name in clashing else name
+        if header in STANDARD or header in HEADERS:
+            raise RequestRefused(f"property {name!r} is a header; use its own field")
+        if header in headers:
+            raise RequestRefused(f"property {name!r} is given twice")
+        what = f"property {name!r}"
+        check_text(f"the value of {name!r}", text)
+        try:
+            type = type_named(type_name)
+        except RequestRefused as error:
+            raise RequestRefused(f"{what}: {error}") from None
+        headers[header] = normal_text(what, type, text)
+        if type is not None:
+            types[name] = type
+    return headers, types
+
+
+def typed_message(
+    destination: str,
+    *,
+    kind: JmsKind = JmsKind.TEXT,
+    body: bytes = b"",
+    properties: Mapping[str, str],
+    types: Mapping[str, PropertyType],
+    persistent: bool = True,
+    priority: int = DEFAULT_PRIORITY,
+    expires: int = 0,
+    has_body: bool = True,
+    is_jms: bool = False,
+) -> OperatorMessage:
+    """Return the message of an operator that JMS clients get as this kind, with properties of these types.
+
+    A text or bytes message with strings only is stored as that of a STOMP client, which says as much, unless it
+    `is_jms`: it replaces the message of a JMS client. Raises RequestRefused for a text that is not UTF-8.
+    """
+    if kind is JmsKind.TEXT:
+        _check_utf8(body)
+    if not (is_jms or types or kind not in (JmsKind.TEXT, JmsKind.BYTES)):
+        return OperatorMessage(destination, properties, body, persistent, priority, expires, kind is JmsKind.BYTES)
+    delays = {name: type for name, type in JMS_TYPES.items() if name in properties}
+    form = JmsForm(kind, {**types, **delays}, has_body)
+    return OperatorMessage(destination, properties, body, persistent, priority, expires, jms_form=form.header_value())
+
+
+def _check_utf8(body: bytes) -> None:
+    try:
+        body.decode()
+    except UnicodeDecodeError as error:
+        raise RequestRefused(
+            f"body: byte {error.start} is not valid UTF-8, which the body of a text message must be; send it as bytes"
+        ) from None
