@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 from collections.abc import Coroutine, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ import stomp
 from django.conf import settings
 
 from brokerapp.config import default_config
+from brokerapp.config.parsing.broker_config import TransportConnector
 from brokerapp.engine.policy.authorization import Principal
 from brokerapp.runtime.bootstrap import node_config
 from brokerapp.store.server.embedded import EmbeddedStore
@@ -128,6 +129,11 @@ class RunningBroker:
         """Where it listens."""
         return int(self.node.addresses[0].rpartition(":")[2])
 
+    @property
+    def openwire_port(self) -> int:
+        """Where it serves JMS clients."""
+        return int(self.node.addresses[1].rpartition(":")[2])
+
     def follows(self, version: int) -> None:
         """Wait until the node routes by this version of the definitions: it hears of it a moment after it is saved."""
         wait_until(
@@ -166,6 +172,7 @@ def running_broker(store_url, request) -> Iterator[RunningBroker]:
     thread.start()
     broker = RunningBroker(request.module.__name__.rpartition(".")[2], store_url, loop)
     config = default_config(broker.name, 0)
+    config = replace(config, connectors=(*config.connectors, TransportConnector("openwire", "tcp", "127.0.0.1", 0)))
 
     async def start() -> Node:
         node = Node(node_config(config, store_url, alone=True), _let_ada_in)

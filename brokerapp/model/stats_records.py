@@ -113,13 +113,13 @@ class SubscriptionStats:
 
 @dataclass(slots=True)
 class ConnectionStats:
-    """Figures of one STOMP connection, for lists."""
+    """Figures of the connection of a client, for lists."""
 
     id: str
     client_id: str
     remote_address: str
     user: str
-    version: str  #: of STOMP
+    version: str  #: of STOMP; of others after the name of the protocol, such as `OpenWire 12`
     connected_ms: int  #: since the epoch
     subscriptions: list[str] = field(default_factory=list)  #: destinations of the first ones, in STOMP form
     sent: int = 0  #: messages the client sent
@@ -127,6 +127,11 @@ class ConnectionStats:
     slow: bool = False  #: its socket does not take what is written, or a consumer of it does not keep up
     discarded: int = 0  #: messages of topics it did not get because of that
     blocked: bool = False  #: a send of it waits for room
+
+    @property
+    def protocol(self) -> str:
+        """Return the protocol that it speaks, with the version."""
+        return self.version if " " in self.version else f"STOMP {self.version}"
 
     def to_json(self) -> JsonObject:
         """Return the object as values that JSON can hold."""
@@ -157,12 +162,21 @@ class ConsumerStats:
 
 
 @dataclass(slots=True)
+class ProducerStats:
+    """One producer of a JMS client with a destination of its own."""
+
+    id: str
+    destinations: list[str]  #: in native form
+
+
+@dataclass(slots=True)
 class ConnectionDetails:
     """All details of one connection, with its consumers and producers."""
 
     connection: JsonObject  #: ConnectionStats
     consumers: list[JsonObject] = field(default_factory=list)  #: ConsumerStats
     producing_to: list[str] = field(default_factory=list)  #: destinations it sent to, in native form
+    producers: list[JsonObject] = field(default_factory=list)  #: ProducerStats of a JMS client
     transactions: int = 0  #: open ones
     beats_every_ms: int = 0  #: what the node promised it; 0: no heart-beats
     expects_every_ms: int = 0  #: what it promised the node

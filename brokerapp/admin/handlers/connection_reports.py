@@ -14,7 +14,7 @@ from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.errors import RequestRefused
 from brokerapp.model import JsonObject
 from brokerapp.model.selector_prefixes import condition_of
-from brokerapp.model.stats_records import ConnectionDetails, ConnectionStats, ConsumerStats
+from brokerapp.model.stats_records import ConnectionDetails, ConnectionStats, ConsumerStats, ProducerStats
 from brokerapp.system import clock
 from brokerapp.system.timers import Timers
 
@@ -70,11 +70,19 @@ def details_of(client: Client) -> ConnectionDetails:
         connection=connection_of(client).to_json(),
         consumers=[asdict(consumer_of(client, each)) for each in client.subscriptions.values()],
         producing_to=sorted(map(str, client.producing_to))[:MAX_PRODUCING],
+        producers=[asdict(each) for each in islice(_producers_of(client), MAX_PRODUCING)],
         transactions=len(client.transactions),
         beats_every_ms=pulse[0],
         expects_every_ms=pulse[1],
         heard_ms_ago=pulse[2],
     )
+
+
+def _producers_of(client: Client) -> Iterator[ProducerStats]:
+    """Yield the producers of a JMS client, which announces them; those of others are what it sent to."""
+    if client.connection_id:
+        for id, destinations in client.producers.items():
+            yield ProducerStats(id, list(map(str, destinations)))
 
 
 def consumer_of(client: Client, subscription: Subscription) -> ConsumerStats:

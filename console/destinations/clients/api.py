@@ -30,14 +30,15 @@ router = Router(tags=["clients"])
 
 
 class ConnectionOut(Schema):
-    """A STOMP connection and its counters."""
+    """The connection of a client and its counters."""
 
     node: str
     id: str
     client_id: str
     remote_address: str
     user: str
-    version: str
+    version: str = Field(description="Version of STOMP; of OpenWire with its name")
+    protocol: str = Field(description="`STOMP 1.2`, `OpenWire 12`")
     connected_ms: int
     subscriptions: list[str]
     sent: int
@@ -81,11 +82,14 @@ def list_connections(request: HttpRequest, query: Paged, q: str = "") -> Any:
     sees = visible(request.user)
     known = None if sees is everything else visible_connection_ids(sees)
     found = [
-        {"node": each.node, **each.stats.to_json(), "subscriptions": _visible_only(each.stats.subscriptions, sees)}
+        {
+            "node": each.node, "protocol": each.stats.protocol, **each.stats.to_json(),
+            "subscriptions": _visible_only(each.stats.subscriptions, sees),
+        }
         for each in connection_rows(mirror().current())
         if (known is None or each.stats.id in known)
         and q.lower() in f"{each.stats.client_id} {each.stats.user} {each.stats.remote_address}".lower()
-    ]
+    ]  # fmt: skip
     return page_of(found, query)
 
 

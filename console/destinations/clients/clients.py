@@ -19,6 +19,7 @@ from brokerapp.model.stats_records import ConnectionDetails, ConnectionStats, Co
 from brokerapp.model.subscription_identity import SubscriptionIdentity
 from console.access.roles import Sees, everything
 from console.broker.gateway import gateway
+from console.destinations.clients.jms_sessions import JmsSessions
 from console.ui.formatting.tables import Table, TableColumn
 from console.ui.preferences import favourites
 
@@ -53,8 +54,19 @@ class ConnectionView:
     @property
     def protocol(self) -> str:
         """Return the protocol that it speaks, with the version."""
-        version = self.stats.version
-        return version if version.startswith("OpenWire") else f"STOMP {version}"
+        return self.stats.protocol
+
+    @property
+    def jms(self) -> JmsSessions | None:
+        """Return the sessions of a JMS client with their producers and consumers; None for a STOMP client."""
+        if not self.protocol.startswith("OpenWire"):
+            return None
+        return JmsSessions.of(self.details.producers, self.details.producing_to, self.consumers)
+
+    @property
+    def consumers_by_session(self) -> list[tuple[str, ConsumerStats]]:
+        """Return the consumers with the numbers of their JMS sessions, if they have some."""
+        return self.jms.consumers if self.jms else [("", each) for each in self.consumers]
 
     @property
     def subject(self) -> str:
@@ -297,7 +309,11 @@ def _redact(peer: ConnectionView, sees: Sees) -> ConnectionView:
     seen = [(each, list(filter(sees, destinations_of(each)))) for each in peer.consumers]
     consumers = tuple(replace(each, destinations=list(map(str, found))) for each, found in seen if found)
     targets = [each for each in peer.details.producing_to if sees(Destination.parse(each))]
-    return replace(peer, consumers=consumers, details=replace(peer.details, producing_to=targets))
+    producers = [
+        each for each in peer.details.producers if all(map(sees, map(Destination.parse, each["destinations"])))
+    ]
+    details = replace(peer.details, producing_to=targets, producers=producers)
+    return replace(peer, consumers=consumers, details=details)
 
 
 def _used_destinations(peer: ConnectionView) -> list[Destination]:

@@ -15,6 +15,16 @@ from brokerapp.model.stats_records import (
     NodeStatus,
 )
 from brokerapp.model.subscription_identity import SubscriptionIdentity
+from brokerapp.openwire.commands import (
+    ConnectionId,
+    ConsumerId,
+    ConsumerInfo,
+    OpenWireDestination,
+    ProducerId,
+    ProducerInfo,
+)
+from brokerapp.openwire.commands import data_types as t
+from brokerapp.openwire.wire_format_options import WireFormatOptions
 from console.alerts import active_alerts
 from console.alerts.delivery.models import AlertFiring, AlertRule
 from console.alerts.evaluation import evaluate
@@ -32,6 +42,8 @@ from console.destinations.clients.clients import (
     visible_connections,
 )
 from console.destinations.clients.connection_list import connection_rows
+from console.destinations.clients.jms_sessions import JmsSessions
+from tests.protocol.openwire_client import OpenWireSocket
 from tests.waiting import wait_until
 
 
@@ -284,3 +296,43 @@ def test_nobody_connected_leads_to_a_way_to_connect(browser_of, console, setting
     text = browser_of("viewer").get(reverse("connections")).content.decode()
     assert f'stomp.Connection12([("127.0.0.1", {settings.SLUICE.stomp_port})])' in text
     assert 'data-copy="snippet"' in text
+
+
+def test_a_jms_client_shows_its_sessions_producers_and_consumers(browser_of, console, admin):
+    with OpenWireSocket(console.openwire_port) as client:
+        client.agree(WireFormatOptions())
+        client.connect(
+            connection_id=ConnectionId("ID:shop-1:1"), client_id="shop", user_name="ada", password="lovelace"
+        )
+        orders, prices = OpenWireDestination(t.QUEUE, "jms.orders"), OpenWireDestination(t.TOPIC, "jms.prices")
+        for session, destination in ((1, orders), (3, prices)):
+            id = ConsumerId("ID:shop-1:1", session, 1)
+            client.ask(ConsumerInfo(consumer_id=id, destination=destination, prefetch_size=10))
+        producer = ProducerId("ID:shop-1:1", 1, 2)
+        client.ask(ProducerInfo(producer_id=producer, destination=OpenWireDestination(t.QUEUE, "jms.bills")))
+        view = wait_until(
+            lambda: next((each for each in current_connections() if each.details.producers), None), "the client"
+        )
+        assert (view.protocol, view.name) == ("OpenWire 12", "shop")
+        assert view.jms.count == 3
+        assert [(session, each.destinations) for session, each in view.jms.consumers] == [
+            ("1", ["queue://jms.orders"]), ("3", ["topic://jms.prices"]),
+        ]  # fmt: skip
+        assert view.jms.producers == [("2", [Destination.queue("jms.bills")])]
+        page = browser_of("viewer").get(reverse("connection", args=[view.stats.id])).content.decode()
+        assert "OpenWire 12" in page
+        assert page.count('data-label="Session"') == 3
+        mirrored = wait_until(
+            lambda: [each for each in admin.get("/api/v1/connections").json()["items"] if each["client_id"] == "shop"],
+            "it in the mirror",
+        )
+        assert mirrored[0]["protocol"] == "OpenWire 12"
+
+
+def test_sessions_are_told_by_ids_and_those_of_the_library_stand_last():
+    consumers = [ConsumerStats("c", f"ID:a-1:1:{number}:1", ["topic://a"]) for number in ("-1", "10", "2")]
+    producers = [{"id": "ID:a-1:1:2:1", "destinations": ["queue://a"]}]
+    found = JmsSessions.of(producers, ["queue://a", "queue://b"], consumers)
+    assert [session for session, _ in found.consumers] == ["2", "10", ""]
+    assert found.producers == [("2", [Destination.queue("a")]), ("", [Destination.queue("b")])]
+    assert found.count == 2
