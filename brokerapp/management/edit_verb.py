@@ -28,7 +28,9 @@ def add_edit_verb(parser: ArgumentParser) -> None:
     """Add the options for the changes."""
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME[:TYPE]=VALUE",
-        help="set a property, or correlation-id, reply-to, type or content-type; TYPE is text, number or boolean",
+        help="set a property, or correlation-id, reply-to, type or content-type; TYPE is the JMS type that the property"
+        " gets in messages of JMS clients (string, boolean, byte, short, int, long, float, double), or number for a"
+        " value that must be one; without TYPE a property keeps its type",
     )  # fmt: skip
     parser.add_argument("--remove", action="append", default=[], metavar="NAME", help="remove a property")
     parser.add_argument("--persistent", action=argparse.BooleanOptionalAction, help="make the messages persistent")
@@ -75,9 +77,10 @@ async def edit(admin: BrokerAdmin, args: Namespace) -> Answer:
 
 def _edit(args: Namespace) -> Any:
     from brokerapp.engine.editing.message_edit import MessageEdit  # here: other verbs need not wait for it
-    from brokerapp.engine.editing.message_properties import check_name, check_type
+    from brokerapp.engine.editing.message_properties import EDITABLE, check_name, check_type, leaves_type
 
     values: dict[str, str] = {}
+    types: dict[str, str] = {}
     for text in args.set:
         written, equals, value = text.partition("=")
         if not equals:
@@ -87,21 +90,23 @@ def _edit(args: Namespace) -> Any:
         if name in values:
             raise RequestRefused(f"--set {text}: {name!r} is set twice")
         values[name] = check_type(name, kind, value)
+        if name not in EDITABLE and not leaves_type(kind):
+            types[name] = kind
     body = args.body_file.read_bytes() if args.body_file else None if args.body is None else args.body.encode()
     found = MessageEdit(
         values, tuple(dict.fromkeys(args.remove)), args.persistent, args.priority, args.lives, body,
-        args.body_file is not None, args.keep,
+        args.body_file is not None, args.keep, types,
     )  # fmt: skip
     found.check()
     return found
 
 
 def _typed_name(text: str) -> tuple[str, str]:
-    """Split a name from its type, which follows the last colon; the default is text."""
-    from brokerapp.engine.editing.message_properties import TYPES
+    """Split a name from its type, which follows the last colon; without one a property keeps its type."""
+    from brokerapp.engine.editing.message_properties import EDIT_TYPES, KEEP_TYPE
 
     name, colon, kind = text.rpartition(":")
-    return (name, kind) if colon and kind in TYPES else (text, "text")
+    return (name, kind) if colon and kind in (*EDIT_TYPES, "text", "number") else (text, KEEP_TYPE)
 
 
 async def _chosen(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from brokerapp.engine.editing.jms_edit import with_jms_form
-from brokerapp.engine.editing.message_properties import check_name, check_text, is_own
+from brokerapp.engine.editing.message_properties import EDITABLE, check_name, check_text, check_type, is_own
 from brokerapp.engine.editing.operator_message import OperatorMessage, batch_size, estimate_bytes
 from brokerapp.errors import RequestRefused
 from brokerapp.model.message import DEFAULT_PRIORITY
@@ -39,6 +39,7 @@ class MessageEdit:
     body: bytes | None = None  #: None: the same bytes
     is_bytes: bool = False  #: of a `body`: consumers are told its length, and take it for bytes
     keeps: bool = False  #: the original stays where it is
+    types: Mapping[str, str] = field(default_factory=dict)  #: of properties of `set`, in messages of JMS clients
 
     @property
     def changes(self) -> bool:
@@ -57,6 +58,7 @@ class MessageEdit:
         for name, value in self.set.items():
             check_name(name)
             check_text(f"the value of {name!r}", value)
+        self._check_types()
         for name in self.remove:
             check_name(name)
         if (count := len(self.set) + len(self.remove)) > MAX_NAMES:
@@ -69,6 +71,14 @@ class MessageEdit:
             )
         if self.body is not None and len(self.body) > MAX_BODY:
             raise RequestRefused(f"body: {len(self.body):,} bytes exceed the limit of {MAX_BODY:,}")
+
+    def _check_types(self) -> None:
+        for name, type in self.types.items():
+            if name not in self.set:
+                raise RequestRefused(f"types: {name!r} is not one of the properties that are set")
+            if name in EDITABLE:
+                raise RequestRefused(f"types: {name!r} is a header, which has no type")
+            check_type(name, type, self.set[name])
 
     def applied(self, headers: Mapping[str, str], body: bytes, to: str, now_ms: int) -> OperatorMessage:
         """The message that comes of one with these headers and this body, sent `to` there now."""
@@ -85,13 +95,13 @@ class MessageEdit:
             expires,
             "content-length" in headers if self.body is None else self.is_bytes,
         )
-        return with_jms_form(made, headers, body)
+        return with_jms_form(made, headers, body, self.types)
 
     def to_json(self) -> dict[str, Any]:
         """Return the object as values that JSON can hold."""
         body = None if self.body is None else base64.b64encode(self.body).decode()
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return values | {"set": dict(self.set), "remove": list(self.remove), "body": body}
+        return values | {"set": dict(self.set), "remove": list(self.remove), "body": body, "types": dict(self.types)}
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> MessageEdit:
@@ -105,7 +115,7 @@ class MessageEdit:
         Of a body only the size is given, as not every reader may see its content.
         """
         shown = self.set if values is None else values
-        found = [(name, shown.get(name, "")) for name in self.set]
+        found = [(name, shown.get(name, "") + self._told_type(name)) for name in self.set]
         found += [(name, "removed") for name in self.remove]
         if self.persistent is not None:
             found.append(("persistent", str(self.persistent).lower()))
@@ -116,6 +126,9 @@ class MessageEdit:
         if self.body is not None:
             found.append(("body", f"replaced by {len(self.body):,} bytes"))
         return found + ([("originals", "stay")] if self.keeps else [])
+
+    def _told_type(self, name: str) -> str:
+        return f" ({self.types[name]})" if name in self.types else ""
 
 
 def body_of(text: str, encoding: str) -> bytes:

@@ -12,6 +12,7 @@ from brokerapp.engine.policy.broker_headers import CLAIMED_ROUTE, NAMES, SIGNATU
 from brokerapp.engine.scheduling.delivery_schedule import HEADERS as SCHEDULE
 from brokerapp.errors import RequestRefused
 from brokerapp.model.jms.form import JMS_HEADER, TRANSACTION_HEADER
+from brokerapp.model.jms.typed_text import PROPERTY_TYPE_NAMES, normal_text, type_named
 from brokerapp.selectors.values import DECIMAL_NUMBER
 
 #: Headers that STOMP or the broker give a meaning; all others are properties.
@@ -30,12 +31,17 @@ BROKER_WRITTEN = NAMES | {
 }  # fmt: skip
 #: What only the broker says of who sent a message and how it was delivered: it stays, and nobody sets it.
 BROKER_ONLY = frozenset({"JMSXUserID", "JMSXDeliveryCount", "JMSRedelivered"})
-#: Types of properties, and what a value of each must look like. STOMP knows text only: a type is a promise about it.
-TYPES: dict[str, re.Pattern[str]] = {
+#: What an edit of many messages says of a property that keeps its type: a message of a STOMP client has none, and that
+#: of a JMS client has it while the new value is one of it.
+KEEP_TYPE = "keep type"
+#: Types of an edit that say what a value must look like, and leave the type of the property.
+_LOOKS: dict[str, re.Pattern[str]] = {
+    KEEP_TYPE: re.compile(r"(?s).*"),
     "text": re.compile(r"(?s).*"),
     "number": re.compile(DECIMAL_NUMBER),
-    "boolean": re.compile("true|false"),
 }
+#: Types that an edit can give properties.
+EDIT_TYPES = (KEEP_TYPE, *PROPERTY_TYPE_NAMES)
 #: Characters of a name or value: what a STOMP client sends in one header line of usual length limits.
 MAX_TEXT = 10_000
 
@@ -46,15 +52,17 @@ def is_own(name: str) -> bool:
 
 
 def check_type(name: str, kind: str, value: str) -> str:
-    """The value, which is of this type. Raises RequestRefused."""
-    if not TYPES.get(kind, TYPES["text"]).fullmatch(value):
+    """Return the text of a value, which is of this type. Raises RequestRefused."""
+    if kind not in _LOOKS:
+        return normal_text(f"property {name!r}", type_named(kind), value)
+    if not _LOOKS[kind].fullmatch(value):
         raise RequestRefused(f"property {name!r}: {value[:40]!r} is not a {kind}")
     return value
 
 
-def type_of(value: str) -> str:
-    """The narrowest type a value is of."""
-    return next(kind for kind in ("number", "boolean", "text") if TYPES[kind].fullmatch(value))
+def leaves_type(kind: str) -> bool:
+    """Return whether a type of an edit leaves that of the property."""
+    return kind in _LOOKS
 
 
 def check_properties(given: Mapping[str, str], may_wait: bool = False) -> None:

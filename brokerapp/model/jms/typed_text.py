@@ -27,6 +27,8 @@ TYPE_NAMES: dict[PropertyType, str] = {
 PROPERTY_TYPE_NAMES = (STRING, "boolean", "byte", "short", "int", "long", "float", "double")
 #: Types of the entries of a map message, nested maps and lists left out.
 ENTRY_TYPE_NAMES = (*PROPERTY_TYPE_NAMES, "char", "byte[]", "null")
+#: All types.
+ALL_TYPE_NAMES = (STRING, *TYPE_NAMES.values())
 
 _TYPES = {name: type for type, name in TYPE_NAMES.items()}
 _WHOLE = re.compile(r"[+-]?[0-9]{1,40}")
@@ -53,7 +55,8 @@ def parse_typed(what: str, type: PropertyType | None, text: str) -> PropertyValu
     value = _parse(type, text)
     if isinstance(value, _Refused):
         shown = text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + "…"
-        raise RequestRefused(f"{what}: {shown!r} is not a valid {TYPE_NAMES[type]}: use {_rule(type)}")
+        name = TYPE_NAMES[type]
+        raise RequestRefused(f"{what}: {shown!r} is not {'an' if name[0] in 'io' else 'a'} {name}: use {_rule(type)}")
     return value
 
 

@@ -12,9 +12,10 @@ from ninja import Query, Router, Schema, Status
 from pydantic import Field, StrictBool, StrictFloat, StrictInt
 
 from brokerapp.engine.editing.message_edit import MAX_LIFE, MAX_PRIORITY, MessageEdit, body_of
-from brokerapp.engine.editing.message_properties import EDITABLE
+from brokerapp.engine.editing.message_properties import EDITABLE, check_type
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
+from brokerapp.model.jms.typed_text import PROPERTY_TYPE_NAMES
 from console.access.permissions import visible
 from console.access.roles import Permission
 from console.api.common.inputs import Count, RequestBody
@@ -35,6 +36,9 @@ class JobEditIn(RequestBody):
     set: dict[str, StrictBool | StrictInt | StrictFloat | str] = Field(
         {}, description=f"Properties, and of the headers {', '.join(EDITABLE)}, with their values"
     )
+    types: dict[str, Literal[PROPERTY_TYPE_NAMES]] = Field(
+        {}, description="JMS types of properties of `set`, in messages of JMS clients; others keep their types"
+    )
     remove: list[str] = Field([], description="Properties and headers to remove")
     persistent: bool | None = None
     priority: Annotated[int, Field(ge=0, le=MAX_PRIORITY)] | None = None
@@ -42,18 +46,23 @@ class JobEditIn(RequestBody):
         None
     )
     body: str | None = Field(None, description="New body of each message; null = unchanged")
-    encoding: Literal["text", "base64"] = "text"
+    encoding: Literal["text", "base64", "hex"] = "text"
     keeps: bool = Field(False, description="Whether the originals are kept")
 
     def to_edit(self) -> MessageEdit:
         """Convert to an edit. Raises RequestRefused."""
         body = None if self.body is None else body_of(self.body, self.encoding)
         found = MessageEdit(
-            to_stomp_values(self.set), tuple(self.remove), self.persistent, self.priority, self.lives, body,
-            self.encoding == "base64", self.keeps,
+            self._values(), tuple(self.remove), self.persistent, self.priority, self.lives, body,
+            self.encoding != "text", self.keeps, dict(self.types),
         )  # fmt: skip
         found.check()
         return found
+
+    def _values(self) -> dict[str, str]:
+        """Return the values of `set` as text, those of a type as Java writes them."""
+        values = to_stomp_values(self.set)
+        return values | {name: check_type(name, self.types[name], values[name]) for name in self.types.keys() & values}
 
 
 class JobIn(RequestBody):

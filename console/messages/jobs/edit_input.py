@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from brokerapp.engine.editing.message_edit import MAX_LIFE, MAX_PRIORITY, MessageEdit, body_of
-from brokerapp.engine.editing.message_properties import check_name, check_type
+from brokerapp.engine.editing.message_properties import EDITABLE, KEEP_TYPE, check_name, check_type, leaves_type
 from brokerapp.errors import RequestRefused
 
 #: Values of a form: in place of a type to remove a property, in place of an encoding to keep the body.
@@ -43,21 +43,24 @@ class EditForm:
         """Return the edit. Raises RequestRefused, which names the field and the rule."""
         values: dict[str, str] = {}
         removed: list[str] = []
+        types: dict[str, str] = {}
         for name, kind, value in self.rows:
             check_name(name)
             if name in values or name in removed:
                 raise RequestRefused(f"property {name!r} is given twice")
             if kind == REMOVE_PROPERTY:
                 removed.append(name)
-            else:
-                values[name] = check_type(name, kind, value)
+                continue
+            values[name] = check_type(name, kind, value)
+            if name not in EDITABLE and not leaves_type(kind):
+                types[name] = kind
         if self.persistent not in PERSISTENCE:
             raise RequestRefused(f"persistent: {self.persistent!r} must be true or false")
         found = MessageEdit(
             values, tuple(removed), PERSISTENCE[self.persistent],
             _parse_number("priority", self.priority, MAX_PRIORITY), _parse_number("lives", self.lives, MAX_LIFE),
             None if self.encoding == KEEP_BODY else body_of(self.body, self.encoding), self.encoding == "base64",
-            self.keeps,
+            self.keeps, types,
         )  # fmt: skip
         found.check()
         return found
@@ -70,7 +73,7 @@ def to_stomp_values(values: Mapping[str, Any]) -> dict[str, str]:
 
 def rows_or_blank(rows: Sequence[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
     """Return the rows of a form, or one blank row."""
-    return list(rows) or [("", "text", "")]
+    return list(rows) or [("", KEEP_TYPE, "")]
 
 
 def _parse_number(name: str, text: str, most: int) -> int | None:

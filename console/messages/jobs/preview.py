@@ -11,9 +11,10 @@ from brokerapp.engine.editing.message_properties import EDITABLE, is_own
 from brokerapp.engine.editing.operator_message import OperatorMessage
 from brokerapp.engine.policy.broker_headers import FAILURE, ORIGIN
 from brokerapp.model.destination import Destination
-from brokerapp.model.jms.form import JMS_HEADER
+from brokerapp.model.jms.form import JMS_HEADER, JmsForm
 from brokerapp.model.stats_records import BrowsedMessage
 from console.messages.body_format import editable_text
+from console.messages.jms_view import jms_form, own_name, typed_property
 from console.messages.jobs import job_service
 from console.messages.jobs.impact import PlannedSend
 from console.messages.jobs.models import Job
@@ -84,8 +85,19 @@ def _rows(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[Value
         if name == "persistent" or row.kind != "same" or row.after not in ("4", "never"):
             yield row
     own = {name for name in (*before, *after) if is_own(name)}
-    for name in sorted(own, key=lambda each: (each not in EDITABLE, each)):
-        yield ValueDifference(name, before.get(name), after.get(name))
+    forms = jms_form(before), jms_form(after)
+    for header in sorted(own, key=lambda each: (each not in EDITABLE, own_name(each))):
+        values = [_value_text(*each, header) for each in zip(forms, (before, after), strict=True)]
+        yield ValueDifference(own_name(header), *values)
+
+
+def _value_text(form: JmsForm | None, headers: Mapping[str, str], header: str) -> str | None:
+    """Return the value of a header or property, that of a JMS type other than string with its type."""
+    value = headers.get(header)
+    if form is None or value is None or own_name(header) not in form.types:
+        return value
+    told = typed_property(form, header, value)
+    return f"{told.value} ({told.type})"
 
 
 def _format_header(name: str, value: str | None) -> str:

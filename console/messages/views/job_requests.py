@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from brokerapp.engine.editing.message_edit import MessageEdit
-from brokerapp.engine.editing.message_properties import EDITABLE, TYPES
+from brokerapp.engine.editing.message_properties import EDIT_TYPES, EDITABLE
 from brokerapp.errors import BrokerError, RequestRefused
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import MatchCount
@@ -142,7 +142,7 @@ def _edit_form(spec: JobSpec, given: QueryDict) -> dict[str, Any]:
     return {
         "changes": changes,
         "rows": rows_or_blank(changes.rows),
-        "types": [*TYPES, REMOVE_PROPERTY],
+        "types": [*EDIT_TYPES, REMOVE_PROPERTY],
         "editable": EDITABLE,
         "encodings": ENCODINGS,
         "persistence": PERSISTENCES,

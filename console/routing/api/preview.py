@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from django.http import Http404, HttpRequest
 from ninja import Router, Schema
 from pydantic import BeforeValidator, Field
 
+from brokerapp.model.jms.typed_text import ALL_TYPE_NAMES
 from console.access.permissions import pattern_filter, visible
 from console.access.roles import Permission
 from console.api.common.inputs import Count, RequestBody
@@ -29,11 +30,16 @@ class SampleMessageIn(RequestBody):
     """A message that is not sent."""
 
     destination: str
-    headers: dict[str, str] = {}
+    headers: dict[str, str] = Field({}, description="Headers and properties")
+    types: dict[str, Literal[ALL_TYPE_NAMES]] = Field(
+        {}, description="Of a message from a JMS client: types of its properties by name"
+    )
     body: str = Field("", max_length=MAX_BODY)
 
     def sample_message(self) -> SampleMessage:
         """Return the message as pages have it."""
+        if self.types:
+            return SampleMessage.typed(self.destination, self.headers, self.types, self.body)
         return SampleMessage(self.destination, body=self.body, values=self.headers)
 
 

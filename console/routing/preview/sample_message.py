@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from brokerapp.errors import InvalidDestination
+from brokerapp.errors import InvalidDestination, RequestRefused
 from brokerapp.model.destination import Destination, DestinationKind
+from brokerapp.model.jms.form import JMS_HEADER, JmsForm, JmsKind
+from brokerapp.model.jms.properties import CLASH_PREFIX, RESERVED_NAMES, PropertyType, property_header
+from brokerapp.model.jms.typed_text import ALL_TYPE_NAMES, normal_text, parse_typed, type_named
 from brokerapp.model.stats_records import BrowsedMessage
 from brokerapp.selectors import SelectorView
+from console.messages.jms_view import HIDDEN_HEADERS, jms_form, typed_property
 
 #: Maximum characters of headers and of a body.
 MAX_HEADERS, MAX_BODY = 64_000, 1_000_000
 #: Headers that a producer does not set; the destination has a field of its own.
 _NOT_SENT = frozenset({"destination", "original-destination", "subscription", "ack"})
+_TYPED_NAME = re.compile(r"(.+?) *\(([a-z\[\]]+)\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +27,7 @@ class SampleMessage:
     """A message that is not sent."""
 
     destination: str = ""
-    headers: str = ""  #: one per line, `name: value`
+    headers: str = ""  #: one per line, `name: value`; of JMS properties `name (int): value`
     body: str = ""
     error: str = ""  #: why it is invalid
     note: str = ""  #: what is hidden
@@ -42,10 +48,21 @@ class SampleMessage:
     def of(message: BrowsedMessage, withheld: str = "") -> SampleMessage:
         """Copy a message of a queue, with the destination that it was first sent to."""
         values = {name: value for name, value in message.headers.items() if name not in _NOT_SENT}
-        text = "\n".join(f"{name}: {value}" for name, value in values.items())
+        form = jms_form(values)
+        text = "\n".join(_lines(values, form))
         sent_to = message.original_destination or message.destination
-        body = "" if withheld else message.body.decode("utf-8", errors="replace")
+        has_text = not withheld and (form is None or form.kind is JmsKind.TEXT)
+        body = message.body.decode("utf-8", errors="replace") if has_text else ""
         return SampleMessage(sent_to, text, body, note=withheld, values=values)
+
+    @staticmethod
+    def typed(destination: str, headers: Mapping[str, str], types: Mapping[str, str], body: str) -> SampleMessage:
+        """Return a message with these names of JMS types of properties. Raises RequestRefused."""
+        if unknown := sorted(types.keys() - headers.keys()):
+            raise RequestRefused(f"types: {unknown[0]!r} is not one of the headers")
+        rows = [(name, types[name], headers[name]) for name in types]
+        others = {name: value for name, value in headers.items() if name not in types}
+        return SampleMessage(destination, body=body, values=_with_properties(others, rows))
 
     @property
     def target(self) -> Destination:
@@ -61,8 +78,12 @@ class SampleMessage:
 
 
 def read_headers(text: str) -> dict[str, str]:
-    """Read headers from lines `name: value` or `name=value`. Raises ValueError, which names the line."""
+    """Read headers from lines `name: value` or `name=value`. Raises ValueError, which names the line.
+
+    Lines `name (type): value` are properties of a JMS message.
+    """
     found: dict[str, str] = {}
+    properties: list[tuple[str, str, str]] = []
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
@@ -70,5 +91,38 @@ def read_headers(text: str) -> dict[str, str]:
         if not marks:
             raise ValueError(f"Line {number} is not a header. Use name: value.")
         at = min(marks)
-        found.setdefault(line[:at].strip(), line[at + 1 :].strip())
-    return found
+        name, value = line[:at].strip(), line[at + 1 :].strip()
+        typed = _TYPED_NAME.fullmatch(name)
+        if typed is None or typed[2] not in ALL_TYPE_NAMES:
+            found.setdefault(name, value)
+            continue
+        try:
+            parse_typed(f"property {typed[1]!r}", type_named(typed[2], ALL_TYPE_NAMES), value)
+        except RequestRefused as error:
+            raise ValueError(f"Line {number}: {error}.") from None
+        properties.append((typed[1], typed[2], value))
+    return _with_properties(found, properties) if properties else found
+
+
+def _lines(values: Mapping[str, str], form: JmsForm | None) -> Iterator[str]:
+    """Yield headers one per line, properties of a JMS message with their types; no selector reads maps and lists."""
+    for header, value in values.items():
+        if header in HIDDEN_HEADERS:
+            continue
+        if form is None or (header in RESERVED_NAMES and not header.startswith(CLASH_PREFIX)):
+            yield f"{header}: {value}"
+            continue
+        told = typed_property(form, header, value)
+        if form.types.get(told.name) is not PropertyType.OTHER:
+            yield f"{told.name} ({told.type}): {value}"
+
+
+def _with_properties(headers: Mapping[str, str], rows: Iterable[tuple[str, str, str]]) -> dict[str, str]:
+    """Return headers of a JMS message with these properties: name, name of the type, and value."""
+    found, types = dict(headers), {}
+    for name, type_name, value in rows:
+        type = type_named(type_name, ALL_TYPE_NAMES)
+        found.setdefault(property_header(name), normal_text(f"property {name!r}", type, value))
+        if type is not None:
+            types[name] = type
+    return found | {JMS_HEADER: JmsForm(JmsKind.TEXT, types).header_value()}

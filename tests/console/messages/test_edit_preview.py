@@ -9,6 +9,7 @@ from brokerapp.engine.editing.message_edit import MessageEdit
 from brokerapp.engine.policy.broker_headers import CAUSE, SIGNATURE
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
+from brokerapp.model.jms.form import JMS_HEADER, JmsForm
 from brokerapp.model.stats_records import BrowsedMessage
 from console.messages.jobs import job_service
 from console.messages.jobs.edit_input import EditForm, to_stomp_values
@@ -100,3 +101,43 @@ def test_a_form_that_makes_no_sense_is_refused_by_field_and_rule(fields, sentenc
 
 def test_values_of_json_are_written_as_stomp_has_them():
     assert to_stomp_values({"a": True, "b": 5, "c": 1.5, "d": "x"}) == {"a": "true", "b": "5", "c": "1.5", "d": "x"}
+
+
+JMS_HEADERS = {**HEADERS, "sluice-property.type": "7", "amount": "5", JMS_HEADER: "text type=l amount=i"}
+JMS_MESSAGE = replace(MESSAGE, headers=JMS_HEADERS)
+
+
+def test_the_preview_of_a_jms_message_names_types_and_never_the_lines_of_the_broker():
+    edit = MessageEdit({"amount": "6", "region": "9"}, types={"amount": "long", "region": "string"})
+    rows = {row.name: (row.before, row.after) for row in preview_edit(JMS_MESSAGE, wish(edit)).rows}
+    assert rows["amount"] == ("5 (int)", "6 (long)")
+    assert (rows["type"], rows["region"]) == (("7 (long)", "7 (long)"), ("eu", "9"))
+    assert not [name for name in rows if name.startswith("sluice")]
+
+
+@pytest.mark.parametrize(
+    ("edit", "types"),
+    [
+        (MessageEdit({"amount": "6"}), {"type": "l", "amount": "i"}),
+        (MessageEdit({"amount": "six"}), {"type": "l"}),
+        (MessageEdit({"amount": "6"}, types={"amount": "string"}), {"type": "l"}),
+        (MessageEdit({"amount": "6", "n": "1.5"}, types={"n": "double"}), {"type": "l", "amount": "i", "n": "d"}),
+        (MessageEdit(remove=("amount",)), {"type": "l"}),
+    ],
+)
+def test_an_edit_keeps_types_or_gives_those_that_are_asked_for(edit, types):
+    made = edit.applied(JMS_HEADERS, b"old", "/queue/a", 0)
+    assert dict(JmsForm.parse(made.jms_form).types) == types
+    assert edit.applied(HEADERS, b"old", "/queue/a", 0).jms_form == "", "a STOMP client's message stays one"
+
+
+def test_types_of_a_form_are_those_of_the_edit_and_wrong_ones_are_refused():
+    given = form(property_name=["n", "m"], property_type=["int", "keep type"], property_value=["+5", "x"])
+    assert EditForm.read(given).to_edit() == MessageEdit({"n": "5", "m": "x"}, types={"n": "int"})
+    for edit, sentence in (
+        (MessageEdit({"n": "x"}, types={"n": "int"}), "'x' is not an int"),
+        (MessageEdit(types={"n": "int"}), "'n' is not one of the properties"),
+        (MessageEdit({"type": "5"}, types={"type": "int"}), "'type' is a header"),
+    ):
+        with pytest.raises(RequestRefused, match=sentence):
+            edit.check()

@@ -577,7 +577,7 @@ WRONG = [
     ({"destination": ""}, "Enter a destination"),
     ({"count": "0"}, "count: '0' must be a whole number from 1"),
     ({"priority": "10"}, "priority: '10'"),
-    ({"property-name": ["n"], "property-type": ["int"], "property-value": ["five"]}, "'five' is not a valid int"),
+    ({"property-name": ["n"], "property-type": ["int"], "property-value": ["five"]}, "'five' is not an int"),
     ({"property-name": ["priority"], "property-type": ["text"], "property-value": ["5"]}, "use its own field"),
     (
         {"property-name": ["JMSXUserID"], "property-type": ["text"], "property-value": ["eve"]},

@@ -104,14 +104,14 @@ def test_a_map_is_sent_with_the_types_of_its_entries(admin, name):
 
 
 WRONG = [
-    (rows("property", ("n", "byte", "128")), "property 'n': '128' is not a valid byte: use a whole number from -128"),
-    (rows("property", ("n", "int", "1.5")), "property 'n': '1.5' is not a valid int: use a whole number"),
-    (rows("property", ("n", "boolean", "yes")), "property 'n': 'yes' is not a valid boolean: use true or false"),
-    (rows("property", ("n", "float", "1e39")), "property 'n': '1e39' is not a valid float: use a number in the range"),
+    (rows("property", ("n", "byte", "128")), "property 'n': '128' is not a byte: use a whole number from -128"),
+    (rows("property", ("n", "int", "1.5")), "property 'n': '1.5' is not an int: use a whole number"),
+    (rows("property", ("n", "boolean", "yes")), "property 'n': 'yes' is not a boolean: use true or false"),
+    (rows("property", ("n", "float", "1e39")), "property 'n': '1e39' is not a float: use a number in the range"),
     (rows("property", ("n", "date", "1")), "property 'n': 'date' is not a type: use string, boolean"),
     (rows("property", ("n", "int", "1"), ("n", "int", "2")), "property 'n' is given twice"),
     (rows("property", ("sluice-property.n", "int", "1")), "reserved for the broker"),
-    ({"kind": "map", **rows("entry", ("c", "char", "ab"))}, "map entry 'c': 'ab' is not a valid char: use exactly one"),
+    ({"kind": "map", **rows("entry", ("c", "char", "ab"))}, "map entry 'c': 'ab' is not a char: use exactly one"),
     ({"kind": "map", **rows("entry", ("", "int", "5"))}, "a map entry with the value '5' has no name"),
     ({"kind": "map", **rows("entry", ("a", "int", "5"), ("a", "int", "6"))}, "map entry 'a' is given twice"),
     ({"kind": "bytes", "encoding": "hex", "body": "0g"}, "invalid hex"),
@@ -174,7 +174,7 @@ def test_the_api_sends_hex_and_names_what_does_not_fit(admin, name):
     assert received(name)[:2] == (t.BYTES_MESSAGE, b"\x00\xff")
     for wrong, sentence in (
         ({"types": {"n": "int"}}, "types: 'n' is not one of the properties"),
-        ({"types": {"n": "int"}, "properties": {"n": "x"}}, "property 'n': 'x' is not a valid int"),
+        ({"types": {"n": "int"}, "properties": {"n": "x"}}, "property 'n': 'x' is not an int"),
         ({"kind": "map", "body": "x"}, "a map message has values instead of a body"),
         ({"kind": "text", "values": [{"name": "a"}]}, "only a map message has values"),
         ({"kind": "text", "encoding": "hex", "body": "ff"}, "byte 0 is not valid UTF-8"),

@@ -1,15 +1,20 @@
 """Test the route preview, why a message does not reach a destination, and the selector tester."""
 
+import json
+
 import pytest
 from django.urls import reverse
 
 from brokerapp.model.definitions import CompositeDestination, Definitions, ForwardTarget, VirtualTopic
 from brokerapp.model.destination import Destination
+from brokerapp.model.jms.form import JMS_HEADER
+from brokerapp.model.stats_records import BrowsedMessage
+from brokerapp.selectors import compile_selector
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
 from console.routing.definitions.changes import DefinitionChange
 from console.routing.drafts.draft_service import create_draft
-from console.routing.preview.sample_message import read_headers
+from console.routing.preview.sample_message import SampleMessage, read_headers
 
 Q, T = Destination.queue, Destination.topic
 SPLIT = CompositeDestination(
@@ -162,3 +167,40 @@ def test_the_tester_of_a_leg_begins_with_the_last_message_of_its_source(admin, d
     assert viewer.context["sample"].values == {}, "who may not browse gets no message"
     scoped = browser_of("support", "other.>", name="scoped").get(url, headers={"HX-Request": "true"})
     assert scoped.context["sample"].values == {}
+
+
+# -- messages of JMS clients
+
+
+def test_properties_with_a_type_are_those_of_a_jms_message():
+    read = read_headers("type: order\ntype (long): 77\namount (int): +5\nregion (string): 5\nweird (x): 1")
+    assert read == {
+        "type": "order", "sluice-property.type": "77", "amount": "5", "region": "5", "weird (x)": "1",
+        JMS_HEADER: "text type=l amount=i",
+    }  # fmt: skip
+    with pytest.raises(ValueError, match="Line 2: property 'n': 'x' is not an int"):
+        read_headers("a: 1\nn (int): x")
+
+
+def test_a_copy_of_a_jms_message_shows_types_and_no_line_of_the_broker_and_is_read_as_it_was():
+    headers = {"type": "order", "JMSXGroupSeq": "3", "sluice-property.type": "77", "amount": "5", "region": "5",
+               JMS_HEADER: "map type=l amount=i any=o", "sluice-jms-transaction": "t", "any": "00"}  # fmt: skip
+    sample = SampleMessage.of(BrowsedMessage(1, "ID:1", "/queue/a", None, headers, b"\x00", 1))
+    assert sample.headers == "type: order\nJMSXGroupSeq: 3\ntype (long): 77\namount (int): 5\nregion (string): 5"
+    assert sample.body == ""
+    again = read_headers(sample.headers)
+    matches = compile_selector("amount > 4 AND region = 5 AND type = 77").matches
+    assert matches(again) is matches(headers) is False  # text is not compared with numbers
+    matches = compile_selector("amount > 4 AND region = '5' AND type = 77").matches
+    assert matches(again) is matches(headers) is True
+
+
+def test_the_api_tests_selectors_on_typed_properties(admin, console):
+    asked = {"selector": "amount > 4", "headers": {"amount": "5"}}
+    for types, value in (({"amount": "int"}, True), ({"amount": "string"}, False)):
+        document = json.dumps({**asked, "types": types})
+        answer = admin.post("/api/v1/routing/selector", document, content_type="application/json")
+        assert answer.json()["value"] is value, answer.content
+    wrong = json.dumps({**asked, "types": {"n": "int"}})
+    answer = admin.post("/api/v1/routing/selector", wrong, content_type="application/json")
+    assert "'n' is not one of the headers" in answer.json()["detail"]
