@@ -38,6 +38,7 @@ PROJECT_IMPORTS: dict[str, str] = {
     "brokerapp.tracing": "brokerapp.model brokerapp.selectors",
     "brokerapp.openwire": "brokerapp.errors brokerapp.openwire",
     "brokerapp.openwire.map_documents": "brokerapp.errors brokerapp.model brokerapp.openwire",
+    "brokerapp.openwire.shown_messages": "brokerapp.errors brokerapp.model brokerapp.openwire",
     "brokerapp.openwire.written_maps": "brokerapp.errors brokerapp.model brokerapp.openwire",
     "brokerapp.openwire.commands": "brokerapp.errors",
     "brokerapp.openwire.encoding": "brokerapp.errors brokerapp.openwire.commands",

@@ -14,6 +14,7 @@ from brokerapp.errors import RequestRefused
 from brokerapp.management.verbs import Answer
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import MessageOperationOutcome
+from brokerapp.openwire.shown_messages import shown_headers, shown_lines
 from brokerapp.selectors import compile_selector
 
 #: Messages of one step.
@@ -137,11 +138,13 @@ async def _preview(admin: BrokerAdmin, args: Namespace, wanted: Any, queue: Dest
     [old] = first
     to = target or edit_target(old.headers, old.came_from, queue)
     made = wanted.applied(old.headers, old.body, to.stomp, 0)
-    after = {"destination": made.destination, "properties": dict(made.properties), "persistent": made.persistent,
-             "priority": made.priority, "bytes": len(made.body)}  # fmt: skip
+    after = {
+        "destination": made.destination, "properties": shown_headers(made.properties), "persistent": made.persistent,
+        "priority": made.priority, "bytes": len(made.body),
+    }  # fmt: skip
     lines.append(f"first message: {old.id}, {old.size} bytes")
-    lines += [f"  - {name}: {value}" for name, value in old.headers.items()]
+    lines += [f"  - {line}" for line in shown_lines(old.headers)]
     lines.append(f"edited: {made.destination}, {len(made.body)} bytes, priority {made.priority}, "
                  f"{'' if made.persistent else 'not '}persistent")  # fmt: skip
-    lines += [f"  + {name}: {value}" for name, value in made.properties.items()]
-    return {"count": len(seqs), "before": {"id": old.id, **old.headers}, "after": after}, lines
+    lines += [f"  + {line}" for line in shown_lines(made.headers)]
+    return {"count": len(seqs), "before": {"id": old.id, **shown_headers(old.headers)}, "after": after}, lines

@@ -109,8 +109,8 @@ async def _of_transaction(admin: BrokerAdmin, args: Namespace) -> State:
     return next((each.to_json() for each in wanted), None)
 
 
-async def _of_subscription(admin: BrokerAdmin, args: Namespace) -> State:
-    """Return None: a subscription does not exist before its creation."""
+async def _of_nothing(admin: BrokerAdmin, args: Namespace) -> State:
+    """Return None: what is created or sent does not exist before."""
     return None
 
 
@@ -124,7 +124,8 @@ STATE_READERS: dict[str, Callable[[BrokerAdmin, Namespace], Awaitable[State]]] =
     "reset-groups": _of_groups,
     "delete-selectors": _of_selectors,
     "cancel-scheduled": _of_scheduled,
-    "subscribe": _of_subscription,
+    "subscribe": _of_nothing,
+    "send": _of_nothing,
     "commit-transaction": _of_transaction,
     "rollback-transaction": _of_transaction,
 }

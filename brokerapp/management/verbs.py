@@ -22,6 +22,9 @@ FORMER_NAMES = {
     "network-diagnosis": "network-why",
 }
 
+#: Messages shown when nobody says how many.
+BROWSE_LIMIT = 50
+
 
 def add_verb(verbs: Subparsers, verb: str, text: str) -> ArgumentParser:
     """Add a verb under its name and its former one, if any."""

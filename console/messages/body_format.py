@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from lxml import etree
 
 from brokerapp.model.jms.form import JmsForm
-from console.messages.jms_view import JmsContent, TypedValue, read_content
+from brokerapp.openwire.shown_messages import JmsContent, TypedValue, read_content
 
 #: Bytes of a body that a page shows.
 MAX_TEXT_BYTES = 256 * 1024

@@ -21,8 +21,8 @@ from brokerapp.engine.policy.broker_headers import (
 )
 from brokerapp.model.jms.form import JmsForm, JmsKind
 from brokerapp.model.stats_records import BrowsedMessage
+from brokerapp.openwire.shown_messages import HIDDEN_HEADERS, jms_form, own_name, typed_property
 from brokerapp.selectors.values import DECIMAL_NUMBER
-from console.messages.jms_view import HIDDEN_HEADERS, jms_form, own_name, typed_property
 
 #: Standard headers and properties of the broker that are times, in milliseconds since the epoch.
 TIME_HEADERS = frozenset({"timestamp", "expires", "dlqTime", "resubmittedTime", FIRST_FAILED_AT, ORIGINAL_EXPIRATION})

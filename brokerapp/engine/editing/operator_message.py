@@ -10,7 +10,7 @@ from typing import Any
 from brokerapp.engine.policy.broker_headers import with_broker_headers
 from brokerapp.errors import TooLarge
 from brokerapp.model.commands import SendCommand
-from brokerapp.model.jms.form import JmsForm
+from brokerapp.model.jms.form import JMS_HEADER, JmsForm
 from brokerapp.model.message import DEFAULT_PRIORITY, escape
 
 #: Bytes that operators have the store take in at once: it stands still for all while it does.
@@ -34,6 +34,11 @@ class OperatorMessage:
     expires: int = 0  #: milliseconds since the epoch; 0: never
     is_bytes: bool = False  #: consumers are told the body's length, and take it for bytes
     jms_form: str = ""  #: what it is for JMS clients (see JmsForm.header_value); "": what STOMP's messages are
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Return the properties, and the line with the JMS form."""
+        return {**self.properties, **({JMS_HEADER: self.jms_form} if self.jms_form else {})}
 
     def to_json(self) -> dict[str, Any]:
         """Return the object as values that JSON can hold."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 import re
 from argparse import SUPPRESS, ArgumentParser, Namespace
@@ -18,25 +17,25 @@ from django.core.management.base import BaseCommand, CommandError
 
 from brokerapp.admin import BrokerAdmin
 from brokerapp.errors import BrokerError
+from brokerapp.management.browse_verb import DESTINATION, add_browse_verb, browse
 from brokerapp.management.cluster_verb import cluster
 from brokerapp.management.network_verbs import NETWORK_VERBS, add_network_verbs
 from brokerapp.management.operations import reporting
 from brokerapp.management.queue_verbs import QUEUE_VERBS, add_verbs
 from brokerapp.management.recorded import is_recorded, object_of, run_recorded
+from brokerapp.management.send_verb import add_send_verb, send
 from brokerapp.management.transaction_verbs import TRANSACTION_VERBS, add_transaction_verbs
-from brokerapp.management.verbs import FORMER_NAMES, Answer, add_verb
+from brokerapp.management.verbs import BROWSE_LIMIT, FORMER_NAMES, Answer, add_verb
 from brokerapp.management.whatif_verb import add_whatif_verb, whatif
 from brokerapp.model.definition_codec import to_json, virtual_destination_to_json
 from brokerapp.model.destination import Destination, DestinationKind
-from brokerapp.model.stats_records import MatchCount, NodeStatus
+from brokerapp.model.stats_records import NodeStatus
 from brokerapp.model.subscription_identity import SubscriptionIdentity
+from brokerapp.openwire.shown_messages import shown_headers, shown_lines
 from brokerapp.store.server.durability import durability_loss
 from brokerapp.system.data_directory import DataDirectory
 from brokerapp.system.environment import Environment
 
-#: Messages shown when nobody says how many.
-BROWSE_LIMIT = 50
-DESTINATION = "queue://NAME, topic://NAME, /queue/NAME, the bare name of a queue, or subscription://CLIENT:NAME"
 #: What came to queues, what left them, and what they hold.
 FLOW = ("EnqueueCount", "DequeueCount", "QueueSize")
 MIB = 1024 * 1024
@@ -56,17 +55,14 @@ class Command(BaseCommand):
         listing = add_verb(verbs, "destinations", "list destinations with metrics")
         listing.add_argument("--contains", default="", help="only destinations whose name contains this text")
         listing.add_argument("--temporary", action="store_true", help="include temporary destinations")
-        browse = add_verb(verbs, "browse", "browse messages of a queue")
-        browse.add_argument("destination", help=DESTINATION)
-        browse.add_argument("--after", type=int, default=0, help="only messages with a higher sequence number")
-        browse.add_argument("--limit", type=int, default=BROWSE_LIMIT, help="maximum number (default: %(default)d)")
-        browse.add_argument("--selector", help="only messages that match, e.g. \"region = 'eu' AND amount > 500\"")
+        add_browse_verb(add_verb(verbs, "browse", "browse messages of a queue"))
         for verb, text in (
             ("create", "create a queue or topic"),
             ("purge", "purge a queue (in-flight messages stay)"),
             ("delete", "delete a queue or topic with its messages"),
         ):
             add_verb(verbs, verb, text).add_argument("destination", help=DESTINATION)
+        add_send_verb(add_verb(verbs, "send", "send a text, bytes or map message with typed properties"))
         add_verbs(verbs)
         add_network_verbs(verbs)
         add_transaction_verbs(verbs)
@@ -165,42 +161,8 @@ async def _destinations(admin: BrokerAdmin, args: Namespace) -> Answer:
     return [each.to_json() for each in rows], lines if rows else ["No destinations"]
 
 
-async def _browse(admin: BrokerAdmin, args: Namespace) -> Answer:
-    destination = Destination.parse(args.destination)
-    page = await admin.browse(destination, args.after, args.limit, args.selector)
-    tally = MatchCount(len(page.messages))
-    if page.next:
-        tally = await admin.count(destination, args.after, args.selector)
-    result = {
-        "messages": [{**asdict(each), "body": _text(each.body)} for each in page.messages],
-        "scanned": page.scanned,
-        "count": tally.count,
-        "count_is_whole": tally.is_whole,
-        "next": page.next,
-    }
-    lines = []
-    for each in page.messages:
-        lines.append(f"{each.seq}  {each.id}  {each.size} bytes")
-        lines += [f"    {name}: {value}" for name, value in each.headers.items()]
-        lines += ["", _text(each.body), ""]
-    lines.append(
-        f"{len(page.messages)} of {tally} message{'' if tally.count == 1 else 's'}"
-        + (f" after {args.after}" if args.after else "")
-        + (" that match" if args.selector else "")
-        + (f", continue with --after {page.next}" if page.next else "")
-    )
-    return result, lines
-
-
 def _messages(count: int) -> str:
     return f"{count:,} message{'' if count == 1 else 's'}"
-
-
-def _text(body: bytes) -> str:
-    try:
-        return body.decode()
-    except UnicodeDecodeError:
-        return "base64:" + base64.b64encode(body).decode()
 
 
 async def _create(admin: BrokerAdmin, args: Namespace) -> Answer:
@@ -225,8 +187,9 @@ async def _scheduled(admin: BrokerAdmin, args: Namespace) -> Answer:
     for each in found:
         due = datetime.fromtimestamp(each.due_ms / 1000).astimezone().isoformat(sep=" ", timespec="milliseconds")
         lines.append(f"{each.job}  {due}  {each.purpose} to {each.to}  {each.size} bytes")
-        lines += [f"    {name}: {value}" for name, value in each.headers.items()]
-    return {"count": count, "waiting": [asdict(each) for each in found]}, [*lines, f"{_messages(count)} scheduled"]
+        lines += [f"    {line}" for line in shown_lines(each.headers)]
+    waiting = [{**asdict(each), "headers": shown_headers(each.headers)} for each in found]
+    return {"count": count, "waiting": waiting}, [*lines, f"{_messages(count)} scheduled"]
 
 
 async def _cancel_scheduled(admin: BrokerAdmin, args: Namespace) -> Answer:
@@ -322,7 +285,8 @@ def _owned_queues(node: NodeStatus) -> str:
 
 VERBS: dict[str, Verb] = {
     "destinations": _destinations,
-    "browse": _browse,
+    "browse": browse,
+    "send": send,
     "create": _create,
     "purge": _purge,
     "delete": _delete,

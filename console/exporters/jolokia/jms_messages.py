@@ -11,8 +11,8 @@ from brokerapp.errors import InvalidDestination
 from brokerapp.model.destination import Destination
 from brokerapp.model.jms.form import JmsForm, JmsKind
 from brokerapp.model.jms.properties import PropertyType, PropertyValue, property_value
+from brokerapp.openwire.shown_messages import jms_form, read_content, shown_headers
 from console.access.masking import MaskedMessage
-from console.messages.jms_view import jms_form, read_content, shown_headers
 
 #: Bytes of a body that is no text.
 PREVIEW = 255

@@ -18,6 +18,7 @@ from brokerapp.model.destination import Destination
 from brokerapp.model.jms.form import JmsKind
 from brokerapp.model.jms.typed_text import ENTRY_TYPE_NAMES, PROPERTY_TYPE_NAMES, STRING
 from brokerapp.model.stats_records import END_OF_LOG, BrowsedMessage
+from brokerapp.openwire.shown_messages import JmsContent, TypedValue, jms_form, read_content, shown_headers
 from brokerapp.openwire.written_maps import encode_written_map
 from brokerapp.selectors import compile_selector
 from console.access.masking import MaskedMessage, check_selector, mask_message
@@ -28,7 +29,6 @@ from console.api.common.operations import operation
 from console.audit import trail
 from console.broker.gateway import gateway
 from console.destinations.api import addressed_destination
-from console.messages.jms_view import JmsContent, TypedValue, jms_form, read_content, shown_headers
 from console.messages.jobs import edit_message as editing
 from console.messages.message_view import MessageView, PropertyRow
 

@@ -11,10 +11,10 @@ from brokerapp.engine.editing.message_properties import EDITABLE, is_own
 from brokerapp.engine.editing.operator_message import OperatorMessage
 from brokerapp.engine.policy.broker_headers import FAILURE, ORIGIN
 from brokerapp.model.destination import Destination
-from brokerapp.model.jms.form import JMS_HEADER, JmsForm
+from brokerapp.model.jms.form import JmsForm
 from brokerapp.model.stats_records import BrowsedMessage
+from brokerapp.openwire.shown_messages import jms_form, own_name, typed_property
 from console.messages.body_format import editable_text
-from console.messages.jms_view import jms_form, own_name, typed_property
 from console.messages.jobs import job_service
 from console.messages.jobs.impact import PlannedSend
 from console.messages.jobs.models import Job
@@ -74,8 +74,7 @@ def preview_edit(
 def routed_headers(made: OperatorMessage) -> dict[str, str]:
     """Return the headers of a message as the routing reads them."""
     standard = {"destination": made.destination, "expires": str(made.expires), "priority": str(made.priority)}
-    form = {JMS_HEADER: made.jms_form} if made.jms_form else {}
-    return {**made.properties, **standard, **({"persistent": "true"} if made.persistent else {}), **form}
+    return {**made.headers, **standard, **({"persistent": "true"} if made.persistent else {})}
 
 
 def _rows(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[ValueDifference]:

@@ -15,8 +15,8 @@ from brokerapp.model.jms.form import JmsForm, JmsKind
 from brokerapp.model.jms.properties import CLASH_PREFIX, PropertyType
 from brokerapp.model.jms.typed_text import ENTRY_TYPE_NAMES, PROPERTY_TYPE_NAMES, STRING, TYPE_NAMES
 from brokerapp.model.stats_records import BrowsedMessage
+from brokerapp.openwire.shown_messages import jms_form, own_name, read_content
 from console.messages.body_format import editable_text
-from console.messages.jms_view import jms_form, own_name, read_content
 from console.messages.jobs.message_form import BASE64, FIELDS, MAX_PROPERTIES, TEXT, KeptContent, MessageForm, Row
 
 _STRINGS_ONLY: Mapping[str, PropertyType] = {}

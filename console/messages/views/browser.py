@@ -14,6 +14,7 @@ from analytics.model.routing_coverage import policy_of
 from brokerapp.errors import DestinationNotFound, RequestRefused, SelectorSyntaxError
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import BrowsePage
+from brokerapp.openwire.shown_messages import jms_form
 from brokerapp.selectors import compile_selector
 from console.access.masking import check_selector, mask_message
 from console.access.permissions import Permission, has_permission, permission_required, queue_from_url
@@ -24,7 +25,6 @@ from console.destinations.views.deleted import deleted_page
 from console.messages.body_format import render_body
 from console.messages.browse_query import PAGE_SIZE, BrowseRequest, newest_seq
 from console.messages.dead_letter_groups import is_dead_letter_queue
-from console.messages.jms_view import jms_form
 from console.messages.jobs import job_service
 from console.messages.jobs.models import SavedSelector
 from console.messages.message_view import MessageView

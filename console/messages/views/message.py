@@ -15,6 +15,7 @@ from django_htmx.http import HttpResponseClientRefresh
 from brokerapp.errors import BrokerError
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import BrowsedMessage
+from brokerapp.openwire.shown_messages import jms_form
 from console.access.masking import MaskedMessage, mask_message
 from console.access.permissions import Permission, pattern_filter, permission_message, permission_required, visible
 from console.audit import trail
@@ -22,7 +23,6 @@ from console.broker.gateway import gateway
 from console.broker.mirror import mirror
 from console.messages.body_format import BodyRendering, render_body
 from console.messages.dead_letter_groups import is_dead_letter_queue, pattern_of, survey_queues
-from console.messages.jms_view import jms_form
 from console.messages.journey.journey import Journey
 from console.messages.journey.journey_service import journey_of
 from console.messages.message_view import MessageView, parse_time

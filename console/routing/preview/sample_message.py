@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from brokerapp.errors import InvalidDestination, RequestRefused
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.jms.form import JMS_HEADER, JmsForm, JmsKind
-from brokerapp.model.jms.properties import CLASH_PREFIX, RESERVED_NAMES, PropertyType, property_header
-from brokerapp.model.jms.typed_text import ALL_TYPE_NAMES, normal_text, parse_typed, type_named
+from brokerapp.model.jms.properties import PropertyType, property_header
+from brokerapp.model.jms.typed_text import ALL_TYPE_NAMES, TYPE_NAMES, normal_text, parse_typed, type_named
 from brokerapp.model.stats_records import BrowsedMessage
+from brokerapp.openwire.shown_messages import jms_form, shown_lines
 from brokerapp.selectors import SelectorView
-from console.messages.jms_view import HIDDEN_HEADERS, jms_form, typed_property
 
 #: Maximum characters of headers and of a body.
 MAX_HEADERS, MAX_BODY = 64_000, 1_000_000
 #: Headers that a producer does not set; the destination has a field of its own.
 _NOT_SENT = frozenset({"destination", "original-destination", "subscription", "ack"})
+#: Type of properties that no selector reads: maps and lists.
+UNREAD_TYPE = TYPE_NAMES[PropertyType.OTHER]
 _TYPED_NAME = re.compile(r"(.+?) *\(([a-z\[\]]+)\)")
 
 
@@ -49,7 +51,8 @@ class SampleMessage:
         """Copy a message of a queue, with the destination that it was first sent to."""
         values = {name: value for name, value in message.headers.items() if name not in _NOT_SENT}
         form = jms_form(values)
-        text = "\n".join(_lines(values, form))
+        shown = (each for each in shown_lines(values) if each.type != UNREAD_TYPE)
+        text = "\n".join(map(str, shown))
         sent_to = message.original_destination or message.destination
         has_text = not withheld and (form is None or form.kind is JmsKind.TEXT)
         body = message.body.decode("utf-8", errors="replace") if has_text else ""
@@ -102,19 +105,6 @@ def read_headers(text: str) -> dict[str, str]:
             raise ValueError(f"Line {number}: {error}.") from None
         properties.append((typed[1], typed[2], value))
     return _with_properties(found, properties) if properties else found
-
-
-def _lines(values: Mapping[str, str], form: JmsForm | None) -> Iterator[str]:
-    """Yield headers one per line, properties of a JMS message with their types; no selector reads maps and lists."""
-    for header, value in values.items():
-        if header in HIDDEN_HEADERS:
-            continue
-        if form is None or (header in RESERVED_NAMES and not header.startswith(CLASH_PREFIX)):
-            yield f"{header}: {value}"
-            continue
-        told = typed_property(form, header, value)
-        if form.types.get(told.name) is not PropertyType.OTHER:
-            yield f"{told.name} ({told.type}): {value}"
 
 
 def _with_properties(headers: Mapping[str, str], rows: Iterable[tuple[str, str, str]]) -> dict[str, str]:

@@ -38,7 +38,6 @@ def received(name: str):
     head = "".join(f"{escape(header)}:{escape(value)}\n" for header, value in message.headers.items())
     command = message_command(Message(message.id, f"\n{head}".encode(), message.body))
     properties = decode_map(command.marshalled_properties) if command.marshalled_properties else {}
-    properties.pop("sentBy", None)
     return command.data_type, command.content, {each: (type(value), value) for each, value in properties.items()}
 
 

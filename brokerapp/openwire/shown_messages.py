@@ -1,4 +1,4 @@
-"""Messages of JMS clients for pages and the API: kind, typed properties, and values of the body. No I/O.
+"""Show messages of JMS clients to operators: kind, typed properties, and values of the body. Pure.
 
 The header lines that only the broker writes for JMS clients are told as what they say, never shown as headers.
 """
@@ -6,13 +6,13 @@ The header lines that only the broker writes for JMS clients are told as what th
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from brokerapp.errors import OpenWireError
 from brokerapp.model.jms.form import JMS_HEADER, TRANSACTION_HEADER, JmsForm, JmsKind
-from brokerapp.model.jms.properties import CLASH_PREFIX, PropertyType, property_value
+from brokerapp.model.jms.properties import CLASH_PREFIX, RESERVED_NAMES, PropertyType, property_value
 from brokerapp.model.jms.typed_text import STRING, TYPE_NAMES
 from brokerapp.openwire.marshalled_values import Byte, Char, Float, Long, Short, decode_map, decode_stream
 from brokerapp.openwire.message_content import object_class_name
@@ -32,6 +32,9 @@ class TypedValue:
     name: str
     type: str  #: as Java writes it
     value: str
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.type}): {self.value}" if self.type else f"{self.name}: {self.value}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,18 @@ def shown_headers(headers: Mapping[str, str]) -> dict[str, str]:
         if name.startswith(CLASH_PREFIX):
             shown.setdefault(own_name(name), value)
     return shown
+
+
+def shown_lines(headers: Mapping[str, str]) -> Iterator[TypedValue]:
+    """Yield headers and properties in their order; those that have no JMS type have "" as their type."""
+    form = jms_form(headers)
+    for header, value in headers.items():
+        if header in HIDDEN_HEADERS:
+            continue
+        if form is None or header in RESERVED_NAMES:
+            yield TypedValue(header, "", value)
+        else:
+            yield typed_property(form, header, value)
 
 
 def is_hidden(header: str) -> bool:
