@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 #: Units in one batch: bounds how long the store is busy with one call (some 10 ms).
 MAX_UNITS = 2_000
 #: Copies and bytes of messages in one batch, for the same reason.
-MAX_COPIES = 10_000
+MAX_COPIES = 5_000
 MAX_BYTES = 8 * 1024 * 1024
 #: Bytes that a batch, a copy of a message and an acknowledgement add to the append-only file beside messages, at most.
 FIXED_BYTES, COPY_BYTES, SETTLED_BYTES = 4_000, 300, 200

@@ -9,7 +9,7 @@ from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message
 
 #: Copies, and bytes of messages, that one write may have the store make, so that commits stay as large as is wanted.
-MAX_COPIES = 2_000
+MAX_COPIES = 5_000
 MAX_BYTES = 1024 * 1024
 #: Logs of a route up to which messages join earlier ones across others: to look at more costs more than it saves.
 MAX_LOGS_LOOKED_AT = 16
