@@ -71,7 +71,9 @@ def _way_line(way: BridgeConnectionStats) -> str:
     from brokerapp.model.network_stats import BridgeConnectionState
 
     where = (
-        f"{way.remote} at {way.address}" if way.state is BridgeConnectionState.CONNECTED else ", ".join(way.addresses)
+        f"{way.remote} at {way.address} over {way.protocol}"
+        if way.state is BridgeConnectionState.CONNECTED
+        else ", ".join(way.addresses)
     )
     error = f": {way.last_error}" if way.last_error and way.state is not BridgeConnectionState.CONNECTED else ""
     return f"{way.state} {where}{error}"

@@ -65,6 +65,7 @@ class BridgeConnectionStats:
     state: BridgeConnectionState = BridgeConnectionState.STOPPED
     remote: str = ""  #: the name of the broker there, once it is known
     address: str = ""  #: of the present connection
+    protocol: str = ""  #: of the present connection: STOMP or OpenWire
     connected_ms: int = 0
     last_error: str = ""
     last_error_ms: int = 0

@@ -20,7 +20,7 @@ PATIENCE = 60.0
 PACE = 0.005  # seconds between two messages of a producer: this is about what happens, not about how much
 BRIDGE = """<networkConnectors>
     <networkConnector name="old" duplex="true"
-        uri="static:(stomp://127.0.0.1:{port})?initialReconnectDelay=100&amp;useExponentialBackOff=false"/>
+        uri="static:({uri})?initialReconnectDelay=100&amp;useExponentialBackOff=false"/>
   </networkConnectors>"""
 #: What a client meets when its broker ends, or is not there yet.
 LOST = (OSError, AssertionError)
@@ -115,9 +115,9 @@ def old(tmp_path) -> Iterator[ActiveMQ]:
     running.stop()
 
 
-@pytest.fixture
-def new(tmp_path, old) -> Iterator[BrokerProcess]:
-    process = BrokerProcess(tmp_path, BRIDGE.format(port=old.port))
+@pytest.fixture(params=["stomp", "tcp"], ids=["STOMP", "OpenWire"])
+def new(tmp_path, old, request) -> Iterator[BrokerProcess]:
+    process = BrokerProcess(tmp_path, BRIDGE.format(uri=old.uri(request.param)))
     yield process
     process.end()
 

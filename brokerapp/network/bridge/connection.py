@@ -82,6 +82,7 @@ class BridgeConnection:
         self.state = BridgeConnectionState.STOPPED
         self.remote = ""  #: the name of the broker it leads to, when that is known
         self.connected_to: BrokerAddress | None = None
+        self.protocol = ""  #: what is spoken with that broker now
         self.connected_ms = 0
         self.last_error, self.last_error_ms = "", 0
         self.attempts = 0  #: that failed, in a row
@@ -163,11 +164,15 @@ class BridgeConnection:
             try:
                 self._start_bridges(local, remote, await self._make_forwarder(remote))
                 self.connected_to, self.connected_ms, self.state = address, now_ms(), BridgeConnectionState.CONNECTED
+                self.protocol = remote.protocol
                 self.next_attempt_ms, self._connected_at = 0, asyncio.get_running_loop().time()
                 self.connection_count += 1
                 self.first_attempt_done.set()
                 self._advisories.bridge_started(self._advisory_key, self.remote, str(address), by_duplex=False)
-                logger.info("network connector %s: bridge to %s (%s)", self.terms.name, self.remote, address)
+                logger.info(
+                    "network connector %s: bridge to %s (%s) over %s",
+                    self.terms.name, self.remote, address, self.protocol,
+                )  # fmt: skip
                 await asyncio.wait({local.lost, remote.lost}, return_when=asyncio.FIRST_COMPLETED)
                 raise BridgeConnectionLost(
                     remote.lost.result() if remote.lost.done() else f"local broker: {local.lost.result()}"
@@ -181,7 +186,7 @@ class BridgeConnection:
     def _on_disconnected(self) -> None:
         self.bridges, self.local_connection = [], None
         if self.connected_to is not None:
-            self.connected_to = None
+            self.connected_to, self.protocol = None, ""
             self._advisories.bridge_stopped(self._advisory_key)
 
     @property

@@ -69,6 +69,7 @@ def _connection_stats(way: BridgeConnection) -> BridgeConnectionStats:
         state=way.state,
         remote=way.remote,
         address=str(way.connected_to or ""),
+        protocol=way.protocol,
         connected_ms=way.connected_ms,
         last_error=way.last_error,
         last_error_ms=way.last_error_ms,

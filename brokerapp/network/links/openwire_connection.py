@@ -203,7 +203,7 @@ class OpenWireConnection(asyncio.Protocol):
         self._write(self._own.to_info())
 
     def data_received(self, data: bytes) -> None:
-        self._read_at = self._loop.time()
+        self._read_at = max(self._read_at, self._loop.time())
         try:
             for frame in self._splitter.feed(data):
                 self._receive(self._codec.decode(frame))
@@ -255,6 +255,8 @@ class OpenWireConnection(asyncio.Protocol):
         self._splitter.max_frame_size = _ANY_FRAME_SIZE
         self._silence_seconds = agreed.max_inactivity_duration / 1000
         if self._silence_seconds > 0:
+            # the other side shows signs of life from then on
+            self._read_at += agreed.max_inactivity_duration_initial_delay / 1000
             self._timer = self._loop.call_later(self._silence_seconds / _KEEP_ALIVE_SHARE, self._on_time)
         self._negotiated.set_result(None)
 

@@ -25,6 +25,7 @@ _FLAGS = {"true": True, "false": False}
 WIRE_FORMAT_OPTIONS: Mapping[str, tuple[str, range | Mapping[str, bool]]] = {
     "wireFormat.version": ("version", range(1, OPENWIRE_VERSION + 1)),
     "wireFormat.maxInactivityDuration": ("max_inactivity_ms", range(24 * 3_600_000 + 1)),
+    "wireFormat.maxInactivityDurationInitalDelay": ("initial_delay_ms", range(24 * 3_600_000 + 1)),
     "wireFormat.tightEncodingEnabled": ("tight_encoding", _FLAGS),
     "wireFormat.cacheEnabled": ("cache", _FLAGS),
 }

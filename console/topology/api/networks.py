@@ -49,6 +49,7 @@ class BridgeConnectionOut(Schema):
     state: str
     remote: str
     address: str
+    protocol: str
     connected_ms: int
     last_error: str
     last_error_ms: int
