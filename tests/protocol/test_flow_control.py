@@ -126,6 +126,21 @@ def test_a_held_producer_is_not_read_from_and_takes_no_memory(raw, node, name):
     assert node.look(lambda: node.node.broker.flow_control.bytes) < 2 * quotas.WRITE_BYTES[0]
 
 
+def test_a_client_is_not_read_from_while_it_has_more_on_its_way_than_a_log_may_hold(raw, node, name, monkeypatch):
+    commits, seen = node.node.broker.commits, []
+
+    def note(write, original=commits.submit):
+        seen.extend(each.is_over_quota for each in write.bytes_by_client if each.pending_bytes > 2 * SIZE * ROOM)
+        original(write)
+
+    monkeypatch.setattr(producer_flow, "MIN_ON_ITS_WAY_BYTES", LIMIT)
+    monkeypatch.setattr(commits, "submit", note)
+    raw().write(b"".join(send(f"held.{name}", number) for number in range(10 * ROOM)))
+    wait_until(lambda: node.numbers(Destination.queue(f"held.{name}")).BlockedSends, "the queue is full")
+    assert seen
+    assert all(seen)
+
+
 def test_others_go_on_meanwhile(raw, connect, node, name):
     held, other = raw(), connect()
     fill(held, node, f"held.{name}")

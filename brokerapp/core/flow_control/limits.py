@@ -34,7 +34,7 @@ class DestinationLimits:
     ) -> None:
         self._commits = context.commits
         self._dispatcher, self._durables, self._routing = dispatcher, durables, routing
-        self.of_topics = False  #: whether some topic is bounded: else nobody needs to ask
+        self.of_topics = self.of_logs = False  #: whether some topic, some log is bounded: else nobody needs to ask
         self._of_logs: dict[str, int] = {}  # as far as they were asked
         self.refresh()
 
@@ -42,6 +42,7 @@ class DestinationLimits:
         """Other policies are in force."""
         policies = self._routing.table.definitions.policies
         self._of_logs.clear()
+        self.of_logs = any(store_limit_of(each).bytes for each in policies)
         self.of_topics = any(
             each.destination.kind is DestinationKind.TOPIC and memory_limit_of(each).bytes for each in policies
         )

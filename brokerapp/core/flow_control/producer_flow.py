@@ -17,6 +17,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
+from math import inf
 from typing import TYPE_CHECKING
 
 from brokerapp.core.writes.wait_queue import BlockedSend, WaitQueue
@@ -46,6 +47,8 @@ MAX_WAITING = 10_000
 MAX_WAITING_BYTES = 8 * 1024 * 1024
 #: Bytes of messages of all clients that may wait in memory: some thousand clients with what one read brings.
 MAX_ALL_WAITING_BYTES = 256 * 1024 * 1024
+#: Bytes of messages that a client may have on their way to a log, however small its limit is: they share a commit.
+MIN_ON_ITS_WAY_BYTES = 64 * 1024
 #: How often, while sends wait, those whose time is over are looked for; and how often the first are tried although
 #: nothing is known to have left: limits may have been raised, another node may have consumed.
 TICK_MS = 100
@@ -93,6 +96,19 @@ class FlowControl:
         if not self.is_active:
             return True
         return not self._topic_in_row(placed) and self._limits.full_topic(placed) is None
+
+    def limit_reading(self, write: ClientWrite) -> None:
+        """Let the clients of a write have no more on its way than the logs that it goes to may hold.
+
+        Whatever the store refuses waits in memory, and what awaits no answer would be read before that is known.
+        """
+        if not self._limits.of_logs:
+            return
+        of_log = self._limits.of_log
+        limits = [limit for rows in write.copies for name, _, _ in rows if (limit := of_log(name))]
+        least = max(min(limits), MIN_ON_ITS_WAY_BYTES) if limits else inf
+        for client in write.bytes_by_client:
+            client.log_limit = least
 
     def submit(self, unit: ClientWrite) -> None:
         """Submit a write, or let it wait: where a topic is full, or where it would overtake others that wait."""

@@ -150,6 +150,7 @@ class MessageWriter:
         self._replies.confirm(client, *receipts)
 
     def _submit(self, write: ClientWrite, *, is_limited: bool) -> None:
+        self._flow_control.limit_reading(write)
         write.on_started()
         if not is_limited:
             self._commits.submit(write)

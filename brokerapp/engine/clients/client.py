@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, islice
+from math import inf
 from typing import Any, Protocol
 
 from brokerapp.engine.clients.quotas import QuotaShare
@@ -234,6 +235,7 @@ class Client:
     pending_writes: int = 0  #: units on their way to the store
     pending_bytes: int = 0  #: of messages in them
     is_over_quota: bool = False  #: not read from because of that
+    log_limit: float = inf  #: bytes that the fullest of the logs which it sends to may hold: more may be refused
     is_stopping: bool = False  #: not read from any more, as the node stops
     blocked_sends: int = 0  #: sends that found no room
     blocked_bytes: int = 0  #: of messages in them
@@ -323,7 +325,8 @@ class Client:
         self.pending_bytes += size
         share = self.quota
         share.pending_bytes += size
-        if not self.is_over_quota and (self.pending_writes >= share.write_count or self.pending_bytes >= share.bytes):
+        limit = min(share.bytes, self.log_limit)
+        if not self.is_over_quota and (self.pending_writes >= share.write_count or self.pending_bytes >= limit):
             self.is_over_quota = True
             self.update_reading()
 
@@ -335,7 +338,7 @@ class Client:
         if (
             self.is_over_quota
             and self.pending_writes <= self.quota.write_count // 2
-            and self.pending_bytes <= self.quota.bytes // 2
+            and self.pending_bytes <= min(self.quota.bytes, self.log_limit) // 2
         ):
             self.is_over_quota = False
             self.update_reading()
