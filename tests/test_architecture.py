@@ -16,8 +16,9 @@ PACKAGES = ("brokerapp", "analytics", "console")
 PROJECT_IMPORTS: dict[str, str] = {
     "brokerapp.errors": "",
     "brokerapp.apps": "",
-    "brokerapp.model": "brokerapp.errors",
+    "brokerapp.model": "brokerapp.errors brokerapp.system.text_cache",
     "brokerapp.system": "brokerapp.errors",
+    "brokerapp.system.text_cache": "",
     "brokerapp.selectors": "brokerapp.errors brokerapp.model",
     "brokerapp.engine": "",
     "brokerapp.engine.routing": "brokerapp.errors brokerapp.model brokerapp.selectors",
@@ -36,13 +37,15 @@ PROJECT_IMPORTS: dict[str, str] = {
     "brokerapp.store.client": "brokerapp.errors brokerapp.system",
     "brokerapp.store.server": "brokerapp.errors brokerapp.system brokerapp.store.client",
     "brokerapp.tracing": "brokerapp.model brokerapp.selectors",
-    "brokerapp.openwire": "brokerapp.errors brokerapp.openwire",
+    "brokerapp.openwire": "brokerapp.errors brokerapp.system.text_cache brokerapp.openwire",
     "brokerapp.openwire.map_documents": "brokerapp.errors brokerapp.model brokerapp.openwire",
     "brokerapp.openwire.shown_messages": "brokerapp.errors brokerapp.model brokerapp.openwire",
     "brokerapp.openwire.written_maps": "brokerapp.errors brokerapp.model brokerapp.openwire",
-    "brokerapp.openwire.commands": "brokerapp.errors",
+    "brokerapp.openwire.commands": "brokerapp.errors brokerapp.system.text_cache",
     "brokerapp.openwire.encoding": "brokerapp.errors brokerapp.openwire.commands",
-    "brokerapp.openwire.session": "brokerapp.errors brokerapp.model brokerapp.engine brokerapp.openwire",
+    "brokerapp.openwire.session": (
+        "brokerapp.errors brokerapp.system.text_cache brokerapp.model brokerapp.engine brokerapp.openwire"
+    ),
     "brokerapp.openwire.transport": (
         "brokerapp.errors brokerapp.model brokerapp.engine brokerapp.openwire brokerapp.connections"
     ),

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
 from typing import Any, Final
 
 from brokerapp.errors import OpenWireError
 from brokerapp.openwire.encoding.modified_utf8 import decode_text, encode_short_text, encode_text, utf16_length
+from brokerapp.system.text_cache import cached_if_short
 
 #: Names of values kept encoded: applications use few.
 CACHED_NAMES: Final = 4096
@@ -68,12 +68,22 @@ _DOUBLE_TYPE, _FLOAT_TYPE, _STRING, _BYTES, _MAP, _LIST, _BIG_STRING = range(7, 
 
 def decode_map(data: bytes) -> dict[str, Any]:
     """Return the values by name, in their order. Raises OpenWireError."""
-    return dict(_whole(data, lambda: _read_map(data, 0, 1)))
+    try:
+        values, end = _read_map(data, 0, 1)
+    except (IndexError, struct.error):
+        values, end = {}, len(data) + 1
+    _check_end(data, end)
+    return values
 
 
 def decode_stream(data: bytes) -> list[Any]:
     """Return the values of a stream message, in their order. Raises OpenWireError."""
-    return list(_whole(data, lambda: _read_stream(data)))
+    try:
+        values, end = _read_stream(data)
+    except (IndexError, struct.error):
+        values, end = [], len(data) + 1
+    _check_end(data, end)
+    return values
 
 
 def encode_map(values: Mapping[str, Any]) -> bytes:
@@ -99,17 +109,12 @@ def encode_stream(values: Iterable[Any]) -> bytes:
     return b"".join(out)
 
 
-def _whole(data: bytes, read: Callable[[], tuple[Any, int]]) -> Any:
-    """Return what is read, when it is exactly all of the data."""
-    try:
-        values, end = read()
-    except (IndexError, struct.error):
-        end = len(data) + 1
+def _check_end(data: bytes, end: int) -> None:
+    """Raise OpenWireError unless what was read is exactly all of the data."""
     if end > len(data):
         raise OpenWireError(f"values end too early: they are longer than their {len(data)} bytes")
     if end < len(data):
         raise OpenWireError(f"{len(data) - end} bytes follow the values")
-    return values
 
 
 def _not_fitting(error: Exception) -> OpenWireError:
@@ -255,7 +260,7 @@ def _write_map(values: Mapping[str, Any], out: Callable[[bytes], object], depth:
             raise _not_encoded(value)
 
 
-@lru_cache(maxsize=CACHED_NAMES)
+@cached_if_short(CACHED_NAMES)
 def _encode_name(name: str) -> bytes:
     return encode_short_text(name)
 

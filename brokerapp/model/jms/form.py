@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import lru_cache
 from types import MappingProxyType
 from urllib.parse import quote, unquote
 
 from brokerapp.model.jms.properties import PropertyType
 from brokerapp.model.message import Message
+from brokerapp.system.text_cache import cached_if_short
 
 #: The header with the JMS form of a message.
 JMS_HEADER = "sluice-jms"
@@ -39,10 +39,15 @@ class JmsKind(StrEnum):
     BLOB = "blob"  #: as OpenWire marshals a reference to a file
 
 
-@lru_cache(maxsize=CACHED_FORMS)
+@cached_if_short(CACHED_FORMS)
 def type_word(name: str, type: str) -> str:
     """Return the part of a header value that says the type of a property. It holds nothing that is to be escaped."""
     return f" {quote(name, safe='')}={type}"
+
+
+def form_text(kind: JmsKind, type_words: str, *, has_body: bool) -> str:
+    """Return the value of the header, of a form with these words for the types of properties."""
+    return f"{kind.value}{type_words}" if has_body else f"{kind.value}!{type_words}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +60,7 @@ class JmsForm:
 
     def header_value(self) -> str:
         """Return the value of the header."""
-        return f"{self.kind}{'' if self.has_body else '!'}{''.join(type_word(*each) for each in self.types.items())}"
+        return form_text(self.kind, "".join([type_word(*each) for each in self.types.items()]), has_body=self.has_body)
 
     def header_line(self) -> str:
         """Return the header line, escaped."""
@@ -67,7 +72,7 @@ class JmsForm:
         return _parse(value)
 
 
-@lru_cache(maxsize=CACHED_FORMS)
+@cached_if_short(CACHED_FORMS)
 def _parse(value: str) -> JmsForm:
     kind, *types = value.split(" ")
     try:

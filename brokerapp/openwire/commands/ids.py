@@ -6,12 +6,12 @@ All are values: equal when their fields are. Their text is the one that Java cli
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import ClassVar
 
 from brokerapp.errors import OpenWireError
 from brokerapp.openwire.commands import data_types as t
 from brokerapp.openwire.commands.wire_fields import blob, cached, int32, int64, string
+from brokerapp.system.text_cache import cached_if_short
 
 #: The numbers that a Java long holds.
 _MIN_LONG, _MAX_LONG = -(2**63), 2**63 - 1
@@ -169,7 +169,7 @@ TransactionId = LocalTransactionId | XATransactionId
 RemovableId = ConnectionId | SessionId | ConsumerId | ProducerId
 
 
-@lru_cache(maxsize=4096)
+@cached_if_short(4096)
 def _producer_id(text: str) -> ProducerId | None:
     """Return the producer with this text; None where it is none of a Java client."""
     try:

@@ -5,13 +5,14 @@ A physical name may be a list: `A,topic://B`, whose elements are of the destinat
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from brokerapp.errors import InvalidDestination
-from brokerapp.model.destination import LIST_SEPARATOR, MAX_NAME, STOMP_PREFIX, Destination, DestinationKind
+from brokerapp.model.destination import LIST_SEPARATOR, STOMP_PREFIX, Destination, DestinationKind
 from brokerapp.openwire.commands import OpenWireDestination
 from brokerapp.openwire.commands import data_types as t
+from brokerapp.system.text_cache import cached_if_short
 
+#: Destinations kept in each form: clients use few.
+CACHED_DESTINATIONS = 16384
 _KINDS = {
     t.QUEUE: DestinationKind.QUEUE,
     t.TOPIC: DestinationKind.TOPIC,
@@ -27,13 +28,11 @@ def broker_text(destination: OpenWireDestination | None) -> str:
     """Return a destination, or a list of them, in the broker's text form. Raises InvalidDestination."""
     if destination is None:
         raise InvalidDestination("", "a destination is missing")
-    name = destination.physical_name or ""
-    # long ones are few, or meant to fill the cache
-    return (_broker_text if len(name) <= MAX_NAME else _broker_text.__wrapped__)(destination.kind, name)
+    return _broker_text(destination.physical_name or "", destination.kind)
 
 
-@lru_cache(maxsize=16384)
-def _broker_text(type: int, name: str) -> str:
+@cached_if_short(CACHED_DESTINATIONS)
+def _broker_text(name: str, type: int) -> str:
     prefix = STOMP_PREFIX[_KINDS[type]]
     if LIST_SEPARATOR not in name:  # one that looks as if it named its kind is a name, as in ActiveMQ
         return prefix + name
@@ -57,13 +56,9 @@ def broker_destination(destination: OpenWireDestination | None) -> Destination:
     return Destination.parse(broker_text(destination))
 
 
+@cached_if_short(CACHED_DESTINATIONS)
 def openwire_destination(text: str) -> OpenWireDestination:
     """Return what a destination in the broker's text form, one or a list, is in OpenWire. Raises InvalidDestination."""
-    return (_openwire_destination if len(text) <= 2 * MAX_NAME else _openwire_destination.__wrapped__)(text)
-
-
-@lru_cache(maxsize=16384)
-def _openwire_destination(text: str) -> OpenWireDestination:
     first, *others = text.split(LIST_SEPARATOR)
     destination = Destination.parse(first)
     others = [str(Destination.parse(each)) if each.startswith(_STOMP_PREFIXES) else each for each in others]

@@ -5,10 +5,12 @@ The message is stored as STOMP has it: see brokerapp/model/jms/form.py.
 
 from __future__ import annotations
 
+from typing import Any, Final
+
 from brokerapp.engine.policy.broker_headers import ORIGIN, with_broker_headers
 from brokerapp.errors import RequestRefused
 from brokerapp.model.commands import SendCommand
-from brokerapp.model.jms.form import TRANSACTION_HEADER, JmsForm, JmsKind
+from brokerapp.model.jms.form import JMS_HEADER, TRANSACTION_HEADER, JmsKind, form_text
 from brokerapp.model.message import escape
 from brokerapp.model.transport_connector import MAX_BODY_BYTES
 from brokerapp.openwire.commands import MessageCommand
@@ -18,6 +20,11 @@ from brokerapp.openwire.message_content import inflate, utf8_of_text_content
 from brokerapp.openwire.session.destinations import broker_text, list_of, text_of_whole
 from brokerapp.openwire.session.jms_values import header_lines, transaction_text
 from brokerapp.openwire.session.transactions import transaction_name
+
+#: Properties of one message, and bytes of them. They are header lines of what is stored, which selectors, consoles and
+#: STOMP consumers read as a whole: the body is the place for much data.
+MAX_PROPERTIES: Final = 10_000
+MAX_PROPERTIES_BYTES: Final = 16 * 1024 * 1024
 
 KINDS = {
     t.MESSAGE: JmsKind.PLAIN,
@@ -49,15 +56,14 @@ def send_command(
         lines += f"type:{escape(message.type)}\n"
     if message.transaction_id is not None:
         lines += f"{TRANSACTION_HEADER}:{escape(transaction_text(message.transaction_id))}\n"
-    properties, types = (
-        header_lines(decode_map(message.marshalled_properties)) if message.marshalled_properties else ("", {})
-    )
+    values = _properties(message.marshalled_properties)
+    properties, types = header_lines(values)
     if message.original_destination is not None:  # that of a message that its consumer sends on
         lines += _origin_lines(text_of_whole(message.original_destination), properties)
-    form = JmsForm(kind, types, has_body=body is not None)
+    form = form_text(kind, types, has_body=body is not None)
     return SendCommand(
         broker_text(message.destination),
-        lines + form.header_line() + properties,  # the form first, as long heads are recorded in part
+        f"{lines}{JMS_HEADER}:{form}\n{properties}",  # the form first, as long heads are recorded in part
         body or b"",
         message.persistent,
         min(9, max(0, message.priority)),
@@ -69,6 +75,18 @@ def send_command(
         message_id=str(message.message_id),
         sent_to=list_of(message.destination),
     )
+
+
+def _properties(encoded: bytes | None) -> dict[str, Any]:
+    """Return the properties of a message. Raises OpenWireError for what is none, RequestRefused for too many."""
+    if not encoded:
+        return {}
+    if len(encoded) > MAX_PROPERTIES_BYTES:
+        raise RequestRefused(f"properties of {len(encoded)} bytes: at most {MAX_PROPERTIES_BYTES} are allowed")
+    values = decode_map(encoded)
+    if len(values) > MAX_PROPERTIES:
+        raise RequestRefused(f"{len(values)} properties: at most {MAX_PROPERTIES} are allowed")
+    return values
 
 
 def _origin_lines(origin: str, properties: str) -> str:

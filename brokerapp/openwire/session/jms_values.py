@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import partial
 from typing import Any
 
 from brokerapp.engine.scheduling.delivery_schedule import JMS_TYPES
 from brokerapp.errors import OpenWireError
-from brokerapp.model.destination import MAX_NAME
-from brokerapp.model.jms.form import JmsForm
+from brokerapp.model.jms.form import JmsForm, type_word
 from brokerapp.model.jms.properties import (
     CLASH_PREFIX,
     RESERVED_NAMES,
+    WHOLE_NUMBERS,
     PropertyType,
     property_header,
     property_text,
@@ -20,6 +20,7 @@ from brokerapp.model.jms.properties import (
 from brokerapp.model.message import escape
 from brokerapp.openwire.commands import ConnectionId, LocalTransactionId, TransactionId, XATransactionId
 from brokerapp.openwire.marshalled_values import CACHED_NAMES, Byte, Char, Float, Long, Short, decode_map, encode_map
+from brokerapp.system.text_cache import cached_if_short
 
 #: Class of a decoded value -> its type; those of strings are not named.
 _TYPES: dict[type, PropertyType] = {
@@ -42,33 +43,21 @@ BRANCH_PREFIX = "XA:"
 _ONLY = ""
 
 
-def header_lines(properties: Mapping[str, Any]) -> tuple[str, dict[str, PropertyType]]:
-    """Return header lines for properties, escaped, and the types of those that are not strings."""
-    lines: list[str] = []
-    types: dict[str, PropertyType] = {}
+def header_lines(properties: Mapping[str, Any]) -> tuple[str, str]:
+    """Return header lines for properties, escaped, and the words of the JMS form for those that are not strings."""
+    lines, words = "", ""
     for name, value in properties.items():
-        kind = _TYPES.get(type(value))
-        if kind is None:
-            lines.append(f"{_line_start_of(name)}{escape(value)}\n")
-            continue
-        types[name] = kind
-        text = _TEXTS[kind](value) if kind in _TEXTS else escape(_text(kind, value))
-        lines.append(f"{_line_start_of(name)}{text}\n")
-    return "".join(lines), types
+        begin, word, text_of = _line_of(name, type(value))
+        lines += f"{begin}{text_of(value)}\n"
+        words += word
+    return lines, words
 
 
-def _line_start_of(name: str) -> str:
-    """Return how a property's line begins. Long names are few, or meant to fill the cache."""
-    return (_line_start if len(name) <= MAX_NAME else _line_start.__wrapped__)(name)
-
-
-@lru_cache(maxsize=CACHED_NAMES)
-def _line_start(name: str) -> str:
-    return f"{escape(property_header(name))}:"
-
-
-def _text(kind: PropertyType, value: Any) -> str:
-    return property_text(kind, encode_map({_ONLY: value}) if kind is PropertyType.OTHER else value)
+@cached_if_short(CACHED_NAMES)
+def _line_of(name: str, cls: type) -> tuple[str, str, Callable[[Any], str]]:
+    """Return how the line of a property begins, the word for its type, and what writes such values, escaped."""
+    begin, kind = f"{escape(property_header(name))}:", _TYPES.get(cls)
+    return (begin, "", escape) if kind is None else (begin, type_word(name, kind), _TEXTS[kind])
 
 
 def properties_of(headers: Mapping[str, str], form: JmsForm) -> dict[str, Any]:
@@ -122,10 +111,12 @@ def _typed(kind: PropertyType, text: str) -> Any:
         return text
 
 
-#: Types whose texts are short to make, and hold nothing that is to be escaped.
+#: What writes values of a type as text, escaped.
 _TEXTS: dict[PropertyType, Callable[[Any], str]] = {
-    PropertyType.BOOLEAN: lambda value: "true" if value else "false",
-    **dict.fromkeys((PropertyType.BYTE, PropertyType.SHORT, PropertyType.INT, PropertyType.LONG), str),
+    **{kind: partial(property_text, kind) for kind in PropertyType},
+    **dict.fromkeys(WHOLE_NUMBERS, str),
+    PropertyType.CHAR: escape,
+    PropertyType.OTHER: lambda value: encode_map({_ONLY: value}).hex(),
 }
 _VALUES: dict[PropertyType, Callable[[str], Any]] = {
     PropertyType.BOOLEAN: lambda text: text == "true",

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from brokerapp.core.publishing.message_factory import MessageIds, MessageTemplate
 from brokerapp.engine.entries.log_entry import LogEntry
-from brokerapp.errors import OpenWireError
+from brokerapp.errors import OpenWireError, RequestRefused
 from brokerapp.model.message import Message
 from brokerapp.openwire.commands import (
     ConnectionId,
@@ -25,7 +25,7 @@ from brokerapp.openwire.commands import data_types as t
 from brokerapp.openwire.marshalled_values import Byte, Char, Float, Long, Short, decode_map, encode_map
 from brokerapp.openwire.message_content import encode_text_content
 from brokerapp.openwire.session.consumers import OpenWireConsumer
-from brokerapp.openwire.session.incoming_messages import send_command
+from brokerapp.openwire.session.incoming_messages import MAX_PROPERTIES, MAX_PROPERTIES_BYTES, send_command
 from brokerapp.openwire.session.outgoing_messages import message_command, message_dispatch
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -119,6 +119,15 @@ def test_a_body_that_inflates_to_too_much_is_refused():
     bomb = sent(data_type=t.MAP_MESSAGE, content=zlib.compress(bytes(10_000)), compressed=True)
     with pytest.raises(OpenWireError, match="exceeds the limit of 1000 bytes"):
         send_command(bomb, "", None, max_body=1000)
+
+
+def test_more_properties_than_are_allowed_are_refused():
+    many = sent(marshalled_properties=encode_map({f"p{number}": True for number in range(MAX_PROPERTIES + 1)}))
+    with pytest.raises(RequestRefused, match="10001 properties: at most 10000 are allowed"):
+        send_command(many, "", None)
+    long = sent(marshalled_properties=encode_map({"p": bytes(MAX_PROPERTIES_BYTES)}))
+    with pytest.raises(RequestRefused, match="at most 16777216 are allowed"):
+        send_command(long, "", None)
 
 
 def of_stomp(lines="", body=b"body"):
