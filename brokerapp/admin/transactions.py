@@ -28,6 +28,16 @@ class PreparedTransaction:
         """Return when it was prepared."""
         return datetime.fromtimestamp(self.prepared_ms / 1000, UTC)
 
+    @property
+    def name(self) -> str:
+        """Return its global id as text, as transaction managers log it; "" where it is none."""
+        digits = self.id.split(":")[2:3]
+        try:
+            text = bytes.fromhex("".join(digits)).decode("ascii")
+        except ValueError:
+            return ""
+        return text if text.isprintable() else ""
+
     def to_json(self) -> JsonObject:
         """Return the object as values that JSON can hold."""
         return asdict(self)

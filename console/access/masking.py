@@ -15,9 +15,11 @@ from brokerapp.engine.policy.broker_headers import CLAIMED_ROUTE, ROUTE
 from brokerapp.errors import InvalidDestination, RequestRefused
 from brokerapp.model.destination import LIST_SEPARATOR, Destination
 from brokerapp.model.stats_records import BrowsedMessage
+from brokerapp.openwire.shown_messages import jms_form
 from brokerapp.selectors import Selector, compile_selector
 from brokerapp.selectors.identifiers import identifier_for
-from console.access.masking_rules import MaskedBody, MaskRule, mask_body, mask_headers, rule_for_header
+from console.access.masking_bodies import MaskedBody, mask_body
+from console.access.masking_rules import MaskRule, mask_headers, rule_for_header
 from console.access.models import MaskingRule
 from console.access.permission_version import permission_state
 from console.access.permissions import (
@@ -122,7 +124,8 @@ def mask_for_roles(
     if reader is None:
         body = MaskedBody(b"", permission_message(Permission.READ))
     else:
-        body = mask_body(_rules_for(rules, reader, ways), message.body, covered=reader in MASKED_ROLES)
+        form = jms_form(message.headers)
+        body = mask_body(_rules_for(rules, reader, ways), message.body, covered=reader in MASKED_ROLES, form=form)
     changes: dict[str, Any] = {
         "headers": headers,
         "body": body.body,

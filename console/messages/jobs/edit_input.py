@@ -12,6 +12,8 @@ from brokerapp.errors import RequestRefused
 
 #: Values of a form: in place of a type to remove a property, in place of an encoding to keep the body.
 REMOVE_PROPERTY, KEEP_BODY = "remove", "keep"
+#: Encodings of a body that make a bytes message.
+BINARY = ("base64", "hex")
 #: Values of the field `persistent` in a form.
 PERSISTENCE = {"": None, "true": True, "false": False}
 
@@ -59,7 +61,7 @@ class EditForm:
         found = MessageEdit(
             values, tuple(removed), PERSISTENCE[self.persistent],
             _parse_number("priority", self.priority, MAX_PRIORITY), _parse_number("lives", self.lives, MAX_LIFE),
-            None if self.encoding == KEEP_BODY else body_of(self.body, self.encoding), self.encoding == "base64",
+            None if self.encoding == KEEP_BODY else body_of(self.body, self.encoding), self.encoding in BINARY,
             self.keeps, types,
         )  # fmt: skip
         found.check()

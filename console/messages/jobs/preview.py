@@ -12,6 +12,7 @@ from brokerapp.engine.editing.operator_message import OperatorMessage
 from brokerapp.engine.policy.broker_headers import FAILURE, ORIGIN
 from brokerapp.model.destination import Destination
 from brokerapp.model.jms.form import JmsForm
+from brokerapp.model.jms.properties import property_name
 from brokerapp.model.stats_records import BrowsedMessage
 from brokerapp.openwire.shown_messages import jms_form, own_name, typed_property
 from console.messages.body_format import editable_text
@@ -93,7 +94,7 @@ def _rows(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[Value
 def _value_text(form: JmsForm | None, headers: Mapping[str, str], header: str) -> str | None:
     """Return the value of a header or property, that of a JMS type other than string with its type."""
     value = headers.get(header)
-    if form is None or value is None or own_name(header) not in form.types:
+    if form is None or value is None or property_name(header) not in form.types:
         return value
     told = typed_property(form, header, value)
     return f"{told.value} ({told.type})"

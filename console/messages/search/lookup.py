@@ -15,6 +15,7 @@ from django.conf import settings
 from analytics.readers.message_trace import TraceEvent
 from brokerapp.errors import BrokerError
 from brokerapp.model.destination import Destination
+from brokerapp.model.jms.properties import property_header
 from brokerapp.model.stats_records import END_OF_LOG, BrowsedMessage, DestinationStats
 from console.broker.gateway import gateway
 from console.messages import trace_reader
@@ -136,7 +137,8 @@ def match_reason(message: BrowsedMessage, wanted: str, names: Sequence[str]) -> 
     """Return the property that matches; "" without a match."""
     if message.id == wanted:
         return "message id"
-    return next((name for name in names if message.headers.get(name) == wanted), "")
+    get = message.headers.get
+    return next((name for name in names if wanted in (get(name), get(property_header(name)))), "")
 
 
 def search_order(queues: Iterable[DestinationStats]) -> list[DestinationStats]:

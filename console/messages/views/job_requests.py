@@ -50,7 +50,7 @@ REASON_EXAMPLES = {Action.RETRY: "billing service restored", Action.EDIT: "corre
 #: Participles of the actions, for the messages that report success.
 PARTICIPLES = {**job_service.REMOVING, Action.COPY: "copied"}
 #: Choices of the edit form: bodies and persistence.
-ENCODINGS = ((KEEP_BODY, "Unchanged"), ("text", "Text"), ("base64", "Base64"))
+ENCODINGS = ((KEEP_BODY, "Unchanged"), ("text", "Text"), ("base64", "Base64"), ("hex", "Hex"))
 PERSISTENCES = (("", "unchanged"), ("true", "yes (survives a restart)"), ("false", "no"))
 
 

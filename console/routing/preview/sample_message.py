@@ -52,7 +52,7 @@ class SampleMessage:
         values = {name: value for name, value in message.headers.items() if name not in _NOT_SENT}
         form = jms_form(values)
         shown = (each for each in shown_lines(values) if each.type != UNREAD_TYPE)
-        text = "\n".join(map(str, shown))
+        text = "\n".join(map(str, sorted(shown, key=lambda each: not each.type)))  # JMS properties first
         sent_to = message.original_destination or message.destination
         has_text = not withheld and (form is None or form.kind is JmsKind.TEXT)
         body = message.body.decode("utf-8", errors="replace") if has_text else ""

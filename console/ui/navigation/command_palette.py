@@ -45,7 +45,7 @@ COMMANDS = (
     PaletteCommand("Dead letters", "dead-letters", "dlq", Permission.BROWSE, keys="g d"),
     PaletteCommand("Jobs", "jobs", "history", Permission.BROWSE, keys="g j"),
     PaletteCommand("Scheduled messages", "scheduled", "clock", Permission.BROWSE, keys="g w"),
-    PaletteCommand("Transactions", "transactions", "clock", Permission.BROWSE),
+    PaletteCommand("Transactions", "transactions", "transaction", Permission.BROWSE),
     PaletteCommand("Send message", "send", "play", Permission.SEND, keys="g m"),
     PaletteCommand("Analyses", "analyses", "analysis", keys="g a"),
     PaletteCommand("Analysis runs", "runs", "analysis"),

@@ -12,8 +12,10 @@ from brokerapp.engine.policy.dead_letters import DeadLetterInfo, dead_letter
 from brokerapp.errors import RequestRefused
 from brokerapp.model.definitions import DeadLetterStrategy
 from brokerapp.model.destination import Destination
+from brokerapp.model.jms.form import JMS_HEADER
 from brokerapp.model.message import Message
 from brokerapp.model.stats_records import BrowsedMessage
+from brokerapp.openwire.marshalled_values import Long, decode_map, decode_stream, encode_map, encode_stream
 from console.access.masking import check_selector, mask_message
 from console.access.masking_rules import COVER, MAX_BODY
 from console.access.models import MaskingRule
@@ -247,3 +249,57 @@ def test_a_rule_is_tested_on_a_sample_and_then_put_in_force(admin):
         admin.post(reverse("change-masking-rule", kwargs={"rule_id": made.pk, "action": action}))
         assert MaskingRule.objects.count() == left
     assert AuditEntry.objects.count() == 4
+
+
+# -- messages of JMS clients
+
+
+def jms_message(kind: str, body: bytes, **properties: str) -> BrowsedMessage:
+    return replace(message(body), headers={"region": "eu", JMS_HEADER: kind, **properties})
+
+
+MAP = encode_map({"card": "4111 2222", "n": Long(5), "who": {"card": 7, "raw": b"\xff"}, "none": None})
+
+
+@pytest.mark.parametrize(
+    ("facts", "values"),
+    [
+        (("json", "$..card", "replace"), {"card": COVER, "n": Long(5), "who": {"card": COVER, "raw": b"\xff"}}),
+        (("json", "$.card", "remove"), {"n": Long(5), "who": {"card": 7, "raw": b"\xff"}}),
+        (("json", "who", "last4"), {"card": "4111 2222", "n": Long(5), "who": {"card": COVER, "raw": COVER}}),
+        (("body", r"\d{4} \d{4}", "last4"), {"card": f"{COVER}2222", "n": Long(5), "who": {"card": 7, "raw": b"\xff"}}),
+    ],
+)
+def test_rules_find_entries_of_a_map_message_as_values_of_json(facts, values, db):
+    place, pattern, action = facts
+    MaskingRule.objects.create(place=place, pattern=pattern, action=action)
+    shown = mask_message(make_user("operator"), jms_message("map", MAP))
+    found = decode_map(shown.body)
+    assert found == values | {"none": None}
+    assert type(found["n"]) is Long
+    assert shown.masked
+
+
+def test_support_gets_the_names_of_entries_and_values_of_a_stream_covered(db):
+    support = make_user("support")
+    found = decode_map(mask_message(support, jms_message("map", MAP)).body)
+    assert found == {"card": COVER, "n": COVER, "who": {"card": COVER, "raw": COVER}, "none": None}
+    assert decode_stream(mask_message(support, jms_message("stream", encode_stream([1, "x"]))).body) == [COVER, COVER]
+
+
+def test_values_that_cannot_be_read_are_withheld_where_a_rule_applies(db):
+    MaskingRule.objects.create(place="json", pattern="card", action="remove")
+    shown = mask_message(make_user("operator"), jms_message("map", b"\x00\x00\x00\x05card"))
+    assert shown.body == b""
+    assert "its values cannot be read" in shown.withheld
+
+
+def test_a_property_with_the_name_of_a_header_is_masked_and_told_by_its_own_name(db):
+    MaskingRule.objects.create(place="header", pattern="amount", action="replace", replacement="?")
+    MaskingRule.objects.create(place="header", pattern="type", action="replace", replacement="?")
+    shown = mask_message(
+        make_user("operator"), jms_message("text amount=i type=l", b"", amount="5", **{"sluice-property.type": "7"})
+    )
+    assert shown.masked == ("amount", "type")
+    rows = {row.name: (row.type, row.value) for row in MessageView(shown).property_rows}
+    assert rows == {"amount": ("int", "?"), "type": ("long", "?"), "region": ("string", "eu")}

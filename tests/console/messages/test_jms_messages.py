@@ -1,6 +1,7 @@
 """Test that pages and the API show messages of JMS clients as what they are, and that edits keep them so."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from django.contrib.auth.models import User
@@ -129,3 +130,33 @@ def test_jolokia_gives_properties_by_type_and_the_map_of_a_map_message(console, 
     assert data["StringProperties"] == {"region": "eu"}
     assert data["ContentMap"] == "{paid=5}"
     assert "sluice" not in data["PropertiesText"]
+
+
+def test_dead_letters_that_are_resubmitted_moved_or_copied_keep_their_types(admin, name):
+    put(name, JmsKind.MAP, encode_map({"paid": True}))
+    before = stored(name)[0].headers[JMS_HEADER]
+    for action, target in (("copy", f"{name}.copy"), ("move", f"{name}.moved")):
+        wanted = {"action": action, "queue": name, "target": f"queue://{target}", "seqs": [stored(name)[0].seq]}
+        answer = admin.post("/api/v1/jobs", json.dumps(wanted), content_type="application/json")
+        assert answer.status_code == 201, answer.content
+        (message,) = stored(target)
+        assert (message.headers[JMS_HEADER], message.headers["sluice-property.type"]) == (before, "77")
+        assert render_body(message.body, JmsForm(JmsKind.MAP))[0].values
+    wanted = {"action": "retry", "queue": f"{name}.moved", "seqs": [stored(f"{name}.moved")[0].seq], "reason": "r"}
+    answer = admin.post("/api/v1/jobs", json.dumps(wanted), content_type="application/json")
+    assert answer.status_code == 201, answer.content
+    (message,) = stored(name)
+    assert JmsForm.parse(message.headers[JMS_HEADER]).types == TYPES
+
+
+def test_a_search_and_a_selector_see_typed_properties(admin, name, settings, wait_for_mirror):
+    settings.SLUICE = replace(settings.SLUICE, indexed=("amount", "type"))
+    put(name, JmsKind.TEXT, b"x", {"amount": "77", "sluice-property.type": "78"}, {"amount": PropertyType.INT})
+    put(name, JmsKind.TEXT, b"x", {"amount": "77"}, {})
+    wait_for_mirror(name, 2)
+    page = admin.get(reverse("messages", args=[name]), {"selector": "amount > 76"})
+    assert [row.message.seq for row in page.context["rows"]] == [stored(name)[0].seq]
+    for asked in ("amount:77", "type:78"):
+        text = admin.get(reverse("find-messages"), {"q": asked}).content.decode()
+        assert stored(name)[0].id in text
+        assert "sluice-" not in text

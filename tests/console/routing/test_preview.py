@@ -186,7 +186,7 @@ def test_a_copy_of_a_jms_message_shows_types_and_no_line_of_the_broker_and_is_re
     headers = {"type": "order", "JMSXGroupSeq": "3", "sluice-property.type": "77", "amount": "5", "region": "5",
                JMS_HEADER: "map type=l amount=i any=o", "sluice-jms-transaction": "t", "any": "00"}  # fmt: skip
     sample = SampleMessage.of(BrowsedMessage(1, "ID:1", "/queue/a", None, headers, b"\x00", 1))
-    assert sample.headers == "type: order\nJMSXGroupSeq: 3\ntype (long): 77\namount (int): 5\nregion (string): 5"
+    assert sample.headers == "type (long): 77\namount (int): 5\nregion (string): 5\ntype: order\nJMSXGroupSeq: 3"
     assert sample.body == ""
     again = read_headers(sample.headers)
     matches = compile_selector("amount > 4 AND region = 5 AND type = 77").matches

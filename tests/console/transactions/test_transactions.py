@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from brokerapp.admin.transactions import PreparedTransaction
 from brokerapp.core.writes.client_write import BranchWrite
 from brokerapp.engine.clients.prepared_branch import PreparedBranch, PreparedSends, PreparedSummary
 from brokerapp.model.destination import Destination
@@ -43,6 +44,11 @@ def client_of(role: str, *scopes: str) -> Client:
 
 def listed(client: Client) -> list[str]:
     return [each.id for each in client.get(reverse("transactions")).context["rows"]]
+
+
+@pytest.mark.parametrize(("id", "name"), [("XA:4660:6f726465722d37:01", "order-7"), ("XA:1:01ff:62", ""), ("tx", "")])
+def test_the_global_id_of_a_transaction_is_shown_as_text_where_it_is_one(id, name):
+    assert PreparedTransaction(id, "shop", "jane", 0, 1, 0, 4).name == name
 
 
 @pytest.mark.parametrize(("page", "count"), [("commit-transaction", 1), ("rollback-transaction", 0)])
