@@ -1,7 +1,8 @@
-"""Networks: what a bridge passes on a second, between two Sluice brokers and between two ActiveMQ brokers, in one run.
+"""Networks: what a bridge passes on a second, between two brokers of a kind and from Sluice to ActiveMQ, in one run.
 
 `python -m benchmarks.network [--quick]`: producers at one broker, consumers at the other, persistent messages with
-receipts, acknowledged one by one; each pair in turn, round by round.
+receipts, acknowledged one by one; each pair in turn, round by round. Between two ActiveMQs bridges speak OpenWire,
+between two Sluices STOMP, from Sluice to ActiveMQ either.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.brokers.activemq import ActiveMQ
+from benchmarks.brokers.process import free_port
 from benchmarks.brokers.sluice import Sluice
 from benchmarks.comparison.report import table
 from benchmarks.generator.load import Outcome, run
@@ -28,9 +30,13 @@ _CONNECTOR = """    <networkConnectors>
       <networkConnector name="bench" uri="static:(tcp://127.0.0.1:{port})"/>
     </networkConnectors>
 """
+#: Pairs: near, far, and what is spoken between them where that may be either.
+PAIRS: tuple[tuple[type[ActiveMQ] | type[Sluice], type[ActiveMQ] | type[Sluice], str], ...] = (
+    (ActiveMQ, ActiveMQ, ""), (Sluice, Sluice, ""), (Sluice, ActiveMQ, "STOMP"), (Sluice, ActiveMQ, "OpenWire"),
+)  # fmt: skip
 #: Producers and consumers of each run.
 CLIENTS = (1, 4)
-HEAD = ("pair of", "producers and consumers", "messages/s", "CPU of one, both brokers", "Sluice is")
+HEAD = ("pair of", "producers and consumers", "messages/s", "CPU of one, both brokers", "of it the near one", "speed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,55 +48,68 @@ class Pair:
     addresses: tuple[tuple[str, int], tuple[str, int]]
 
     @property
-    def cpu_seconds(self) -> float:
-        """Of both, with their stores."""
-        return sum(each.process.usage().cpu_seconds for each in (self.near, self.far))
+    def cpu_seconds(self) -> tuple[float, float]:
+        """Of the near one and of the far one, with their stores."""
+        near, far = (each.process.usage().cpu_seconds for each in (self.near, self.far))
+        return near, far
 
-    def measure(self, scenario: Scenario, messages: int) -> tuple[Outcome, float]:
-        """One run: what it came to, microseconds of both brokers' processors for a message."""
+    def measure(self, scenario: Scenario, messages: int) -> tuple[Outcome, float, float]:
+        """One run: what it came to, microseconds of both brokers' processors for a message, of it the near one's."""
         before = self.cpu_seconds
         near, far = self.addresses
         outcome = run(Traffic(scenario), near, self.near.dialect, messages, far)
-        return outcome, (self.cpu_seconds - before) / outcome.deliveries * 1e6
+        spent = [(now - then) / outcome.deliveries * 1e6 for now, then in zip(self.cpu_seconds, before, strict=True)]
+        return outcome, sum(spent), spent[0]
 
 
 @contextmanager
-def joined(kind: type[ActiveMQ] | type[Sluice], scenario: Scenario) -> Iterator[Pair]:
-    """Two of this kind, joined, as long as they are wanted."""
-    near, far = kind(), kind()
+def joined(
+    near_kind: type[ActiveMQ] | type[Sluice], far_kind: type[ActiveMQ] | type[Sluice], protocol: str, scenario: Scenario
+) -> Iterator[Pair]:
+    """Two of these kinds, joined, as long as they are wanted."""
+    near, far = near_kind(), far_kind()
     near.broker, far.broker = "near", "far"
-    if kind is ActiveMQ:
-        far.scheme = "auto"  # one port for its clients, and for the bridge, which speaks OpenWire
+    if isinstance(far, ActiveMQ) and protocol == "OpenWire":
+        far.openwire_port = free_port()
+    elif isinstance(far, ActiveMQ):
+        far.scheme = "auto"  # one port for its clients, and for the bridge
     with ExitStack() as stack:
         folders = [Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-net-"))) for _ in range(2)]
         stack.callback(far.stop)
         there = far.start(scenario, folders[0])
         stack.callback(near.stop)
-        here = near.start(scenario, folders[1], _CONNECTOR.format(port=there[1]))
+        bridged_to = getattr(far, "openwire_port", None) or there[1]
+        here = near.start(scenario, folders[1], _CONNECTOR.format(port=bridged_to))
         yield Pair(near, far, (here, there))
 
 
 def compare(clients: int, rounds: int, messages: int) -> list[tuple[str, ...]]:
     """Rows of the table for so many producers and consumers."""
     scenario = replace(QUEUE_SCENARIO, producers=clients, route=replace(QUEUE_SCENARIO.route, consumers=clients))
-    kinds = (ActiveMQ, Sluice)
     with ExitStack() as stack:
-        pairs = {kind.title: stack.enter_context(joined(kind, scenario)) for kind in kinds}
+        pairs = {_title(*pair): stack.enter_context(joined(*pair, scenario)) for pair in PAIRS}
         for pair in pairs.values():
             pair.measure(scenario, messages // 4)  # warms it up
-        found: dict[str, list[tuple[Outcome, float]]] = {title: [] for title in pairs}
+        found: dict[str, list[tuple[Outcome, float, float]]] = {title: [] for title in pairs}
         for _ in range(rounds):
             for title, pair in pairs.items():
                 found[title].append(pair.measure(scenario, messages))
-    rates = {title: median(outcome.rate for outcome, _ in runs) for title, runs in found.items()}
-    ratio = rates[Sluice.title] / rates[ActiveMQ.title]
+    rates = {title: median(outcome.rate for outcome, *_ in runs) for title, runs in found.items()}
+    slowest = rates[_title(*PAIRS[0])]
     return [
         (
-            title, str(clients), f"{rates[title]:,.0f}", f"{median(cpu for _, cpu in runs):,.0f} us",
-            f"{ratio:.1f} times as fast" if title == Sluice.title else "",
+            title, str(clients), f"{rates[title]:,.0f}", f"{median(cpu for _, cpu, _ in runs):,.0f} us",
+            f"{median(near for *_, near in runs):,.0f} us", f"{rates[title] / slowest:.1f} times two ActiveMQs",
         )
         for title, runs in found.items()
     ]  # fmt: skip
+
+
+def _title(near: type[ActiveMQ] | type[Sluice], far: type[ActiveMQ] | type[Sluice], protocol: str) -> str:
+    """Return how a pair is called in the table."""
+    if near is far:
+        return f"two {near.title}"
+    return f"{near.title} to {far.title} over {protocol}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -11,6 +11,8 @@ from benchmarks.scenarios.rows import Scenario
 
 HOME = Path("/usr/share/activemq")
 JAR = HOME / "bin" / "activemq.jar"
+#: What ActiveMQ's own distribution has in its lib, and Debian's package does not: advisories over STOMP need it.
+JSON_JARS = tuple(Path("/usr/share/java") / jar for jar in ("xstream.jar", "jettison.jar", "xpp3.jar"))
 #: What Debian's activemq-options sets.
 JAVA_OPTIONS = ("-Xms512M", "-Xmx512M", "-Dorg.apache.activemq.UseDedicatedTaskRunner=true")
 
@@ -30,6 +32,7 @@ class ActiveMQ:
     process: BrokerProcess | None = None
     scheme = "stomp"
     broker = "bench"
+    openwire_port: int | None = None
 
     def start(self, scenario: Scenario, folder: Path, extra: str = "") -> tuple[str, int]:
         """Start it for this scenario, its files in `folder`; answers host and port. Raises StartFailed.
@@ -40,7 +43,12 @@ class ActiveMQ:
             raise StartFailed(f"{JAR} is not there: apt-get install activemq")
         port = free_port()
         configuration = folder / "activemq.xml"
-        configuration.write_text(broker_xml(scenario, port, folder / "data", extra, self.scheme, self.broker))
+        configuration.write_text(
+            broker_xml(scenario, port, folder / "data", extra, self.scheme, self.broker, self.openwire_port)
+        )
+        (folder / "lib").mkdir()
+        for jar in JSON_JARS:
+            (folder / "lib" / jar.name).symlink_to(jar)
         logging = folder / "log4j.properties"
         logging.write_text(_LOGGING)
         command = [

@@ -16,17 +16,21 @@ _BROKER = """<?xml version="1.0" encoding="UTF-8"?>
   <broker xmlns="http://activemq.apache.org/schema/core" brokerName="{name}" dataDirectory="{data}" useJmx="false"
           schedulerSupport="{scheduler}">
 {extra}{route}    <transportConnectors>
-      <transportConnector name="stomp" uri="{scheme}://127.0.0.1:{port}"/>
+      <transportConnector name="stomp" uri="{scheme}://127.0.0.1:{port}"/>{openwire}
     </transportConnectors>
   </broker>
 </beans>
 """
+_OPENWIRE = '\n      <transportConnector name="openwire" uri="tcp://127.0.0.1:{port}"/>'
 
 
 def broker_xml(
-    scenario: Scenario, port: int, data: Path, extra: str = "", scheme: str = "stomp", name: str = "bench"
-) -> str:
+    scenario: Scenario, port: int, data: Path, extra: str = "", scheme: str = "stomp", name: str = "bench",
+    openwire_port: int | None = None,
+) -> str:  # fmt: skip
     """A broker with one connector on this port of 127.0.0.1 that keeps its data in `data`, and what `extra` adds.
+
+    It speaks OpenWire at another port, where there is one.
 
     Everything else is at its default: KahaDB, which writes to disk before it answers, and the virtual topics.
     """
@@ -37,6 +41,7 @@ def broker_xml(
         scheduler=str("redeliveryPlugin" in route).lower(),
         port=port,
         scheme=scheme,
+        openwire=_OPENWIRE.format(port=openwire_port) if openwire_port is not None else "",
         name=name,
     )
 

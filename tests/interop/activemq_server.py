@@ -10,16 +10,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from benchmarks.brokers.activemq import HOME, JAR
+from benchmarks.brokers.activemq import HOME, JAR, JSON_JARS
 from benchmarks.brokers.process import BrokerProcess
 
 #: Not the one that tests are seeded with: each process is to find other ports.
 _random = random.SystemRandom()
-#: What ActiveMQ's own distribution has in its lib, and Debian's package does not: advisories as JSON need it.
-_FOR_JSON = tuple(Path("/usr/share/java") / jar for jar in ("xstream.jar", "jettison.jar", "xpp3.jar"))
 #: `make test` installs it where there is a package.
 needs_activemq = pytest.mark.skipif(
-    shutil.which("java") is None or not all(each.exists() for each in (JAR, *_FOR_JSON)),
+    shutil.which("java") is None or not all(each.exists() for each in (JAR, *JSON_JARS)),
     reason="ActiveMQ is not installed: apt-get install activemq libxstream-java libjettison-java",
 )
 _PLAIN = """<?xml version="1.0" encoding="UTF-8"?>
@@ -74,7 +72,7 @@ class ActiveMQ:
         """Run it until it listens."""
         at = self.folder
         (at / "lib").mkdir(exist_ok=True)
-        for jar in _FOR_JSON:
+        for jar in JSON_JARS:
             if not (link := at / "lib" / jar.name).exists():
                 link.symlink_to(jar)
         folders = {"home": HOME, "base": at, "conf": at, "data": at / "data"}
