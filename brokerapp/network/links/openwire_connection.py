@@ -60,6 +60,7 @@ class OpenWireConnection(asyncio.Protocol):
     def __init__(self, name: str, settings: OpenWireSettings, patience: float | None = None) -> None:
         self.name, self._connect_timeout = name, patience or CONNECT_SECONDS
         self.remote, self.remote_id = "", ""  #: name and id of the broker there
+        self.client_id = ""  #: with which this side logged in
         self.max_frame_size = _ANY_FRAME_SIZE  #: of the frames that it takes
         self.connection_id = ConnectionId(f"ID:sluice-{uuid4()}")
         self.producer_id = ProducerId(self.connection_id.value, PRODUCER, SESSION)
@@ -128,6 +129,7 @@ class OpenWireConnection(asyncio.Protocol):
             )
         )
         user, password = login.user or (None, None)
+        self.client_id = login.client_id
         info = ConnectionInfo(
             connection_id=self.connection_id, client_id=login.client_id, password=password, user_name=user
         )

@@ -82,9 +82,9 @@ class OpenWireBrokerLink:
     is_sluice = False
     recognizes_repeated = True
 
-    def __init__(self, connection: OpenWireConnection) -> None:
-        self.connection = connection
-        self._names = BrokerNames(connection.remote, connection.remote_id)
+    def __init__(self, connection: OpenWireConnection, names: BrokerNames) -> None:
+        self.connection, self._names = connection, names
+        names.record(connection.remote, connection.remote_id)
         self._subscriptions: dict[str, _Subscription] = {}
         self._by_consumer: dict[ConsumerId, _Subscription] = {}
         self._advisories: dict[ConsumerId, _Advisories] = {}
@@ -137,8 +137,12 @@ class OpenWireBrokerLink:
 
     def delete_durable(self, name: str) -> None:
         """Delete a durable subscription that nobody consumes."""
-        id = self.connection.connection_id
-        self.connection.send(RemoveSubscriptionInfo(connection_id=id, subscription_name=name))
+        connection = self.connection
+        connection.send(
+            RemoveSubscriptionInfo(
+                connection_id=connection.connection_id, subscription_name=name, client_id=connection.client_id
+            )
+        )
 
     def keep_durables(self, names: Collection[str]) -> None:
         """An ActiveMQ cannot say which durable subscriptions there are."""

@@ -13,7 +13,7 @@ from brokerapp.model.broker_path import UNLIMITED, Path, parse_path
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message, escape, unescape
 from brokerapp.network.links.broker_link import BridgedMessage, BridgeSubscription, OutgoingMessage
-from brokerapp.network.links.dialect import PATH_PROPERTY
+from brokerapp.network.links.dialect import ACTIVEMQ, PATH_PROPERTY
 from brokerapp.network.links.remote_consumers import (
     ConsumerEvent,
     ConsumerStarted,
@@ -41,14 +41,28 @@ from brokerapp.openwire.session.outgoing_messages import message_command
 _FIELDS = frozenset({"message-id", "destination", "redelivered"})
 
 
-class BrokerNames:
-    """The names and the ids of brokers at one link: `remote` is the other end's name, `remote_id` its id."""
+#: Ids of brokers that are remembered: of more the oldest are forgotten.
+MAX_KNOWN_BROKERS = 1_000
 
-    def __init__(self, remote: str, remote_id: str) -> None:
-        self._names, self._ids = {remote_id: remote}, {remote: remote_id}
+
+class BrokerNames:
+    """Names and ids of the ActiveMQs that all links of a node lead to, or led to before."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}  # by id
+        self._ids: dict[str, str] = {}  # by name, the last one
+
+    def record(self, name: str, id: str) -> None:
+        """Note the id of a broker, which has another one each time it starts."""
+        while len(self._names) >= MAX_KNOWN_BROKERS:
+            oldest = next(iter(self._names))
+            former = self._names.pop(oldest)
+            if self._ids.get(former) == oldest:
+                del self._ids[former]
+        self._names[id], self._ids[name] = name, id
 
     def path_of(self, ids: Iterable[BrokerId | None] | None) -> Path:
-        """Return a path of names."""
+        """Return a path of names; a broker that no link leads to is known by its id."""
         found = (str(each.value or "") for each in ids or () if each is not None)
         return tuple([self._names.get(id, id) for id in found])
 
@@ -102,6 +116,7 @@ def command_of(outgoing: OutgoingMessage, names: BrokerNames) -> MessageCommand:
             headers.get("persistent") == "true",
             _whole(headers.get("priority"), 4),
             _whole(headers.get("expires"), 0),
+            _headers=headers,
         )
     )
     command.message_id = bridged_id(headers["message-id"])
@@ -151,7 +166,7 @@ def _consumer_ids(texts: Iterable[str]) -> Iterable[ConsumerId]:
 def consumer_event(data: DataStructure | None, names: BrokerNames) -> ConsumerEvent | None:
     """Return what an advisory tells of consumers; None: nothing."""
     if isinstance(data, ConsumerInfo):
-        return ConsumerStarted(_remote_consumer(data, names))
+        return ConsumerStarted(ACTIVEMQ.consumer_of(_remote_consumer(data, names)))  # a bridge over STOMP, perhaps
     if isinstance(data, RemoveInfo) and isinstance(data.object_id, ConsumerId):
         return ConsumerStopped(str(data.object_id))
     if isinstance(data, RemoveSubscriptionInfo):
