@@ -8,6 +8,7 @@ import pytest
 from django.urls import reverse
 from playwright.sync_api import expect
 
+from brokerapp.engine.editing.operator_message import MAX_BODY
 from tests.browser.conftest import picture
 from tests.served import PASSWORD
 from tests.waiting import wait_until
@@ -162,3 +163,45 @@ def test_a_definition_that_is_checked_with_an_expired_session_is_not_lost(page_o
     sign_in(page, "admin")
     expect(page.get_by_label("Name", exact=True)).to_have_value("kept.in")
     expect(page.get_by_label("Target name").nth(0)).to_have_value("kept.out")
+
+
+def test_a_map_message_is_written_with_the_keyboard(page_of, site):
+    page = page_of("admin")
+    page.goto(site.url + reverse("send"))
+    page.get_by_label("Destination").fill("typed.map")
+    page.get_by_role("radio", name="Text").first.focus()
+    for _ in range(2):
+        page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("radio", name="Map")).to_be_checked()
+    expect(page.get_by_label("Body", exact=True)).to_be_hidden()
+    for typed in ("Tab", "card", "Tab", "l", "Tab", "4711", "Tab", "Tab", "paid", "Tab", "b", "Tab", "true"):
+        page.keyboard.press(typed) if typed == "Tab" else page.keyboard.type(typed)
+    page.get_by_role("button", name="Add entry").click()
+    expect(page.get_by_label("Name of entry 3")).to_be_focused()
+    page.get_by_role("button", name="Remove entry 3").click()
+    expect(page.get_by_label("Name of property 1")).to_have_value("")
+    page.get_by_role("button", name="Send message", exact=True).click()
+    expect(page.locator("#sent-title")).to_contain_text("1 message sent")
+    rows = [
+        [page.get_by_label(f"{part} of entry {number}").input_value() for part in ("Name", "Type", "Value")]
+        for number in (1, 2)
+    ]
+    assert rows == [["card", "long", "4711"], ["paid", "boolean", "true"]]
+
+
+def test_a_file_is_sent_as_bytes_and_one_that_is_too_large_is_named_before(page_of, site):
+    page = page_of("admin")
+    page.goto(site.url + reverse("send"))
+    page.get_by_label("Destination").fill("typed.file")
+    expect(page.get_by_text("Written as")).to_be_hidden()
+    page.get_by_text("Bytes", exact=True).click()
+    page.get_by_text("File", exact=True).click()
+    file = page.get_by_label("File with the body")
+    send = page.get_by_role("button", name="Send message", exact=True)
+    file.set_input_files({"name": "b", "mimeType": "application/octet-stream", "buffer": bytes(MAX_BODY + 1)})
+    send.click()
+    assert "At most 8,388,608 bytes" in file.evaluate("field => field.validationMessage")
+    file.set_input_files({"name": "b", "mimeType": "application/octet-stream", "buffer": b"\x00\xff"})
+    send.click()
+    expect(page.locator("#sent-title")).to_contain_text("1 message sent")
+    expect(page.get_by_label("Body", exact=True)).to_have_value("AP8=")
