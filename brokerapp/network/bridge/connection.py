@@ -26,7 +26,6 @@ from brokerapp.network.links.broker_link import (
     BrokerLink,
     LinkEvents,
 )
-from brokerapp.network.links.openwire_messages import BrokerNames
 from brokerapp.network.links.remote_links import RemoteLinks
 from brokerapp.network.links.sockets import TlsContextFactory
 from brokerapp.network.links.stomp_link import StompBrokerLink, login_headers
@@ -66,8 +65,7 @@ class ConnectionCounters:
 class BridgeConnection:
     """To the first of these addresses that answers, in turn. `endpoint` is where bridges consume from their own broker.
 
-    `advisories` are told of each pair of links that begins and ends; `trust` is what TLS is spoken with; `names` are
-    those of the brokers that all connections of the node lead to.
+    `advisories` are told of each pair of links that begins and ends; `trust` is what TLS is spoken with.
     """
 
     def __init__(
@@ -77,11 +75,10 @@ class BridgeConnection:
         addresses: Sequence[BrokerAddress],
         advisories: BridgeAdvisories,
         trust: TlsContextFactory,
-        names: BrokerNames,
     ) -> None:
         self.terms, self.addresses = terms, addresses
         self.broker, self._endpoint, self._advisories = endpoint.services.name, endpoint, advisories
-        self._remote_links = RemoteLinks(terms.name, trust, terms.outbound, names)
+        self._remote_links = RemoteLinks(terms.name, trust, terms.outbound)
         self.state = BridgeConnectionState.STOPPED
         self.remote = ""  #: the name of the broker it leads to, when that is known
         self.connected_to: BrokerAddress | None = None

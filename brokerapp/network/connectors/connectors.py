@@ -13,7 +13,6 @@ from brokerapp.connections.connector_state import ConnectorState
 from brokerapp.engine.dispatch.durable_subscription import DurableSubscription
 from brokerapp.errors import ConfigurationRefused, RequestRefused
 from brokerapp.network.bridge.connection import BridgeAdvisories, BridgeConnection
-from brokerapp.network.links.openwire_messages import BrokerNames
 from brokerapp.network.links.sockets import TlsContextFactory
 from brokerapp.network.options.address import BrokerAddress, address_of
 from brokerapp.network.options.client_ids import is_of_removed_connector
@@ -71,7 +70,6 @@ class ConnectorManager:
     ) -> None:
         self._name, self._endpoint, self._make_tls = endpoint.services.name, endpoint, trust
         self._durables, self._advisories, self._starts_concurrently = durables, advisories, at_once
-        self._names = BrokerNames()
         self._connectors = {each.name: self._make(each) for each in definitions}
         self._start_task: asyncio.Task[None] | None = None
         self._announcements: list[Discovery] = []
@@ -90,8 +88,7 @@ class ConnectorManager:
         connector = RunningConnector(definition, terms, terms.auto_start)
         groups = (terms.addresses,) if terms.in_turn else [(each,) for each in terms.addresses]
         connector.connections = [
-            BridgeConnection(self._endpoint, terms, each, self._advisories, self._make_tls, self._names)
-            for each in groups
+            BridgeConnection(self._endpoint, terms, each, self._advisories, self._make_tls) for each in groups
         ]
         return connector
 
@@ -208,9 +205,7 @@ class ConnectorManager:
 
     def _add_connection(self, connector: RunningConnector, address: BrokerAddress) -> None:
         logger.info("network connector %s: found %s", connector.options.name, address)
-        way = BridgeConnection(
-            self._endpoint, connector.options, (address,), self._advisories, self._make_tls, self._names
-        )
+        way = BridgeConnection(self._endpoint, connector.options, (address,), self._advisories, self._make_tls)
         connector.connections.append(way)
         way.start()
 

@@ -82,9 +82,9 @@ class OpenWireBrokerLink:
     is_sluice = False
     recognizes_repeated = True
 
-    def __init__(self, connection: OpenWireConnection, names: BrokerNames) -> None:
-        self.connection, self._names = connection, names
-        names.record(connection.remote, connection.remote_id)
+    def __init__(self, connection: OpenWireConnection) -> None:
+        self.connection = connection
+        self._names = BrokerNames(connection.remote, connection.remote_id)
         self._subscriptions: dict[str, _Subscription] = {}
         self._by_consumer: dict[ConsumerId, _Subscription] = {}
         self._advisories: dict[ConsumerId, _Advisories] = {}

@@ -41,28 +41,14 @@ from brokerapp.openwire.session.outgoing_messages import message_command
 _FIELDS = frozenset({"message-id", "destination", "redelivered"})
 
 
-#: Ids of brokers that are remembered: of more the oldest are forgotten.
-MAX_KNOWN_BROKERS = 1_000
-
-
 class BrokerNames:
-    """Names and ids of the ActiveMQs that all links of a node lead to, or led to before."""
+    """The names and the ids of brokers at one link: `remote` is the other end's name, `remote_id` its id."""
 
-    def __init__(self) -> None:
-        self._names: dict[str, str] = {}  # by id
-        self._ids: dict[str, str] = {}  # by name, the last one
-
-    def record(self, name: str, id: str) -> None:
-        """Note the id of a broker, which has another one each time it starts."""
-        while len(self._names) >= MAX_KNOWN_BROKERS:
-            oldest = next(iter(self._names))
-            former = self._names.pop(oldest)
-            if self._ids.get(former) == oldest:
-                del self._ids[former]
-        self._names[id], self._ids[name] = name, id
+    def __init__(self, remote: str, remote_id: str) -> None:
+        self._names, self._ids = {remote_id: remote}, {remote: remote_id}
 
     def path_of(self, ids: Iterable[BrokerId | None] | None) -> Path:
-        """Return a path of names; a broker that no link leads to is known by its id."""
+        """Return a path of names."""
         found = (str(each.value or "") for each in ids or () if each is not None)
         return tuple([self._names.get(id, id) for id in found])
 

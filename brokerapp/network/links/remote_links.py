@@ -7,7 +7,6 @@ from brokerapp.network.links.bridge_link import BridgeLink, OpenWireSpoken
 from brokerapp.network.links.broker_link import BridgeLogin, BrokerLink
 from brokerapp.network.links.openwire_connection import OpenWireConnection
 from brokerapp.network.links.openwire_link import OpenWireBrokerLink
-from brokerapp.network.links.openwire_messages import BrokerNames
 from brokerapp.network.links.sockets import CONNECT_SECONDS, FirstBytes, TlsContextFactory, connect_socket
 from brokerapp.network.links.stomp_link import StompBrokerLink, login_headers
 from brokerapp.network.options.address import BrokerAddress
@@ -21,12 +20,11 @@ GREETING_SECONDS = 0.1
 class RemoteLinks:
     """Makes the links of one bridge connection.
 
-    `trust` says whose certificates are believed, `outbound` which addresses are allowed. `names` are those of all
-    links of the node.
+    `trust` says whose certificates are believed, `outbound` which addresses are allowed.
     """
 
-    def __init__(self, name: str, trust: TlsContextFactory, outbound: OutboundRule | None, names: BrokerNames) -> None:
-        self._name, self._trust, self._outbound, self._names = name, trust, outbound, names
+    def __init__(self, name: str, trust: TlsContextFactory, outbound: OutboundRule | None) -> None:
+        self._name, self._trust, self._outbound = name, trust, outbound
         self._broker_names: dict[BrokerAddress, str] = {}  # that brokers had which do not tell them by themselves
 
     async def connect(self, address: BrokerAddress, login: BridgeLogin) -> BrokerLink:
@@ -61,7 +59,7 @@ class RemoteLinks:
         connection = OpenWireConnection(self._name, address.openwire, address.connect_timeout)
         first.hand_over(connection)
         await connection.open(login)
-        return OpenWireBrokerLink(connection, self._names)
+        return OpenWireBrokerLink(connection)
 
     async def _log_in(self, connection: BridgeLink, address: BrokerAddress, login: BridgeLogin) -> BrokerLink:
         """Return a link over STOMP."""
