@@ -199,6 +199,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "regex": ("brokerapp.selectors.matching.functions", "console.access"),
     "pyarrow": ("brokerapp.tracing", "analytics"),
     "numpy": ("brokerapp.tracing", "analytics"),
+    "zstandard": ("brokerapp.tracing.encoding",),
     "django": ("console", "brokerapp.apps", "brokerapp.management"),
     "channels": ("console",),
     "celery": ("console", "analytics.tasks"),
@@ -224,7 +225,7 @@ HOMES: dict[str, tuple[str, ...]] = {
         "brokerapp.stomp.transport.websocket_base",
         "brokerapp.stomp.transport.websocket",
     ),
-    "cryptography": ("brokerapp.connections.tls", "console.accounts.encryption"),
+    "cryptography": ("brokerapp.connections.key_stores", "console.accounts.encryption"),
     "allauth": ("console",),
     "uvloop": ("brokerapp.management", "console"),
     # the broker's core waits for nothing: whoever does has a name here

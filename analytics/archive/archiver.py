@@ -29,7 +29,7 @@ from analytics.rollups.counters import count_events
 from analytics.rollups.store import HOUR, RollupStore
 from brokerapp.errors import StoreUnavailable
 from brokerapp.system.environment import Environment
-from brokerapp.tracing.encoding import decode
+from brokerapp.tracing.decoding import decode
 
 #: How long events wait in the stream.
 FLUSH_SECONDS = 5.0

@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analytics.archive.stream_ids import position_of
-from brokerapp.tracing.schema import SCHEMA, VERSION, VERSION_KEY, current
+from brokerapp.tracing.arrow_schema import SCHEMA, current
+from brokerapp.tracing.schema import VERSION, VERSION_KEY
 
 #: Schema of the files: the columns of events, without the broker (it is in the path), and the stream entry.
 ARCHIVED = pa.schema(

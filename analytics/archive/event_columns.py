@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analytics.archive.data_files import ARCHIVED
-from brokerapp.tracing.schema import MOMENT
+from brokerapp.tracing.arrow_schema import MOMENT
 
 
 @dataclass(frozen=True, slots=True)

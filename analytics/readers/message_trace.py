@@ -20,7 +20,7 @@ from analytics.archive.bloom_index import IndexKey
 from analytics.archive.broker_archive import BrokerArchive
 from analytics.archive.trace_stream import TraceStream
 from brokerapp.errors import StoreUnavailable
-from brokerapp.tracing.encoding import decode
+from brokerapp.tracing.decoding import decode
 from brokerapp.tracing.schema import ENQUEUE, KINDS, ORDER, ROLLBACK
 
 #: Seconds that a search may take.

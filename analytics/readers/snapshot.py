@@ -18,7 +18,7 @@ from analytics.archive.manifest import SetAside, hours_of, inspect
 from analytics.archive.stream_ids import START, position_of
 from analytics.archive.trace_stream import TraceStream
 from brokerapp.errors import StoreUnavailable
-from brokerapp.tracing.encoding import decode
+from brokerapp.tracing.decoding import decode
 
 #: Attempts to read between two commits of the archiver: one takes milliseconds, the archiver commits every few seconds.
 _ATTEMPTS = 50

@@ -17,7 +17,7 @@ from pyspark.sql.types import (
 )
 
 from analytics.archive.event_columns import COLUMNS
-from brokerapp.tracing.schema import MOMENT
+from brokerapp.tracing.arrow_schema import MOMENT
 
 
 def _struct(**columns: DataType) -> StructType:

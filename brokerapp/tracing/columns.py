@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from brokerapp.tracing.arrow_schema import MOMENT, NAME, SCHEMA
+from brokerapp.tracing.encoding import different_facts
 from brokerapp.tracing.properties import property_maps
-from brokerapp.tracing.schema import ENQUEUE, KINDS, MOMENT, NAME, SCHEMA, WITHOUT_MESSAGE
+from brokerapp.tracing.schema import ENQUEUE, KINDS, WITHOUT_MESSAGE
 
 _MAPS = ("ps", "pn")
 
@@ -74,14 +76,6 @@ def _messages(counts: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
     first = (np.cumsum(own) - own)[latest]
     within = np.arange(numbers.sum()) - np.repeat(np.cumsum(numbers) - numbers, numbers)
     return numbers, np.repeat(first, numbers) + within
-
-
-def different_facts(facts: Sequence[tuple[str, int, int]]) -> tuple[np.ndarray, list[tuple[str, int, int]]]:
-    """Return for each of the facts its index among the distinct objects, and these."""
-    # Their addresses, as an array of objects holds them: asking each for its id took four times as long.
-    objects = np.frombuffer(np.fromiter(facts, object, len(facts)), np.uintp)
-    _, first, places = np.unique(objects, return_index=True, return_inverse=True)
-    return places, [facts[each] for each in first.tolist()]
 
 
 def _weights(kinds: np.ndarray, originals: Sequence[str], weights: dict[str, int]) -> np.ndarray:

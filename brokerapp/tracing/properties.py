@@ -19,8 +19,6 @@ from brokerapp.selectors.values import DECIMAL_NUMBER
 
 #: Headers for which the event has a column, or that no selector can ask for.
 NOT_RECORDED = frozenset({"message-id", "destination", "content-length", "receipt", "transaction", "timestamp"})
-#: The most bytes of one head that are looked at.
-MAX_HEAD = 4096
 #: The most characters of one value that are kept, but for the types of JMS properties.
 MAX_VALUE = 1024
 #: The most properties of one message that are kept.
@@ -31,11 +29,6 @@ NUMBER = rf"\A{DECIMAL_NUMBER}\z"
 _NEWLINE = 10
 _NOT_RECORDED = -1
 _MAX_TABLE = 1 << 22
-
-
-def limit_head(head: bytes) -> bytes:
-    """Return the head's leading lines, at most MAX_HEAD bytes of them."""
-    return head if len(head) <= MAX_HEAD else head[: head.rfind(b"\n", 0, MAX_HEAD) + 1]
 
 
 def property_maps(heads: Sequence[bytes]) -> tuple[pa.MapArray, pa.MapArray]:

@@ -20,7 +20,6 @@ from typing import Any, Protocol
 
 from brokerapp.model.message import Message
 from brokerapp.tracing.encoding import encode
-from brokerapp.tracing.properties import MAX_HEAD, limit_head
 from brokerapp.tracing.schema import ENQUEUE, RUN_FIELDS
 
 #: Events in a batch: packing them stops the event loop for a millisecond, some when each is a run of its own. A run is
@@ -31,8 +30,16 @@ MAX_PENDING = 16 * BATCH_EVENTS
 #: How late an event may be noted after it happened. What is later was stamped by a clock that was set back since.
 LATEST_US = 60_000_000
 
+#: The most bytes of one head that are kept for the properties of its message.
+MAX_HEAD = 4096
+
 #: The fields of all runs, which have different types, one after the other.
 Runs = list[Any]
+
+
+def limit_head(head: bytes) -> bytes:
+    """Return the head's leading lines, at most MAX_HEAD bytes of them."""
+    return head if len(head) <= MAX_HEAD else head[: head.rfind(b"\n", 0, MAX_HEAD) + 1]
 
 
 class Traceable(Protocol):

@@ -7,7 +7,7 @@ from recorded_traffic import BROKER, message
 
 from analytics.archive.broker_archive import ArchiveCommit, BrokerArchive
 from analytics.requests.request import TimeWindow
-from brokerapp.tracing.encoding import decode
+from brokerapp.tracing.decoding import decode
 from brokerapp.tracing.recorder import TraceRecorder
 from brokerapp.tracing.schema import ACK, DISPATCH, FORWARD
 

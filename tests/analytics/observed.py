@@ -15,7 +15,7 @@ from analytics.requests.request import TimeWindow
 from brokerapp.config.reader import parse_config
 from brokerapp.store.client.keys import trace_key
 from brokerapp.store.server.embedded import EmbeddedStore
-from brokerapp.tracing.encoding import decode
+from brokerapp.tracing.decoding import decode
 from tests.protocol.running_node import RunningNode
 
 BROKER = "observed"

@@ -9,7 +9,7 @@ import redis
 
 from brokerapp.config import default_config
 from brokerapp.store.client.keys import trace_key
-from brokerapp.tracing.encoding import decode
+from brokerapp.tracing.decoding import decode
 from brokerapp.tracing.schema import ALL
 from tests.protocol.clients import StompClient
 from tests.protocol.running_node import RunningNode

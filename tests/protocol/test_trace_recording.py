@@ -9,7 +9,7 @@ from brokerapp.config import default_config
 from brokerapp.model.definitions import PolicyEntry
 from brokerapp.model.destination import Destination
 from brokerapp.store.client.keys import trace_key
-from brokerapp.tracing.encoding import decode
+from brokerapp.tracing.decoding import decode
 from brokerapp.tracing.schema import ORDER
 from console.topology.node_facts import NodeSummary
 from tests.protocol.clients import StompClient

@@ -11,10 +11,11 @@ from recorded_traffic import BROKER, message
 
 from analytics.archive.broker_archive import ArchiveCommit, BrokerArchive
 from analytics.requests.request import TimeWindow
+from brokerapp.tracing.arrow_schema import SCHEMA, current
+from brokerapp.tracing.decoding import decode
 from brokerapp.tracing.depths import DepthRecorder
-from brokerapp.tracing.encoding import decode
 from brokerapp.tracing.recorder import TraceRecorder
-from brokerapp.tracing.schema import ACK, SCHEMA, VERSION, VERSION_KEY, current
+from brokerapp.tracing.schema import ACK, VERSION, VERSION_KEY
 
 HOUR_US = 3_600_000_000
 START_US = 1_760_000_400_000_000 // HOUR_US * HOUR_US

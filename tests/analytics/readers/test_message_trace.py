@@ -15,7 +15,7 @@ from analytics.archive.bloom_index import IndexKey
 from analytics.archive.broker_archive import ArchiveCommit, BrokerArchive
 from analytics.archive.trace_stream import TraceStream
 from analytics.readers.message_trace import TraceReader
-from brokerapp.tracing.encoding import decode
+from brokerapp.tracing.decoding import decode
 from brokerapp.tracing.recorder import TraceRecorder
 from brokerapp.tracing.schema import ACK, DISPATCH, FORWARD
 

@@ -26,8 +26,8 @@ from analytics.rollups.counters import (
 from analytics.rollups.log_histogram import negative_durations, percentile
 from analytics.rollups.queries import WHOLE_BROKER, RollupQueries, width_for
 from analytics.rollups.store import DAY, HOUR, MINUTE, NAME, OTHERS, TEMPORARY, RollupStore
+from brokerapp.tracing.decoding import decode
 from brokerapp.tracing.depths import DepthRecorder
-from brokerapp.tracing.encoding import decode
 from brokerapp.tracing.recorder import TraceRecorder
 from brokerapp.tracing.schema import (
     ACK,

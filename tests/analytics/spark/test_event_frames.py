@@ -7,7 +7,8 @@ import pytest
 from analytics.archive.footer_stats import FooterStats, read_footer
 from analytics.requests.request import TimeWindow
 from analytics.spark.event_frames import TASK_EVENTS, fit_one_task, lie_within
-from brokerapp.tracing.schema import MOMENT, VERSION_KEY
+from brokerapp.tracing.arrow_schema import MOMENT
+from brokerapp.tracing.schema import VERSION_KEY
 
 WINDOW = TimeWindow(1_000_000, 2_000_000)
 

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from brokerapp.tracing.encoding import decode, encode
+from brokerapp.tracing.decoding import decode
+from brokerapp.tracing.encoding import encode
 from brokerapp.tracing.schema import ENQUEUE
 from brokerapp.tracing.unmarshal import unmarshal
 

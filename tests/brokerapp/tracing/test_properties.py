@@ -7,14 +7,13 @@ from hypothesis import strategies as st
 from brokerapp.model.jms.form import JMS_HEADER, JmsForm, JmsKind
 from brokerapp.model.message import Message, escape
 from brokerapp.tracing.properties import (
-    MAX_HEAD,
     MAX_PROPERTIES,
     MAX_VALUE,
     NOT_RECORDED,
     NUMBER,
-    limit_head,
     property_maps,
 )
+from brokerapp.tracing.recorder import MAX_HEAD, limit_head
 
 
 def head(*pairs: tuple[str, str]) -> bytes:

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from brokerapp.model.message import Message
 from brokerapp.tracing import recorder as recorder_module
-from brokerapp.tracing.encoding import decode
+from brokerapp.tracing.arrow_schema import SCHEMA
+from brokerapp.tracing.decoding import decode
 from brokerapp.tracing.recorder import NullTraceRecorder, TraceRecorder
 from brokerapp.tracing.sampling import SamplingRule, sample_batch
 from brokerapp.tracing.schema import (
@@ -22,7 +23,6 @@ from brokerapp.tracing.schema import (
     FORWARD,
     KINDS,
     REDELIVER,
-    SCHEMA,
     VERSION,
     VERSION_KEY,
 )  # fmt: skip

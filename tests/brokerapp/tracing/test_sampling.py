@@ -2,8 +2,8 @@
 
 import pytest
 
+from brokerapp.tracing.decoding import decode
 from brokerapp.tracing.depths import DepthRecorder
-from brokerapp.tracing.encoding import decode
 from brokerapp.tracing.recorder import TraceRecorder
 from brokerapp.tracing.sampling import EVERYTHING, SamplingRule, sample_batch, sampling_rule
 from brokerapp.tracing.schema import ACK, DISPATCH, FORWARD
