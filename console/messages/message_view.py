@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from analytics.model.failure_patterns import without_policy
 from brokerapp.engine.editing.message_properties import STANDARD
 from brokerapp.engine.policy.broker_headers import (
     CAUSE,
@@ -95,8 +96,8 @@ class MessageView:
 
     @property
     def cause(self) -> str:
-        """Return the cause of its failure; "" if it did not fail."""
-        return self.broker_properties.get(CAUSE, "")
+        """Return the cause of its failure as a page shows it; "" if it did not fail."""
+        return without_policy(self.broker_properties.get(CAUSE, ""))
 
     @property
     def reported_cause(self) -> str:

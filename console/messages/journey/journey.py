@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
+from analytics.model.failure_patterns import without_policy
 from analytics.readers.message_trace import TraceEvent
 from brokerapp.errors import InvalidDestination
 from brokerapp.model.destination import Destination
@@ -236,7 +237,7 @@ def _step(event: TraceEvent, rules: dict[str, str]) -> JourneyStep:
         words = "Stored in"
     if event.kind == "drop" and (event.reason or "").startswith("removed by"):
         words = "Deleted from"
-    detail = event.reason or event.consumer or ""
+    detail = without_policy(event.reason or "") or event.consumer or ""
     if event.kind == "forward" and event.destination != event.original:
         detail = f"by {rules[event.destination]}" if event.destination in rules else ""
     return JourneyStep(_to_datetime(event.ts_us), event.kind, words, _parse_destination(event.destination), detail)

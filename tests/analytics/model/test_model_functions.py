@@ -9,7 +9,7 @@ import pytest
 from analytics.archive.footer_stats import recording_start_us
 from analytics.model import wording
 from analytics.model.consumer_states import classify_consumers, were_connected_together
-from analytics.model.failure_patterns import GAP, LONGEST, UNKNOWN, pattern_of
+from analytics.model.failure_patterns import GAP, LONGEST, UNKNOWN, pattern_of, without_policy
 from analytics.model.routing_coverage import dlq_predicate, edges_of, unmatched_definitions, upstream_destinations
 from analytics.model.time_buckets import slot_name, slot_seconds, slot_starts
 from analytics.requests.question import RunQuestion
@@ -40,6 +40,13 @@ def test_percentiles_of_parts_add_up_to_those_of_the_whole():
     assert percentiles(rows.slice(0, 0), ["q"]).num_rows == 0
 
 
+POISON = (
+    "java.lang.Throwable: Delivery[7] exceeds redelivery policy limit:RedeliveryPolicy {destination = queue://a, "
+    "collisionAvoidanceFactor = 0.15, maximumRedeliveries = 6, redeliveryDelay = 1000, preDispatchCheck = true}, cause:"
+)
+POISONED = f"java.lang.Throwable: Delivery[{GAP}] exceeds redelivery policy limit:{GAP}"
+
+
 @pytest.mark.parametrize(
     ("cause", "pattern"),
     [
@@ -48,12 +55,19 @@ def test_percentiles_of_parts_add_up_to_those_of_the_whole():
         ('order "x" and ID:a-1 2 3 failed', f"order {GAP} and {GAP} failed"),
         ("timeout after 30000 ms calling 10.0.0.7:8443", f"timeout after {GAP} ms calling {GAP}"),
         ("größe7 falsch", f"{GAP} falsch"),
+        (f"{POISON}java.io.IOException: no card 4", f"{POISONED}, cause:java.io.IOException: no card {GAP}"),
+        (f"{POISON}null", f"{POISONED}, cause:null"),
         ("no digits at all", "no digits at all"),
         ("y" * 300, "y" * LONGEST),
     ],
 )
 def test_what_differs_between_alike_causes_is_cut_out(cause, pattern):
     assert pattern_of(cause) == pattern
+
+
+def test_a_cause_is_shown_without_the_redelivery_policy_of_the_client():
+    told = "java.lang.Throwable: Delivery[7] exceeds redelivery policy limit, cause:java.io.IOException: no card"
+    assert without_policy(f"{POISON}java.io.IOException: no card") == told
 
 
 def queue(name: str) -> Destination:
