@@ -9,7 +9,8 @@ from django.urls import reverse
 
 from brokerapp.model.destination import DestinationKind
 from console.access.permissions import AnyUser
-from console.destinations.clients.clients import CONNECTION_TABLE, SUBSCRIPTION_TABLE
+from console.destinations.clients.clients import CONNECTION_TABLE
+from console.destinations.clients.topic_subscriptions import SUBSCRIPTION_TABLE
 from console.destinations.lists import DESTINATION_TABLES
 from console.ui.formatting.tables import Table
 from console.ui.preferences.models import SavedView

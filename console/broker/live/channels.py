@@ -24,8 +24,9 @@ from console.analyses.questions import is_readable
 from console.broker.live.frame_delta import Cells
 from console.broker.live.routing_cells import graph_cells
 from console.broker.snapshot import BrokerSnapshot, ChartPoint, visible_snapshot
-from console.destinations.clients.clients import visible_connection_ids, visible_subscription_logs
+from console.destinations.clients.clients import visible_connection_ids
 from console.destinations.clients.connection_list import connection_rows
+from console.destinations.clients.topic_subscriptions import visible_subscription_logs
 from console.destinations.lists import COLUMNS, DestinationRow
 from console.destinations.placement import owner_node
 from console.messages.jobs import failed_again, job_service

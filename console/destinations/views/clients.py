@@ -16,16 +16,14 @@ from console.access.permissions import Permission, permission_required, require,
 from console.audit import trail
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
-from console.destinations.clients.clients import (
-    CONNECTION_TABLE,
+from console.destinations.clients.clients import CONNECTION_TABLE, current_connections, visible_connections
+from console.destinations.clients.close_connection import close, get_connection, require_close
+from console.destinations.clients.topic_subscriptions import (
     SUBSCRIPTION_STATES,
     SUBSCRIPTION_TABLE,
     TopicSubscription,
-    current_connections,
     current_subscriptions,
-    visible_connections,
 )
-from console.destinations.clients.close_connection import close, get_connection, require_close
 from console.ui.formatting.number_format import pluralize_count
 from console.ui.partials import render_list
 from console.ui.preferences.favourites import favourites_of

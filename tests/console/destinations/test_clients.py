@@ -33,9 +33,7 @@ from console.broker.mirror import mirror
 from console.broker.snapshot import BrokerSnapshot
 from console.destinations.clients.clients import (
     CONNECTION_TABLE,
-    SUBSCRIPTION_TABLE,
     ConnectionView,
-    build_subscriptions,
     consumers_of,
     current_connections,
     producers_of,
@@ -43,6 +41,7 @@ from console.destinations.clients.clients import (
 )
 from console.destinations.clients.connection_list import connection_rows
 from console.destinations.clients.jms_sessions import JmsSessions
+from console.destinations.clients.topic_subscriptions import SUBSCRIPTION_TABLE, build_subscriptions
 from tests.protocol.openwire_client import OpenWireSocket
 from tests.waiting import wait_until
 
