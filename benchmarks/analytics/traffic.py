@@ -21,7 +21,8 @@ from analytics.archive.compaction import COMPRESSION, ROW_GROUP_EVENTS
 from analytics.requests.request import TimeWindow
 from brokerapp.model.definitions import CompositeDestination, Definitions, ForwardTarget, VirtualTopic
 from brokerapp.model.destination import Destination
-from brokerapp.tracing.schema import ALL, CHANGED, KINDS, MOMENT, SCHEMA
+from brokerapp.tracing.arrow_schema import MOMENT, SCHEMA
+from brokerapp.tracing.schema import ALL, CHANGED, KINDS
 
 SECOND_US = 1_000_000
 MINUTE_US, HOUR_US, WEEK_US = 60 * SECOND_US, 3600 * SECOND_US, 7 * 86400 * SECOND_US
