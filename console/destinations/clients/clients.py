@@ -56,9 +56,14 @@ class ConnectionView:
         return self.stats.protocol
 
     @property
+    def is_jms(self) -> bool:
+        """Return whether it is a JMS client."""
+        return self.protocol.startswith("OpenWire")
+
+    @property
     def jms(self) -> JmsSessions | None:
         """Return the sessions of a JMS client with their producers and consumers; None for a STOMP client."""
-        if not self.protocol.startswith("OpenWire"):
+        if not self.is_jms:
             return None
         return JmsSessions.of(self.details.producers, self.details.producing_to, self.consumers)
 

@@ -6,7 +6,7 @@ Their details are requested from the node when a page needs them. Everything els
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -113,7 +113,7 @@ def build_subscriptions(
     """
     peers = list(peers)
     of_log = {each.log: (peer, each) for peer in peers for each in peer.consumers if each.log}
-    found = [_non_durable(peer, each) for peer in peers for each in peer.consumers if _is_non_durable(each)]
+    found = [_non_durable(peer, session, each) for peer in peers for session, each in _non_durable_of(peer)]
     for log, subscription in kept.items():
         peer, consumer = of_log.get(str(log), (None, None))
         stats = numbers.get(log) or DestinationStats(log)
@@ -140,16 +140,23 @@ def build_subscriptions(
     return found
 
 
+def _non_durable_of(peer: ConnectionView) -> Iterator[tuple[str, ConsumerStats]]:
+    """Yield non-durable subscriptions with their JMS sessions, but for those that a JMS library has for itself."""
+    for session, each in peer.consumers_by_session:
+        if _is_non_durable(each) and (session or not peer.is_jms):
+            yield session, each
+
+
 def _is_non_durable(consumer: ConsumerStats) -> bool:
     return not consumer.log and any(
         each.kind in (DestinationKind.TOPIC, DestinationKind.TEMP_TOPIC) for each in destinations_of(consumer)
     )
 
 
-def _non_durable(peer: ConnectionView, consumer: ConsumerStats) -> TopicSubscription:
+def _non_durable(peer: ConnectionView, session: str, consumer: ConsumerStats) -> TopicSubscription:
     return TopicSubscription(
         client_id=peer.name,
-        name=consumer.id,
+        name=f"session {session}, consumer {consumer.id.rpartition(':')[2]}" if session else consumer.id,
         state="plain",
         topics=tuple(destinations_of(consumer)),
         selector=consumer.selector,

@@ -328,6 +328,15 @@ def test_a_jms_client_shows_its_sessions_producers_and_consumers(browser_of, con
         assert mirrored[0]["protocol"] == "OpenWire 12"
 
 
+def test_subscriptions_of_a_jms_client_are_named_by_session_and_those_of_its_library_left_out():
+    ids = [f"ID:shop-1:1:{session}:1" for session in ("-1", "2")]
+    consumers = tuple(ConsumerStats("c", id, ["topic://prices"]) for id in ids)
+    for version, names in (("OpenWire 12", ["session 2, consumer 1"]), ("1.2", ids)):
+        stats = ConnectionStats("c", "shop", "127.0.0.1:1", "ada", version, 0)
+        peer = ConnectionView(stats, ConnectionDetails(stats.to_json()), consumers)
+        assert [each.name for each in build_subscriptions([peer], {}, {}, {}, {})] == names
+
+
 def test_sessions_are_told_by_ids_and_those_of_the_library_stand_last():
     consumers = [ConsumerStats("c", f"ID:a-1:1:{number}:1", ["topic://a"]) for number in ("-1", "10", "2")]
     producers = [{"id": "ID:a-1:1:2:1", "destinations": ["queue://a"]}]
