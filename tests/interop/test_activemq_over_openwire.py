@@ -26,6 +26,8 @@ from tests.waiting import wait_until
 pytestmark = [pytest.mark.slow, needs_activemq]
 JAVA_SECONDS = 60
 OPENWIRE = (TransportConnector("openwire", "tcp", "127.0.0.1", 0),)
+#: The longest frame of one of the connectors.
+NARROW_BYTES = 10_000
 #: Messages that the Java program sends.
 JAVA_MESSAGES = 7
 
@@ -45,15 +47,17 @@ def authority(tmp_path_factory) -> Authority:
 def activemq(tmp_path_factory, authority) -> Iterator[ActiveMQ]:
     """It speaks STOMP, and OpenWire over TCP and TLS, and knows one user."""
     started = ActiveMQ(tmp_path_factory.mktemp("activemq"))
-    started.tls_port = own_port()
+    started.tls_port, started.narrow_port = own_port(), own_port()
     stores = f"""
     <sslContext><sslContext keyStore="{authority.issue("classic").p12}" keyStoreType="PKCS12"
         keyStorePassword="{PASSWORD}"/></sslContext>
     <plugins><simpleAuthenticationPlugin anonymousAccessAllowed="true"><users>
       <authenticationUser username="bridge" password="secret" groups="g"/>
     </users></simpleAuthenticationPlugin></plugins>"""
-    tls = f'<transportConnector name="ssl" uri="ssl://127.0.0.1:{started.tls_port}"/>'
-    started.plain("classic", tls, stores)
+    more = f"""<transportConnector name="ssl" uri="ssl://127.0.0.1:{started.tls_port}"/>
+      <transportConnector name="narrow"
+          uri="tcp://127.0.0.1:{started.narrow_port}?wireFormat.maxFrameSize={NARROW_BYTES}"/>"""
+    started.plain("classic", more, stores)
     started.start()
     yield started
     started.stop()
@@ -111,6 +115,49 @@ def test_a_bridge_over_tls_logs_in_with_its_password(store, activemq, authority,
         assert way_of(ours).protocol == "OpenWire"
         for each in (sender, consumer):
             each.leave()
+
+
+def test_what_is_longer_than_the_activemq_takes_is_a_dead_letter_here_while_all_else_crosses(store, activemq):
+    queue = Destination.queue("narrow")
+    connector = NetworkConnector(
+        "bridge", f"static:(tcp://127.0.0.1:{activemq.narrow_port}){QUICK}", statically_included=(queue,)
+    )
+    with running(store, connector) as ours:
+        wait_until(lambda: bridged(ours), "the bridge")
+        sender, consumer = StompClient(ours.port), StompClient(activemq.port)
+        for body in ("short", "x" * NARROW_BYTES, "last"):
+            sender.send(queue.stomp, body, persistent="true")
+        consumer.subscribe(queue.stomp)
+        assert consumer.bodies(2) == ["short", "last"]
+        [dead] = ours.browse("ActiveMQ.DLQ")
+        assert "maxFrameSize" in dead.headers["dlqDeliveryFailureCause"]
+        assert way_of(ours).connections == 1
+        for each in (sender, consumer):
+            each.leave()
+
+
+def test_what_was_consumed_at_the_activemq_is_not_given_again_when_its_receipt_was_lost(store, activemq):
+    queue, proxy = Destination.queue("consumed"), Proxy(activemq.openwire_port)
+    connector = NetworkConnector(
+        "bridge", f"static:(tcp://127.0.0.1:{proxy.port}){QUICK}", statically_included=(queue,)
+    )
+    consumer = StompClient(activemq.port)
+    consumer.subscribe(queue.stomp)
+    with running(store, connector) as ours:
+        wait_until(lambda: bridged(ours), "the bridge")
+        proxy.answers_are_lost = True
+        sender = StompClient(ours.port)
+        for number in range(10):
+            sender.send(queue.stomp, str(number), persistent="true")
+        assert consumer.bodies(10) == list(map(str, range(10)))
+        assert ours.depth(queue.name) == 10
+        proxy.cut()
+        wait_until(lambda: ours.depth(queue.name) == 0, "all is acknowledged")
+        sender.send(queue.stomp, "last", persistent="true")
+        assert consumer.bodies() == ["last"]
+        for each in (sender, consumer):
+            each.leave()
+    proxy.close()
 
 
 def test_a_wrong_password_is_told_as_the_activemq_says_it(store, activemq):
