@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from uuid import uuid4
 
 from brokerapp.errors import OpenWireError
-from brokerapp.model.transport_connector import OpenWireSettings
+from brokerapp.model.transport_connector import MAX_BODY_BYTES, OpenWireSettings
 from brokerapp.network.links.broker_link import BridgeConnectionLost, BridgeLogin, LinkEvents
 from brokerapp.network.links.sockets import CONNECT_SECONDS, WRITE_HIGH_WATER
 from brokerapp.openwire.codec import Codec, FrameSplitter
@@ -37,10 +37,10 @@ logger = logging.getLogger(__name__)
 
 #: The number of the only session, and of its only producer.
 SESSION = PRODUCER = 1
-#: The largest frame that can be announced.
-_ANY_FRAME_SIZE = 2**63 - 1
-#: Milliseconds without a byte after which a broker is asked for a sign of life are a part of those after which it
-#: gives this side up.
+#: The longest frame, bytes, that is taken, and announced: a body as long as Sluice stores them, and what is around it.
+MAX_FRAME_BYTES = MAX_BODY_BYTES + 1024 * 1024
+#: In such a part of the time after which either side is given up this one looks, and says something where it is silent:
+#: an ActiveMQ looks once in that time whether something came since it last looked.
 _KEEP_ALIVE_SHARE = 3
 _SILENT = "nothing received for {:g} s"
 #: The highest number of a command: a Java int. The next one is 1.
@@ -61,7 +61,7 @@ class OpenWireConnection(asyncio.Protocol):
         self.name, self._connect_timeout = name, patience or CONNECT_SECONDS
         self.remote, self.remote_id = "", ""  #: name and id of the broker there
         self.client_id = ""  #: with which this side logged in
-        self.max_frame_size = _ANY_FRAME_SIZE  #: of the frames that it takes
+        self.max_frame_size = MAX_FRAME_BYTES  #: of the frames that it takes
         self.connection_id = ConnectionId(f"ID:sluice-{uuid4()}")
         self.producer_id = ProducerId(self.connection_id.value, PRODUCER, SESSION)
         self.on_dispatch: Callable[[MessageDispatch], None] = lambda _dispatch: None
@@ -76,10 +76,10 @@ class OpenWireConnection(asyncio.Protocol):
             tcp_no_delay_enabled=True,
             max_inactivity_duration=settings.max_inactivity_ms,
             max_inactivity_duration_initial_delay=settings.initial_delay_ms,
-            max_frame_size=_ANY_FRAME_SIZE,
+            max_frame_size=MAX_FRAME_BYTES,
             provider_name="Sluice",
         )
-        self._codec, self._splitter = Codec(), FrameSplitter()
+        self._codec, self._splitter = Codec(), FrameSplitter(MAX_FRAME_BYTES)
         self._negotiated: asyncio.Future[None] = self._loop.create_future()
         self._introduced: asyncio.Future[None] = self._loop.create_future()
         self._receipts: dict[int, str] = {}  # by the number of the command that is to be answered
@@ -249,12 +249,11 @@ class OpenWireConnection(asyncio.Protocol):
             raise OpenWireError("WireFormatInfo on a connection that has agreed upon its format already")
         self._flush()  # what was written before has the format of none
         agreed = self._own.agreed_with(offered)
-        self.max_frame_size = agreed.max_frame_size or _ANY_FRAME_SIZE
+        self.max_frame_size = agreed.max_frame_size or MAX_FRAME_BYTES
         self._codec = Codec(
             agreed.version, max_frame_size=self.max_frame_size,
             tight=agreed.tight_encoding_enabled, cached=agreed.cache_enabled,
         )  # fmt: skip
-        self._splitter.max_frame_size = _ANY_FRAME_SIZE
         self._silence_seconds = agreed.max_inactivity_duration / 1000
         if self._silence_seconds > 0:
             # the other side shows signs of life from then on
