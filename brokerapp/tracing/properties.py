@@ -13,12 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from brokerapp.model.jms.form import JMS_HEADER
+from brokerapp.model.jms.form import JMS_HEADER, TRANSACTION_HEADER
 from brokerapp.model.message import unescape
 from brokerapp.selectors.values import DECIMAL_NUMBER
 
 #: Headers for which the event has a column, or that no selector can ask for.
-NOT_RECORDED = frozenset({"message-id", "destination", "content-length", "receipt", "transaction", "timestamp"})
+NOT_RECORDED = frozenset(
+    {"message-id", "destination", "content-length", "receipt", "transaction", "timestamp", TRANSACTION_HEADER}
+)
 #: The most characters of one value that are kept, but for the types of JMS properties.
 MAX_VALUE = 1024
 #: The most properties of one message that are kept.

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from brokerapp.model.jms.form import JMS_HEADER, JmsForm, JmsKind
+from brokerapp.model.jms.form import JMS_HEADER, TRANSACTION_HEADER, JmsForm, JmsKind
 from brokerapp.model.message import Message, escape
 from brokerapp.tracing.properties import (
     MAX_PROPERTIES,
@@ -85,6 +85,10 @@ def test_the_types_of_jms_properties_are_recorded_however_long():
     form = JmsForm(JmsKind.TEXT, dict.fromkeys((f"property{number}" for number in range(MAX_VALUE // 8)), "i"))
     [(texts, _)] = texts_and_numbers(head((JMS_HEADER, form.header_value()), ("long", "x" * 2 * MAX_VALUE)))
     assert texts == {JMS_HEADER: form.header_value(), "long": "x" * MAX_VALUE}
+
+
+def test_the_transaction_of_a_jms_message_is_not_recorded_with_its_properties():
+    assert texts_and_numbers(head((TRANSACTION_HEADER, "c:1"), ("n", "5"))) == [({"n": "5"}, {"n": 5.0})]
 
 
 def test_a_message_with_too_many_properties_keeps_the_first():
