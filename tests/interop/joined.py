@@ -1,0 +1,65 @@
+"""ActiveMQs that join a Sluice by their own network connector."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.interop.activemq_server import ActiveMQ, own_port
+from tests.protocol.clients import StompClient
+from tests.protocol.running_node import RunningNode
+from tests.waiting import wait_until
+
+_QUICK = "?initialReconnectDelay=100&amp;maxReconnectDelay=200&amp;useExponentialBackOff=false"
+_numbers = itertools.count(1)
+
+
+class JoinedActiveMQ(ActiveMQ):
+    """An ActiveMQ with a network connector to another broker, which has STOMP at `port` and OpenWire at `openwire`."""
+
+    def __init__(self, folder: Path, name: str, link: int, *, listed: str = "", more: str = "", **options: str) -> None:
+        super().__init__(folder)
+        self.name, self.openwire = name, own_port()
+        said = " ".join(f'{name}="{value}"' for name, value in {"name": "nc", **options}.items())
+        uri = f"static:(tcp://127.0.0.1:{link}){_QUICK}"
+        self.plain(
+            name,
+            connectors=f'<transportConnector name="openwire" uri="tcp://127.0.0.1:{self.openwire}"/>',
+            plugins=f'{more}<networkConnectors><networkConnector uri="{uri}" {said}>{listed}</networkConnector>'
+            "</networkConnectors>",
+        )
+
+
+@contextmanager
+def joined(folder: Path, node: RunningNode, **options: str) -> Iterator[JoinedActiveMQ]:
+    """An ActiveMQ that has joined a node."""
+    running = JoinedActiveMQ(folder, f"classic-{next(_numbers)}", node.port, **options)
+    running.start()
+    try:
+        wait_until(lambda: is_joined(node, running), "the bridge")
+        yield running
+    finally:
+        running.stop()
+
+
+def is_joined(node: RunningNode, other: JoinedActiveMQ) -> bool:
+    """Return whether the bridge of that ActiveMQ is connected."""
+    return any(each.broker == other.name for each in node.look(node.node.broker.bridges.incoming))
+
+
+def wait_for_demand(client: StompClient, destination: str, count: int = 1) -> None:
+    """Wait until the broker of this client has so many consumers of a queue or topic, in STOMP's form."""
+    wait_until(lambda: _consumers(client, destination) == count, f"{count} consumers of {destination}")
+
+
+def _consumers(client: StompClient, destination: str) -> int:
+    """Return how many the advisories of those that exist tell of."""
+    _, kind, name = destination.split("/", 2)
+    client.subscribe(f"/topic/ActiveMQ.Advisory.Consumer.{kind.capitalize()}.{name}", id="demand")
+    client.unsubscribe("demand")
+    told = []
+    while not client.messages.empty():
+        told += client.take()
+    return max((int(each.headers["consumerCount"]) for each in told), default=0)

@@ -1,0 +1,225 @@
+"""Test ActiveMQs that join a Sluice by their own network connector, over OpenWire."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from brokerapp.openwire.commands import data_types as t
+from brokerapp.openwire.marshalled_values import decode_map, encode_map
+from brokerapp.store.server.embedded import EmbeddedStore
+from tests.interop.activemq_server import needs_activemq
+from tests.interop.joined import JoinedActiveMQ, joined, wait_for_demand
+from tests.protocol.clients import StompClient
+from tests.protocol.openwire_client import OpenWireClient, queue
+from tests.protocol.running_node import RunningNode, node_of
+from tests.waiting import wait_until
+
+pytestmark = [pytest.mark.slow, needs_activemq]
+_numbers = itertools.count(1)
+XML = '<broker brokerName="{name}"><transportConnectors><transportConnector name="all" uri="tcp://127.0.0.1:0"/>'
+XML += "</transportConnectors></broker>"
+LISTS = """
+  <excludedDestinations><queue physicalName="excluded.&gt;"/></excludedDestinations>
+  <staticallyIncludedDestinations><queue physicalName="always"/></staticallyIncludedDestinations>"""
+
+
+@dataclass
+class Pair:
+    """A Sluice and the ActiveMQ that joined it."""
+
+    ours: RunningNode
+    theirs: JoinedActiveMQ
+
+    def port(self, which: int) -> int:
+        """Return where STOMP is spoken: at ours (0) or theirs (1)."""
+        return (self.ours.port, self.theirs.port)[which]
+
+    def openwire_port(self, which: int) -> int:
+        """Return where OpenWire is spoken."""
+        return (self.ours.port, self.theirs.openwire)[which]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory) -> Iterator[EmbeddedStore]:
+    with EmbeddedStore(tmp_path_factory.mktemp("store")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def one_way(store, tmp_path_factory) -> Iterator[Pair]:
+    with (
+        node_of(XML.format(name="one-way"), store) as ours,
+        joined(tmp_path_factory.mktemp("activemq"), ours, listed=LISTS, syncDurableSubs="true") as theirs,
+    ):
+        yield Pair(ours, theirs)
+
+
+#: Fixture, where messages are sent, where they are consumed.
+FROM_THERE = [pytest.param("one_way", 1, 0, id="one way")]
+BOTH_WAYS = [*FROM_THERE]
+
+
+@pytest.fixture
+def pair(request, kind) -> Pair:
+    return request.getfixturevalue(kind)
+
+
+@pytest.fixture
+def name(request) -> str:
+    return f"{request.node.originalname}.{next(_numbers)}".removeprefix("test_")
+
+
+@pytest.fixture
+def client_at(pair) -> Iterator[Callable[..., StompClient]]:
+    """Makes clients of ours (0) or theirs (1)."""
+    clients = []
+
+    def connect(which: int, **headers: str) -> StompClient:
+        clients.append(StompClient(pair.port(which), **headers))
+        return clients[-1]
+
+    yield connect
+    for client in clients:
+        if client.connection.is_connected():
+            client.connection.disconnect()
+
+
+@pytest.mark.parametrize(("kind", "source", "target"), BOTH_WAYS)
+def test_a_message_crosses_with_what_its_sender_said_and_its_id(client_at, name, source, target):
+    sender, consumer = client_at(source), client_at(target)
+    consumer.subscribe(f"/queue/{name}")
+    said = {
+        "persistent": "true", "priority": "7", "correlation-id": "c:1", "type": "order", "reply-to": "/queue/answers",
+        "expires": "99999999999999", "colour": "a:b", "timestamp": "12345",
+    }  # fmt: skip
+    sender.send(f"/queue/{name}", "héllo", **said)
+    [message] = consumer.take()
+    assert message.body == "héllo"
+    assert {each: message.headers.get(each) for each in said} == said
+    assert message.headers["destination"] == f"/queue/{name}"
+
+
+@pytest.mark.parametrize(("kind", "source", "target"), BOTH_WAYS)
+def test_a_map_with_typed_properties_crosses_as_it_is(pair, name, source, target):
+    with OpenWireClient(pair.openwire_port(source)) as sender, OpenWireClient(pair.openwire_port(target)) as consumer:
+        consumer.consumer(1, queue(name))
+        sender.producer()
+        body, properties = encode_map({"a": [1, "two"], "b": True}), encode_map({"n": 5, "f": 1.5, "s": "x"})
+        sent = sender.message(
+            queue(name), "", content=body, marshalled_properties=properties, data_type=t.MAP_MESSAGE,
+            correlation_id="c", group_id="g", group_sequence=3,
+        )  # fmt: skip
+        sender.ask(sent)
+        [got] = consumer.dispatches(1)
+        assert (got.message.data_type, decode_map(got.message.content)) == (t.MAP_MESSAGE, decode_map(body))
+        assert decode_map(got.message.marshalled_properties) == decode_map(properties)
+        assert str(got.message.message_id) == str(sent.message_id)
+        assert (got.message.group_id, got.message.group_sequence) == ("g", 3)
+
+
+@pytest.mark.parametrize(("kind", "source", "target"), BOTH_WAYS)
+def test_what_waits_crosses_when_somebody_consumes_there_and_what_nobody_wants_stays(client_at, name, source, target):
+    queue, sender, consumer, local = f"/queue/{name}", client_at(source), client_at(target), client_at(source)
+    sender.send(queue, "waits", persistent="true")
+    consumer.subscribe(queue)
+    assert consumer.bodies() == ["waits"]
+    consumer.unsubscribe()
+    wait_for_demand(local, queue, 0)
+    sender.send(queue, "stays", persistent="true")
+    local.subscribe(queue)
+    assert local.bodies() == ["stays"]
+
+
+@pytest.mark.parametrize(("kind", "source", "target"), BOTH_WAYS)
+def test_subscribers_of_a_topic_at_both_ends_get_a_message_once(client_at, name, source, target):
+    topic, clients = f"/topic/{name}", [client_at(source), client_at(target), client_at(target)]
+    for client in clients:
+        client.subscribe(topic)
+    sender = client_at(source)
+    wait_for_demand(sender, topic, 2)
+    sender.send(topic, "news")
+    sender.send(topic, "more", persistent="true")
+    for client in clients:
+        assert client.bodies(2) == ["news", "more"]
+        assert client.messages.empty()
+
+
+@pytest.mark.parametrize(("kind", "source", "target"), BOTH_WAYS)
+def test_a_durable_subscriber_gets_what_was_sent_there_while_it_was_away_until_it_unsubscribes(
+    client_at, name, source, target
+):
+    topic, durable = f"/topic/{name}", {"activemq.subscriptionName": name}
+    subscriber, sender = client_at(target, **{"client-id": name}), client_at(source)
+    subscriber.subscribe(topic, **durable)
+    wait_for_demand(sender, topic)
+    subscriber.leave()
+    sender.send(topic, "while away", persistent="true")
+    again = client_at(target, **{"client-id": name})
+    again.subscribe(topic, **durable)
+    assert again.bodies() == ["while away"]
+    again.unsubscribe()
+    again.frame("UNSUBSCRIBE", id="-", **durable)
+    wait_for_demand(sender, topic, 0)
+
+
+@pytest.mark.parametrize(("kind", "source", "target"), BOTH_WAYS)
+def test_the_consumer_queue_of_a_virtual_topic_gets_what_is_sent_at_the_other_broker(client_at, name, source, target):
+    consumed, sender, consumer = f"/queue/Consumer.A.VirtualTopic.{name}", client_at(source), client_at(target)
+    consumer.subscribe(consumed)
+    wait_for_demand(sender, consumed)
+    sender.send(f"/topic/VirtualTopic.{name}", "m", persistent="true")
+    assert consumer.bodies() == ["m"]
+    assert consumer.has_no_more()
+
+
+@pytest.mark.parametrize(("kind", "source", "target"), BOTH_WAYS)
+def test_an_answer_reaches_the_temporary_queue_of_a_client_there(client_at, name, source, target):
+    asking, beside, answering = client_at(target), client_at(target), client_at(source)
+    asking.subscribe("/temp-queue/answers", id="answers")
+    beside.subscribe(f"/queue/{name}")
+    asking.send(f"/queue/{name}", "?", reply_to="/temp-queue/answers")
+    answers = beside.take()[0].headers["reply-to"]
+
+    def is_answered() -> bool:
+        answering.connection.send(answers, "!")
+        try:
+            return asking.messages.get(timeout=0.5).body == "!"
+        except Exception:
+            return False
+
+    wait_until(is_answered, "the answer")
+
+
+@pytest.mark.parametrize(("kind", "source", "target"), FROM_THERE)
+def test_what_is_excluded_stays_and_what_is_included_statically_crosses_without_a_consumer(
+    pair, client_at, name, source, target
+):
+    sender, consumer = client_at(source), client_at(target)
+    consumer.subscribe("/queue/excluded.q", id="1")
+    sender.send("/queue/excluded.q", "stays", persistent="true")
+    sender.send("/queue/always", "crosses", persistent="true")
+    wait_until(lambda: pair.ours.bodies("always") == ["crosses"], "what is included statically")
+    local = client_at(source)
+    local.subscribe("/queue/excluded.q")
+    assert local.bodies() == ["stays"]
+    assert consumer.has_no_more()
+
+
+def test_without_conduit_subscriptions_each_consumer_here_is_one_there(store, tmp_path):
+    with (
+        node_of(XML.format(name="no-conduit"), store) as ours,
+        joined(tmp_path, ours, conduitSubscriptions="false") as theirs,
+    ):
+        consumers = [StompClient(ours.port) for _ in range(3)]
+        sender = StompClient(theirs.port)
+        for each, colour in zip(consumers, ("red", "red", "blue"), strict=True):
+            each.subscribe("/queue/q", selector=f"colour = '{colour}'")
+        wait_for_demand(sender, "/queue/q", 3)
+        for number in range(4):
+            sender.send("/queue/q", str(number), persistent="true", colour="red")
+        assert sorted(consumers[0].bodies(2) + consumers[1].bodies(2)) == ["0", "1", "2", "3"]
+        assert all(each.has_no_more() for each in consumers)
