@@ -14,6 +14,7 @@ from brokerapp.engine.routing.naming_conventions import PLAIN, NamingConventions
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.model.stats_records import ListenerStats
 from brokerapp.model.transport_connector import DEFAULT_LIMITS, PLAIN_STOMP, ConnectionLimits, Transport
+from brokerapp.openwire.transport.duplex import DuplexBridges
 from brokerapp.runtime.protocol_switch import ProtocolSwitch
 from brokerapp.stomp.transport.connection import StompConnection
 from brokerapp.stomp.transport.websocket import WebSocketConnection, is_origin_allowed
@@ -64,9 +65,13 @@ class _Listener:
 class Listeners:
     """Opens and closes the listeners of a node."""
 
-    def __init__(self, services: ClientServices, authenticate: Authenticate | None) -> None:
+    def __init__(
+        self, services: ClientServices, authenticate: Authenticate | None, internal_connector: ConnectorState,
+        duplex_bridges: DuplexBridges,
+    ) -> None:  # fmt: skip
         self._services, self._authenticate = services, authenticate
-        self.internal_connector = ConnectorState(services, None, "network")  #: for parts of the broker itself
+        self._internal_connector = internal_connector  # for parts of the broker itself
+        self._duplex_bridges = duplex_bridges
         self._open: list[_Listener] = []
 
     async def open(self, listen: ListenAddress) -> None:
@@ -89,7 +94,7 @@ class Listeners:
 
     def _connection(self, endpoint: ConnectorState, listen: ListenAddress) -> asyncio.Protocol:
         if listen.transport.openwire:
-            return ProtocolSwitch(endpoint)
+            return ProtocolSwitch(endpoint, self._duplex_bridges)
         stomp = StompConnection(endpoint)
         if not listen.transport.websocket:
             return stomp
@@ -143,7 +148,7 @@ class Listeners:
         broker's own parts: nobody would be answered.
         """
         self.close()
-        for each in (self.internal_connector, *[one.endpoint for one in self._open]):
+        for each in (self._internal_connector, *[one.endpoint for one in self._open]):
             each.close_all()
 
     def close(self) -> None:

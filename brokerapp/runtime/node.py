@@ -27,6 +27,7 @@ from brokerapp.engine.policy.authorization import AuthorizationMap
 from brokerapp.errors import Fenced, NodeIsolated, StoreUnavailable
 from brokerapp.model.commands import DestinationCommand
 from brokerapp.model.definitions import Definitions
+from brokerapp.network.connectors.accepted_bridges import AcceptedBridges
 from brokerapp.network.connectors.admin_handler import NetworkRequests
 from brokerapp.network.connectors.connector_store import NetworkConnectorStore
 from brokerapp.network.connectors.connectors import ConnectorManager
@@ -127,17 +128,20 @@ class Node:
             request_dispatch=self._dispatch_loop.request, requests=self._control.requests,
         )  # fmt: skip
         self.broker.commands[DestinationCommand] = deletions.perform
-        self._listeners = Listeners(client_services(self.broker, self._dispatch_loop), self._authenticate)
+        services = client_services(self.broker, self._dispatch_loop)
+        internal = ConnectorState(services, None, "network")
+        accepted = AcceptedBridges(internal, self.broker.advisories)
+        self._listeners = Listeners(services, self._authenticate, internal, accepted)
         registry = NetworkConnectorStore(self._store.connectors)
         await registry.initialize(config.network, impose=config.replaces_definitions, first=alone)
         trust = ClientContexts(config.tls)
         self.network = ConnectorManager(
-            self._listeners.internal_connector, (), trust,
+            internal, (), trust,
             durables=self.broker.durables, advisories=self.broker.advisories, at_once=config.network_at_once,
         )  # fmt: skip
         self._seat = ConnectorLeader(self._placement.peers, self.network, registry)
         network = NetworkStatus(
-            connections=self.network, bridges=self.broker.bridges, routing=self.broker.routing
+            connections=self.network, bridges=self.broker.bridges, accepted=accepted, routing=self.broker.routing
         )  # fmt: skip
         diagnosis = BridgeDiagnosis(self.network, queues=self.broker.queues, commits=self.broker.commits)
         network_requests = NetworkRequests(leader=self._seat, registry=registry, status=network, diagnosis=diagnosis)

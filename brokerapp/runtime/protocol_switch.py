@@ -11,6 +11,7 @@ import asyncio
 
 from brokerapp.connections.connector_state import ConnectorState
 from brokerapp.openwire.transport.connection import OpenWireConnection
+from brokerapp.openwire.transport.duplex import DuplexBridges
 from brokerapp.stomp.transport.connection import StompConnection
 
 #: Seconds after which a client that says nothing is taken for one of OpenWire.
@@ -22,8 +23,8 @@ _OPENWIRE_START = 0
 class ProtocolSwitch(asyncio.Protocol):
     """The socket of a client that has said nothing yet. It counts among the connections of its connector."""
 
-    def __init__(self, connector: ConnectorState) -> None:
-        self._connector = connector
+    def __init__(self, connector: ConnectorState, duplex_bridges: DuplexBridges) -> None:
+        self._connector, self._duplex_bridges = connector, duplex_bridges
         self._is_counted = False
         self._timer: asyncio.TimerHandle | None = None
 
@@ -52,7 +53,7 @@ class ProtocolSwitch(asyncio.Protocol):
 
     def _greet(self) -> OpenWireConnection:
         """Begin to speak OpenWire."""
-        connection = OpenWireConnection(self._connector)
+        connection = OpenWireConnection(self._connector, self._duplex_bridges)
         self._become(connection)
         return connection
 

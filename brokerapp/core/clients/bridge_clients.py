@@ -105,8 +105,9 @@ class BridgeClients:
     def _incoming(self) -> Iterator[InboundBridgeStats]:
         for each in self._clients.values():
             if each.bridge and each.bridge_counts is not None and not each.is_internal:
+                given = 0 if each.is_openwire else each.delivered_count  # it consumes nothing but advisories
                 yield InboundBridgeStats(
                     each.bridge, each.id, each.client_id, each.remote_address, each.principal.name, each.connected_ms,
-                    received=each.sent_count, duplicates=each.bridge_counts.repeated, given=each.delivered_count,
+                    received=each.sent_count, duplicates=each.bridge_counts.repeated, given=given,
                     dropped_by_ttl=each.bridge_counts.too_far,
                 )  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from brokerapp.engine.policy.broker_headers import CAUSE
@@ -20,6 +20,7 @@ from brokerapp.network.bridge.forwarder import ForwardedMessage, Forwarder
 from brokerapp.network.bridge.refused_messages import MessageInTransit, RefusedMessages
 from brokerapp.network.bridge.source_consumers import SourceConsumers
 from brokerapp.network.links.broker_link import BridgedMessage, BrokerLink
+from brokerapp.network.links.remote_consumers import RemoteConsumer
 from brokerapp.network.options.destination_filter import is_listed, queues_held_for
 from brokerapp.network.options.options import ConnectorOptions
 
@@ -97,6 +98,12 @@ class Bridge:
         gone, and others are not bridged any more. What is kept for them is not needed.
         """
         self.consumers.keep_durables(self.demand.durable_topics)
+
+    def synchronize(self, durable: Iterable[RemoteConsumer]) -> None:
+        """Keep messages for these durable subscriptions, which are all there are at the target, and for no others."""
+        for each in durable:
+            self._apply_demand_change(self.demand.on_consumer_started(each))
+        self._on_demand_complete()
 
     def remove(self) -> None:
         """For good: nothing is to be kept for it any more."""

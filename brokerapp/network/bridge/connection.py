@@ -17,8 +17,7 @@ from brokerapp.model.network_stats import BridgeConnectionState
 from brokerapp.network.bridge.activemq_forwarder import TransactionalForwarder
 from brokerapp.network.bridge.bridge import Bridge, BridgeCounters, id_prefix_of
 from brokerapp.network.bridge.forwarder import Forwarder, ReceiptForwarder
-from brokerapp.network.links import loopback
-from brokerapp.network.links.bridge_link import BridgeLink
+from brokerapp.network.bridge.local_link import connect_local
 from brokerapp.network.links.broker_link import (
     BridgeConnectionLost,
     BridgedMessage,
@@ -28,7 +27,7 @@ from brokerapp.network.links.broker_link import (
 )
 from brokerapp.network.links.remote_links import RemoteLinks
 from brokerapp.network.links.sockets import TlsContextFactory
-from brokerapp.network.links.stomp_link import StompBrokerLink, login_headers
+from brokerapp.network.links.stomp_link import StompBrokerLink
 from brokerapp.network.options.address import BrokerAddress
 from brokerapp.network.options.client_ids import inbound_client_id, outbound_client_id
 from brokerapp.network.options.options import ConnectorOptions
@@ -202,14 +201,11 @@ class BridgeConnection:
     async def _connect_local(self) -> BrokerLink:
         """The link to its own broker."""
         name = self.terms.name
-        link = BridgeLink(name)
-        self.local_connection = loopback.connect(link, self._endpoint)
-        self.local_connection.client.bridge, self.local_connection.client.bridge_counts = (
-            self.remote,
-            self.counts.filtered,
+        login = self._login(inbound_client_id(name, self.remote, self.broker))
+        link, self.local_connection = await connect_local(
+            self._endpoint, name, login, self.remote, self.counts.filtered
         )
-        await link.open(login_headers(self._login(inbound_client_id(name, self.remote, self.broker))))
-        return StompBrokerLink(link)
+        return link
 
     def _login(self, id: str, *, is_remote: bool = False) -> BridgeLogin:
         """Return what a link says of itself to the broker at its end."""
@@ -236,11 +232,6 @@ class BridgeConnection:
     def _record_complaint(self, why: str) -> None:
         self.last_error, self.last_error_ms = why, now_ms()
 
-    def _on_message_refused(self, message: BridgedMessage, why: str) -> None:
-        """Tell of what did not cross (advisoryForFailedForward)."""
-        headers = {**message.headers, "destination": message.destination, "message-id": message.id}
-        self._advisories.forward_failed(headers, message.body, why)
-
     def _start_bridges(self, local: BrokerLink, remote: BrokerLink, outbox: Forwarder) -> None:
         terms, counts = self.terms, self.counts
         bridges = [Bridge(OUTBOUND, local, remote, self.broker, self.remote, terms, outbox, counts.outbound)]
@@ -253,12 +244,18 @@ class BridgeConnection:
             any(each.on_receipt(id) for each in bridges)  # the first that asked for it
 
         for link, other in ((remote, local), (local, remote)):
-            link.listen(LinkEvents(on_receipt, self._on_refused, partial(_pause_unless, other)))
+            link.listen(LinkEvents(on_receipt, self._on_refused, partial(pause_unless, other)))
         for each in bridges:
-            each.on_message_refused, each.on_complaint = self._on_message_refused, self._record_complaint
+            each.on_message_refused, each.on_complaint = partial(tell_refused, self._advisories), self._record_complaint
             each.start()
 
 
-def _pause_unless(link: BrokerLink, free: bool) -> None:
+def tell_refused(advisories: BridgeAdvisories, message: BridgedMessage, why: str) -> None:
+    """Tell of what did not cross (advisoryForFailedForward)."""
+    headers = {**message.headers, "destination": message.destination, "message-id": message.id}
+    advisories.forward_failed(headers, message.body, why)
+
+
+def pause_unless(link: BrokerLink, free: bool) -> None:
     """Read from a link only while the other one takes more."""
     link.pause_reading(not free)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import islice
 from typing import Any, Protocol
 
@@ -19,6 +19,7 @@ from brokerapp.model.network_stats import (
 )
 from brokerapp.network.bridge.bridge import Bridge
 from brokerapp.network.bridge.connection import OUTBOUND, BridgeConnection
+from brokerapp.network.connectors.accepted_bridges import AcceptedBridges
 from brokerapp.network.connectors.connectors import ConnectorManager, RunningConnector
 from brokerapp.network.options.destination_filter import duplicate_warnings
 from brokerapp.network.options.options import unsupported_options
@@ -36,8 +37,16 @@ class InboundBridges(Protocol):
 class NetworkStatus:
     """Describes the connectors of a node, and the bridges of other brokers to it."""
 
-    def __init__(self, *, connections: ConnectorManager, bridges: InboundBridges, routing: RoutingPort) -> None:
-        self._connections, self._bridges, self._routing = connections, bridges, routing
+    def __init__(
+        self,
+        *,
+        connections: ConnectorManager,
+        bridges: InboundBridges,
+        accepted: AcceptedBridges,
+        routing: RoutingPort,
+    ) -> None:
+        self._connections, self._bridges, self._accepted = connections, bridges, accepted
+        self._routing = routing
 
     def stats(self) -> NetworkStats:
         """Return the state of all connectors and bridges, without what each bridge consumes."""
@@ -46,7 +55,10 @@ class NetworkStatus:
 
     def incoming(self) -> list[InboundBridgeStats]:
         """Return the bridges of other brokers to this very node."""
-        return self._bridges.incoming()
+        forwarded = self._accepted.forwarded
+        return [
+            replace(each, given=each.given + forwarded.get(each.connection, 0)) for each in self._bridges.incoming()
+        ]
 
 
 def _connector_stats(connector: RunningConnector, virtual: Sequence[VirtualDestination]) -> ConnectorStats:

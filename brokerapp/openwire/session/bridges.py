@@ -42,6 +42,8 @@ class ConnectingBridge:
     is_duplex: bool  #: it takes messages to there, too
     #: The attributes of its network connector, as they are called in the XML; a password may be among them.
     attributes: Mapping[str, str] = field(default_factory=dict, repr=False)
+    #: The durable subscriptions at its broker, where it tells them (syncDurableSubs).
+    durable_subscriptions: tuple[ConsumerInfo, ...] | None = None
 
     @property
     def connector(self) -> str:

@@ -7,6 +7,7 @@ broker knows the connection as a client and each consumer as a subscription of i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from brokerapp.engine.clients.broker_ids import BrokerIds
@@ -140,6 +141,13 @@ class OpenWireSession:
         if self.connection is not None:
             raise ProtocolError("BrokerInfo behind ConnectionInfo: a bridge introduces its broker first")
         self.bridge = connecting_bridge(info, self._broker)
+        return NOTHING
+
+    def _list_durable_subscriptions(self, info: BrokerSubscriptionInfo) -> Commands:
+        """Learn which durable subscriptions there are at the broker whose bridge it is."""
+        if self.bridge is not None:
+            known = tuple([each for each in info.subscription_infos or () if each is not None])
+            self.bridge = replace(self.bridge, durable_subscriptions=known)
         return NOTHING
 
     def _control_connection(self, control: ConnectionControl) -> Commands:
@@ -302,7 +310,7 @@ class OpenWireSession:
 
 HANDLERS: dict[type[BaseCommand], Callable[[OpenWireSession, Any], Commands]] = {
     BrokerInfo: OpenWireSession._introduce_broker,
-    BrokerSubscriptionInfo: OpenWireSession._ignore,
+    BrokerSubscriptionInfo: OpenWireSession._list_durable_subscriptions,
     ConnectionInfo: OpenWireSession._connect,
     ConnectionControl: OpenWireSession._control_connection,
     SessionInfo: OpenWireSession._ignore,  # producers and consumers name theirs

@@ -48,6 +48,7 @@ from brokerapp.openwire.session.exceptions import throwable
 from brokerapp.openwire.session.outgoing_messages import message_dispatch
 from brokerapp.openwire.session.producer_windows import producer_ack
 from brokerapp.openwire.session.session import OpenWireSession, receipt_of
+from brokerapp.openwire.transport.duplex import BridgeBack, DuplexBridges
 from brokerapp.openwire.transport.negotiation import (
     MAX_BRIDGE_LOGIN_FRAME_SIZE,
     MAX_LOGIN_FRAME_SIZE,
@@ -73,8 +74,10 @@ UNCONFIRMED = frozenset((WindowCommand, PrefetchCommand, PullCommand))
 class OpenWireConnection(ClientConnection[BaseCommand]):
     """Socket of one OpenWire client, and the sink through which the broker sends to it."""
 
-    def __init__(self, connector: ConnectorState) -> None:
+    def __init__(self, connector: ConnectorState, duplex_bridges: DuplexBridges | None = None) -> None:
         super().__init__(connector)
+        self._duplex_bridges = duplex_bridges
+        self._bridge_back: BridgeBack | None = None
         self._session = OpenWireSession(
             broker=self._services.name,
             endpoint=connector.address,
@@ -115,6 +118,9 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
         if isinstance(frame, KeepAliveInfo):
             if frame.response_required:
                 self._beat()
+            return
+        if self._bridge_back is not None and self._bridge_back.receive(frame):
+            self._confirm(frame)
             return
         try:
             commands = self._session.receive(frame)
@@ -212,11 +218,35 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
         services.broker_ids.learn(bridge.broker_id, bridge.broker)
         if bridge.wants_durable_subscriptions and self._options.version >= DURABLE_SYNC_VERSION:
             self._write(durable_subscriptions_info(services.name, services.durable_subscriptions()))
+        if bridge.is_duplex and self._duplex_bridges is not None:
+            self._bridge_back = self._duplex_bridges.start(bridge, self)
 
     # -- what the client is told
 
-    def _write(self, command: DataStructure) -> None:
+    def _write(self, command: DataStructure | BaseCommand) -> None:
         self._out.append(self._codec.encode(command))
+
+    def send(self, command: BaseCommand) -> None:
+        """Write a command of the bridge back, at the end of this tick."""
+        if not self._out:
+            self._loop.call_soon(self.flush)
+        self._write(command)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self._bridge_back is not None:
+            self._bridge_back.set_writable(False)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._bridge_back is not None:
+            self._bridge_back.set_writable(True)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        bridge_back, self._bridge_back = self._bridge_back, None
+        if bridge_back is not None:
+            bridge_back.end()
 
     def _cluster_brokers(self) -> ConnectionControl:
         brokers = self._connector.cluster_brokers
