@@ -402,7 +402,7 @@ class AssembledBroker(Broker):
         )  # fmt: skip
         existing = ExistingState(
             context=context, clients=self.clients, duplicates=self.duplicates, durables=self.durables,
-            gauges=self.gauges, virtual=virtual, placement=self.placement,
+            gauges=self.gauges, virtual=virtual, placement=self.placement, path_of=self.temporaries.path_of,
         )  # fmt: skip
         replay = AdvisoryReplay(
             context=context, authorizer=self.authorizer, existing=existing, placement=self.placement,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.interop.activemq_server import ActiveMQ, own_port
+from tests.interop.activemq_server import ActiveMQ
 from tests.protocol.clients import StompClient
 from tests.protocol.running_node import RunningNode
 from tests.waiting import wait_until
@@ -17,16 +17,15 @@ _numbers = itertools.count(1)
 
 
 class JoinedActiveMQ(ActiveMQ):
-    """An ActiveMQ with a network connector to another broker, which has STOMP at `port` and OpenWire at `openwire`."""
+    """An ActiveMQ with a network connector to another broker."""
 
     def __init__(self, folder: Path, name: str, link: int, *, listed: str = "", more: str = "", **options: str) -> None:
         super().__init__(folder)
-        self.name, self.openwire = name, own_port()
+        self.name = name
         said = " ".join(f'{name}="{value}"' for name, value in {"name": "nc", **options}.items())
         uri = f"static:(tcp://127.0.0.1:{link}){_QUICK}"
         self.plain(
             name,
-            connectors=f'<transportConnector name="openwire" uri="tcp://127.0.0.1:{self.openwire}"/>',
             plugins=f'{more}<networkConnectors><networkConnector uri="{uri}" {said}>{listed}</networkConnector>'
             "</networkConnectors>",
         )

@@ -16,6 +16,7 @@ from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.policy.authorization import ANONYMOUS
 from brokerapp.engine.routing.advisory_subjects import removed
 from brokerapp.errors import InvalidDestination
+from brokerapp.model.broker_path import Path
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.jms.form import JMS_HEADER, JmsForm, JmsKind, jms_form_of
 from brokerapp.model.jms.properties import PropertyType, property_name, property_value
@@ -107,12 +108,13 @@ def connection_info(client: Client, broker: str) -> Document:
     }}  # fmt: skip
 
 
-def destination_info(destination: Destination, operation: int) -> Document:
-    """A destination that came to exist, or ceased to."""
+def destination_info(destination: Destination, operation: int, path: Path = ()) -> Document:
+    """A destination that came to exist, or ceased to; `path`: the brokers that it comes from, if it is of another."""
     owner = {"connectionId": {"value": destination.name.rpartition(":")[0]}} if destination.is_temporary else {}
     return {"DestinationInfo": {
         **owner,
         "destination": destination_document(destination), "operationType": operation, "timeout": 0,
+        **({"brokerPath": {"BrokerId": [{"value": name} for name in path]}} if path else {}),
     }}  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from brokerapp.engine.routing import advisory_topics as topics
 from brokerapp.engine.routing.advisory_subjects import ADDED
 from brokerapp.engine.routing.advisory_topics import is_advisory, topic_of
 from brokerapp.engine.routing.destination_trie import matches
-from brokerapp.model.broker_path import BRIDGE_DURABLE_PREFIX
+from brokerapp.model.broker_path import BRIDGE_DURABLE_PREFIX, Path
 from brokerapp.model.destination import Destination, DestinationKind
 
 if TYPE_CHECKING:
@@ -41,10 +41,11 @@ class ExistingState:
         gauges: GaugesPort,
         virtual: VirtualConsumers,
         placement: Placement,
+        path_of: Callable[[Destination], Path],
     ) -> None:
         self._name, self._counters = context.name, context.counters
         self._clients, self._duplicates, self._durables = clients, duplicates, durables
-        self._gauges = gauges
+        self._gauges, self._path_of = gauges, path_of
         self._virtual, self._placement = virtual, placement
         #: What tells a bridge from others -> the broker it leads to, and what its advisories say in headers.
         self.bridges: dict[str, tuple[str, Document]] = {}
@@ -68,10 +69,14 @@ class ExistingState:
         for client in self._clients.values():
             yield topics.CONNECTION, {}, documents.connection_info(client, self._name)
 
+    def destination_info(self, destination: Destination, operation: int) -> Document:
+        """Return the advisory of a destination, with the brokers that a temporary one comes from."""
+        return documents.destination_info(destination, operation, self._path_of(destination))
+
     def _destinations(self, kind: DestinationKind) -> Iterator[News]:
         for each in self._counters.destinations():
             if each.kind is kind and not is_advisory(each):
-                yield topics.OF_KIND[kind], {}, documents.destination_info(each, ADDED)
+                yield topics.OF_KIND[kind], {}, self.destination_info(each, ADDED)
 
     def has_destination(self, document: Document) -> bool:
         """Return whether a document is about a destination that has counters here."""

@@ -86,7 +86,7 @@ class LifecycleAdvisories:
         topic = topics.OF_KIND.get(destination.kind)
         if topic is None or is_advisory(destination):
             return
-        document, remote = documents.destination_info(destination, operation), self._placement.remote_advisories
+        document, remote = self._existing.destination_info(destination, operation), self._placement.remote_advisories
         if remote.is_known(topic, document):  # to listeners here, too, for whom it goes on
             remote.publish_there(topic, self._publisher.message({}, document))
         else:

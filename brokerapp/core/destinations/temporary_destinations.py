@@ -18,6 +18,7 @@ from brokerapp.engine.clients.client import Client
 from brokerapp.engine.clients.temporary_owner import TemporaryOwner, owner_for, session_of_temporary
 from brokerapp.engine.policy.life_cycles import ConnectionEnd, reconnect_grace_ms
 from brokerapp.errors import LimitExceeded, RequestRefused, TemporaryDestinationGone
+from brokerapp.model.broker_path import Path
 from brokerapp.model.commands import DestinationCommand
 from brokerapp.model.destination import Destination, DestinationKind, check_name
 
@@ -205,17 +206,22 @@ class TemporaryDestinations:
             if len(self._lent) >= MAX_LENT:
                 raise LimitExceeded(f"there are at most {MAX_LENT} temporary destinations of other brokers here")
             self._queues.kept[destination] = {AT: self._session}  # which its name does not say
+            self._lent[destination] = {(bridge, subscription)}
             self._begin(destination)
-        self._lent.setdefault(destination, set()).add((bridge, subscription))
+        self._lent[destination].add((bridge, subscription))
 
     def release_remote(self, client: Client, subscription: str, destination: Destination) -> None:
         """Remove a destination of another broker when the last subscription of a bridge to it has ended."""
         consumers = self._lent.get(destination, set())
         if (client, subscription) in consumers:
-            consumers.discard((client, subscription))
-            if not consumers:
-                del self._lent[destination]
+            if len(consumers) == 1:
                 self.remove(destination)
+                self._lent.pop(destination, None)  # now that it was told where it comes from
+            consumers.discard((client, subscription))
+
+    def path_of(self, destination: Destination) -> Path:
+        """Return the brokers that a destination of another broker comes from; none for any other one."""
+        return tuple(sorted({bridge.bridge or "" for bridge, _ in self._lent.get(destination, ())}))
 
     def is_gone(self, destination: Destination) -> bool:
         """Return whether it is a temporary destination that does not exist."""

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable
 
 from brokerapp.network.links.broker_link import LinkEvents
+from brokerapp.network.links.openwire_connection import PRODUCER, SESSION, NumberedCommand
 from brokerapp.openwire.commands import (
     BaseCommand,
     ConnectionId,
@@ -28,8 +29,6 @@ from brokerapp.openwire.commands import (
 )
 from brokerapp.openwire.transport.duplex import DuplexConnection
 
-#: The number of the only session, and of its only producer.
-SESSION = PRODUCER = 1
 #: How the names of the topics begin on which an ActiveMQ tells of consumers.
 _ADVISORIES = "ActiveMQ.Advisory."
 
@@ -55,14 +54,12 @@ class AcceptedConnection:
         """Log in at the broker, which does not answer: it is this broker's client already."""
         user, password = login or (None, None)
         self.send(
-            ConnectionInfo(
-                connection_id=self.connection_id, client_id=client_id, user_name=user, password=password
-            )
+            ConnectionInfo(connection_id=self.connection_id, client_id=client_id, user_name=user, password=password)
         )
         self.send(SessionInfo(session_id=SessionId(self.connection_id.value, SESSION)))
         self.send(ProducerInfo(producer_id=self.producer_id))
 
-    def send(self, command: BaseCommand, receipt: str | None = None) -> None:
+    def send(self, command: NumberedCommand, receipt: str | None = None) -> None:
         """Write a command; the broker answers it where there is a receipt."""
         if isinstance(command, MessageAck):  # advisories come as messages of that broker's bridge, not to a consumer
             return

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from brokerapp.errors import BrokerError, InvalidDestination, OpenWireError, RequestRefused
 from brokerapp.model.broker_path import Path
 from brokerapp.model.transport_connector import MAX_BODY_BYTES
 from brokerapp.network.links.broker_link import BridgedMessage, BridgeSubscription, LinkEvents, OutgoingMessage
-from brokerapp.network.links.openwire_connection import SESSION, OpenWireConnection
+from brokerapp.network.links.openwire_connection import SESSION, NumberedCommand
 from brokerapp.network.links.openwire_messages import (
     BrokerNames,
     bridged_message,
@@ -22,8 +23,9 @@ from brokerapp.network.links.openwire_messages import (
     consumer_event,
     consumer_info,
 )
-from brokerapp.network.links.remote_consumers import ConsumerEvent
+from brokerapp.network.links.remote_consumers import ConsumerEvent, ConsumerStarted, RemoteConsumer
 from brokerapp.openwire.commands import (
+    ConnectionId,
     ConsumerId,
     ConsumerInfo,
     DestinationInfo,
@@ -32,6 +34,7 @@ from brokerapp.openwire.commands import (
     MessageDispatch,
     MessageId,
     OpenWireDestination,
+    ProducerId,
     RemoveInfo,
     RemoveSubscriptionInfo,
     WireThrowable,
@@ -75,6 +78,32 @@ class _Advisories:
     unacked: list[MessageId] = field(default_factory=list)
 
 
+class LinkConnection(Protocol):
+    """The connection of a link, however it came to be."""
+
+    name: str
+    remote: str
+    remote_id: str
+    max_frame_size: int
+    connection_id: ConnectionId
+    producer_id: ProducerId
+    lost: asyncio.Future[str]
+    on_dispatch: Callable[[MessageDispatch], None]
+    events: LinkEvents
+
+    def send(self, command: NumberedCommand, receipt: str | None = None) -> None:
+        """Write a command; the broker answers it where there is a receipt."""
+
+    def pause_reading(self, held: bool) -> None:
+        """Read nothing more from it for now, or do."""
+
+    def call_later(self, seconds: float, call: Callable[[], None]) -> None:
+        """Do this then, if the connection lasts so long."""
+
+    def close(self, why: str = "closed") -> None:
+        """Flush and close the connection, with a reason."""
+
+
 class OpenWireBrokerLink:
     """Translates what a bridge asks into commands of a connection that has logged in."""
 
@@ -82,7 +111,7 @@ class OpenWireBrokerLink:
     is_sluice = False
     recognizes_repeated = True
 
-    def __init__(self, connection: OpenWireConnection) -> None:
+    def __init__(self, connection: LinkConnection) -> None:
         self.connection = connection
         self._names = BrokerNames(connection.remote, connection.remote_id)
         self._subscriptions: dict[str, _Subscription] = {}
@@ -192,6 +221,13 @@ class OpenWireBrokerLink:
             first_message_id=id, last_message_id=id, message_count=1, poison_cause=cause,
         )  # fmt: skip
         self.connection.send(command, receipt)
+
+    def durable_consumers(self, infos: Iterable[ConsumerInfo]) -> Iterator[RemoteConsumer]:
+        """Yield the durable subscriptions that a broker lists."""
+        for each in infos:
+            event = consumer_event(each, self._names)
+            if isinstance(event, ConsumerStarted):
+                yield event.consumer
 
     # -- as a target
 

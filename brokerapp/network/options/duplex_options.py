@@ -14,6 +14,9 @@ _CONSUMERS = "ActiveMQ.Advisory.Consumer."
 #: Attributes that say what the other broker does, not what this one does.
 _OTHER_SIDE = frozenset({"duplex", "autoStart", "destinationFilter", "remoteUserName", "remotePassword"})
 
+#: A connector has an address, and this one makes no connection.
+_UNUSED_ADDRESS = "tcp://localhost:1"
+
 
 def duplex_options(connector: str, attributes: Mapping[str, str]) -> ConnectorOptions:
     """Return the options of the bridge back, by the attributes of the connector of this name as an ActiveMQ tells them.
@@ -23,7 +26,7 @@ def duplex_options(connector: str, attributes: Mapping[str, str]) -> ConnectorOp
     known = {name: text for name, text in attributes.items() if name in ATTRIBUTES and name not in _OTHER_SIDE}
     options, _ = options_of(
         NetworkConnector(
-            connector, "static:(tcp://0.0.0.0:0)",
+            connector, _UNUSED_ADDRESS,
             dynamically_included=_listed(attributes.get("dynamicallyIncludedDestinations", "")),
             statically_included=_listed(attributes.get("staticallyIncludedDestinations", "")),
             excluded=_listed(attributes.get("excludedDestinations", "")), options=tuple(known.items()),

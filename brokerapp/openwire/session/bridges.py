@@ -21,6 +21,7 @@ from brokerapp.openwire.commands import (
     BrokerSubscriptionInfo,
     ConsumerId,
     ConsumerInfo,
+    DestinationInfo,
     MessageCommand,
     MessageDispatch,
 )
@@ -100,7 +101,7 @@ def with_ids(dispatch: MessageDispatch, ids: BrokerIds) -> MessageDispatch:
     message = dispatch.message
     if message is not None:
         message.broker_path = _ids_for(message.broker_path, ids)
-        if isinstance(told := message.data_structure, ConsumerInfo) and told.broker_path:
+        if isinstance(told := message.data_structure, ConsumerInfo | DestinationInfo) and told.broker_path:
             message.data_structure = replace(told, broker_path=_ids_for(told.broker_path, ids))
     return dispatch
 

@@ -113,8 +113,6 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
         if isinstance(frame, WireFormatInfo):
             self._negotiate(frame)
             return
-        if isinstance(frame, BrokerInfo):
-            self._splitter.max_frame_size = MAX_BRIDGE_LOGIN_FRAME_SIZE
         if isinstance(frame, KeepAliveInfo):
             if frame.response_required:
                 self._beat()
@@ -123,11 +121,7 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
             self._confirm(frame)
             return
         try:
-            commands = self._session.receive(frame)
-            for each in commands:
-                self._perform(each)
-            if frame.response_required and all(type(each) in UNCONFIRMED for each in commands):
-                self._confirm(frame)
+            self._handle(frame)
         except RequestRefused as error:
             self.publish()  # what came before
             self._session.on_refused(frame)
@@ -137,6 +131,16 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
             if isinstance(frame, BaseCommand):
                 error.receipt = receipt_of(frame)  # type: ignore[attr-defined]
             raise
+
+    def _handle(self, frame: BaseCommand) -> None:
+        """Let the broker do what a command asks."""
+        if isinstance(frame, BrokerInfo):
+            self._splitter.max_frame_size = MAX_BRIDGE_LOGIN_FRAME_SIZE
+        commands = self._session.receive(frame)
+        for each in commands:
+            self._perform(each)
+        if frame.response_required and all(type(each) in UNCONFIRMED for each in commands):
+            self._confirm(frame)
 
     def _perform(self, command: ClientCommand) -> None:
         super()._perform(command)
@@ -223,10 +227,10 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
 
     # -- what the client is told
 
-    def _write(self, command: DataStructure | BaseCommand) -> None:
+    def _write(self, command: DataStructure) -> None:
         self._out.append(self._codec.encode(command))
 
-    def send(self, command: BaseCommand) -> None:
+    def send(self, command: DataStructure) -> None:
         """Write a command of the bridge back, at the end of this tick."""
         if not self._out:
             self._loop.call_soon(self.flush)

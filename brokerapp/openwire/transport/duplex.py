@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from brokerapp.engine.clients.client import Client
-from brokerapp.openwire.commands import BaseCommand
+from brokerapp.openwire.commands import BaseCommand, DataStructure
 from brokerapp.openwire.session.bridges import ConnectingBridge
 
 
@@ -14,7 +14,7 @@ class DuplexConnection(Protocol):
 
     client: Client  #: the bridge that comes over it
 
-    def send(self, command: BaseCommand) -> None:
+    def send(self, command: DataStructure) -> None:
         """Write a command, at the end of this tick."""
 
     def close(self) -> None:
