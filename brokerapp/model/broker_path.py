@@ -19,6 +19,9 @@ CONSUMERS_HEADER, SUPPRESS_HEADER = "sluice-consumers", "sluice-suppress"
 EXCEPT_HEADER = "sluice-except"
 #: ... and why it rejects a message (NACK) that can never cross.
 REASON_HEADER = "sluice-reason"
+#: The property that holds a message's path at an ActiveMQ to which it came over STOMP: `,first,second,`. An identifier,
+#: for the sake of selectors.
+PATH_PROPERTY = "sluice_path"
 #: How queues of ActiveMQ begin in which bridges record what they passed on.
 RECORD_QUEUE_PREFIX = "Sluice.Bridge."
 #: How the names of durable subscriptions begin that bridges have; and what a bridge says when it needs no others of

@@ -28,6 +28,7 @@ class JoinedActiveMQ(ActiveMQ):
             name,
             plugins=f'{more}<networkConnectors><networkConnector uri="{uri}" {said}>{listed}</networkConnector>'
             "</networkConnectors>",
+            schedulerSupport="true",
         )
 
 

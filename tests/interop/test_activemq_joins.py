@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import queue as queue_module
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -21,7 +22,7 @@ from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, needs_activemq]
 _numbers = itertools.count(1)
-XML = '<broker brokerName="{name}"><transportConnectors><transportConnector name="all" uri="tcp://127.0.0.1:0"/>'
+XML = '<broker brokerName="{name}" schedulerSupport="true"><transportConnectors><transportConnector name="all" uri="tcp://127.0.0.1:0"/>'
 XML += "</transportConnectors></broker>"
 LISTS = """
   <excludedDestinations><queue physicalName="excluded.&gt;"/></excludedDestinations>
@@ -131,6 +132,17 @@ def test_a_map_with_typed_properties_crosses_as_it_is(pair, name, source, target
         assert decode_map(got.message.marshalled_properties) == decode_map(properties)
         assert str(got.message.message_id) == str(sent.message_id)
         assert (got.message.group_id, got.message.group_sequence) == ("g", 3)
+
+
+@pytest.mark.parametrize(("kind", "source", "target"), ALL)
+def test_a_delayed_message_crosses_when_it_is_due_and_is_not_delayed_again(client_at, name, source, target):
+    sender, consumer = client_at(source), client_at(target)
+    consumer.subscribe(f"/queue/{name}")
+    sent = time.monotonic()
+    sender.send(f"/queue/{name}", "later", persistent="true", AMQ_SCHEDULED_DELAY="1500")
+    [message] = consumer.take()
+    assert 1.4 < time.monotonic() - sent < 2.9
+    assert "AMQ_SCHEDULED_DELAY" not in message.headers
 
 
 @pytest.mark.parametrize(("kind", "source", "target"), ALL)

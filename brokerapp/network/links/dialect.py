@@ -19,6 +19,7 @@ from brokerapp.errors import RequestRefused
 from brokerapp.model.broker_path import (
     BOUND_QUEUES_HEADER,
     PATH_HEADER,
+    PATH_PROPERTY,
     TO_HEADER,
     TTL_HEADER,
     UNLIMITED,
@@ -31,8 +32,6 @@ from brokerapp.network.links.remote_consumers import RemoteConsumer
 from brokerapp.stomp.session import BRIDGE_HEADER
 
 Headers = Mapping[str, str]
-#: The property that holds a message's path at an ActiveMQ: `,first,second,`. An identifier, for the sake of selectors.
-PATH_PROPERTY = "sluice_path"
 #: The form in which an ActiveMQ is asked for what is no text, and the one in which it then gives text.
 _AS_JSON = "jms-json"
 #: Headers of its messages that mean something there only.

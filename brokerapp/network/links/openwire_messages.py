@@ -9,11 +9,11 @@ from collections.abc import Iterable
 
 from brokerapp.engine.scheduling.delivery_schedule import HEADERS as SCHEDULING
 from brokerapp.errors import InvalidDestination, OpenWireError
-from brokerapp.model.broker_path import UNLIMITED, Path, parse_path
+from brokerapp.model.broker_path import PATH_PROPERTY, UNLIMITED, Path, parse_path
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message, escape, unescape
 from brokerapp.network.links.broker_link import BridgedMessage, BridgeSubscription, OutgoingMessage
-from brokerapp.network.links.dialect import ACTIVEMQ, PATH_PROPERTY
+from brokerapp.network.links.dialect import ACTIVEMQ
 from brokerapp.network.links.remote_consumers import (
     ConsumerEvent,
     ConsumerStarted,

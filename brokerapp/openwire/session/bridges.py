@@ -10,11 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from brokerapp.engine.clients.broker_ids import BrokerIds
+from brokerapp.engine.scheduling.delivery_schedule import HEADERS as SCHEDULING
 from brokerapp.errors import ProtocolError
-from brokerapp.model.broker_path import BRIDGE_DURABLE_PREFIX
-from brokerapp.model.commands import BridgedOrigin
-from brokerapp.model.message import escape
+from brokerapp.model.broker_path import BRIDGE_DURABLE_PREFIX, PATH_PROPERTY, parse_path
+from brokerapp.model.commands import BridgedOrigin, SendCommand
+from brokerapp.model.message import escape, unescape
 from brokerapp.model.subscription_identity import SubscriptionIdentity
+from brokerapp.openwire.bridged_ids import text_of_bridged_id
 from brokerapp.openwire.commands import (
     BrokerId,
     BrokerInfo,
@@ -30,6 +32,8 @@ from brokerapp.openwire.session.destinations import openwire_destination
 
 #: The first version of OpenWire whose brokers tell each other their durable subscriptions.
 DURABLE_SYNC_VERSION = 12
+#: Properties that mean something at the other broker only: what delayed a message there, and its path.
+_NOT_PASSED_ON = frozenset({PATH_PROPERTY, *SCHEDULING})
 #: How ids of consumers have no session, and the number of the first.
 _NO_SESSION, _FIRST = -1, 1
 
@@ -85,9 +89,15 @@ def values_of(ids: Iterable[BrokerId | None] | None) -> list[str]:
     return [each.value or "" for each in ids or () if each is not None]
 
 
-def origin_of(message: MessageCommand, ids: BrokerIds) -> BridgedOrigin:
-    """Return what a message that a bridge passes on was at its broker."""
-    return BridgedOrigin(str(message.message_id), ids.names_of(values_of(message.broker_path)))
+def mark_bridged(send: SendCommand, message: MessageCommand, ids: BrokerIds) -> None:
+    """Let a message be one that a bridge passes on: with the id and the path that it has, and delayed no more."""
+    path = ids.names_of(values_of(message.broker_path))
+    if any(name in send.properties for name in _NOT_PASSED_ON):
+        lines = dict(line.partition(":")[::2] for line in send.properties.split("\n") if line)
+        path = parse_path(unescape(lines.get(PATH_PROPERTY, ""))) + path  # it came to its broker over STOMP
+        send.properties = "".join(f"{name}:{text}\n" for name, text in lines.items() if name not in _NOT_PASSED_ON)
+    id = text_of_bridged_id(message.message_id) if message.message_id is not None else ""
+    send.bridged_from = BridgedOrigin(id, path)
 
 
 def stamp_of(message: MessageCommand, user_headers: str) -> str:

@@ -50,7 +50,7 @@ from brokerapp.openwire.commands import (
     ShutdownInfo,
     TransactionInfo,
 )
-from brokerapp.openwire.session.bridges import ConnectingBridge, connecting_bridge, origin_of, stamp_of
+from brokerapp.openwire.session.bridges import ConnectingBridge, connecting_bridge, mark_bridged, stamp_of
 from brokerapp.openwire.session.consumers import AckType, Delivery, OpenWireConsumer
 from brokerapp.openwire.session.destinations import broker_destination, broker_text
 from brokerapp.openwire.session.incoming_messages import send_command
@@ -238,7 +238,7 @@ class OpenWireSession:
         except OpenWireError as error:  # the frame was read: what is wrong concerns this message alone
             raise RequestRefused(str(error)) from None
         if self.bridge is not None:
-            send.bridged_from = origin_of(message, self._broker_ids)
+            mark_bridged(send, message, self._broker_ids)
         send.may_come_again = message.persistent and self._may_resend
         return (SendBatchCommand([send]),)
 
