@@ -17,10 +17,15 @@ _numbers = itertools.count(1)
 
 
 class JoinedActiveMQ(ActiveMQ):
-    """An ActiveMQ with a network connector to another broker."""
+    """An ActiveMQ with a network connector to another broker; it may have the ports that were chosen for one."""
 
-    def __init__(self, folder: Path, name: str, link: int, *, listed: str = "", more: str = "", **options: str) -> None:
+    def __init__(
+        self, folder: Path, name: str, link: int, *, listed: str = "", more: str = "",
+        ports_of: ActiveMQ | None = None, **options: str,
+    ) -> None:  # fmt: skip
         super().__init__(folder)
+        if ports_of is not None:
+            self.port, self.openwire_port = ports_of.port, ports_of.openwire_port
         self.name = name
         said = " ".join(f'{name}="{value}"' for name, value in {"name": "nc", **options}.items())
         uri = f"static:(tcp://127.0.0.1:{link}){_QUICK}"
