@@ -72,16 +72,16 @@ PROJECT_IMPORTS: dict[str, str] = {
     "brokerapp.network": "",
     "brokerapp.network.options": ("brokerapp.errors brokerapp.model brokerapp.engine.routing brokerapp.stomp.frames"),
     "brokerapp.network.links": (
-        "brokerapp.errors brokerapp.model brokerapp.engine.scheduling brokerapp.stomp brokerapp.openwire "
-        "brokerapp.connections brokerapp.network.options"
+        "brokerapp.errors brokerapp.model brokerapp.engine.clients brokerapp.engine.scheduling brokerapp.stomp "
+        "brokerapp.openwire brokerapp.connections brokerapp.network.options"
     ),
     "brokerapp.network.bridge": (
         "brokerapp.errors brokerapp.model brokerapp.system brokerapp.selectors brokerapp.engine brokerapp.stomp "
-        "brokerapp.connections brokerapp.network.options brokerapp.network.links"
+        "brokerapp.connections brokerapp.network.options brokerapp.network.links brokerapp.openwire"
     ),
     "brokerapp.network.connectors": (
         "brokerapp.errors brokerapp.model brokerapp.engine brokerapp.store brokerapp.stomp "
-        "brokerapp.connections brokerapp.core brokerapp.nodes brokerapp.network"
+        "brokerapp.connections brokerapp.core brokerapp.nodes brokerapp.network brokerapp.openwire"
     ),
     "brokerapp.admin": (
         "brokerapp.errors brokerapp.model brokerapp.system brokerapp.selectors brokerapp.engine brokerapp.store "
@@ -254,6 +254,8 @@ HOMES: dict[str, tuple[str, ...]] = {
         "brokerapp.network.links.loopback",
         "brokerapp.network.connectors.connectors",
         "brokerapp.network.bridge.connection",
+        "brokerapp.network.bridge.accepted_bridge",
+        "brokerapp.network.links.accepted_connection",
         "brokerapp.network.connectors.leader",
         "brokerapp.network.options.discovery",
         "brokerapp.network.connectors.diagnosis",

@@ -35,6 +35,6 @@ class BrokerIds:
         """Return the path of names for one of ids."""
         return tuple([self._names.get(each, each) for each in ids])
 
-    def ids_of(self, path: Path) -> tuple[str, ...]:
+    def ids_of(self, path: Iterable[str]) -> tuple[str, ...]:
         """Return the path of ids for one of names."""
         return tuple([self._ids.get(each, each) for each in path])

@@ -89,7 +89,7 @@ class AcceptedBridge:
 
     def _start_bridge(self, local: BrokerLink, durable_subscriptions: Sequence[ConsumerInfo] | None) -> None:
         here, connection, options = self._endpoint.services.name, self._connection, self.options
-        remote = OpenWireBrokerLink(connection)
+        remote = OpenWireBrokerLink(connection, self._endpoint.services.broker_ids)
         forwarder = ReceiptForwarder(remote, id_prefix_of(OUTBOUND))
         bridge = Bridge(OUTBOUND, local, remote, here, connection.remote, options, forwarder, self.counters)
         bridge.on_message_refused = partial(tell_refused, self._advisories)

@@ -77,7 +77,7 @@ class BridgeConnection:
     ) -> None:
         self.terms, self.addresses = terms, addresses
         self.broker, self._endpoint, self._advisories = endpoint.services.name, endpoint, advisories
-        self._remote_links = RemoteLinks(terms.name, trust, terms.outbound)
+        self._remote_links = RemoteLinks(terms.name, trust, terms.outbound, endpoint.services.broker_ids)
         self.state = BridgeConnectionState.STOPPED
         self.remote = ""  #: the name of the broker it leads to, when that is known
         self.connected_to: BrokerAddress | None = None

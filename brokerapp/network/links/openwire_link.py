@@ -11,13 +11,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from brokerapp.engine.clients.broker_ids import BrokerIds
 from brokerapp.errors import BrokerError, InvalidDestination, OpenWireError, RequestRefused
 from brokerapp.model.broker_path import Path
 from brokerapp.model.transport_connector import MAX_BODY_BYTES
 from brokerapp.network.links.broker_link import BridgedMessage, BridgeSubscription, LinkEvents, OutgoingMessage
 from brokerapp.network.links.openwire_connection import SESSION, NumberedCommand
 from brokerapp.network.links.openwire_messages import (
-    BrokerNames,
     bridged_message,
     command_of,
     consumer_event,
@@ -111,9 +111,9 @@ class OpenWireBrokerLink:
     is_sluice = False
     recognizes_repeated = True
 
-    def __init__(self, connection: LinkConnection) -> None:
-        self.connection = connection
-        self._names = BrokerNames(connection.remote, connection.remote_id)
+    def __init__(self, connection: LinkConnection, ids: BrokerIds) -> None:
+        self.connection, self._ids = connection, ids
+        ids.learn(connection.remote_id, connection.remote)
         self._subscriptions: dict[str, _Subscription] = {}
         self._by_consumer: dict[ConsumerId, _Subscription] = {}
         self._advisories: dict[ConsumerId, _Advisories] = {}
@@ -147,7 +147,7 @@ class OpenWireBrokerLink:
         self._subscriptions[wanted.id] = self._by_consumer[made.id] = made
         if made.destination.is_temporary:
             self._change_destination(made.destination, _CREATE)
-        self.connection.send(consumer_info(wanted, made.id, made.destination, self._names), receipt)
+        self.connection.send(consumer_info(wanted, made.id, made.destination, self._ids), receipt)
 
     def _change_destination(self, destination: OpenWireDestination, operation: int) -> None:
         id = self.connection.connection_id
@@ -190,7 +190,7 @@ class OpenWireBrokerLink:
         ack = str(self._delivery_count)
         self._unacked[ack] = subscription, id
         try:
-            bridged = bridged_message(message, subscription.name, ack, self._names, MAX_BODY_BYTES)
+            bridged = bridged_message(message, subscription.name, ack, self._ids, MAX_BODY_BYTES)
         except (OpenWireError, RequestRefused, InvalidDestination) as error:
             logger.warning(
                 "%s: %s gave message %s that cannot be read: %s", self.connection.name, self.remote, id, error
@@ -225,7 +225,7 @@ class OpenWireBrokerLink:
     def durable_consumers(self, infos: Iterable[ConsumerInfo]) -> Iterator[RemoteConsumer]:
         """Yield the durable subscriptions that a broker lists."""
         for each in infos:
-            event = consumer_event(each, self._names)
+            event = consumer_event(each, self._ids)
             if isinstance(event, ConsumerStarted):
                 yield event.consumer
 
@@ -251,7 +251,7 @@ class OpenWireBrokerLink:
                     first_message_id=first, last_message_id=last, message_count=count,
                 )
             )  # fmt: skip
-        event = consumer_event(message.data_structure, self._names)
+        event = consumer_event(message.data_structure, self._ids)
         if event is not None:
             advisories.told(event)
 
@@ -271,7 +271,7 @@ class OpenWireBrokerLink:
     def send(self, outgoing: OutgoingMessage, receipt: str | None) -> None:
         """Write a message; one that OpenWire cannot hold is refused."""
         try:
-            command = command_of(outgoing, self._names)
+            command = command_of(outgoing, self._ids)
             if outgoing.is_compressed and command.content is not None:
                 command.content, command.compressed = deflate(command.data_type, command.content), True
             command.producer_id = self.connection.producer_id

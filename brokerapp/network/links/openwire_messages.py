@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from brokerapp.engine.clients.broker_ids import BrokerIds
 from brokerapp.engine.scheduling.delivery_schedule import HEADERS as SCHEDULING
 from brokerapp.errors import InvalidDestination, OpenWireError
-from brokerapp.model.broker_path import PATH_PROPERTY, UNLIMITED, Path, parse_path
+from brokerapp.model.broker_path import PATH_PROPERTY, UNLIMITED, parse_path
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message, escape, unescape
 from brokerapp.network.links.broker_link import BridgedMessage, BridgeSubscription, OutgoingMessage
@@ -33,6 +34,7 @@ from brokerapp.openwire.commands import (
     RemoveInfo,
     RemoveSubscriptionInfo,
 )
+from brokerapp.openwire.session.broker_paths import broker_ids_of, path_of
 from brokerapp.openwire.session.destinations import broker_text, openwire_destination
 from brokerapp.openwire.session.incoming_messages import send_command
 from brokerapp.openwire.session.outgoing_messages import message_command
@@ -41,24 +43,8 @@ from brokerapp.openwire.session.outgoing_messages import message_command
 _FIELDS = frozenset({"message-id", "destination", "redelivered"})
 
 
-class BrokerNames:
-    """The names and the ids of brokers at one link: `remote` is the other end's name, `remote_id` its id."""
-
-    def __init__(self, remote: str, remote_id: str) -> None:
-        self._names, self._ids = {remote_id: remote}, {remote: remote_id}
-
-    def path_of(self, ids: Iterable[BrokerId | None] | None) -> Path:
-        """Return a path of names."""
-        found = (str(each.value or "") for each in ids or () if each is not None)
-        return tuple([self._names.get(id, id) for id in found])
-
-    def ids_of(self, path: Iterable[str]) -> tuple[BrokerId, ...]:
-        """Return a path of ids."""
-        return tuple([BrokerId(self._ids.get(name, name)) for name in path])
-
-
 def bridged_message(
-    message: MessageCommand, subscription: str, ack: str, names: BrokerNames, max_body: int
+    message: MessageCommand, subscription: str, ack: str, ids: BrokerIds, max_body: int
 ) -> BridgedMessage:
     """Return a message as Sluice stores it, without what delayed it at its broker.
 
@@ -85,11 +71,11 @@ def bridged_message(
             headers[unescape(name)] = unescape(value)
     headers["content-length"] = str(len(said.body))
     # it may have come to its broker over STOMP
-    path = parse_path(headers.pop(PATH_PROPERTY, "")) + names.path_of(message.broker_path)
+    path = parse_path(headers.pop(PATH_PROPERTY, "")) + path_of(message.broker_path, ids)
     return BridgedMessage(subscription, ack, said.destination, id, headers, said.body, path)
 
 
-def command_of(outgoing: OutgoingMessage, names: BrokerNames) -> MessageCommand:
+def command_of(outgoing: OutgoingMessage, ids: BrokerIds) -> MessageCommand:
     """Return the command that sends a message. Raises OpenWireError or InvalidDestination."""
     headers = outgoing.headers
     lines = [f"message-id:{escape(headers['message-id'])}\n"]
@@ -107,7 +93,7 @@ def command_of(outgoing: OutgoingMessage, names: BrokerNames) -> MessageCommand:
     )
     command.message_id = bridged_id(headers["message-id"])
     command.destination = openwire_destination(headers["destination"])
-    command.broker_path = names.ids_of(outgoing.path)
+    command.broker_path = broker_ids_of(outgoing.path, ids)
     command.arrival = command.broker_in_time = command.timestamp
     command.redelivery_counter = int(headers.get("redelivered") == "true")
     return command
@@ -118,7 +104,7 @@ def _whole(text: str | None, default: int) -> int:
 
 
 def consumer_info(
-    wanted: BridgeSubscription, id: ConsumerId, destination: OpenWireDestination, names: BrokerNames
+    wanted: BridgeSubscription, id: ConsumerId, destination: OpenWireDestination, ids: BrokerIds
 ) -> ConsumerInfo:
     """Return the command that subscribes a bridge, with what keeps messages there that may not cross."""
     return ConsumerInfo(
@@ -129,7 +115,7 @@ def consumer_info(
         selector=wanted.selector,
         subscription_name=wanted.durable_name,
         priority=max(-128, min(127, wanted.priority)),
-        broker_path=names.ids_of(reversed(wanted.path)),
+        broker_path=broker_ids_of(reversed(wanted.path), ids),
         additional_predicate=NetworkBridgeFilter(
             network_ttl=wanted.message_ttl,
             network_broker_id=BrokerId(wanted.to),
@@ -149,10 +135,10 @@ def _consumer_ids(texts: Iterable[str]) -> Iterable[ConsumerId]:
             continue
 
 
-def consumer_event(data: DataStructure | None, names: BrokerNames) -> ConsumerEvent | None:
+def consumer_event(data: DataStructure | None, ids: BrokerIds) -> ConsumerEvent | None:
     """Return what an advisory tells of consumers; None: nothing."""
     if isinstance(data, ConsumerInfo):
-        return ConsumerStarted(ACTIVEMQ.consumer_of(_remote_consumer(data, names)))  # a bridge over STOMP, perhaps
+        return ConsumerStarted(ACTIVEMQ.consumer_of(_remote_consumer(data, ids)))  # a bridge over STOMP, perhaps
     if isinstance(data, RemoveInfo) and isinstance(data.object_id, ConsumerId):
         return ConsumerStopped(str(data.object_id))
     if isinstance(data, RemoveSubscriptionInfo):
@@ -160,7 +146,7 @@ def consumer_event(data: DataStructure | None, names: BrokerNames) -> ConsumerEv
     return None
 
 
-def _remote_consumer(info: ConsumerInfo, names: BrokerNames) -> RemoteConsumer:
+def _remote_consumer(info: ConsumerInfo, ids: BrokerIds) -> RemoteConsumer:
     id = str(info.consumer_id)
     behind = frozenset(str(each) for each in info.network_consumer_path or () if each is not None)
     return RemoteConsumer(
@@ -168,7 +154,7 @@ def _remote_consumer(info: ConsumerInfo, names: BrokerNames) -> RemoteConsumer:
         destinations=_destinations(info),
         selector=info.selector or None,
         priority=info.priority,
-        path=tuple(reversed(names.path_of(info.broker_path))),
+        path=tuple(reversed(path_of(info.broker_path, ids))),
         origins=behind or frozenset({id}),
         is_browser=info.browser,
         client_id=info.client_id or "",

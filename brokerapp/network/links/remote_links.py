@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from brokerapp.engine.clients.broker_ids import BrokerIds
 from brokerapp.network.links.activemq_probe import read_broker_name
 from brokerapp.network.links.bridge_link import BridgeLink, OpenWireSpoken
 from brokerapp.network.links.broker_link import BridgeLogin, BrokerLink
@@ -20,11 +21,11 @@ GREETING_SECONDS = 0.1
 class RemoteLinks:
     """Makes the links of one bridge connection.
 
-    `trust` says whose certificates are believed, `outbound` which addresses are allowed.
+    `trust` says whose certificates are believed, `outbound` which addresses are allowed, `ids` is told of brokers.
     """
 
-    def __init__(self, name: str, trust: TlsContextFactory, outbound: OutboundRule | None) -> None:
-        self._name, self._trust, self._outbound = name, trust, outbound
+    def __init__(self, name: str, trust: TlsContextFactory, outbound: OutboundRule | None, ids: BrokerIds) -> None:
+        self._name, self._trust, self._outbound, self._ids = name, trust, outbound, ids
         self._broker_names: dict[BrokerAddress, str] = {}  # that brokers had which do not tell them by themselves
 
     async def connect(self, address: BrokerAddress, login: BridgeLogin) -> BrokerLink:
@@ -59,7 +60,7 @@ class RemoteLinks:
         connection = OpenWireConnection(self._name, address.openwire, address.connect_timeout)
         first.hand_over(connection)
         await connection.open(login)
-        return OpenWireBrokerLink(connection)
+        return OpenWireBrokerLink(connection, self._ids)
 
     async def _log_in(self, connection: BridgeLink, address: BrokerAddress, login: BridgeLogin) -> BrokerLink:
         """Return a link over STOMP."""

@@ -28,6 +28,7 @@ from brokerapp.openwire.commands import (
     MessageDispatch,
 )
 from brokerapp.openwire.java_properties import parse_properties
+from brokerapp.openwire.session.broker_paths import broker_ids_of, path_of
 from brokerapp.openwire.session.destinations import openwire_destination
 
 #: The first version of OpenWire whose brokers tell each other their durable subscriptions.
@@ -84,14 +85,9 @@ def connecting_bridge(info: BrokerInfo, own_name: str) -> ConnectingBridge | Non
     return ConnectingBridge(id, name, info.duplex_connection, parse_properties(info.network_properties or ""))
 
 
-def values_of(ids: Iterable[BrokerId | None] | None) -> list[str]:
-    """Return the texts of the ids of brokers."""
-    return [each.value or "" for each in ids or () if each is not None]
-
-
 def mark_bridged(send: SendCommand, message: MessageCommand, ids: BrokerIds) -> None:
     """Let a message be one that a bridge passes on: with the id and the path that it has, and delayed no more."""
-    path = ids.names_of(values_of(message.broker_path))
+    path = path_of(message.broker_path, ids)
     if any(name in send.properties for name in _NOT_PASSED_ON):
         lines = dict(line.partition(":")[::2] for line in send.properties.split("\n") if line)
         path = parse_path(unescape(lines.get(PATH_PROPERTY, ""))) + path  # it came to its broker over STOMP
@@ -110,14 +106,11 @@ def with_ids(dispatch: MessageDispatch, ids: BrokerIds) -> MessageDispatch:
     """Let what a bridge is told name brokers by their ids."""
     message = dispatch.message
     if message is not None:
-        message.broker_path = _ids_for(message.broker_path, ids)
+        message.broker_path = broker_ids_of(path_of(message.broker_path, ids), ids) or None
         if isinstance(told := message.data_structure, ConsumerInfo | DestinationInfo) and told.broker_path:
-            message.data_structure = replace(told, broker_path=_ids_for(told.broker_path, ids))
+            path = broker_ids_of(path_of(told.broker_path, ids), ids)
+            message.data_structure = replace(told, broker_path=path)
     return dispatch
-
-
-def _ids_for(path: tuple[BrokerId | None, ...] | None, ids: BrokerIds) -> tuple[BrokerId | None, ...] | None:
-    return tuple(map(BrokerId, ids.ids_of(tuple(values_of(path))))) if path else path
 
 
 def durable_subscriptions_info(broker: str, subscriptions: Iterable[SubscriptionIdentity]) -> BrokerSubscriptionInfo:

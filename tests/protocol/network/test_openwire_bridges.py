@@ -207,5 +207,6 @@ def test_a_bridge_that_synchronizes_durable_subscriptions_is_told_which_there_ar
         assert told is None
         return
     [info] = [each for each in told.subscription_infos if each.subscription_name == "kept"]
-    assert (info.client_id, info.destination, info.selector) == ("owner", topic("durable"), "a > 1")
+    assert (info.client_id, info.destination) == ("owner", topic("durable"))
+    assert info.selector.endswith("a > 1")
     assert told.broker_name == node.name

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from brokerapp.engine.clients.broker_ids import BrokerIds
 from brokerapp.model.network_stats import BridgeConnectionState
 from brokerapp.network.connectors.connectors import ConnectorManager
 from brokerapp.network.links.bridge_link import dial
@@ -18,7 +19,7 @@ from brokerapp.network.options.outbound_rules import OutboundRule
 from tests.ports import free_port
 
 believed = ssl.create_default_context
-ENDPOINT = SimpleNamespace(services=SimpleNamespace(name="here"))
+ENDPOINT = SimpleNamespace(services=SimpleNamespace(name="here", broker_ids=BrokerIds()))
 
 
 def manager(connectors, **options):
