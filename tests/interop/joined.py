@@ -54,9 +54,11 @@ def is_joined(node: RunningNode, other: JoinedActiveMQ) -> bool:
     return any(each.broker == other.name for each in node.look(node.node.broker.bridges.incoming))
 
 
-def wait_for_demand(client: StompClient, destination: str, count: int = 1) -> None:
-    """Wait until the broker of this client has so many consumers of a queue or topic, in STOMP's form."""
+def wait_for_demand(port: int, destination: str, count: int = 1) -> None:
+    """Wait until the broker at this port has so many consumers of a queue or topic, in STOMP's form."""
+    client = StompClient(port)
     wait_until(lambda: _consumers(client, destination) == count, f"{count} consumers of {destination}")
+    client.leave()
 
 
 def _consumers(client: StompClient, destination: str) -> int:

@@ -146,25 +146,27 @@ def test_a_delayed_message_crosses_when_it_is_due_and_is_not_delayed_again(clien
 
 
 @pytest.mark.parametrize(("kind", "source", "target"), ALL)
-def test_what_waits_crosses_when_somebody_consumes_there_and_what_nobody_wants_stays(client_at, name, source, target):
+def test_what_waits_crosses_when_somebody_consumes_there_and_what_nobody_wants_stays(
+    pair, client_at, name, source, target
+):
     queue, sender, consumer, local = f"/queue/{name}", client_at(source), client_at(target), client_at(source)
     sender.send(queue, "waits", persistent="true")
     consumer.subscribe(queue)
     assert consumer.bodies() == ["waits"]
     consumer.unsubscribe()
-    wait_for_demand(local, queue, 0)
+    wait_for_demand(pair.port(source), queue, 0)
     sender.send(queue, "stays", persistent="true")
     local.subscribe(queue)
     assert local.bodies() == ["stays"]
 
 
 @pytest.mark.parametrize(("kind", "source", "target"), ALL)
-def test_subscribers_of_a_topic_at_both_ends_get_a_message_once(client_at, name, source, target):
+def test_subscribers_of_a_topic_at_both_ends_get_a_message_once(pair, client_at, name, source, target):
     topic, clients = f"/topic/{name}", [client_at(source), client_at(target), client_at(target)]
     for client in clients:
         client.subscribe(topic)
     sender = client_at(source)
-    wait_for_demand(sender, topic, 2)
+    wait_for_demand(pair.port(source), topic, 2)
     sender.send(topic, "news")
     sender.send(topic, "more", persistent="true")
     for client in clients:
@@ -174,12 +176,12 @@ def test_subscribers_of_a_topic_at_both_ends_get_a_message_once(client_at, name,
 
 @pytest.mark.parametrize(("kind", "source", "target"), ALL)
 def test_a_durable_subscriber_gets_what_was_sent_there_while_it_was_away_until_it_unsubscribes(
-    client_at, name, source, target
+    pair, client_at, name, source, target
 ):
     topic, durable = f"/topic/{name}", {"activemq.subscriptionName": name}
     subscriber, sender = client_at(target, **{"client-id": name}), client_at(source)
     subscriber.subscribe(topic, **durable)
-    wait_for_demand(sender, topic)
+    wait_for_demand(pair.port(source), topic)
     subscriber.leave()
     sender.send(topic, "while away", persistent="true")
     again = client_at(target, **{"client-id": name})
@@ -187,14 +189,16 @@ def test_a_durable_subscriber_gets_what_was_sent_there_while_it_was_away_until_i
     assert again.bodies() == ["while away"]
     again.unsubscribe()
     again.frame("UNSUBSCRIBE", id="-", **durable)
-    wait_for_demand(sender, topic, 0)
+    wait_for_demand(pair.port(source), topic, 0)
 
 
 @pytest.mark.parametrize(("kind", "source", "target"), ALL)
-def test_the_consumer_queue_of_a_virtual_topic_gets_what_is_sent_at_the_other_broker(client_at, name, source, target):
+def test_the_consumer_queue_of_a_virtual_topic_gets_what_is_sent_at_the_other_broker(
+    pair, client_at, name, source, target
+):
     consumed, sender, consumer = f"/queue/Consumer.A.VirtualTopic.{name}", client_at(source), client_at(target)
     consumer.subscribe(consumed)
-    wait_for_demand(sender, consumed)
+    wait_for_demand(pair.port(source), consumed)
     sender.send(f"/topic/VirtualTopic.{name}", "m", persistent="true")
     assert consumer.bodies() == ["m"]
     assert consumer.has_no_more()
@@ -261,12 +265,12 @@ def test_a_temporary_queue_outlives_its_consumer_here_and_there(client_at, name,
 
 
 @pytest.mark.parametrize("kind", ["duplex"])
-def test_a_message_that_came_over_a_duplex_bridge_does_not_go_back(client_at, name):
+def test_a_message_that_came_over_a_duplex_bridge_does_not_go_back(pair, client_at, name):
     queue, clients = f"/queue/{name}", [client_at(0), client_at(1)]
     for client in clients:
         client.subscribe(queue, ack="client-individual", prefetch=1)
     for which in (0, 1):
-        wait_for_demand(client_at(which), queue, 2)
+        wait_for_demand(pair.port(which), queue, 2)
     sender, got = client_at(0), []
     for number in range(20):
         sender.send(queue, str(number), persistent="true")
@@ -293,7 +297,7 @@ def test_without_conduit_subscriptions_each_consumer_here_is_one_there(store, tm
         sender = StompClient(theirs.port)
         for each, colour in zip(consumers, ("red", "red", "blue"), strict=True):
             each.subscribe("/queue/q", selector=f"colour = '{colour}'")
-        wait_for_demand(sender, "/queue/q", 3)
+        wait_for_demand(theirs.port, "/queue/q", 3)
         for number in range(4):
             sender.send("/queue/q", str(number), persistent="true", colour="red")
         assert sorted(consumers[0].bodies(2) + consumers[1].bodies(2)) == ["0", "1", "2", "3"]

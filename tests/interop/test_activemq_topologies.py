@@ -45,7 +45,8 @@ class Network:
             each.start()
         wait_until(lambda: is_joined(self.ours, self.first), "the bridge from the first one")
         wait_until(self._is_connected, "the bridge to the last one")
-        self.clients = [StompClient(port) for port in (self.first.port, self.ours.port, self.last.port)]
+        self.ports = [self.first.port, self.ours.port, self.last.port]
+        self.clients = list(map(StompClient, self.ports))
         for each in self.clients:
             stack.callback(each.leave)
 
@@ -71,7 +72,7 @@ def test_a_message_takes_the_two_bridges_of_a_chain_and_no_more_than_networkttl(
     last.subscribe("/queue/chain", id="q")
     last.subscribe("/topic/chain", id="t")
     for destination in ("/queue/chain", "/topic/chain"):
-        wait_for_demand(first, destination)
+        wait_for_demand(network.ports[0], destination)
         first.send(destination, f"{destination} from the first", persistent="true")
         ours.send(destination, f"{destination} from ours", persistent="true")
     assert sorted(last.bodies(4)) == [
@@ -84,8 +85,8 @@ def test_subscribers_of_a_circle_of_brokers_get_a_message_once_wherever_it_is_se
     network = Network(tmp_path, store, stack, ttl=3, is_circle=True)
     for each in network.clients:
         each.subscribe("/topic/circle")
-    for each in network.clients:
-        wait_for_demand(each, "/topic/circle", 2)  # its own, and that of the bridge to the next one
+    for port in network.ports:
+        wait_for_demand(port, "/topic/circle", 2)  # its own, and that of the bridge to the next one
     for number, each in enumerate(network.clients):
         each.send("/topic/circle", str(number), persistent="true")
     for each in network.clients:

@@ -16,7 +16,7 @@ from brokerapp.network.bridge.local_link import connect_local
 from brokerapp.network.links.accepted_connection import AcceptedConnection
 from brokerapp.network.links.broker_link import BridgeConnectionLost, BridgeLogin, BrokerLink, LinkEvents
 from brokerapp.network.links.openwire_link import OpenWireBrokerLink
-from brokerapp.network.options.client_ids import inbound_client_id, outbound_client_id
+from brokerapp.network.options.client_ids import inbound_client_id
 from brokerapp.network.options.options import ConnectorOptions
 from brokerapp.openwire.commands import BaseCommand, ConsumerInfo
 
@@ -103,7 +103,7 @@ class AcceptedBridge:
 
         local.listen(LinkEvents(on_receipt, on_refused, lambda _is_writable: None))
         remote.listen(LinkEvents(on_receipt, on_refused, partial(pause_unless, local)))
-        connection.introduce(outbound_client_id(options.name, here), options.login)
+        connection.introduce(options.login)
         bridge.start()
         if durable_subscriptions is not None and not options.dynamic_only:
             bridge.synchronize(remote.durable_consumers(durable_subscriptions))

@@ -10,6 +10,7 @@ from brokerapp.errors import ConfigurationRefused, InvalidDestination, ProtocolE
 from brokerapp.network.bridge.accepted_bridge import AcceptedBridge
 from brokerapp.network.bridge.connection import BridgeAdvisories
 from brokerapp.network.links.accepted_connection import AcceptedConnection
+from brokerapp.network.options.client_ids import outbound_client_id
 from brokerapp.network.options.duplex_options import duplex_options
 from brokerapp.openwire.session.bridges import ConnectingBridge
 from brokerapp.openwire.transport.duplex import BridgeBack, DuplexConnection
@@ -30,8 +31,8 @@ class AcceptedBridges:
             raise ProtocolError(f"a duplex bridge with attributes that cannot be read: {error}") from None
         here, client = self._endpoint.services.name, connection.client
         accepted = AcceptedConnection(
-            connection, name=bridge.connector, id=f"ID:{here}->{bridge.broker}-{client.id}:1", remote=bridge.broker,
-            remote_id=bridge.broker_id,
+            connection, name=bridge.connector, id=f"ID:{here}->{bridge.broker}-{client.id}:1",
+            client_id=outbound_client_id(bridge.connector, here), remote=bridge.broker, remote_id=bridge.broker_id,
         )  # fmt: skip
         made = AcceptedBridge(
             self._endpoint, options, accepted, filtered=client.bridge_counts or BridgeFilterCounts(),

@@ -38,8 +38,10 @@ class AcceptedConnection:
 
     max_frame_size = 2**63 - 1  #: of the frames that the broker takes: a bridge of ActiveMQ knows no limit
 
-    def __init__(self, connection: DuplexConnection, *, name: str, id: str, remote: str, remote_id: str) -> None:
-        self.name, self.remote, self.remote_id = name, remote, remote_id
+    def __init__(
+        self, connection: DuplexConnection, *, name: str, id: str, client_id: str, remote: str, remote_id: str
+    ) -> None:
+        self.name, self.remote, self.remote_id, self.client_id = name, remote, remote_id, client_id
         self.connection_id, self.producer_id = ConnectionId(id), ProducerId(id, PRODUCER, SESSION)
         self.on_dispatch: Callable[[MessageDispatch], None] = lambda _dispatch: None
         self.events = LinkEvents(lambda _id: None, lambda _id, _why: None, lambda _free: None)
@@ -50,11 +52,13 @@ class AcceptedConnection:
         self._receipts: dict[int, str] = {}  # by the number of the command that is to be answered
         self._command_count = 0
 
-    def introduce(self, client_id: str, login: tuple[str, str] | None) -> None:
+    def introduce(self, login: tuple[str, str] | None) -> None:
         """Log in at the broker, which does not answer: it is this broker's client already."""
         user, password = login or (None, None)
         self.send(
-            ConnectionInfo(connection_id=self.connection_id, client_id=client_id, user_name=user, password=password)
+            ConnectionInfo(
+                connection_id=self.connection_id, client_id=self.client_id, user_name=user, password=password
+            )
         )
         self.send(SessionInfo(session_id=SessionId(self.connection_id.value, SESSION)))
         self.send(ProducerInfo(producer_id=self.producer_id))

@@ -84,6 +84,7 @@ class LinkConnection(Protocol):
     name: str
     remote: str
     remote_id: str
+    client_id: str
     max_frame_size: int
     connection_id: ConnectionId
     producer_id: ProducerId
