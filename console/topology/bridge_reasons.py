@@ -63,7 +63,7 @@ def _iterate_reasons(
 
 def _connection_reason(terms: ConnectorOptions, way: BridgeConnectionStats) -> BridgeReason:
     if way.state is BridgeConnectionState.CONNECTED:
-        return BridgeReason(True, f"The bridge to {way.remote} is connected.")
+        return BridgeReason(True, f"The bridge to {way.remote} is connected over {way.protocol or 'STOMP'}.")
     if way.state is BridgeConnectionState.STOPPED:
         return BridgeReason(False, f"The connector {terms.name} is stopped. Messages stay in the queue.")
     why = f": {way.last_error}" if way.last_error else ""

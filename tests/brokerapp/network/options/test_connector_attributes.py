@@ -1,10 +1,12 @@
 """Test attributes and uri of a network connector."""
 
+from dataclasses import replace
+
 import pytest
 
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.model.destination import Destination
-from brokerapp.network.options.address import BrokerAddress, address_of
+from brokerapp.network.options.address import OPENWIRE, BrokerAddress, address_of
 from brokerapp.network.options.definition import NetworkConnector
 from brokerapp.network.options.options import WITHOUT_EFFECT, ReconnectBackoff, options_of
 
@@ -35,6 +37,35 @@ def test_a_uri_names_brokers(uri, addresses):
 def test_how_long_a_broker_may_take_to_answer_is_said_with_its_address():
     first, second = terms("static:(tcp://a:1?connectionTimeout=2500&soTimeout=1,tcp://b:2)").addresses
     assert (first.connect_timeout, second.connect_timeout) == (2.5, None)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "may_be_openwire"),
+    [
+        ("tcp", True),
+        ("nio", True),
+        ("ssl", True),
+        ("auto+nio+ssl", True),
+        ("stomp", False),
+        ("stomp+ssl", False),
+        ("ws", False),
+    ],
+)
+def test_openwire_may_be_spoken_where_activemq_speaks_it(scheme, may_be_openwire):
+    assert terms(f"static:({scheme}://a:1)").addresses[0].may_speak_openwire is may_be_openwire
+
+
+def test_what_is_offered_over_openwire_is_said_with_the_address():
+    said = "wireFormat.tightEncodingEnabled=true&wireFormat.maxInactivityDuration=0&wireFormat.version=9&wireFormat.x=1"
+    first, second = terms(f"static:(tcp://a:1?{said},tcp://b:2)").addresses
+    assert first.openwire == replace(OPENWIRE, tight_encoding=True, max_inactivity_ms=0, version=9)
+    assert second.openwire == OPENWIRE
+
+
+@pytest.mark.parametrize("wrong", ["version=0", "version=13", "cacheEnabled=yes", "maxInactivityDuration=-1"])
+def test_what_openwire_has_no_such_value_of_is_refused_with_the_options_there_are(wrong):
+    with pytest.raises(ConfigurationRefused, match=r"wireFormat\.maxInactivityDuration"):
+        terms(f"static:(tcp://a:1?wireFormat.{wrong})")
 
 
 @pytest.mark.parametrize("wrong", ["soon", "0", "-1", "600001"])
