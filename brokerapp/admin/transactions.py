@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
+from brokerapp.engine.clients.branch_parts import branch_of
 from brokerapp.engine.clients.prepared_branch import PreparedSummary
 from brokerapp.model import JsonObject, JsonValue
 from brokerapp.store.redis import RedisStore
@@ -51,10 +52,22 @@ class TransactionAdmin:
 
     async def prepared(self) -> list[PreparedTransaction]:
         """Return all prepared transactions, oldest first."""
-        found = await self._store.branches.summaries()
-        told = [PreparedTransaction(id=id, **asdict(PreparedSummary.decode(summary))) for id, summary in found.items()]
+        found: dict[str, list[PreparedSummary]] = {}
+        for id, summary in (await self._store.branches.summaries()).items():
+            found.setdefault(branch_of(id), []).append(PreparedSummary.decode(summary))
+        told = [_of_parts(name, parts) for name, parts in found.items()]
         return sorted(told, key=lambda each: (each.prepared_ms, each.id))
 
     async def end(self, id: str, *, commit: bool) -> None:
         """Commit a prepared transaction, or roll it back. Raises TransactionNotFound if there is none."""
         await self._ask("end_transaction", id=id, commit=commit)
+
+
+def _of_parts(name: str, parts: Sequence[PreparedSummary]) -> PreparedTransaction:
+    """Return a transaction by its parts, one for each node where clients took part in it."""
+    first = min(parts, key=lambda each: each.prepared_ms)
+    return PreparedTransaction(
+        id=name, client_id=first.client_id, user=first.user, prepared_ms=first.prepared_ms,
+        sends=sum([each.sends for each in parts]), acks=sum([each.acks for each in parts]),
+        size=sum([each.size for each in parts]),
+    )  # fmt: skip

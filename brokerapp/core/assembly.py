@@ -73,6 +73,8 @@ from brokerapp.core.subscriptions.sources import SubscriptionSources
 from brokerapp.core.subscriptions.subscribe_handler import SubscribeHandler
 from brokerapp.core.subscriptions.subscriptions import Subscriptions
 from brokerapp.core.subscriptions.unsubscribe_handler import UnsubscribeHandler
+from brokerapp.core.xa.branch_preparation import BranchPreparation
+from brokerapp.core.xa.joint_branches import JointBranches
 from brokerapp.core.xa.prepared_branches import PreparedBranches
 from brokerapp.core.xa.prepared_transactions import PreparedTransactions
 from brokerapp.engine.clients.quotas import Quotas
@@ -283,12 +285,21 @@ class AssembledBroker(Broker):
             replies=self.replies, transactions=self.transactions, writer=self.writer,
         )  # fmt: skip
         self.branches = PreparedBranches(
-            context=context, arrivals=self.arrivals, expiration=self.expiration, held=self.held, router=self.router,
-            scheduled_jobs=self.scheduled_jobs, temporaries=self.temporaries, transactions=self.transactions,
+            context=context, arrivals=self.arrivals, expiration=self.expiration, held=self.held,
+            placement=self.placement, router=self.router, scheduled_jobs=self.scheduled_jobs,
+            temporaries=self.temporaries, transactions=self.transactions,
+        )  # fmt: skip
+        preparation = BranchPreparation(
+            context=context, acknowledgements=self.acknowledgements, branches=self.branches, limits=self.limits,
+            router=self.router, transactions=self.transactions,
+        )  # fmt: skip
+        self.joint_branches = JointBranches(
+            context=context, branches=self.branches, placement=self.placement, preparation=preparation,
+            transactions=self.transactions,
         )  # fmt: skip
         self.prepared = PreparedTransactions(
-            context=context, acknowledgements=self.acknowledgements, branches=self.branches, limits=self.limits,
-            replies=self.replies, router=self.router, transactions=self.transactions,
+            context=context, branches=self.branches, joint_branches=self.joint_branches, replies=self.replies,
+            transactions=self.transactions,
         )  # fmt: skip
         self.windows = ConsumerWindows(context=context, dispatcher=self.dispatcher, placement=self.placement)
         self.rejections = Rejections(

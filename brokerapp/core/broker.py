@@ -60,6 +60,7 @@ from brokerapp.core.subscriptions.served_subscriptions import ServedSubscription
 from brokerapp.core.subscriptions.slow_consumers import SlowConsumers
 from brokerapp.core.subscriptions.sources import SubscriptionSources
 from brokerapp.core.subscriptions.subscriptions import Subscriptions
+from brokerapp.core.xa.joint_branches import JointBranches
 from brokerapp.core.xa.prepared_branches import PreparedBranches
 from brokerapp.core.xa.prepared_transactions import PreparedTransactions
 from brokerapp.engine.clients.client import Client
@@ -105,6 +106,7 @@ class Broker:
     producers: ProducerRegistry
     transactions: Transactions
     branches: PreparedBranches
+    joint_branches: JointBranches
     prepared: PreparedTransactions
     scheduler: MessageScheduler
     scheduled_jobs: ScheduledJobs

@@ -25,6 +25,7 @@ from brokerapp.nodes.links.observers import NodeObserver
 from brokerapp.nodes.links.peers import Peers
 from brokerapp.nodes.links.pending_confirmations import PendingConfirmations
 from brokerapp.nodes.links.protocol import PeerMessageType
+from brokerapp.nodes.membership.branch_exchange import BranchExchange
 from brokerapp.nodes.membership.client_id_claims import ClientIdClaims
 from brokerapp.nodes.membership.stats_aggregation import StatsAggregation
 from brokerapp.nodes.ownership.consumer_handoff import ConsumerHandoff
@@ -120,6 +121,7 @@ class NodeAssembly:
 
         # -- what belongs to all nodes
         claims = ClientIdClaims(peers=peers, requests=requests, clients=broker.connections)
+        branch_exchange = BranchExchange(peers=peers, requests=requests, branches=broker.joint_branches)
         stats = StatsAggregation(context=context, peers=peers, gauges=broker.gauges)
         orphans = OrphanedTemporaries(
             peers=peers, temporaries=broker.temporaries, reconnect_window=broker.reconnect_window
@@ -161,6 +163,7 @@ class NodeAssembly:
             PeerMessageType.SELECTORS: selector_interest.on_selectors,
             PeerMessageType.CLAIM: claims.on_claim,
             PeerMessageType.BRIDGE_BIDS: bridge_bids.on_bids,
+            PeerMessageType.BRANCH: branch_exchange.on_branch,
             PeerMessageType.CONFIRMED: requests.on_confirmed,
             PeerMessageType.APPENDED: remote_appends.on_appended,
             PeerMessageType.ATTACH: inbound_consumers.on_attach,
@@ -184,7 +187,7 @@ class NodeAssembly:
         observers: Sequence[NodeObserver] = (
             handoff, announcements, inbox, requests, topic_listeners, selector_interest, bridge_bids, remote_advisories,
             remote_deliveries, takeover, inbound_consumers, reassignment, append_notices, retained_sync, stats, orphans,
-            peers,
+            branch_exchange, peers,
         )  # fmt: skip
         declarations = LogDeclarations(
             peers=peers, requests=requests, store_recovery=broker.store_recovery, observers=observers
@@ -207,6 +210,7 @@ class NodeAssembly:
             append_notices=append_notices, remote_appends=remote_appends, remote_deliveries=remote_deliveries,
             topic_listeners=topic_listeners, remote_advisories=remote_advisories, retained_sync=retained_sync,
             handoff=handoff, handoff_in=handoff_in, outbound_handoff=outbound_handoff,
-            handoff_announcements=announcements, depth_recount=depth_recount, stats_aggregation=stats,
+            handoff_announcements=announcements, depth_recount=depth_recount, branch_exchange=branch_exchange,
+            stats_aggregation=stats,
             submit=broker.commits.submit, request_dispatch=request_dispatch, can_dispatch=self._can_dispatch,
         )  # fmt: skip

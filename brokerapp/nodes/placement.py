@@ -26,6 +26,7 @@ from brokerapp.nodes.links.inbox import PeerInbox
 from brokerapp.nodes.links.node_requests import NodeRequests
 from brokerapp.nodes.links.peers import Peers
 from brokerapp.nodes.links.pending_confirmations import PendingConfirmations
+from brokerapp.nodes.membership.branch_exchange import BranchExchange
 from brokerapp.nodes.membership.client_id_claims import ClientIdClaims
 from brokerapp.nodes.membership.stats_aggregation import StatsAggregation
 from brokerapp.nodes.ownership.coordinator import OwnershipCoordinator
@@ -78,6 +79,7 @@ class NodePlacement:
     outbound_handoff: OutboundHandoff
     handoff_announcements: HandoffAnnouncements
     depth_recount: DepthRecount
+    branch_exchange: BranchExchange
     stats_aggregation: StatsAggregation
     submit: Callable[[PendingWrite], None]
     request_dispatch: Callable[[], None]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
+from brokerapp.engine.clients.branch_parts import BranchStep
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.clients.temporary_owner import TemporaryOwner
 from brokerapp.engine.dispatch.durable_subscription import DurableSubscription
@@ -137,6 +138,22 @@ class ClientIdClaimsPort(Protocol):
     def hold(self, client: Client, *, steals: bool) -> AbstractAsyncContextManager[None]: ...
 
 
+class BranchExchangePort(Protocol):
+    """Asks other nodes about branches of distributed transactions."""
+
+    def others(self) -> Collection[str]: ...
+
+    def ask(
+        self,
+        step: BranchStep,
+        name: str,
+        then: Callable[[Mapping[str, str]], None],
+        *,
+        sessions: Collection[str] | None = None,
+        connection: str = "",
+    ) -> None: ...
+
+
 class StatsAggregationPort(Protocol):
     """Adds up what the nodes counted of one destination."""
 
@@ -227,6 +244,9 @@ class Placement(Protocol):
 
     @property
     def client_id_claims(self) -> ClientIdClaimsPort: ...
+
+    @property
+    def branch_exchange(self) -> BranchExchangePort: ...
 
     @property
     def stats_aggregation(self) -> StatsAggregationPort: ...

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from brokerapp.core.publishing.routed_batches import RoutedBatches
 from brokerapp.engine.clients.acknowledged import Acknowledged
+from brokerapp.engine.clients.branch_parts import BranchStep
 from brokerapp.engine.clients.client import (
     MAX_TRANSACTION_ACTIONS,
     MAX_TRANSACTIONS,
@@ -106,6 +107,10 @@ class Transactions:
         """Return the branch of this name that is open at this node."""
         return self._branches.get(name)
 
+    def branches(self) -> Iterable[tuple[str, Transaction]]:
+        """Return the names of the branches that are open at this node, with these."""
+        return self._branches.items()
+
     def take_branch(self, name: str) -> Transaction:
         """Return an open branch, which is over for all who take part in it."""
         transaction = self._branches[name]
@@ -186,7 +191,12 @@ class Transactions:
         """The client is gone: its transactions come to nothing."""
         for name in list(client.transactions):
             if name in client.transactions:
-                self.roll_back(self._take(client, name), "the connection ended")
+                transaction = self._take(client, name)
+                self.roll_back(transaction, "the connection ended")
+                if transaction.joined:
+                    self._placement.branch_exchange.ask(
+                        BranchStep.ROLL_BACK_PART, name, lambda _: None, sessions=transaction.joined
+                    )
 
     def _abort(self, client: Client, abort: AbortCommand) -> None:
         """Nothing of it happens: what was acked in it waits for an ack again, with the same ids."""

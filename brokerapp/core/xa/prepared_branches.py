@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from brokerapp.core.writes.client_write import BranchWrite
+from brokerapp.engine.clients.branch_parts import DONE, BranchStep, branch_of, parts_of
 from brokerapp.engine.clients.client import RoutedBatch
 from brokerapp.engine.clients.prepared_branch import PreparedAck, PreparedBranch, PreparedSends, PreparedSummary
 from brokerapp.engine.dispatch.subscription import Subscription
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         ExpirationPort,
         HeldSendsPort,
         MessageRouterPort,
+        Placement,
         ScheduledJobsPort,
         TemporariesPort,
         TransactionsPort,
@@ -75,6 +77,7 @@ class PreparedBranches:
         arrivals: ArrivalsPort,
         expiration: ExpirationPort,
         held: HeldSendsPort,
+        placement: Placement,
         router: MessageRouterPort,
         scheduled_jobs: ScheduledJobsPort,
         temporaries: TemporariesPort,
@@ -83,16 +86,18 @@ class PreparedBranches:
         self._commits, self._counters, self._timers = context.commits, context.counters, context.timers
         self._arrivals, self._expiration, self._held, self._router = arrivals, expiration, held, router
         self._scheduled_jobs, self._temporaries, self._transactions = scheduled_jobs, temporaries, transactions
+        self._placement = placement
         self._holders: dict[str, _Holders] = {}
         self._is_reading = False
         self.known: dict[str, PreparedSummary] = {}  #: those that are prepared, as far as this node knows
 
     def start(self) -> None:
         """Find out what is prepared, now and again: other nodes prepare and end branches, too."""
-        self._refresh()
-        self._timers.call_every(REFRESH_MS, self._refresh, clock.now_ms())
+        self.refresh()
+        self._timers.call_every(REFRESH_MS, self.refresh, clock.now_ms())
 
-    def _refresh(self) -> None:
+    def refresh(self) -> None:
+        """Find out what is prepared now."""
         if not self._is_reading:
             self._is_reading = True
             self._commits.read_with(lambda store: store.branches.summaries(), self._on_read)
@@ -112,21 +117,69 @@ class PreparedBranches:
             [(holder, entry) for holder, entry in holders if not is_from_log(entry)],
         )
 
+    def note_part(self, id: str, node: str) -> None:
+        """Note that another node prepared a part of a branch that is prepared here."""
+        self.known[id] = PreparedSummary("", "", clock.now_ms(), 0, 0, 0, node)
+
     def end(self, name: str, *, is_committed: bool, then: Outcome) -> None:
-        """Commit a prepared branch, or roll it back, and tell how that went."""
+        """Commit a prepared branch with all its parts, or roll it back, and tell how that went."""
+        if self._placement.is_alone:
+            self._end_parts(name, parts_of(name, self.known) or [name], is_committed, then)
+            return
+
+        def found(summaries: dict[str, bytes]) -> None:
+            parts = parts_of(name, summaries)
+            self.known.update((each, PreparedSummary.decode(summaries[each])) for each in parts)
+            self._end_parts(name, parts or [name], is_committed, then)
+
+        self._commits.read_with(lambda store: store.branches.summaries(), found)
+
+    def _end_parts(self, name: str, parts: list[str], is_committed: bool, then: Outcome) -> None:
+        """End these parts one after the other: that of the branch's name is the last, so that it can be repeated."""
+
+        def ended(error: BrokerError | None) -> None:
+            if error is None or (parts and isinstance(error, TransactionNotFound)):
+                end_next() if parts else then(None)
+            else:
+                then(error)
+
+        def end_next() -> None:
+            id = parts.pop(0)
+            node = self.known[id].node if id in self.known else ""
+            if is_committed or not self._placement.is_other_member(node):
+                self.end_part(id, is_committed=is_committed, then=ended)
+            else:
+                self._end_at(node, id, ended)
+
+        end_next()
+
+    def _end_at(self, node: str, id: str, then: Outcome) -> None:
+        """Roll back a part at the node whose clients held what it acknowledged; here, if that is gone meanwhile."""
+
+        def answered(answers: Mapping[str, str]) -> None:
+            if answers[node] == DONE:
+                self.known.pop(id, None)
+                then(None)
+            else:
+                self.end_part(id, is_committed=False, then=then)
+
+        self._placement.branch_exchange.ask(BranchStep.RETURN, id, answered, sessions=[node])
+
+    def end_part(self, id: str, *, is_committed: bool, then: Outcome) -> None:
+        """Commit a part of a prepared branch, or roll it back, and tell how that went."""
 
         def found(held: bytes | None) -> None:
             if held is None:
-                then(_not_found(name))
+                then(_not_found(id))
                 return
             try:
                 branch = PreparedBranch.decode(held)
-                (self._commit if is_committed else self._roll_back)(name, branch, then)
+                (self._commit if is_committed else self._roll_back)(id, branch, then)
             except BrokerError as error:  # it stays prepared
-                logger.warning("transaction %s could not be ended: %s", name, error)
+                logger.warning("transaction %s could not be ended: %s", id, error)
                 then(error)
 
-        self._commits.read_with(lambda store: store.branches.read(name), found)
+        self._commits.read_with(lambda store: store.branches.read(id), found)
 
     def _commit(self, name: str, branch: PreparedBranch, then: Outcome) -> None:
         now_ms = clock.now_ms()
@@ -221,4 +274,4 @@ class PreparedBranches:
 
 
 def _not_found(name: str) -> TransactionNotFound:
-    return TransactionNotFound(f"transaction {name!r} is neither open nor prepared")
+    return TransactionNotFound(f"transaction {branch_of(name)!r} is neither open nor prepared")

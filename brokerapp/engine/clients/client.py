@@ -186,6 +186,9 @@ class Transaction:
     failure: str = ""  #: why it can only be rolled back: what was refused in it
     clients: list[Client] = field(default_factory=list)  #: who take part in it
     is_prepared: bool = False  #: it was prepared before: what a client repeats of it is done already
+    joined: set[str] = field(default_factory=set)  #: sessions of other nodes where clients take part in it, too
+    pending_joins: int = 0  #: questions to other nodes whether they have a part in it
+    after_joining: list[Callable[[], None]] = field(default_factory=list)  #: what waits for their answers
     _settled_by_ack_id: dict[str, list[tuple[Subscription, str]]] = field(default_factory=dict, repr=False)
     _indexed: list[tuple[Subscription, str, LogEntry]] | None = field(
         default=None, repr=False

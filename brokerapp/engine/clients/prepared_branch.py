@@ -109,6 +109,7 @@ class PreparedSummary:
     sends: int
     acks: int
     size: int  #: bytes of messages
+    node: str = ""  #: session of the node that prepared it, whose clients held what it acknowledged
 
     def encode(self) -> bytes:
         """Return it as JSON."""

@@ -63,7 +63,7 @@ class PeerMessageType(IntEnum):
     DISPATCHED = auto()  # log, (number, deliveries) of what was sent to consumers at other nodes and is not settled
 
     # -- of distributed transactions
-    BRANCH = auto()  # id, name of a branch, BranchStep: do this with your part of it; CONFIRMED with "" or the refusal
+    BRANCH = auto()  # id, BranchStep, name of a branch, connection of a client; CONFIRMED as branch_parts.py has it
 
 
 #: The last type that nodes of older versions understand: they close a link over which another one comes.
@@ -90,7 +90,12 @@ class AppendedBatch(NamedTuple):
 
 #: Requests that concern one client alone: nobody else at its node waits for the answers.
 INDEPENDENT_QUESTIONS = frozenset(
-    {PeerMessageType.CLAIM, PeerMessageType.REMOVE_SUBSCRIPTION, PeerMessageType.IS_CONSUMED}
+    {
+        PeerMessageType.CLAIM,
+        PeerMessageType.REMOVE_SUBSCRIPTION,
+        PeerMessageType.IS_CONSUMED,
+        PeerMessageType.BRANCH,
+    }
 )
 #: What is deferred until the receiver has come to the epoch.
 ABOUT_LOGS = frozenset({*range(PeerMessageType.ATTACH, PeerMessageType.DELIVER), PeerMessageType.DISPATCHED})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from brokerapp.core.ports import (
@@ -23,6 +23,7 @@ from brokerapp.core.ports import (
 )
 from brokerapp.core.ports.commits import Commits
 from brokerapp.core.ports.dispatch import RemoteClient
+from brokerapp.engine.clients.branch_parts import BranchStep
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.durable_subscription import DurableSubscription
 from brokerapp.engine.dispatch.message_log import MessageLog
@@ -77,6 +78,16 @@ class DamagedMessages(DeadLettersPort, Protocol):
     """Dead-letters messages that the store damaged."""
 
     def fail_damaged(self, log: MessageLog, entry: LogEntry) -> None: ...
+
+
+class LocalBranches(Protocol):
+    """Handles branches of distributed transactions that this node's clients take part in."""
+
+    def on_step(
+        self, session: str, step: BranchStep, name: str, connection: str, then: Callable[[str], None]
+    ) -> None: ...
+
+    def on_node_lost(self, session: str) -> None: ...
 
 
 class ClientIds(Protocol):
@@ -149,6 +160,7 @@ class LocalBroker(Protocol):
     session: str
     advisories: LocalAdvisories
     bridges: RepeatedMessages
+    joint_branches: LocalBranches
     clients: Mapping[str, Client]
     commits: Commits
     connections: ClientIds
