@@ -56,6 +56,7 @@ class ClientServices:
     """What the connections of clients use of a node and its broker."""
 
     name: str  #: of the broker, as CONNECTED frames tell it
+    session: str  #: what tells this run of this node from all others of the broker
     next_client_id: Callable[[], str]
     login: LoginHandler
     commands: Mapping[type[ClientCommand], Callable[[Client, Any], None]]  #: who performs what clients ask

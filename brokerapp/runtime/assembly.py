@@ -39,6 +39,7 @@ def client_services(broker: Broker, dispatch_loop: DispatchLoop) -> ClientServic
     numbers = itertools.count(1)
     return ClientServices(
         name=broker.name,
+        session=broker.session,
         next_client_id=lambda: f"{broker.session}-{next(numbers)}",
         login=LoginHandler(
             settings=broker.settings,

@@ -6,9 +6,10 @@ from dataclasses import replace
 import pytest
 
 from brokerapp.config import default_config
-from brokerapp.openwire.commands import MessageDispatch, MessagePull, RemoveInfo
+from brokerapp.openwire.commands import ExceptionResponse, MessageDispatch, MessagePull, RemoveInfo, Response
 from brokerapp.openwire.session.consumers import AckType
 from tests.nodes.conftest import SeveralNodes, several_nodes
+from tests.protocol.openwire_bridge import OpenWireBridge
 from tests.protocol.openwire_client import OpenWireClient, queue, text_of
 from tests.waiting import wait_until
 
@@ -85,3 +86,26 @@ def test_a_poison_acknowledgement_makes_a_dead_letter_of_a_message_of_another_no
     wait_until(lambda: broker.depth(name) == 0, "it left its queue")
     client.consumer(2, queue("ActiveMQ.DLQ"))
     assert client.texts(1) == ["bad"]
+
+
+def test_a_bridge_to_another_node_waits_for_the_one_that_its_broker_has_already(broker):
+    with OpenWireBridge(broker["a"].port, "classic") as first:
+        with OpenWireBridge(broker["b"].port, "classic") as second:
+            assert isinstance(second.answer, ExceptionResponse)
+        assert type(first.ask(first.bridged(queue("bridged"), "m", 1, "ID:1"))) is Response
+
+    def is_let_in() -> bool:
+        with OpenWireBridge(broker["b"].port, "classic") as next_one:
+            return type(next_one.answer) is Response
+
+    wait_until(is_let_in, "the next bridge")
+
+
+def test_what_a_bridge_hands_over_again_at_another_node_is_kept_once(broker, name):
+    target = queue(broker.queue_at("b", name))
+    for node, id in (("a", "ID:1"), ("a", "ID:2"), ("b", "ID:3")):
+        with OpenWireBridge(broker[node].port, f"handing-{node}", id) as bridge:
+            bridge.ask(bridge.bridged(target, "m", 1, id))
+    with OpenWireClient(broker["b"].port) as client:
+        client.consumer(1, target)
+        assert client.texts(2) == ["m", "m"], "one of each broker"

@@ -94,12 +94,12 @@ class OpenWireSession:
         self,
         *,
         broker: str,
-        endpoint: str,
+        node: str,
         broker_ids: BrokerIds,
         max_producers: int | None = None,
         max_body: int = MAX_BODY_BYTES,
     ) -> None:
-        self._broker, self._endpoint, self._broker_ids = broker, endpoint, broker_ids
+        self._broker, self._node, self._broker_ids = broker, node, broker_ids
         self._max_producers = MAX_PRODUCERS if max_producers is None else max_producers
         self._max_body = max_body
         self.connection: ConnectionInfo | None = None
@@ -133,7 +133,7 @@ class OpenWireSession:
         if (bridge := self.bridge) is not None:
             connect.bridge, connect.duplex, connect.copies = bridge.broker, bridge.is_duplex, bridge.sends_copies
             # a former one, dead perhaps, yields; one to another node of this broker, with the same client id, does not
-            connect.way = f"{bridge.connector} {self._endpoint}"
+            connect.way = f"{bridge.connector} {self._node}"
         return (connect,)
 
     def _introduce_broker(self, info: BrokerInfo) -> Commands:

@@ -80,7 +80,7 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
         self._bridge_back: BridgeBack | None = None
         self._session = OpenWireSession(
             broker=self._services.name,
-            endpoint=connector.address,
+            node=self._services.session,
             broker_ids=self._services.broker_ids,
             max_producers=connector.limits.max_producers,
             max_body=connector.limits.max_body,

@@ -30,7 +30,7 @@ TRANSACTION = LocalTransactionId(7, CONNECTION)
 
 def session(kind: int = t.QUEUE, held: int = 3, *, pulls: bool = False) -> OpenWireSession:
     """One with a consumer that holds messages."""
-    made = OpenWireSession(broker="here", endpoint="", broker_ids=BrokerIds())
+    made = OpenWireSession(broker="here", node="", broker_ids=BrokerIds())
     made.receive(ConnectionInfo(connection_id=CONNECTION, client_id="c"))
     made.receive(ConsumerInfo(consumer_id=CONSUMER, destination=OpenWireDestination(kind, "Q"), prefetch_size=10))
     if held:
