@@ -47,6 +47,10 @@ _SILENT = "nothing received for {:g} s"
 _MAX_COMMAND_ID = 2**31 - 1
 
 
+class SluiceSpoken(BridgeConnectionLost):
+    """The broker is a Sluice, which greets in OpenWire who says nothing for long: bridges to it speak STOMP."""
+
+
 class NumberedCommand(DataStructure, Protocol):
     """A command that may be answered."""
 
@@ -79,6 +83,7 @@ class OpenWireConnection(asyncio.Protocol):
             max_frame_size=MAX_FRAME_BYTES,
             provider_name="Sluice",
         )
+        self._peer = WireFormatOptions()  # what it announced
         self._codec, self._splitter = Codec(), FrameSplitter(MAX_FRAME_BYTES)
         self._negotiated: asyncio.Future[None] = self._loop.create_future()
         self._introduced: asyncio.Future[None] = self._loop.create_future()
@@ -98,8 +103,10 @@ class OpenWireConnection(asyncio.Protocol):
         try:
             async with asyncio.timeout(self._connect_timeout):
                 await self._or_lost(self._negotiated)
-                self._introduce(login)
                 await self._or_lost(self._introduced)
+                if self._is_sluice:
+                    raise SluiceSpoken(f"{self.remote} is a Sluice")
+                self._introduce(login)
                 await self._or_lost(self._logged_in)
         except TimeoutError:
             self.close()
@@ -110,6 +117,11 @@ class OpenWireConnection(asyncio.Protocol):
         if why := self._logged_in.result():
             self.close()
             raise BridgeConnectionLost(why)
+
+    @property
+    def _is_sluice(self) -> bool:
+        """Whether the broker is a Sluice, whose id is its name; an ActiveMQ of such an id says that it runs on Java."""
+        return self.remote_id == self.remote and self._peer.platform_details is None
 
     async def _or_lost(self, awaited: asyncio.Future[Any]) -> None:
         """Wait for something. Raises BridgeConnectionLost where the connection ends before."""
@@ -248,7 +260,7 @@ class OpenWireConnection(asyncio.Protocol):
         if self._negotiated.done():
             raise OpenWireError("WireFormatInfo on a connection that has agreed upon its format already")
         self._flush()  # what was written before has the format of none
-        agreed = self._own.agreed_with(offered)
+        self._peer, agreed = offered, self._own.agreed_with(offered)
         self.max_frame_size = agreed.max_frame_size or MAX_FRAME_BYTES
         self._codec = Codec(
             agreed.version, max_frame_size=self.max_frame_size,

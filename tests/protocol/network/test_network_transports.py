@@ -85,6 +85,17 @@ def test_a_trust_store_that_cannot_be_read_is_named(store, b):
         )
 
 
+@pytest.mark.parametrize("seconds", [0.0, 0.1, 5.0])
+def test_bridges_to_a_sluice_speak_stomp_also_where_it_greets_in_openwire_first(store, monkeypatch, seconds):
+    monkeypatch.setattr("brokerapp.network.links.remote_links.GREETING_SECONDS", seconds)
+    with running(store, connectors=(TransportConnector("both", "tcp", "127.0.0.1", 0),)) as other:
+        connector = NetworkConnector("bridge", f"static:(tcp://127.0.0.1:{other.port}){QUICK}")
+        with running(store, connector) as a:
+            wait_until(lambda: bridged(a), "the bridge")
+            [way] = a.ask(lambda admin: admin.networks.stats()).connectors[0].ways
+            assert (way.protocol, way.remote, way.attempts) == ("STOMP", other.name, 0)
+
+
 def test_where_no_websocket_is_spoken_the_reason_is_told(store, b, monkeypatch):
     monkeypatch.setattr("brokerapp.network.links.remote_links.CONNECT_SECONDS", 0.3)
     [plain] = [each for each in b.node.addresses if each.startswith("stomp://")]
