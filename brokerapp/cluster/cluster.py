@@ -37,6 +37,8 @@ class Cluster:
         self._name, self.terms, self._agreement, self.peers = name, terms, agreement, peers
         self.recording, self._admission = recording, admission
         self._remote_consumers, self._remote_temporaries = remote_consumers, remote_temporaries
+        #: Where this broker serves clients, as all others are told.
+        self.describe_serving: Callable[[], Mapping[str, Any]] = dict
 
     @property
     def agreement(self) -> str:
@@ -49,6 +51,7 @@ class Cluster:
         self._remote_temporaries.send_own(peer)
         self.recording.send_record(peer)
         self._remote_consumers.on_peer_connected(peer)
+        peer.send(verb="serving", serving=self.describe_serving())
 
     def on_peer_lost(self, peer: ClusterPeer, why: str, *, refused: bool = False) -> None:
         """Forget what a broker gave whose link does not work (any more)."""
@@ -56,6 +59,10 @@ class Cluster:
         peer.on_lost(why, refused=refused)
         if was_up:
             self._remote_consumers.on_peer_lost(peer)
+
+    def serving(self) -> dict[str, Mapping[str, Any]]:
+        """Return where the brokers that are reached serve clients, by their names."""
+        return {each.name: each.serving for each in self.peers.values() if each.is_up and each.serving}
 
     def admit(
         self, client: Client, connect: ConnectCommand

@@ -44,6 +44,9 @@ class ClusterPeer:
         self.state, self.since_ms, self.last_error = MemberState.DOWN, 0, ""
         self.link: ClusterPeerLink | None = None
         self.received_count = 0  #: messages taken from it
+        self.serving: Mapping[
+            str, Any
+        ] = {}  #: where it serves clients: its `host`, and its `listeners` as in its status
         self.reconnect_now: Callable[[], None] = lambda: None  #: try to reach it now
         self._pending: dict[str, tuple[OnAnswer, Callable[[str], None]]] = {}
         self._numbers = itertools.count(1)

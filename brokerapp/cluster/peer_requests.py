@@ -54,6 +54,7 @@ class PeerRequests:
                 teller, Destination.parse(destination)
             ),
             "temporaries are": self._on_temporaries,
+            "serving": lambda teller, serving: setattr(peers[teller], "serving", serving),
         }
 
     def on_send_batch(self, client: Client, batch: SendBatchCommand) -> None:

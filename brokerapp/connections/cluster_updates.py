@@ -1,4 +1,4 @@
-"""ClusterUpdates: tells OpenWire clients of the nodes that serve their broker, as these come and go."""
+"""ClusterUpdates: tells OpenWire clients of the nodes and cluster brokers that serve them, as these come and go."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOOK_SECONDS = 1.0
 
 
 class ClusterUpdates:
-    """Reads the status of the broker's nodes, where a connector tells its clients of them."""
+    """Reads the status of the broker's nodes and of its cluster, where a connector tells its clients of them."""
 
     def __init__(
         self,
@@ -52,6 +52,10 @@ class ClusterUpdates:
 
 
 def _address(connector: ConnectorState, status: Mapping[str, Any]) -> str | None:
-    """Return where a node serves what this connector serves: at its connector of the same name."""
+    """Return where a node serves what this connector serves: at its connector of the same name, as clients call it."""
     found = [each["address"] for each in status.get("listeners", ()) if each["connector"] == connector.name]
-    return found[0].replace("//0.0.0.0:", f"//{status.get('host', '')}:") if found else None
+    if not found:
+        return None
+    scheme, _, rest = found[0].replace("//0.0.0.0:", f"//{status.get('host', '')}:").partition("://")
+    transport = scheme.removeprefix("auto").removeprefix("+")  # which clients do not have
+    return f"{transport or 'tcp'}://{rest}"

@@ -63,11 +63,16 @@ class NodeHeartbeat:
         self._sections, self._write = sections, write
         self._started_ms = now_ms()
 
+    def serving(self) -> dict[str, Any]:
+        """Return where this node serves clients, as its status says it."""
+        return {"host": socket.gethostname(), "listeners": [each.to_json() for each in self._listeners.stats()]}
+
     async def send(self) -> None:
         """Write the node's status, unless there is no disk space for it."""
         if not self._store.limits.disk.may_report:
             return
         store, trace, clients = await self._store.read(), self._context.tracer, self._clients
+        serving = self.serving()
         listed = itertools.islice(clients.values(), MAX_LISTED_CONNECTIONS)
         status = NodeStatus(
             node=self._context.session,
@@ -75,7 +80,7 @@ class NodeHeartbeat:
             started_ms=self._started_ms,
             seen_ms=now_ms(),
             address=self._listeners.addresses,
-            listeners=[each.to_json() for each in self._listeners.stats()],
+            listeners=serving["listeners"],
             connections=[connection_of(client).to_json() for client in listed],
             connected=connection_counts(clients.values()),
             trace={"recorded": trace.recorded, "dropped": trace.dropped, "pending": trace.pending},
@@ -84,4 +89,4 @@ class NodeHeartbeat:
             definitions=self._routing.table.definitions.version,
             **{field: describe() for field, describe in self._sections.items()},
         )
-        await self._write({**status.to_json(), "host": socket.gethostname(), "pid": os.getpid()})
+        await self._write({**status.to_json(), "host": serving["host"], "pid": os.getpid()})

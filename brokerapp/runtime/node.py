@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any
 
 from brokerapp.admin.handlers.destination_operations import ClientDeletions
 from brokerapp.admin.handlers.handler_table import build_handlers
@@ -179,12 +180,17 @@ class Node:
         self._tasks.begin("network", self._seat.run)
         self._tell_clients_of_nodes(self._listeners.connectors)
         if self.cluster_links is not None:
+            self.broker.cluster.describe_serving = self._heartbeat.serving
             self.cluster_links.start()
         self.broker.url = next(iter(self.addresses), "")
         await self._heartbeat.send()
 
     def _tell_clients_of_nodes(self, connectors: list[ConnectorState]) -> None:
-        updates = ClusterUpdates(node=self.config.node, connectors=connectors, statuses=self._store.nodes.statuses)
+        async def statuses() -> Mapping[str, Mapping[str, Any]]:
+            others = self.broker.cluster.serving() if self.config.cluster is not None else {}
+            return {**others, **await self._store.nodes.statuses()}
+
+        updates = ClusterUpdates(node=self.config.node, connectors=connectors, statuses=statuses)
         if updates.is_needed:
             self._tasks.begin("cluster clients", updates.run)
 

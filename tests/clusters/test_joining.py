@@ -18,10 +18,12 @@ from brokerapp.config import Authentication, ConfiguredGrant, TransportConnector
 from brokerapp.model.destination import Destination
 from brokerapp.model.transport_connector import KeyStore, TlsStores
 from brokerapp.network.options.address import BrokerAddress
+from brokerapp.openwire.commands import ConnectionControl
 from brokerapp.store.server.embedded import EmbeddedStore
 from tests.certificates import PASSWORD, Authority
 from tests.ports import free_port
 from tests.protocol.clients import RawClient, StompClient
+from tests.protocol.openwire_client import OpenWireClient
 from tests.protocol.running_node import RunningNode
 from tests.waiting import wait_until
 
@@ -287,3 +289,31 @@ def test_of_a_pattern_a_consumer_gets_from_other_brokers_what_its_user_may_read(
         assert consumer.messages.empty()
         for client in (consumer, producer):
             client.leave()
+
+
+def test_openwire_clients_are_told_of_the_brokers_of_the_cluster_as_these_come_and_go(store):
+    told = tuple((name, "true") for name in ("updateClusterClients", "updateClusterClientsOnRemove"))
+    names = [f"joining-{next(_numbers)}" for _ in range(2)]
+    members = tuple(ClusterMember(name, BrokerAddress("127.0.0.1", free_port())) for name in names)
+    brokers = []
+    for each in members:
+        connector = TransportConnector("openwire", "auto", "127.0.0.1", each.address.port, told)
+        terms = ClusterSettings(members, retry_ms=100)
+        config = replace(default_config(each.name, each.address.port), cluster=terms, connectors=(connector,))
+        brokers.append(RunningNode(config, store.url))
+    here, there = (f"tcp://127.0.0.1:{each.port}" for each in brokers)
+    try:
+        with OpenWireClient(brokers[0].port) as client:
+
+            def hears_of(*addresses: str) -> None:
+                wait_until(
+                    lambda: set(client.next(ConnectionControl).connected_brokers.split(",")) == set(addresses),
+                    f"the client is told of {addresses}",
+                )
+
+            hears_of(here, there)
+            brokers.pop().stop()
+            hears_of(here)
+    finally:
+        for each in brokers:
+            each.stop()
