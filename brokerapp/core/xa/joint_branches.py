@@ -211,7 +211,7 @@ class JointBranches:
         for name, transaction in list(self._transactions.branches()):
             if session in transaction.joined and not transaction.is_prepared:
                 transaction.joined.discard(session)
-                self.roll_back(name, "a node where clients took part in it is gone")
+                self.roll_back(name, "a node whose clients took part in it failed")
 
 
 def _answering(then: Answer) -> OnPrepared:
