@@ -38,6 +38,8 @@ WRITE_LIMIT = 4 * WRITE_HIGH_WATER
 GATHERED_BYTES = 1024 * 1024
 #: Average bytes of the pieces of what is written from which not to join them pays. A message has some five.
 LONG_PIECE_BYTES = 4 * 1024
+#: Commands that are gathered while others of the same kind follow.
+GATHERED = (SendBatchCommand, AckBatchCommand)
 #: Seconds a client that was refused has to read why. A socket that is closed while something unread is in it is reset,
 #: and the reset overtakes what was said last.
 LINGER_SECONDS = 1.0
@@ -186,7 +188,7 @@ class ClientConnection(asyncio.Protocol, ABC, Generic[F]):
             self.publish()
             if self._closing:
                 return
-        if isinstance(command, SendBatchCommand | AckBatchCommand):
+        if isinstance(command, GATHERED):
             self._gathered = command
         else:
             self._handlers[type(command)](self.client, command)
