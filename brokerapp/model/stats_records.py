@@ -222,6 +222,9 @@ class NodeStatus:
     name: str = ""  #: that it was started under; `node` is another one with each start
     cluster: JsonObject = field(default_factory=dict)  #: ClusterStatus, in brief; {}: its broker is in none
     definitions: int | None = None  #: version of the definitions that it routes by; None: it does not say
+    transactions: JsonObject = field(
+        default_factory=dict
+    )  #: how many are `prepared`, and since when the `oldest_ms` is
 
     def to_json(self) -> JsonObject:
         """Return the object as values that JSON can hold."""

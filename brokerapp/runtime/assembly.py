@@ -169,6 +169,7 @@ def node_heartbeat(
             "network": lambda: network.stats().to_json(),
             "cluster": cluster_status,
             "homes": broker.placement.status,
+            "transactions": broker.branches.status,
         },
         write=write,
     )

@@ -77,6 +77,17 @@ def test_rollbacks_of_the_store_are_counted(form):
     assert samples(form(beans()), parse)["sluice_store_rollbacks_total", None] == 0
 
 
+@pytest.mark.parametrize("form", [plain, open_metrics])
+def test_prepared_transactions_are_counted_and_the_age_of_the_oldest_is_told(form):
+    parse = text_string_to_metric_families if form is plain else openmetrics.text_string_to_metric_families
+    since = node().seen_ms - 90_000
+    in_doubt = samples(form(beans(node=node(transactions={"prepared": 2, "oldest_ms": since}))), parse)
+    none = samples(form(beans()), parse)
+    for found, count, age in ((in_doubt, 2, 90), (none, 0, 0)):
+        assert found["sluice_prepared_transactions", None] == count
+        assert found["sluice_prepared_transaction_age_seconds", None] == age
+
+
 def test_the_open_form_keeps_the_rules_of_openmetrics():
     found = samples(open_metrics(beans(ORDERS, PRICES, AWKWARD)), openmetrics.text_string_to_metric_families)
     assert found["sluice_queue_enqueued_messages_total", "Orders.In"] == 1000

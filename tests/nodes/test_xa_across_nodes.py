@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections import Counter
 from collections.abc import Iterator
 
@@ -57,6 +58,9 @@ def test_a_branch_prepared_at_one_node_is_ended_at_another_when_its_client_is_go
     assert vote(here, id) == OK
     here.close()
     assert recovered(there, name) == ["1"]
+    status = broker["a"].look(broker["a"].node.broker.branches.status)
+    assert status["prepared"] >= 1  # those that another node ended are counted for a moment
+    assert 0 <= time.time() * 1000 - status["oldest_ms"] < 60_000
     assert type(ask(there, end, id)) is Response
     assert recovered(there, name) == []
     assert code(ask(there, end, id)) == NOT_FOUND

@@ -108,6 +108,11 @@ class PreparedBranches:
         for name in self._holders.keys() - self.known.keys():  # another node ended it
             del self._holders[name]
 
+    def status(self) -> dict[str, int]:
+        """Return how many branches are `prepared`, and since when the oldest is: `oldest_ms`, 0 where there is none."""
+        since = [each.prepared_ms for each in self.known.values()]
+        return {"prepared": len(set(map(branch_of, self.known))), "oldest_ms": min(since, default=0)}
+
     def note(self, name: str, summary: PreparedSummary, settled: Sequence[tuple[Subscription, str, LogEntry]]) -> None:
         """Note that a branch is prepared, and who held what it acknowledged."""
         self.known[name] = summary

@@ -208,6 +208,7 @@ def _of_broker(beans: Beans) -> Iterator[tuple[str, str, str, float]]:
     yield "sluice_node_up", GAUGE, "Whether a broker node runs", int(beans.reading.node is not None)
     yield from _of_disk(beans)
     yield _rollbacks(beans)
+    yield from _of_transactions(beans)
 
 
 def _of_broker_v2(beans: Beans) -> Iterator[tuple[str, str, str, float]]:
@@ -226,6 +227,7 @@ def _of_broker_v2(beans: Beans) -> Iterator[tuple[str, str, str, float]]:
     )
     yield from _of_disk(beans)
     yield _rollbacks(beans)
+    yield from _of_transactions(beans)
     yield "sluice_trace_recorded_events", COUNTER, "Trace events recorded", _trace(beans, "recorded")
     yield "sluice_trace_dropped_events", COUNTER, "Trace events dropped", _trace(beans, "dropped")
 
@@ -242,6 +244,20 @@ def _of_disk(beans: Beans) -> Iterator[tuple[str, str, str, float]]:
 def _rollbacks(beans: Beans) -> tuple[str, str, str, float]:
     counted = max((node.store.get("rollbacks", 0) for node in beans.reading.nodes), default=0)
     return "sluice_store_rollbacks", COUNTER, "Times the store lost confirmed changes", counted
+
+
+def _of_transactions(beans: Beans) -> Iterator[tuple[str, str, str, float]]:
+    """Yield metrics of distributed transactions, as the node knows them that has looked last."""
+    told = [(node.seen_ms, node.transactions) for node in beans.reading.nodes if node.transactions]
+    seen_ms, latest = max(told, key=lambda each: each[0], default=(0, {"prepared": 0, "oldest_ms": 0}))
+    age = (seen_ms - latest["oldest_ms"]) / 1000 if latest["oldest_ms"] else 0
+    yield "sluice_prepared_transactions", GAUGE, "Distributed transactions that wait for their end", latest["prepared"]
+    yield (
+        "sluice_prepared_transaction_age_seconds",
+        GAUGE,
+        "Seconds since the oldest of these was prepared",
+        max(age, 0),
+    )
 
 
 def _reader(beans: Beans) -> Callable[[str], float]:
