@@ -67,7 +67,7 @@ class BridgeClients:
 
     def on_bridge_connected(self, client: Client, broker: str, *, duplex: bool) -> None:
         """Note that a client is the bridge of that broker."""
-        client.bridge, client.bridge_counts = broker, BridgeFilterCounts()
+        client.bridge, client.bridge_counts, client.is_duplex = broker, BridgeFilterCounts(), duplex
         if duplex:  # it takes messages to there, too
             self._events.bridge_started(client.id, broker, client.remote_address)
 

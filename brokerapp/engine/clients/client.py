@@ -222,6 +222,7 @@ class Client:
     reconnect_ms: int = 0  #: how long its temporary destinations wait for it when its connection breaks
     disconnected: bool = False  #: it said good-bye
     bridge: str = ""  #: the broker whose bridge it is; "": an ordinary client
+    is_duplex: bool = False  #: a bridge that takes messages to its broker, too
     bridge_connection: str = ""  #: of a bridge: which of its broker's ways to here it is
     sends_copy_per_subscriber: bool = (
         False  #: of a bridge: it brings a message of a topic once for each subscriber here
@@ -354,6 +355,8 @@ class Client:
     def _waits_for_blocked_sends(self) -> bool:
         """Whether it has to wait for its sends that found no room: its acknowledgements cannot be what makes some."""
         is_full = self.blocked_bytes >= MAX_BLOCKED_BYTES
+        if self.bridge and self.is_openwire:  # it acknowledges advisories only; the other broker answers a duplex one
+            return is_full and not self.is_duplex
         if self.bridge:
             return is_full and not any(each.ack_mode != "auto" for each in self.subscriptions.values())
         if self.is_openwire:  # its library consumes advisories whatever the application does

@@ -53,3 +53,15 @@ def test_a_client_of_openwire_is_read_while_it_holds_messages_of_queues(held, wa
         client.subscriptions = {"s": SimpleNamespace(ack_mode="client-individual", logs=held[0], unacked=held[1])}
     client.update_reading()
     assert client.sink.held is paused
+
+
+@pytest.mark.parametrize(
+    ("is_duplex", "waiting", "paused"), [(False, 1, False), (False, FULL, True), (True, FULL, False)]
+)
+def test_a_bridge_of_openwire_is_read_unless_it_only_sends_and_too_much_waits(is_duplex, waiting, paused):
+    client = Client(
+        "1", Reader(), bridge="far", is_openwire=True, is_duplex=is_duplex, blocked_sends=1, blocked_bytes=waiting
+    )
+    client.subscriptions = {"advisories": SimpleNamespace(ack_mode="client-individual")}
+    client.update_reading()
+    assert client.sink.held is paused
