@@ -88,6 +88,16 @@ def test_wildcard_subscribers_of_topics_get_each_message_once_and_see_its_topic(
     assert client.has_no_more()
 
 
+def test_a_message_to_a_topic_that_is_called_like_a_pattern_reaches_no_topic_that_the_pattern_matches(connect, name):
+    client = connect()
+    client.subscribe(f"/topic/{name}.a", id="plain")
+    client.subscribe(f"/topic/{name}.>", id="all")
+    client.send(f"/topic/{name}.*", "1")
+    [message] = client.take(1)
+    assert message.headers["subscription"] == "all"
+    assert client.has_no_more()
+
+
 @pytest.mark.scenario("S1-08")
 def test_wildcard_consumers_of_queues_get_present_and_later_ones(connect, name):
     client = connect()

@@ -29,7 +29,7 @@ from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.entries.remote_entry import RemoteLogEntry, accept_remote
 from brokerapp.engine.entries.topic_batch import MAX_OFFERED_BYTES, TopicBatch, TopicEntries, TopicOffer, offers
 from brokerapp.engine.routing.advisory_topics import is_advisory
-from brokerapp.engine.routing.destination_trie import DestinationTrie
+from brokerapp.engine.routing.destination_trie import DestinationTrie, matches
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.message import BodySizes, Message, RoutedCopy
 from brokerapp.store import StoredLogEntry
@@ -279,7 +279,9 @@ class Dispatcher:
             ):
                 self._subscribers_by_topic.clear()
                 self._cached_subscriber_count = 0
-            matching = dict.fromkeys(self._topics[topic.kind].find(topic.name))
+            matching = list(dict.fromkeys(self._topics[topic.kind].find(topic.name)))
+            if topic.is_pattern:  # a message that is sent to such a name is sent to a topic called so
+                matching = [each for each in matching if any(matches(to.name, topic.name) for to in each.destinations)]
             found = self._subscribers_by_topic[topic] = [each for each in matching if self._may(each, "read", topic)]
             self._cached_subscriber_count += len(found)
         return found
