@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from brokerapp.errors import BrokerError
 from brokerapp.model.broker_path import Path
@@ -58,6 +59,7 @@ class SendCommand:
     message_id: str | None = None  #: that its client gave it; None: the broker gives it one
     may_come_again: bool = False  #: its client sends it again, with the same id, when its connection broke
     sent_to: Destination | None = None  #: the list that consumers are told of; None: `destination`, where it is one
+    converted: Any = None  #: what is kept with the message as `Message.converted`, if nobody changes it
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ import struct
 import zlib
 
 from brokerapp.errors import OpenWireError
-from brokerapp.openwire.commands.data_types import BYTES_MESSAGE
+from brokerapp.openwire.commands.data_types import BYTES_MESSAGE, TEXT_MESSAGE
 from brokerapp.openwire.encoding.modified_utf8 import decode_text, encode_text
 
 _LENGTH = struct.Struct(">i")
@@ -100,11 +100,16 @@ def encode_text_content(text: str | None) -> bytes | None:
     return _LENGTH.pack(len(raw)) + raw
 
 
-def text_content_of_utf8(raw: bytes) -> bytes:
-    """Return the content of a text message, not compressed, of a text in UTF-8; what is none is replaced."""
-    if not raw.isascii() or raw.find(b"\0") >= 0:
-        raw = encode_text(raw.decode("utf-8", "replace"))
-    return _LENGTH.pack(len(raw)) + raw
+def content_of(data_type: int, body: bytes) -> bytes:
+    """Return the content of a message of this type, not compressed, of a body as it is stored.
+
+    That of a text message is UTF-8; what is none is replaced.
+    """
+    if data_type != TEXT_MESSAGE:
+        return body
+    if not body.isascii() or body.find(b"\0") >= 0:
+        body = encode_text(body.decode("utf-8", "replace"))
+    return _LENGTH.pack(len(body)) + body
 
 
 def object_class_name(content: bytes) -> str | None:

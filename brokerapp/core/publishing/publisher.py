@@ -196,6 +196,8 @@ class Publisher:
         made = message = template.make(send.properties, send.body, send.message_id)
         if route is None:
             message, route = self._router.route(made, terms.destination, by=client.client_id)
+        if message is made:
+            made.converted = send.converted
         if not route.groups:
             return message, b"", route
         encode = template.stored if message is made else Message.stored  # bound queues may hold copies of it

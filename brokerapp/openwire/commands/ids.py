@@ -94,9 +94,9 @@ class ProducerId:
         return cls(connection_id, value, session_id)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class MessageId:
-    """A message: the n-th of its producer.
+    """A message: the n-th of its producer. The number that the broker gives it is another one for each consumer.
 
     Two are equal when they are the same message of the same producer, as for Java clients: those of versions before
     10 know no `text_view`, and only the broker knows its own number of the message.

@@ -106,10 +106,11 @@ def with_ids(dispatch: MessageDispatch, ids: BrokerIds) -> MessageDispatch:
     """Let what a bridge is told name brokers by their ids."""
     message = dispatch.message
     if message is not None:
-        message.broker_path = broker_ids_of(path_of(message.broker_path, ids), ids) or None
-        if isinstance(told := message.data_structure, ConsumerInfo | DestinationInfo) and told.broker_path:
-            path = broker_ids_of(path_of(told.broker_path, ids), ids)
-            message.data_structure = replace(told, broker_path=path)
+        told, path = message.data_structure, broker_ids_of(path_of(message.broker_path, ids), ids) or None
+        if isinstance(told, ConsumerInfo | DestinationInfo) and told.broker_path:
+            told = replace(told, broker_path=broker_ids_of(path_of(told.broker_path, ids), ids))
+        if path != message.broker_path or told is not message.data_structure:  # others get the message, too
+            dispatch.message = replace(message, broker_path=path, data_structure=told)
     return dispatch
 
 

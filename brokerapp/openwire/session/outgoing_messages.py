@@ -28,11 +28,11 @@ from brokerapp.model.message import Message
 from brokerapp.openwire.commands import BrokerId, MessageCommand, MessageDispatch, MessageId
 from brokerapp.openwire.map_documents import map_values
 from brokerapp.openwire.marshalled_values import Long, encode_map
-from brokerapp.openwire.message_content import text_content_of_utf8
+from brokerapp.openwire.message_content import content_of
 from brokerapp.openwire.session.advisory_messages import ADVISORY_FORM, advisory_of
 from brokerapp.openwire.session.consumers import OpenWireConsumer
 from brokerapp.openwire.session.destinations import named_destination, openwire_destination
-from brokerapp.openwire.session.incoming_messages import KINDS
+from brokerapp.openwire.session.incoming_messages import FROM_BODY, KINDS, NOT_SAID
 from brokerapp.openwire.session.jms_values import properties_of, stomp_properties_of, transaction_of
 
 _DATA_TYPES = {kind: type for type, kind in KINDS.items()}
@@ -50,14 +50,17 @@ _ACTIVEMQ_NAMES = {CAUSE, ORIGINAL_EXPIRATION, ORIGINAL_DELIVERY_MODE}
 
 
 def message_dispatch(consumer: OpenWireConsumer, entry: LogEntry, number: int) -> MessageDispatch:
-    """Return what hands a message to a consumer; `number` is that of the delivery on the connection."""
+    """Return what hands a message to a consumer; `number` is that of the delivery on the connection.
+
+    To be encoded at once: parts of it are those of other deliveries of the message, too.
+    """
     message = _command_for(entry)
     destination = openwire_destination(entry.shown_destination or Destination.parse(entry.log).stomp)
     message.destination = destination
     if entry.original_destination:
         message.original_destination = openwire_destination(entry.original_destination)
-    if (id := message.message_id) is not None:
-        message.message_id = MessageId(id.text_view, id.producer_id, id.producer_sequence_id, number)
+    assert message.message_id is not None
+    message.message_id.broker_sequence_id = number
     message.redelivery_counter = entry.redelivery_count
     message.jmsx_group_first_for_consumer = entry.first_of_group
     return MessageDispatch(
@@ -66,13 +69,22 @@ def message_dispatch(consumer: OpenWireConsumer, entry: LogEntry, number: int) -
 
 
 def _command_for(entry: LogEntry) -> MessageCommand:
-    """Return the message of an entry in OpenWire; what other subscribers of its topic get, too, is converted once."""
+    """Return the message of an entry in OpenWire: as its client sent it, or converted, for all who get it."""
     message = entry.message
-    if not entry.log.startswith(_SHARED) or message.size > MAX_KEPT_BYTES:
-        return message_command(message)
-    if message.converted is None:
-        message.converted = message_command(message)
-    return MessageCommand(*_fields_of(message.converted))
+    kept: MessageCommand | None = message.converted
+    if kept is None:
+        made = message_command(message)
+        if made.original_destination is None and entry.log.startswith(_SHARED) and message.size <= MAX_KEPT_BYTES:
+            message.converted = made
+        return made
+    if kept.arrival == NOT_SAID:
+        _say_as_broker(kept, message)
+    if kept.content == FROM_BODY:
+        if message.size > MAX_KEPT_BYTES:
+            kept = MessageCommand(*_fields_of(kept))
+        kept.content = content_of(kept.data_type, message.body)
+    kept.original_destination = None  # that of another place it was delivered from
+    return kept
 
 
 def message_command(message: Message) -> MessageCommand:
@@ -93,7 +105,7 @@ def message_command(message: Message) -> MessageCommand:
         _say_as_activemq(headers, properties)
     id = MessageId.parse(message.id)
     transaction, sequence = get(TRANSACTION_HEADER), get("JMSXGroupSeq", "0")
-    return MessageCommand(
+    made = MessageCommand(
         producer_id=id.producer_id,
         message_id=id,
         original_destination=named_destination(get(ORIGIN)),
@@ -101,21 +113,26 @@ def message_command(message: Message) -> MessageCommand:
         group_id=get("JMSXGroupID"),
         group_sequence=_whole(sequence, _INT_MAX),
         correlation_id=get("correlation-id"),
-        persistent=message.persistent,
-        expiration=min(message.expires, _LONG_MAX),
-        priority=message.priority,
         reply_to=named_destination(get("reply-to")),
-        timestamp=_whole(get("timestamp", "0"), _LONG_MAX),
         type=get("type"),
         content=content,
         marshalled_properties=_encoded(properties) if properties else None,
         data_structure=advisory.data if advisory is not None else None,
-        broker_path=tuple(map(BrokerId, message.path)) or None,
-        arrival=message.born_us // 1000,
         user_id=get("JMSXUserID"),
-        broker_in_time=message.born_us // 1000,
         data_type=_DATA_TYPES[form.kind],
     )
+    _say_as_broker(made, message)
+    return made
+
+
+def _say_as_broker(command: MessageCommand, message: Message) -> None:
+    """Let a message say what the broker says of it, wherever it is delivered."""
+    command.command_id, command.response_required = 0, False
+    command.persistent, command.priority = message.persistent, message.priority
+    command.expiration = min(message.expires, _LONG_MAX)
+    command.timestamp = _whole(message.header("timestamp") or "0", _LONG_MAX)
+    command.broker_path = tuple(map(BrokerId, message.path)) or None
+    command.arrival = command.broker_in_time = message.born_us // 1000
 
 
 def _whole(text: str, most: int) -> int:
@@ -175,8 +192,4 @@ def _say_as_activemq(headers: Mapping[str, str], properties: dict[str, Any]) -> 
 
 
 def _content(message: Message, form: JmsForm) -> bytes | None:
-    if not form.has_body:
-        return None
-    if form.kind is JmsKind.TEXT:
-        return text_content_of_utf8(message.body)
-    return message.body
+    return content_of(_DATA_TYPES[form.kind], message.body) if form.has_body else None

@@ -234,7 +234,7 @@ class OpenWireSession:
         receipt = receipt_of(message) or self._window_receipt(message)
         stamp = self.user_headers if self.bridge is None else stamp_of(message, self.user_headers)
         try:
-            send = send_command(message, stamp, receipt, self._max_body)
+            send = send_command(message, stamp, receipt, self._max_body, keep=self.bridge is None)
         except OpenWireError as error:  # the frame was read: what is wrong concerns this message alone
             raise RequestRefused(str(error)) from None
         if self.bridge is not None:

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from brokerapp.errors import OpenWireError
 from brokerapp.openwire.commands.data_types import BYTES_MESSAGE, MESSAGES, TEXT_MESSAGE
 from brokerapp.openwire.message_content import (
+    content_of,
     decode_text_content,
     deflate,
     encode_text_content,
     inflate,
     object_class_name,
-    text_content_of_utf8,
     utf8_of_text_content,
 )
 
@@ -113,5 +113,5 @@ def test_the_class_of_an_object_is_read_from_its_first_bytes(content, name):
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_a_text_in_utf_8_is_the_content_that_its_characters_make(text):
-    assert text_content_of_utf8(text.encode()) == encode_text_content(text)
+    assert content_of(TEXT_MESSAGE, text.encode()) == encode_text_content(text)
     assert utf8_of_text_content(encode_text_content(text)) == text.encode()

@@ -8,9 +8,12 @@ from hypothesis import strategies as st
 
 from brokerapp.core.publishing.message_factory import MessageIds, MessageTemplate
 from brokerapp.engine.entries.log_entry import LogEntry
+from brokerapp.engine.policy.broker_headers import ORIGIN, SIGNATURE
 from brokerapp.errors import OpenWireError, RequestRefused
-from brokerapp.model.message import Message
+from brokerapp.model.message import Message, escape
+from brokerapp.openwire.codec import Codec
 from brokerapp.openwire.commands import (
+    BrokerId,
     ConnectionId,
     ConsumerId,
     ConsumerInfo,
@@ -26,7 +29,7 @@ from brokerapp.openwire.marshalled_values import Byte, Char, Float, Long, Short,
 from brokerapp.openwire.message_content import encode_text_content
 from brokerapp.openwire.session.consumers import OpenWireConsumer
 from brokerapp.openwire.session.incoming_messages import MAX_PROPERTIES, MAX_PROPERTIES_BYTES, send_command
-from brokerapp.openwire.session.outgoing_messages import message_command, message_dispatch
+from brokerapp.openwire.session.outgoing_messages import MAX_KEPT_BYTES, message_command, message_dispatch
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 names = texts.filter(bool) | st.sampled_from(["priority", "type", "ack", "transformation", "sluice-property.x"])
@@ -100,6 +103,49 @@ def test_a_text_message_is_what_it_was(
     assert {name: (each.__class__, each) for name, each in found.items()} == {
         name: (each.__class__, each) for name, each in properties.items()
     }
+
+
+@given(
+    data_type=st.sampled_from([each for each in t.MESSAGES if each != t.BLOB_MESSAGE]),
+    properties=properties,
+    content=st.none() | texts,
+    correlation_id=st.none() | texts,
+    group_id=st.none() | texts,
+    reply_to=st.none() | destinations,
+    transaction=st.none() | transactions,
+    user=st.none() | texts.filter(bool),
+    large=st.booleans(),
+)
+def test_what_is_kept_of_a_message_is_what_is_made_of_its_stored_form(
+    data_type, properties, content, correlation_id, group_id, reply_to, transaction, user, large
+):
+    body = None if content is None else content + "x" * MAX_KEPT_BYTES * large
+    command = sent(
+        data_type=data_type, marshalled_properties=encode_map(properties) if properties else None, group_sequence=3,
+        content=encode_text_content(body) if data_type == t.TEXT_MESSAGE else body and body.encode(),
+        correlation_id=correlation_id, group_id=group_id, reply_to=reply_to, transaction_id=transaction,
+        priority=12, expiration=77, droppable=True, cluster=(BrokerId("b"),), broker_out_time=9, command_id=8,
+        user_id="forged", response_required=True, target_consumer_id=ConsumerId("ID:c:1", 1, 1),
+    )  # fmt: skip
+    send = send_command(command, "" if user is None else f"JMSXUserID:{escape(user)}\n", "8", keep=True)
+    template = MessageTemplate(
+        MessageIds("ID:"), persistent=send.persistent, priority=send.priority, expires=send.expires,
+        timestamp=send.timestamp, is_bytes=send.is_bytes, now_us=5_000,
+    )  # fmt: skip
+    made = template.make(send.properties, send.body, send.message_id)
+    loaded = Message.load(made.stored())
+    assert (send.converted is None) is bool({ORIGIN, SIGNATURE} & properties.keys())
+    made.converted = send.converted
+    consumer = OpenWireConsumer(ConsumerInfo(consumer_id=ConsumerId("ID:c:1", 1, 1)), QUEUE)
+    for entry in ({"original_destination": "/queue/o"}, {"shown_destination": "/queue/s", "redelivery_count": 2}, {}):
+        kept, converted = (
+            message_dispatch(consumer, LogEntry("queue://q", 1, each, **entry), 9) for each in (made, loaded)
+        )
+        for each in (kept, converted):
+            encoded = each.message.marshalled_properties
+            each.message.marshalled_properties = decode_map(encoded) if encoded else {}
+        assert kept == converted
+        kept.message.marshalled_properties = encode_map(kept.message.marshalled_properties)
 
 
 @pytest.mark.parametrize("data_type", [each for each in t.MESSAGES if each != t.TEXT_MESSAGE])
@@ -211,19 +257,22 @@ def test_a_message_that_is_sent_on_keeps_where_it_was_sent_to_without_passing_fo
     assert properties_of(message) == {"dlqTime": "9"}
 
 
-def dispatched(message, log, shown):
+def dispatched(message, log, shown, number):
+    """What a consumer is given, as it is encoded at once."""
     info = ConsumerInfo(consumer_id=ConsumerId("ID:c:1", 1, 1), destination=OpenWireDestination(t.TOPIC, "T"))
     consumer = OpenWireConsumer(info, info.destination)
-    return message_dispatch(consumer, LogEntry(log, 1, message, shown_destination=shown, redelivery_count=2), 9)
+    entry = LogEntry(log, 1, message, shown_destination=shown, redelivery_count=number)
+    return Codec().decode(Codec().encode(message_dispatch(consumer, entry, number))[4:])
 
 
 @pytest.mark.parametrize("log", ["queue://q", "subscription://s", "topic://T"])
 def test_what_a_delivery_changes_is_not_seen_by_the_consumers_after_it(log):
     message = stored(sent(data_type=t.TEXT_MESSAGE, content=encode_text_content("text")))
-    first, second = dispatched(message, log, "/topic/A"), dispatched(message, log, "/topic/B")
-    assert (first.message.destination.physical_name, second.message.destination.physical_name) == ("A", "B")
-    assert first.message.message_id.broker_sequence_id == 9
-    assert (first.redelivery_counter, first.message.content) == (2, second.message.content)
+    first, second = dispatched(message, log, "/topic/A", 1), dispatched(message, log, "/topic/B", 2)
+    for number, (each, name) in enumerate([(first, "A"), (second, "B")], 1):
+        assert each.destination.physical_name == each.message.destination.physical_name == name
+        assert each.message.message_id.broker_sequence_id == each.redelivery_counter == number
+    assert first.message.content == second.message.content
     assert message_command(message).redelivery_counter == 0
 
 
