@@ -1,8 +1,8 @@
 """ProtocolSwitch: hands a connection over to the protocol that its client's first bytes are of.
 
 An OpenWire client begins with the length of a command, whose first byte is zero, as the command is short. A STOMP
-client begins with the name of a command. On the connectors that are OpenWire's in ActiveMQ the broker speaks first
-there; here it does when the client has said nothing for a moment, as a STOMP client must not be told anything.
+client begins with the name of a command. Clients of both speak first, so nothing is said to one that is silent: a
+STOMP client could make nothing of a greeting in OpenWire, however long it waits before it logs in.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from brokerapp.openwire.transport.connection import OpenWireConnection
 from brokerapp.openwire.transport.duplex import DuplexBridges
 from brokerapp.stomp.transport.connection import StompConnection
 
-#: Seconds after which a client that says nothing is taken for one of OpenWire.
-GREETING_DELAY_SECONDS = 1.0
 #: First byte of OpenWire: the highest of the length of its first command.
 _OPENWIRE_START = 0
 
@@ -38,30 +36,20 @@ class ProtocolSwitch(asyncio.Protocol):
         if not self._connector.is_full:  # else it is refused in its protocol, once that is known
             self._is_counted = True
             self._connector.connection_count += 1
-        if self._connector.transport.greets:
-            self._timer = loop.call_later(GREETING_DELAY_SECONDS, self._greet)
-        elif patience:
+        if patience:
             self._timer = loop.call_later(patience / 1000, self.close)
 
     def data_received(self, data: bytes) -> None:
-        if data[0] == _OPENWIRE_START:
-            self._greet().data_received(data)
-            return
-        stomp = StompConnection(self._connector)
-        self._become(stomp)
-        stomp.data_received(data)
-
-    def _greet(self) -> OpenWireConnection:
-        """Begin to speak OpenWire."""
-        connection = OpenWireConnection(self._connector, self._duplex_bridges)
-        self._become(connection)
-        return connection
-
-    def _become(self, connection: OpenWireConnection | StompConnection) -> None:
-        """Hand the socket over."""
+        """Hand the socket over to the protocol that these bytes begin."""
+        connection = (
+            OpenWireConnection(self._connector, self._duplex_bridges)
+            if data[0] == _OPENWIRE_START
+            else StompConnection(self._connector)
+        )
         self._end()
         self._transport.set_protocol(connection)
         connection.connection_made(self._transport)
+        connection.data_received(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end()

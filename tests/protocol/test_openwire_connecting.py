@@ -86,17 +86,16 @@ def test_openwire_and_stomp_are_spoken_at_one_port(serving, scheme):
     assert stomp.messages.get(timeout=20).body == "hello"
 
 
-def test_a_client_that_says_nothing_is_greeted_in_openwire(node):
-    with OpenWireSocket(node.port) as silent:
-        assert WireFormatOptions.of(silent.next(WireFormatInfo)).provider_name == "ActiveMQ"
-
-
-def test_where_any_protocol_may_come_a_client_that_says_nothing_is_told_nothing(serving):
-    node = serving("auto://127.0.0.1:0")
-    with OpenWireSocket(node.port) as silent:
-        assert silent.next(WireFormatInfo, seconds=1.0 + QUIET) is None
-        silent.agree(ALL)
-        assert type(silent.connect()) is Response
+@pytest.mark.parametrize("scheme", ["tcp", "nio", "auto"])
+def test_a_client_that_says_nothing_for_long_is_told_nothing_and_may_speak_either_protocol(serving, scheme):
+    node = serving(f"{scheme}://127.0.0.1:0")
+    stomp = RawClient(node.port, version=None)
+    with OpenWireSocket(node.port) as jms:
+        assert jms.next(WireFormatInfo, seconds=1.0 + QUIET) is None
+        jms.agree(ALL)
+        assert type(jms.connect()) is Response
+    stomp.tell("CONNECT", {"accept-version": "1.2", "host": "here"})
+    assert stomp.hear().command == "CONNECTED"
 
 
 def test_a_client_of_another_protocol_is_told_of_in_the_log_with_those_that_are_served(node, caplog):

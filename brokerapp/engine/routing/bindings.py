@@ -14,6 +14,7 @@ from typing import Any
 from brokerapp.engine.routing.destination_trie import DestinationTrie
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import QUALIFIER, SEPARATOR, Destination, DestinationKind
+from brokerapp.model.selector_prefixes import condition_of
 from brokerapp.selectors import Selector, compile_selector
 
 
@@ -162,7 +163,9 @@ def _check_place(name: Destination, bound: Binding, selector: str | None) -> Non
     if bound.address != name.address:
         raise RequestRefused(f"the queue {bound.queue!r} is on the address {bound.address!r}, not on {name.address!r}")
     if not _as_queue(name) and selector is not None and bound.filter not in (None, selector):
-        raise RequestRefused(f"{name} takes only {bound.filter!r}: a subscriber has that selector, or none")
+        raise RequestRefused(
+            f"{name} takes only {condition_of(bound.filter)!r}: a subscriber has that selector, or none"
+        )
 
 
 def _as_queue(name: Destination) -> bool:

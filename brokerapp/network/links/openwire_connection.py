@@ -47,10 +47,6 @@ _SILENT = "nothing received for {:g} s"
 _MAX_COMMAND_ID = 2**31 - 1
 
 
-class SluiceSpoken(BridgeConnectionLost):
-    """The broker is a Sluice, which greets in OpenWire who says nothing for long: bridges to it speak STOMP."""
-
-
 class NumberedCommand(DataStructure, Protocol):
     """A command that may be answered."""
 
@@ -104,8 +100,6 @@ class OpenWireConnection(asyncio.Protocol):
             async with asyncio.timeout(self._connect_timeout):
                 await self._or_lost(self._negotiated)
                 await self._or_lost(self._introduced)
-                if self._is_sluice:
-                    raise SluiceSpoken(f"{self.remote} is a Sluice")
                 self._introduce(login)
                 await self._or_lost(self._logged_in)
         except TimeoutError:
@@ -117,11 +111,6 @@ class OpenWireConnection(asyncio.Protocol):
         if why := self._logged_in.result():
             self.close()
             raise BridgeConnectionLost(why)
-
-    @property
-    def _is_sluice(self) -> bool:
-        """Whether the broker is a Sluice, whose id is its name; an ActiveMQ of such an id says that it runs on Java."""
-        return self.remote_id == self.remote and self._peer.platform_details is None
 
     async def _or_lost(self, awaited: asyncio.Future[Any]) -> None:
         """Wait for something. Raises BridgeConnectionLost where the connection ends before."""

@@ -6,7 +6,7 @@ from brokerapp.engine.clients.broker_ids import BrokerIds
 from brokerapp.network.links.activemq_probe import read_broker_name
 from brokerapp.network.links.bridge_link import BridgeLink, OpenWireSpoken
 from brokerapp.network.links.broker_link import BridgeLogin, BrokerLink
-from brokerapp.network.links.openwire_connection import OpenWireConnection, SluiceSpoken
+from brokerapp.network.links.openwire_connection import OpenWireConnection
 from brokerapp.network.links.openwire_link import OpenWireBrokerLink
 from brokerapp.network.links.sockets import CONNECT_SECONDS, FirstBytes, TlsContextFactory, connect_socket
 from brokerapp.network.links.stomp_link import StompBrokerLink, login_headers
@@ -14,7 +14,7 @@ from brokerapp.network.options.address import BrokerAddress
 from brokerapp.network.options.outbound_rules import OutboundRule
 
 #: Seconds in which an ActiveMQ says that it speaks OpenWire, mostly. Where nothing is said STOMP is tried, and OpenWire
-#: again when the answer to that is OpenWire's. A Sluice waits for longer before it says anything.
+#: again when the answer to that is OpenWire's. A Sluice says nothing before it is spoken to.
 GREETING_SECONDS = 0.1
 
 
@@ -31,16 +31,13 @@ class RemoteLinks:
     async def connect(self, address: BrokerAddress, login: BridgeLogin) -> BrokerLink:
         """Return a link to the broker there, which knows it as a bridge. Raises BridgeConnectionLost."""
         if address.may_speak_openwire:
-            try:
-                return await self._connect_to_either(address, login)
-            except SluiceSpoken:
-                pass
+            return await self._connect_to_either(address, login)
         stomp = self._stomp_connection(address)
         await self._open_socket(stomp, address)
         return await self._log_in(stomp, address, login)
 
     async def _connect_to_either(self, address: BrokerAddress, login: BridgeLogin) -> BrokerLink:
-        """Return a link over what is spoken there. Raises SluiceSpoken where that is a Sluice's OpenWire."""
+        """Return a link over what is spoken there."""
         first = await self._first_bytes(address)
         if await first.is_openwire(GREETING_SECONDS):
             return await self._open_openwire(first, address, login)

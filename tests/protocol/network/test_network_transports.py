@@ -85,8 +85,8 @@ def test_a_trust_store_that_cannot_be_read_is_named(store, b):
         )
 
 
-@pytest.mark.parametrize("seconds", [0.0, 0.1, 5.0])
-def test_bridges_to_a_sluice_speak_stomp_also_where_it_greets_in_openwire_first(store, monkeypatch, seconds):
+@pytest.mark.parametrize("seconds", [0.0, 0.1, 2.0])
+def test_bridges_to_a_sluice_speak_stomp_also_where_it_speaks_openwire_too(store, monkeypatch, seconds):
     monkeypatch.setattr("brokerapp.network.links.remote_links.GREETING_SECONDS", seconds)
     with running(store, connectors=(TransportConnector("both", "tcp", "127.0.0.1", 0),)) as other:
         connector = NetworkConnector("bridge", f"static:(tcp://127.0.0.1:{other.port}){QUICK}")
