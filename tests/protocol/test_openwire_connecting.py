@@ -127,22 +127,22 @@ def test_a_client_of_any_version_connects_with_and_without_the_tight_encoding(se
             assert type(client.ask(SessionInfo(session_id=SessionId("c", 1)))) is Response
 
 
-def test_the_tight_encoding_is_not_offered_unless_the_connector_says_so(node):
+def test_the_tight_encoding_and_the_cache_are_offered_as_activemq_offers_them(node):
     with OpenWireSocket(node.port) as client:
         offered = client.agree(ALL)
-        assert (offered.tight_encoding_enabled, offered.cache_enabled) == (False, True)
+        assert (offered.tight_encoding_enabled, offered.cache_enabled) == (True, True)
 
 
 def test_a_connector_offers_what_its_options_say(serving):
     options = {
-        "wireFormat.tightEncodingEnabled": "true", "wireFormat.cacheEnabled": "false", "wireFormat.version": "9",
+        "wireFormat.tightEncodingEnabled": "false", "wireFormat.cacheEnabled": "false", "wireFormat.version": "9",
         "wireFormat.maxInactivityDuration": "5000", "wireFormat.maxInactivityDurationInitalDelay": "400",
         "wireFormat.maxFrameSize": "77777",
     }  # fmt: skip
     node = serving("tcp://127.0.0.1:0?" + "&amp;".join(f"{name}={value}" for name, value in options.items()))
     with OpenWireSocket(node.port) as client:
         offered = client.agree(ALL)
-        assert (offered.tight_encoding_enabled, offered.cache_enabled, offered.version) == (True, False, 9)
+        assert (offered.tight_encoding_enabled, offered.cache_enabled, offered.version) == (False, False, 9)
         assert (offered.max_inactivity_duration, offered.max_inactivity_duration_initial_delay) == (5000, 400)
         assert offered.max_frame_size == 77777
         assert type(client.connect()) is Response
