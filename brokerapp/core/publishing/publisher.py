@@ -153,9 +153,7 @@ class Publisher:
             return
         key = _known_by(send, transaction) if send.may_come_again else ""
         message, stored, route = self._make(client, terms, send, sends.now_us)
-        gathered.add(message, stored, terms.destination, route, send.receipt, key)
-        if gathered.is_full:
-            self._submit(gathered)
+        self._gather(gathered, message, stored, terms.destination, route, send.receipt, key)
 
     def _refuse(
         self, client: Client, transaction: Transaction | None, receipt: str | None, error: RequestRefused
@@ -223,7 +221,16 @@ class Publisher:
             self._expiration.expire_on_arrival(placed)
             return
         [each] = placed
-        gathered.add(each.message, each.stored[0], each.destination, each.route, send.receipt, key)
+        self._gather(gathered, each.message, each.stored[0], each.destination, each.route, send.receipt, key)
+
+    def _gather(
+        self, gathered: RoutedBatches, message: Message, stored: bytes, destination: Destination, route: Route,
+        receipt: str | None, key: str,
+    ) -> None:  # fmt: skip
+        """Let a message go with those gathered so far, or after them where they are of others and it may not join."""
+        if not gathered.may_take(message, route):
+            self._submit(gathered)
+        gathered.add(message, stored, destination, route, receipt, key)
         if gathered.is_full:
             self._submit(gathered)
 

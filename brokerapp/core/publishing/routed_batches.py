@@ -44,6 +44,10 @@ class RoutedBatches:
         """
         return self._are_stored and self.transaction is None
 
+    def may_take(self, message: Message, route: Route) -> bool:
+        """Return whether a message of the client may join these: those of others if it is stored, as they are."""
+        return not self.placed or self.placed[0].senders[0] is self.client or _is_stored(message, route)
+
     @property
     def is_full(self) -> bool:
         """Whether no more should join."""
@@ -61,8 +65,7 @@ class RoutedBatches:
         each.stored.append(stored)
         each.senders.append(self.client)
         each.receipts.append(receipt)
-        if not message.persistent or route.topics or not route.groups:
-            self._are_stored = False
+        self._are_stored = self._are_stored and _is_stored(message, route)
         if dedup_key or each.dedup_keys:  # a key for each message, or none at all
             each.dedup_keys += [""] * (len(each.messages) - len(each.dedup_keys) - 1) + [dedup_key]
         each.places.append(self.count)
@@ -119,3 +122,8 @@ class RoutedBatches:
     def _begin(self, destination: Destination, route: Route) -> RoutedBatch:
         self.placed.append(new := RoutedBatch([], [], destination, route))
         return new
+
+
+def _is_stored(message: Message, route: Route) -> bool:
+    """Return whether a message goes to the store, and to nobody before."""
+    return message.persistent and bool(route.groups) and not route.topics
