@@ -5,6 +5,7 @@ import random
 import pytest
 
 from brokerapp.core.flow_control import held_sends
+from brokerapp.model.destination import Destination
 from brokerapp.stomp.frames import encode
 from tests.waiting import wait_until
 
@@ -66,8 +67,8 @@ def test_what_is_held_too_long_is_stored_and_nothing_is_lost(raw, node, name, mo
     wait_until(lambda: not held(node) and not node.bodies(name), "that all are given out")
 
 
-def test_what_is_held_for_a_consumer_that_leaves_is_stored_for_the_next(raw, node, name, monkeypatch):
-    monkeypatch.setattr(held_sends, "HOLD_MS", 300)
+def test_what_is_held_for_a_consumer_that_leaves_is_stored_for_the_next_at_once(raw, node, name, monkeypatch):
+    monkeypatch.setattr(held_sends, "HOLD_MS", 60_000)
     consumer, producer = stalled_consumer(raw, name), raw()
     producer.write(sends(name, range(MANY)))
     wait_until(lambda: held(node), "messages that are held")
@@ -76,6 +77,23 @@ def test_what_is_held_for_a_consumer_that_leaves_is_stored_for_the_next(raw, nod
     left = [int(body.split()[0]) for body in node.bodies(name)]
     assert left
     assert left == list(range(MANY - len(left), MANY))
+
+
+def test_a_queue_that_is_deleted_when_its_consumer_left_does_not_come_back_with_what_was_held(
+    raw, node, name, monkeypatch
+):
+    monkeypatch.setattr(held_sends, "HOLD_MS", 60_000)
+    consumer, producer = stalled_consumer(raw, name), raw()
+    producer.write(sends(name, range(MANY)))
+    wait_until(lambda: held(node), "messages that are held")
+    consumer.close()
+    queue = Destination.queue(name)
+    wait_until(lambda: not node.look(lambda: node.node.broker.queues[str(queue)].consumers), "the consumer is gone")
+    node.ask(lambda admin: admin.delete(queue))
+    assert not held(node)
+    producer.tell("DISCONNECT", {"receipt": "bye"})
+    assert producer.hear().headers["receipt-id"] == "bye"
+    assert not node.look(lambda: queue in node.node.broker.queues)
 
 
 def test_a_persistent_message_behind_what_is_held_has_it_stored_and_comes_after_it(raw, node, name, monkeypatch):

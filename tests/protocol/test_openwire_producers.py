@@ -60,7 +60,8 @@ def test_a_client_that_holds_nothing_is_not_read_while_it_finds_a_queue_full(nod
     client.consumer(7, topic("ActiveMQ.Advisory.TempQueue,ActiveMQ.Advisory.TempTopic"))
     full = f"FULL.{name}"
     sends(client, full, 5)
-    wait_until(lambda: node.depth(full) >= 2, "the queue is full")
+    waiting = node.node.broker.flow_control.places
+    wait_until(lambda: node.look(lambda: any(full in each for each in waiting)), "a send that waits")
     client.tell(client.message(queue(name), "later"))
     assert client.next(Response, seconds=QUIET) is None
     assert (node.depth(full), node.depth(name)) == (2, 0)

@@ -125,7 +125,7 @@ class Dispatcher:
                     self.dispatch(log, subscription, entries)
                 self._page_in(log)
                 if self._held.holds((log.name,)):
-                    self._held.retry(log.name)
+                    self._held.retry(log.name, is_consumed=bool(log.consumers))
         while ready := [each for each in self._pending_subscriptions if each.is_ready or not each.pending]:
             for subscription in ready:
                 self._dispatch_pending(subscription)

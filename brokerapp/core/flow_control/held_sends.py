@@ -70,8 +70,11 @@ class HeldSends:
         client.on_write_started(batch.size)
         return True
 
-    def retry(self, queue: str) -> None:
-        """Dispatch what is held for a queue as far as its consumers have room now."""
+    def retry(self, queue: str, *, is_consumed: bool) -> None:
+        """Dispatch what is held for a queue as far as its consumers have room now; store it where it has none."""
+        if not is_consumed:
+            self.store((queue,))
+            return
         waiting = self._held[queue]
         while waiting.row:
             client, batch = waiting.row[0]
