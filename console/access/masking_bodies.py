@@ -179,25 +179,40 @@ def _mask_values(
         values = decode_map(body) if kind is JmsKind.MAP else decode_stream(body)
         masked = _mask_document(paths, values, covered, places)
         masked = _mask_texts(regexes, masked, places, _deadline())
+        if not places:
+            return MaskedBody(body)
+        found = b"" if masked is _REMOVED else encode_map(masked) if kind is JmsKind.MAP else encode_stream(masked)
     except (OpenWireError, _NotJsonError):
         return MaskedBody(b"", "Hidden: masking rules apply to this body, and its values cannot be read.")
     except TimeoutError:
         return MaskedBody(b"", _TIMED_OUT)
-    if not places:
-        return MaskedBody(body)
-    told = tuple(dict.fromkeys(places))
-    if masked is _REMOVED:
-        return MaskedBody(b"", places=told)
-    return MaskedBody(encode_map(masked) if kind is JmsKind.MAP else encode_stream(masked), places=told)
+    return MaskedBody(found, places=tuple(dict.fromkeys(places)))
 
 
 def _mask_texts(rules: Sequence[MaskRule], value: Any, places: list[str], until: float) -> Any:
-    """Return a value with all texts in it masked by regular expressions."""
+    """Return a value with all texts in it masked by regular expressions: names, numbers and bytes as text, too."""
+    if not rules or value is _REMOVED:
+        return value
     if isinstance(value, dict):
-        return {name: _mask_texts(rules, each, places, until) for name, each in value.items()}
+        return {
+            _mask_text(rules, name, places, until): _mask_texts(rules, each, places, until)
+            for name, each in value.items()
+        }
     if isinstance(value, list):
         return [_mask_texts(rules, each, places, until) for each in value]
-    if not isinstance(value, str):
+    if isinstance(value, bytes):
+        return _mask_raw(rules, value, places, until)
+    if value is None:
         return value
-    found = _mask_text(rules, value, places, until)
-    return value if found == value else found
+    text = _text(value)
+    found = _mask_text(rules, text, places, until)
+    return value if found == text else found
+
+
+def _mask_raw(rules: Sequence[MaskRule], value: bytes, places: list[str], until: float) -> bytes | str:
+    """Return bytes that are masked as the text that they are; a cover for those that are none."""
+    try:
+        return _mask_text(rules, value.decode(), places, until).encode()
+    except UnicodeDecodeError:
+        places.append("bytes that are not text")
+        return COVER

@@ -267,7 +267,7 @@ MAP = encode_map({"card": "4111 2222", "n": Long(5), "who": {"card": 7, "raw": b
         (("json", "$..card", "replace"), {"card": COVER, "n": Long(5), "who": {"card": COVER, "raw": b"\xff"}}),
         (("json", "$.card", "remove"), {"n": Long(5), "who": {"card": 7, "raw": b"\xff"}}),
         (("json", "who", "last4"), {"card": "4111 2222", "n": Long(5), "who": {"card": COVER, "raw": COVER}}),
-        (("body", r"\d{4} \d{4}", "last4"), {"card": f"{COVER}2222", "n": Long(5), "who": {"card": 7, "raw": b"\xff"}}),
+        (("body", r"\d{4} \d{4}", "last4"), {"card": f"{COVER}2222", "n": Long(5), "who": {"card": 7, "raw": COVER}}),
     ],
 )
 def test_rules_find_entries_of_a_map_message_as_values_of_json(facts, values, db):
@@ -277,6 +277,22 @@ def test_rules_find_entries_of_a_map_message_as_values_of_json(facts, values, db
     found = decode_map(shown.body)
     assert found == values | {"none": None}
     assert type(found["n"]) is Long
+    assert shown.masked
+
+
+@pytest.mark.parametrize(
+    ("value", "shown_value"),
+    [
+        (Long(4111222233334444), f"{COVER}4444"),
+        (b"card 4111222233334444", f"card {COVER}4444".encode()),
+        ({"4111222233334444": [1.5, True]}, {f"{COVER}4444": [1.5, True]}),
+        (b"\xff4111222233334444", COVER),
+    ],
+)
+def test_a_regular_expression_finds_numbers_names_and_bytes_of_a_map_message_as_text(value, shown_value, db):
+    MaskingRule.objects.create(place="body", pattern=r"\d{16}", action="last4")
+    shown = mask_message(make_user("operator"), jms_message("map", encode_map({"value": value})))
+    assert decode_map(shown.body) == {"value": shown_value}
     assert shown.masked
 
 
