@@ -150,6 +150,50 @@ def test_a_consumer_keeps_what_was_rolled_back_as_its_application_gets_it_again(
     assert node.depth(name) == 1
 
 
+@pytest.mark.parametrize("is_prepared", [False, True])
+def test_a_consumer_keeps_what_another_client_rolled_back(node, client, name, is_prepared):
+    client.send(queue(name), "a", "b")
+    client.consumer(1, queue(name))
+    id = begin(client, name)
+    a, _ = client.dispatches(2)
+    client.acknowledge(a, transaction_id=id)
+    with OpenWireClient(node.port) as other:
+        if is_prepared:
+            assert vote(client, id) == OK
+        else:
+            begin(other, name)
+        assert type(ask(other, "ROLLBACK", id)) is Response
+    assert type(client.acknowledge(a)) is Response
+    wait_until(lambda: node.bodies(name) == ["b"], "it is acknowledged")
+
+
+@pytest.mark.parametrize("ends", ["COMMIT_ONE_PHASE", "COMMIT_TWO_PHASE", "ROLLBACK"])
+def test_nothing_is_kept_of_a_branch_that_another_client_ended(node, client, name, ends):
+    client.send(queue(name), "a")
+    client.consumer(1, queue(name))
+    id = begin(client, name)
+    [a] = client.dispatches(1)
+    client.acknowledge(a, transaction_id=id)
+    with OpenWireClient(node.port) as other:
+        begin(other, name)
+        if ends == "COMMIT_TWO_PHASE":
+            assert vote(other, id) == OK
+        assert type(ask(other, ends, id)) is Response
+    [connection] = node.look(
+        lambda: [each.sink for each in node.node.broker.clients.values() if each.connection_id == client.connection_id]
+    )
+    assert not connection._session.transactions._settled
+
+
+def test_an_acknowledgement_in_a_transaction_that_is_not_open_leaves_the_message_with_its_consumer(node, client, name):
+    client.send(queue(name), "a")
+    client.consumer(1, queue(name))
+    [a] = client.dispatches(1)
+    assert isinstance(client.acknowledge(a, transaction_id=xid(name)), ExceptionResponse)
+    assert type(client.acknowledge(a)) is Response
+    wait_until(lambda: not node.depth(name), "it is acknowledged")
+
+
 def test_several_clients_take_part_in_a_branch(node, client, name):
     with OpenWireClient(node.port) as other:
         id = begin(client, name)

@@ -97,7 +97,7 @@ class Transactions:
         transaction = self._branches.get(name)
         if transaction is None:
             transaction = self._branches[name] = self._open(client, name)
-            transaction.is_prepared = is_prepared
+            transaction.branch, transaction.is_prepared = name, is_prepared
             return
         self._check_count(client)
         transaction.clients.append(client)
@@ -169,6 +169,7 @@ class Transactions:
             client, placed, [receipt], settled=settled, jobs=jobs, undo=undo, is_commit=True
         )  # fmt: skip
         self._expiration.expire_on_arrival(placed)
+        _tell_of_end(transaction)
 
     def settled_there(self, transaction: Transaction) -> list[tuple[Subscription, str, LogEntry]]:
         """Return what a transaction acknowledged, as far as it is there still."""
@@ -239,9 +240,17 @@ class Transactions:
         for subscription, entries in held.items():
             self.hold_again(subscription, entries)
         self._consumers.requeue(homeless)
+        _tell_of_end(transaction)
 
     def hold_again(self, subscription: Subscription, entries: Mapping[str, LogEntry]) -> None:
         """Let a subscription hold messages again that it acknowledged."""
         subscription.restore_unacked(entries)
         if subscription.has_remote_logs:
             self._placement.outbound_settlement.take_credit(subscription, entries.values())
+
+
+def _tell_of_end(transaction: Transaction) -> None:
+    """Tell all who took part in a branch that it is over; it was one of them who ended it, or somebody else."""
+    if transaction.branch:
+        for each in transaction.clients:
+            each.on_branch_ended(transaction.branch)

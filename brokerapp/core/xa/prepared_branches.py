@@ -66,6 +66,15 @@ class _Holders(NamedTuple):
     of_stored: list[_Holder]  #: of what the branch keeps, in this order
     of_topics: list[tuple[_Holder, LogEntry]]  #: messages that are in no queue
 
+    def tell_of_end(self, id: str) -> None:
+        """Tell the clients that a part of a branch is over in which they acknowledged messages."""
+        holders = [*self.of_stored, *(holder for holder, _ in self.of_topics)]
+        for client in {holder.subscription.client for holder in holders}:
+            client.on_branch_ended(branch_of(id))
+
+
+_NOBODY = _Holders([], [])
+
 
 class PreparedBranches:
     """Commits prepared branches, or rolls them back. A part of the broker."""
@@ -106,7 +115,7 @@ class PreparedBranches:
         self._is_reading = False
         self.known = {name: PreparedSummary.decode(each) for name, each in summaries.items()}
         for name in self._holders.keys() - self.known.keys():  # another node ended it
-            del self._holders[name]
+            self._holders.pop(name).tell_of_end(name)
 
     def status(self) -> dict[str, int]:
         """Return how many branches are `prepared`, and since when the oldest is: `oldest_ms`, 0 where there is none."""
@@ -204,7 +213,7 @@ class PreparedBranches:
             if jobs:
                 self._scheduled_jobs.note(min([each.due_ms for each in jobs]))
             self._expiration.expire_on_arrival(placed)
-            self._holders.pop(name, None)
+            self._holders.pop(name, _NOBODY).tell_of_end(name)
             then(None)
 
         appends = [append for each in placed for append in each.appends]
@@ -220,8 +229,8 @@ class PreparedBranches:
 
     def _roll_back(self, name: str, branch: PreparedBranch, then: Outcome) -> None:
         """Let what was acknowledged come back: to the consumer that has kept it, else to the end of its queue."""
-        of_stored, of_topics = self._holders.get(name) or _Holders([], [])
-        known = dict(enumerate(of_stored))
+        holders = self._holders.get(name, _NOBODY)
+        known = dict(enumerate(holders.of_stored))
         returning = [
             (self._returned(ack), known.get(at))
             for at, ack in enumerate(branch.acks)
@@ -240,12 +249,13 @@ class PreparedBranches:
                     self._arrivals.on_committed([placed], number, time.time_ns() // 1000, RETURN)
                 elif holder is not None:
                     kept.setdefault(holder.subscription, {})[holder.key] = entry
-            for holder, entry in of_topics:
+            for holder, entry in holders.of_topics:
                 if holder.is_there:
                     self._counters.of(Destination.parse(entry.shown_destination)).InFlightCount += 1
                     kept.setdefault(holder.subscription, {})[holder.key] = entry
             for subscription, entries in kept.items():
                 self._transactions.hold_again(subscription, entries)
+            holders.tell_of_end(name)
             then(None)
 
         appends = [append for placed, _ in returning for append in placed.appends]

@@ -185,6 +185,7 @@ class Transaction:
     resendable: set[str | None] = field(default_factory=set)  #: ids of messages in it that may come again
     failure: str = ""  #: why it can only be rolled back: what was refused in it
     clients: list[Client] = field(default_factory=list)  #: who take part in it
+    branch: str = ""  #: its name as a branch of a distributed transaction; "": it is none
     is_prepared: bool = False  #: it was prepared before: what a client repeats of it is done already
     joined: set[str] = field(default_factory=set)  #: sessions of other nodes where clients take part in it, too
     pending_joins: int = 0  #: questions to other nodes whether they have a part in it
@@ -241,6 +242,9 @@ class Client:
     is_over_quota: bool = False  #: not read from because of that
     log_limit: float = inf  #: bytes that the fullest of the logs which it sends to may hold: more may be refused
     is_stopping: bool = False  #: not read from any more, as the node stops
+    #: Told the name of a branch of a distributed transaction in which it acknowledged messages when that is over. Its
+    #: consumers hold them again by then, if it was rolled back.
+    on_branch_ended: Callable[[str], None] = lambda _branch: None
     blocked_sends: int = 0  #: sends that found no room
     blocked_bytes: int = 0  #: of messages in them
     is_socket_full: bool = False  #: its socket takes no more for now

@@ -149,11 +149,11 @@ class ClientTransactions:
         asked, settled = self._asked.pop(receipt, None), self._ending.pop(receipt, [])
         if isinstance(asked, PrepareBranchCommand):
             settled = self._settled.pop(asked.branch, [])
-        for consumer, taken in reversed(settled):
-            back = [each for each in taken if is_held(each)]
-            for each in back:
-                each.is_extended = False
-            consumer.give_back(back)
+        _hold_what_is_held(settled, is_held)
+
+    def on_branch_ended(self, branch: str, is_held: Callable[[Delivery], bool]) -> None:
+        """Forget a branch that is over, ended by another client perhaps; what is held again tells `is_held`."""
+        _hold_what_is_held(self._settled.pop(branch, []), is_held)
 
 
 def _operation_of(info: TransactionInfo) -> TransactionOperation:
@@ -169,6 +169,17 @@ def _hold_again(settled: Sequence[tuple[OpenWireConsumer, list[Delivery]]]) -> l
         consumer.give_back(taken)
     counts = [(consumer.name, sum([each.is_extended for each in taken])) for consumer, taken in settled]
     return [WindowCommand(name, count) for name, count in counts if count]
+
+
+def _hold_what_is_held(
+    settled: Sequence[tuple[OpenWireConsumer, list[Delivery]]], is_held: Callable[[Delivery], bool]
+) -> None:
+    """Let consumers hold what the broker lets them hold again."""
+    for consumer, taken in reversed(settled):
+        back = [each for each in taken if is_held(each)]
+        for each in back:
+            each.is_extended = False
+        consumer.give_back(back)
 
 
 def _on_own(operation: TransactionOperation, name: str, receipt: str | None) -> TransactionCommand:

@@ -84,6 +84,7 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
             broker_ids=self._services.broker_ids,
             max_producers=connector.limits.max_producers,
             max_body=connector.limits.max_body,
+            require_transaction=lambda name: self.client.transaction(name),
         )
         self._options = own_options(connector.limits)
         self._codec = Codec()
@@ -97,6 +98,7 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
         self._write(self._options.to_info())
         super().connection_made(transport)
+        self.client.on_branch_ended = self._on_branch_ended
         self.flush()
 
     @property
@@ -320,6 +322,10 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
                     exception=throwable(error), connection_id=connection.connection_id if connection else None
                 )
             )
+
+    def _on_branch_ended(self, branch: str) -> None:
+        """Know what consumers hold now that a branch in which they acknowledged messages is over."""
+        self._session.transactions.on_branch_ended(branch, self._is_held)
 
     def _is_held(self, delivery: Delivery) -> bool:
         """Whether a consumer holds a delivery, as far as the broker knows."""
