@@ -2,6 +2,7 @@
 
 import pytest
 
+from brokerapp.model.selector_prefixes import condition_of
 from tests.waiting import wait_until
 
 
@@ -241,7 +242,8 @@ def test_a_durable_subscription_that_wants_something_else_begins_anew_everywhere
     client_at("W").send(f"/topic/{name}", "old", persistent="true")
     durable(client_at, "Y", name, selector="kind = 'new'").leave()
     selectors = lambda: {  # noqa: E731
-        each: next((about["selector"] for log, about in cluster.attributes(each) if name in log), "") for each in "WXY"
+        each: next((condition_of(about["selector"]) for log, about in cluster.attributes(each) if name in log), "")
+        for each in "WXY"
     }
     wait_until(lambda: set(selectors().values()) == {"kind = 'new'"}, "the selector everywhere")
     client_at("W").send(f"/topic/{name}", "new", persistent="true", kind="new")

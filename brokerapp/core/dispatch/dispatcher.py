@@ -280,7 +280,9 @@ class Dispatcher:
                 self._subscribers_by_topic.clear()
                 self._cached_subscriber_count = 0
             matching = list(dict.fromkeys(self._topics[topic.kind].find(topic.name)))
-            if topic.is_pattern:  # a message that is sent to such a name is sent to a topic called so
+            # A message to such a name is for a topic called so. Advisories about the consumers of a pattern are for all
+            # who listen to part of what it matches, as bridges with included destinations do.
+            if topic.is_pattern and not is_advisory(topic):
                 matching = [each for each in matching if any(matches(to.name, topic.name) for to in each.destinations)]
             found = self._subscribers_by_topic[topic] = [each for each in matching if self._may(each, "read", topic)]
             self._cached_subscriber_count += len(found)

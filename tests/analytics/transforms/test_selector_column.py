@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from brokerapp.model.jms.form import JMS_HEADER
+from brokerapp.model.selector_prefixes import CONVERT
 from brokerapp.selectors import Selector, compile_selector, parse_number
 from brokerapp.selectors.render import render
-from brokerapp.selectors.tokens import CONVERT
 from tests.brokerapp.selectors.cases import CASES
 from tests.brokerapp.selectors.test_typed_selectors import CASES as TYPED_CASES
 from tests.brokerapp.selectors.trees import random_condition, random_headers

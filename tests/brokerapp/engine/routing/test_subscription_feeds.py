@@ -142,7 +142,6 @@ def test_it_survives_being_attributes_of_a_log():
 @pytest.mark.parametrize(
     ("client_id", "name", "topics", "options", "rule"),
     [
-        ("c", " ", "t", {}, "not empty"),
         ("", "n", "t", {}, "needs a client-id"),
         ("c", "n", "t", {"durable": False}, "neither durable nor shared"),
         ("c", "n", "t", {"shared": True, "no_local": True}, "cannot leave out"),
