@@ -45,6 +45,13 @@ def test_another_address_or_selector_is_refused(name, bound, selector, rule):
         new_binding(parse(name), bound, True, selector)
 
 
+@pytest.mark.parametrize("bound", ["x = 1", "convert_string_expressions:x = 1"])
+@pytest.mark.parametrize("asked", ["x = 1", "convert_string_expressions:x = 1"])
+def test_the_selector_of_a_binding_is_that_of_clients_of_any_protocol_and_version(bound, asked):
+    binding = Binding("a", "q", filter=bound)
+    assert new_binding(parse("/topic/a::q"), binding, True, asked) is None
+
+
 def test_a_queue_that_holds_a_copy_elsewhere_gets_none_as_a_bound_one_but_by_other_ways():
     queue, topic = Destination.queue("q"), Destination.topic("t")
     bound, by_composite = RoutedCopy(queue, topic), RoutedCopy(queue, Destination.topic("composite"))
