@@ -29,13 +29,18 @@ from brokerapp.stomp.frame_batches import (
     read_transaction,
     skip_between_frames,
 )
-from brokerapp.stomp.header_parser import LITERAL, MAX_COMMAND_BYTES, NUL_IN_HEAD, read_head
+from brokerapp.stomp.header_parser import (
+    BROKER_LIMITS,
+    CLIENT_LIMITS,
+    LITERAL,
+    MAX_COMMAND_BYTES,
+    NUL_IN_HEAD,
+    HeadLimits,
+    read_head,
+)
 from brokerapp.stomp.send_heads import MAX_SEND_HEAD_BYTES
 
-__all__ = ["Frame", "FrameBatch", "FrameParser", "encode"]
-
-#: Bytes after which a frame whose headers do not end is refused.
-MAX_HEAD_BYTES = 256 * 1024
+__all__ = ["BROKER_LIMITS", "CLIENT_LIMITS", "Frame", "FrameBatch", "FrameParser", "HeadLimits", "encode"]
 
 #: Longest number that is read.
 MAX_DIGITS = 18
@@ -52,11 +57,11 @@ FrameBatch = SendFrameBatch | AckFrameBatch
 class FrameParser:
     """Bytes in, frames out. After a ProtocolError it is of no more use; frames before the bad one have been given.
 
-    `version` may be set while frames are taken: it holds from the next frame on.
+    `version` and `head_limits` may be set while frames are taken: they hold from the next frame on.
     """
 
     def __init__(self, max_body: int = MAX_BODY_BYTES, max_frame: int | None = None) -> None:
-        self.version = "1.0"
+        self.version, self.head_limits = "1.0", CLIENT_LIMITS
         self.max_body, self.max_frame = max_body, max_frame
         self._chunks: list[bytes] = []
         self._held_bytes = 0
@@ -77,7 +82,7 @@ class FrameParser:
         self._chunks += reads
         self._held_bytes += sum(map(len, reads))
         if self._held_bytes < self._needed_bytes or (self._until_nul and not any(b"\0" in each for each in reads)):
-            if self._until_nul and self._held_bytes > self.max_body + MAX_HEAD_BYTES:
+            if self._until_nul and self._held_bytes > self.max_body + self.head_limits.head:
                 raise self._too_long("the frame")
             return
         buffer = b"".join(self._chunks)  # which copies nothing where there is one only
@@ -138,10 +143,10 @@ class FrameParser:
         if end < 0 or buffer.find(b"\r", start, end) >= 0:
             end, body = _end_of_head(buffer, start)
             if end < 0:
-                _check_open_head(buffer, start)
+                _check_open_head(buffer, start, self.head_limits.head)
                 self._max_body_of(buffer, start, len(buffer))
                 return None
-        command, headers, passed_over = read_head(buffer[start:end], self.version)
+        command, headers, passed_over = read_head(buffer[start:end], self.version, self.head_limits)
         room = self._max_body_of(buffer, start, body)
         if command not in COMMANDS_WITH_BODY or (length := headers.get("content-length")) is None:
             nul = buffer.find(b"\0", body)
@@ -192,9 +197,9 @@ def _end_of_head(buffer: bytes, start: int) -> tuple[int, int]:
     return (carriage, carriage + 3) if carriage >= 0 else (-1, -1)
 
 
-def _check_open_head(buffer: bytes, start: int) -> None:
-    if len(buffer) - start > MAX_HEAD_BYTES:
-        raise ProtocolError(f"the headers exceed {MAX_HEAD_BYTES} bytes")
+def _check_open_head(buffer: bytes, start: int, limit: int) -> None:
+    if len(buffer) - start > limit:
+        raise ProtocolError(f"the headers exceed {limit} bytes")
     if b"\0" in buffer[start:]:
         raise ProtocolError(NUL_IN_HEAD)
     newline = buffer.find(b"\n", start)

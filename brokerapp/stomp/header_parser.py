@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from brokerapp.errors import ProtocolError
 from brokerapp.model.message import ESCAPES, unescape
 
@@ -11,6 +13,19 @@ MAX_HEADER_LINE_BYTES = 10 * 1024
 #: Most headers of one frame (ActiveMQ's limit).
 MAX_HEADERS = 1000
 
+
+class HeadLimits(NamedTuple):
+    """What may stand before the body of a frame."""
+
+    head: int  #: bytes after which a frame whose headers do not end is refused
+    line: int  #: characters of a header line
+    headers: int
+
+
+CLIENT_LIMITS = HeadLimits(256 * 1024, MAX_HEADER_LINE_BYTES, MAX_HEADERS)
+#: Bridges hand on what JMS clients sent, whose properties are headers here: 10,000, and 16 MiB before they are escaped.
+BROKER_LIMITS = HeadLimits(64 * 1024 * 1024, 64 * 1024 * 1024, 12_000)
+
 NUL_IN_HEAD = "a NUL inside the headers: the empty line before the body is missing"
 #: Commands whose headers are taken literally.
 LITERAL = frozenset({"CONNECT", "STOMP", "CONNECTED"})
@@ -18,7 +33,9 @@ LITERAL = frozenset({"CONNECT", "STOMP", "CONNECTED"})
 KNOWN_ESCAPES = {"1.1": {pair: text for pair, text in ESCAPES.items() if text != "\r"}, "1.2": ESCAPES}
 
 
-def read_head(head: bytes, version: str) -> tuple[str, dict[str, str], tuple[str, ...]]:
+def read_head(
+    head: bytes, version: str, limits: HeadLimits = CLIENT_LIMITS
+) -> tuple[str, dict[str, str], tuple[str, ...]]:
     """Return the command, the headers, and the lines without a colon, of what stands before the empty line.
 
     Those lines are passed over: clients of ActiveMQ send some, and it does not refuse them. Raises ProtocolError.
@@ -34,7 +51,7 @@ def read_head(head: bytes, version: str) -> tuple[str, dict[str, str], tuple[str
     lines = text.split("\n")
     command = lines[0]
     if len(head) > MAX_COMMAND_BYTES:
-        _check_lines(lines)
+        _check_lines(lines, limits)
     known = KNOWN_ESCAPES[version] if version != "1.0" and command not in LITERAL and "\\" in text else None
     headers: dict[str, str] = {}
     without_colon: list[str] = []
@@ -53,11 +70,11 @@ def read_head(head: bytes, version: str) -> tuple[str, dict[str, str], tuple[str
     return command.strip() if version == "1.0" else command, headers, tuple(without_colon)
 
 
-def _check_lines(lines: list[str]) -> None:
-    if len(lines) - 1 > MAX_HEADERS:
-        raise ProtocolError(f"{len(lines) - 1} headers: at most {MAX_HEADERS} are allowed")
+def _check_lines(lines: list[str], limits: HeadLimits) -> None:
+    if len(lines) - 1 > limits.headers:
+        raise ProtocolError(f"{len(lines) - 1} headers: at most {limits.headers} are allowed")
     if len(lines[0]) > MAX_COMMAND_BYTES:
         raise ProtocolError(f"the command line exceeds {MAX_COMMAND_BYTES} bytes")
     for line in lines:
-        if len(line) > MAX_HEADER_LINE_BYTES:
-            raise ProtocolError(f"header {line[:40]!r} exceeds {MAX_HEADER_LINE_BYTES} bytes")
+        if len(line) > limits.line:
+            raise ProtocolError(f"header {line[:40]!r} exceeds {limits.line} bytes")

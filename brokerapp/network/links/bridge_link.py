@@ -16,7 +16,7 @@ from brokerapp.network.links.sockets import CONNECT_SECONDS, WRITE_HIGH_WATER, T
 from brokerapp.network.options.address import BrokerAddress
 from brokerapp.network.options.outbound_rules import OutboundRule
 from brokerapp.network.options.size_limits import FrameLimits, read_limits
-from brokerapp.stomp.frames import Frame, FrameBatch, FrameParser, encode
+from brokerapp.stomp.frames import BROKER_LIMITS, CLIENT_LIMITS, Frame, FrameBatch, FrameParser, encode
 from brokerapp.stomp.session import BRIDGE_HEADER, LIMITS_HEADER
 
 #: Milliseconds between heart-beats, both ways: a dead end is known after three.
@@ -85,15 +85,16 @@ class BridgeLink(asyncio.Protocol):
         answer = self._connected.result()
         if answer.command != "CONNECTED":
             raise BridgeConnectionLost(answer.headers.get("message", "the login was rejected"))
-        self._parser.version = "1.2"
+        self._parser.version, self._parser.head_limits = "1.2", BROKER_LIMITS
         dialect = dialect_of(answer.headers)
         if dialect is None:
             server = answer.headers.get("server", "a server without a name")
             raise BridgeConnectionLost(f"it is {server}; only Sluice and ActiveMQ Classic are supported")
         self.dialect = dialect
         self.remote = answer.headers.get(BRIDGE_HEADER, "")
+        heads = BROKER_LIMITS if dialect.is_sluice else CLIENT_LIMITS  # to an ActiveMQ, a bridge is a client
         try:
-            self.frame_limits = read_limits(answer.headers.get(LIMITS_HEADER, "0,0"))
+            self.frame_limits = read_limits(answer.headers.get(LIMITS_HEADER, "0,0"), heads)
         except ValueError as error:
             raise BridgeConnectionLost(f"invalid reply to CONNECT: {LIMITS_HEADER}: {error}") from error
         if answer.headers.get("heart-beat", "0,0") != "0,0":

@@ -19,11 +19,11 @@ from websockets.uri import parse_uri
 
 from brokerapp.model.transport_connector import MAX_BODY_BYTES
 from brokerapp.network.options.address import BrokerAddress
-from brokerapp.stomp.frames import MAX_HEAD_BYTES
+from brokerapp.stomp.frames import BROKER_LIMITS
 from brokerapp.stomp.transport.websocket_base import DATA, WebSocketTransportBase
 
 #: A broker sends one frame a message, and no larger one is read.
-MAX_MESSAGE_BYTES = MAX_HEAD_BYTES + MAX_BODY_BYTES
+MAX_MESSAGE_BYTES = BROKER_LIMITS.head + MAX_BODY_BYTES
 _STOMP = Subprotocol("v12.stomp")
 #: The package tells of every connection; here the connectors do.
 _logger = logging.getLogger("websockets.client")

@@ -15,7 +15,7 @@ from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.errors import BrokerError, ProtocolError, RequestRefused
 from brokerapp.model.commands import ConnectCommand
 from brokerapp.model.destination import Destination, DestinationKind
-from brokerapp.stomp.frames import MAX_HEAD_BYTES, Frame, FrameBatch, FrameParser
+from brokerapp.stomp.frames import BROKER_LIMITS, Frame, FrameBatch, FrameParser
 from brokerapp.stomp.message_frames import MessageFrames
 from brokerapp.stomp.naming import DestinationNaming
 from brokerapp.stomp.session import StompSession
@@ -50,7 +50,7 @@ class StompConnection(ClientConnection[Frame | FrameBatch]):
     @property
     def frame_limit(self) -> int:
         """Bytes the next frame may have at most, roughly: whoever collects them need not collect more."""
-        return self._parser.max_body + MAX_HEAD_BYTES
+        return self._parser.max_body + self._parser.head_limits.head
 
     def _own_temporary(self, kind: DestinationKind, name: str) -> Destination:
         return self._services.own_temporary(self.client, kind, name)
@@ -100,6 +100,8 @@ class StompConnection(ClientConnection[Frame | FrameBatch]):
 
     def _on_accepted(self, connect: ConnectCommand) -> None:
         client, session = self.client, self._session
+        if client.is_broker:
+            self._parser.head_limits = BROKER_LIMITS
         session.user_headers = self._services.login.user_headers(connect.login, client.principal)
         self._out.append(session.connected(connect.headers, client.client_id, self._services.name))
         grace = self._connector.limits.heart_beat_grace

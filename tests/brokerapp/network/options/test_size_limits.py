@@ -5,7 +5,7 @@ import pytest
 from brokerapp.errors import ProtocolError
 from brokerapp.network.options import size_limits
 from brokerapp.network.options.size_limits import FrameLimits, read_limits
-from brokerapp.stomp.frames import FrameParser, encode
+from brokerapp.stomp.frames import CLIENT_LIMITS, FrameParser, encode
 
 HEADERS = {"destination": "/queue/ä\n:", "receipt": "out:1"}
 
@@ -49,3 +49,18 @@ def test_a_header_that_is_not_two_numbers_is_told(text):
 
 def test_both_limits_are_read():
     assert read_limits("10,0") == FrameLimits(10, 0)
+
+
+@pytest.mark.parametrize(
+    ("headers", "why"),
+    [
+        ({"long": "x" * 10_234}, ""),
+        ({"long": "x" * 10_236}, "its header 'long' has 10,241 bytes, more than 10,240"),
+        ({"long": "\\" * 6_000}, "its header 'long' has 12,005 bytes, more than 10,240"),
+        ({str(number): "" for number in range(1_001)}, "it has 1,001 headers, more than 1,000"),
+    ],
+    ids=["as long as may be", "too long", "too long when escaped", "too many"],
+)
+def test_headers_that_an_activemq_does_not_take_are_too_long_for_it(headers, why):
+    assert FrameLimits(heads=CLIENT_LIMITS).exceeded_by(headers, b"", 0) == why
+    assert FrameLimits().exceeded_by(headers, b"", 0) == ""
