@@ -42,6 +42,7 @@ class AlertMetric(StrEnum):
     LINKS_DOWN = "links-down"
     AWAY = "brokers-away"
     NODES = "nodes"
+    PREPARED = "prepared"
 
 
 #: Groups of metrics in the form.
@@ -188,6 +189,10 @@ DESCRIPTIONS: dict[AlertMetric, MetricDescription] = {
     ),
     AlertMetric.NODES: MetricDescription(
         "Nodes", "nodes", "Running nodes of this broker", WHOLE, noun="number of nodes"
+    ),
+    AlertMetric.PREPARED: MetricDescription(
+        "Oldest prepared transaction", "s", "Age of the oldest distributed transaction that was prepared and not ended",
+        WHOLE, noun="age of the oldest prepared transaction", has_history=False,
     ),
 }  # fmt: skip
 

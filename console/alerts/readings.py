@@ -11,7 +11,7 @@ from brokerapp.model.stats_records import DestinationStats
 from brokerapp.model.subscription_identity import SubscriptionIdentity
 from brokerapp.model.time_series import BrokerPoint, DestinationPoint
 from console.alerts.metrics import LATELY_SECONDS, AlertMetric
-from console.broker.broker_sample import broker_point, links_down, unreachable_brokers
+from console.broker.broker_sample import broker_point, links_down, prepared_transactions, unreachable_brokers
 from console.broker.snapshot import BrokerSnapshot
 
 #: What a rule of the whole broker is about.
@@ -117,12 +117,18 @@ OF_BROKER: dict[AlertMetric, Callable[[BrokerPoint], float | None]] = {
     AlertMetric.LINKS_DOWN: lambda whole: whole.links_down,
     AlertMetric.AWAY: lambda whole: whole.away,
     AlertMetric.NODES: lambda whole: whole.nodes,
+    AlertMetric.PREPARED: lambda _whole: None,  # see _NOW_ONLY
 }
 
 #: Metrics that fire for each part of the broker by itself: what the parts are called, and their numbers.
 _OF_PARTS: dict[AlertMetric, Callable[[BrokerSnapshot], dict[str, float]]] = {
     AlertMetric.LINKS_DOWN: lambda picture: {f"connector {name}": n for name, n in links_down(picture.nodes).items()},
     AlertMetric.AWAY: lambda picture: {f"broker {name}": 1 for name in unreachable_brokers(picture)},
+}
+
+#: Of the broker, now only: the history does not hold it.
+_NOW_ONLY: dict[AlertMetric, Callable[[BrokerSnapshot], float]] = {
+    AlertMetric.PREPARED: lambda picture: prepared_transactions(picture.nodes).oldest_seconds,
 }
 
 
@@ -132,5 +138,7 @@ def of_broker(metric: AlertMetric, picture: BrokerSnapshot) -> dict[str, float]:
         return {BROKER: 0.0} if metric is AlertMetric.NODES else {}
     if metric in _OF_PARTS:
         return _OF_PARTS[metric](picture)
+    if metric in _NOW_ONLY:
+        return {BROKER: _NOW_ONLY[metric](picture)}
     value = OF_BROKER[metric](broker_point(picture, 0, {}))
     return {} if value is None else {BROKER: float(value)}

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from brokerapp.engine.routing.destination_trie import matches
 from brokerapp.model.destination import DestinationKind
 from brokerapp.model.stats_records import DestinationStats
-from console.broker.broker_sample import watched_disk
+from console.broker.broker_sample import prepared_transactions, watched_disk
 from console.exporters.jolokia.attributes import KINDS, store_memory_share
 from console.exporters.jolokia.beans import Beans
 
@@ -247,16 +247,14 @@ def _rollbacks(beans: Beans) -> tuple[str, str, str, float]:
 
 
 def _of_transactions(beans: Beans) -> Iterator[tuple[str, str, str, float]]:
-    """Yield metrics of distributed transactions, as the node knows them that has looked last."""
-    told = [(node.seen_ms, node.transactions) for node in beans.reading.nodes if node.transactions]
-    seen_ms, latest = max(told, key=lambda each: each[0], default=(0, {"prepared": 0, "oldest_ms": 0}))
-    age = (seen_ms - latest["oldest_ms"]) / 1000 if latest["oldest_ms"] else 0
-    yield "sluice_prepared_transactions", GAUGE, "Distributed transactions that wait for their end", latest["prepared"]
+    """Yield metrics of distributed transactions."""
+    count, oldest_seconds = prepared_transactions(beans.reading.nodes)
+    yield "sluice_prepared_transactions", GAUGE, "Distributed transactions that wait for their end", count
     yield (
         "sluice_prepared_transaction_age_seconds",
         GAUGE,
         "Seconds since the oldest of these was prepared",
-        max(age, 0),
+        oldest_seconds,
     )
 
 

@@ -116,6 +116,7 @@ def test_rules_of_the_whole_broker(metric, threshold, expected):
     assert broken(AlertCondition(metric, threshold), MetricReadings(NOW, full)).get(BROKER) == expected
 
 
+SEEN_MS = 1_000_000
 CONNECTOR = {
     "name": "berlin", "uri": "static:(tcp://b:1)", "running": True,
     "ways": [{"addresses": ["b"], "state": each, "bridges": []} for each in ("waiting", "connected")],
@@ -129,13 +130,16 @@ PARTS = [
     ("connections held back", AlertMetric.HELD_BACK, {"connected": {"all": 2, "held_back": 1}}, {BROKER: 1}),
     ("slow connections", AlertMetric.SLOW, {"connected": {"all": 2, "slow": 1}}, {BROKER: 1}),
     ("memory", AlertMetric.ROOM, {"memory": {"used": 45, "limit": 50}}, {BROKER: 90}),
+    ("a transaction that was prepared and not ended", AlertMetric.PREPARED,
+     {"transactions": {"prepared": 1, "oldest_ms": SEEN_MS - 700_000}}, {BROKER: 700}),
+    ("no transaction that is prepared", AlertMetric.PREPARED, {"transactions": {"prepared": 0, "oldest_ms": 0}}, {}),
     ("temporary store", AlertMetric.TEMPORARY, {"store": {"temp_used": 45, "temp_limit": 50}}, {BROKER: 90}),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("metric", "told", "expected"), [each[1:] for each in PARTS], ids=[each[0] for each in PARTS])
 def test_rules_of_what_belongs_to_the_broker(metric, told, expected):
-    node = NodeStatus("n", "b", 0, 0, **told)
+    node = NodeStatus("n", "b", 0, SEEN_MS, **told)
     assert broken(AlertCondition(metric, 0), MetricReadings(NOW, apply_tick(BrokerSnapshot(), NOW, [node]))) == expected
 
 
