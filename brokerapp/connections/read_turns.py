@@ -6,9 +6,12 @@ at once. What a batch of messages costs is then paid once for all of them, not o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
+
+logger = logging.getLogger(__name__)
 
 
 class Reader(Protocol):
@@ -19,6 +22,9 @@ class Reader(Protocol):
 
     def publish(self) -> None:
         """Publish the messages with which what was read ended."""
+
+    def abort(self) -> None:
+        """End the connection, whatever state it is in."""
 
 
 class ReadTurns:
@@ -46,9 +52,25 @@ class ReadTurns:
 
     def _run(self) -> None:
         readers, self._readers = self._readers, []
-        publishing = [each for each in readers if each.handle_reads()]
-        if publishing:
-            with self._joining():
-                for each in publishing:
-                    each.publish()
+        publishing: list[Reader] = []
+        for each in readers:
+            try:
+                if each.handle_reads():
+                    publishing.append(each)
+            except Exception as fault:
+                _end([each], fault)
+        try:
+            if publishing:
+                with self._joining():
+                    for each in publishing:
+                        each.publish()
+        except Exception as fault:
+            _end(publishing, fault)
         self._dispatch()
+
+
+def _end(readers: Sequence[Reader], fault: Exception) -> None:
+    """End connections after a fault of ours, so that their clients know that they get no answer; others go on."""
+    logger.error("what %d connections sent could not be handled", len(readers), exc_info=fault)
+    for each in readers:
+        each.abort()

@@ -102,11 +102,11 @@ class FlowControl:
 
         Whatever the store refuses waits in memory, and what awaits no answer would be read before that is known.
         """
-        if not self._limits.of_logs:
-            return
-        of_log = self._limits.of_log
-        limits = [limit for rows in write.copies for name, _, _ in rows if (limit := of_log(name))]
-        least = max(min(limits), MIN_ON_ITS_WAY_BYTES) if limits else inf
+        least = inf  # also where limits are no more
+        if self._limits.of_logs:
+            of_log = self._limits.of_log
+            limits = [limit for rows in write.copies for name, _, _ in rows if (limit := of_log(name))]
+            least = max(min(limits), MIN_ON_ITS_WAY_BYTES) if limits else inf
         for client in write.bytes_by_client:
             client.log_limit = least
 
