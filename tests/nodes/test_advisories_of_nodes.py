@@ -90,3 +90,25 @@ def test_what_came_and_went_while_nodes_did_not_reach_each_other_is_told_when_th
     there.subscribe(f"/queue/{name}.comes", id="comes")
     wait_until(lambda: (goes.hear(), stays.hear(), comes.hear()) == (0, 1, 1), "what is so now")
     assert len(stays.consumers) == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"DestinationInfo": {"destination": {"string": "q"}, "operationType": 0}}',
+        '{"DestinationInfo": {"destination": {"string": "q", "@class": []}, "operationType": 0}}',
+        '{"ConsumerInfo": {"consumerId": {"value": 1}}, "DestinationInfo": 1}',
+        "[" * 100_000,
+    ],
+    ids=["no kind", "a kind that is none", "two at once", "deep"],
+)
+def test_what_a_client_sends_as_an_advisory_ends_no_link_between_nodes(broker, client, body):
+    topic = "/topic/ActiveMQ.Advisory.Queue"
+    listener, sender = client("a"), client("b")
+    listener.subscribe(topic)
+    for each in (body, "next"):
+        sender.send(topic, each)
+    heard = []
+    while "next" not in heard:
+        heard += [each.body for each in listener.take()]
+    assert body in heard

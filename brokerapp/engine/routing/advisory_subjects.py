@@ -14,6 +14,9 @@ _BEGINNINGS = (
     ("ProducerInfo", "producerId", "ProducerId"),
     ("ConnectionInfo", "connectionId", "ConnectionId"),
 )
+_REMOVAL, _DESTINATION = "RemoveInfo", "DestinationInfo"
+#: What the member is called that holds the id of what an advisory is about.
+_ID_MEMBERS = {**{name: member for name, member, _ in _BEGINNINGS}, _REMOVAL: "objectId"}
 #: `operationType` of a DestinationInfo.
 ADDED, REMOVED = 0, 1
 #: `lastDeliveredSequenceId` of a RemoveInfo: not known.
@@ -30,22 +33,21 @@ class Subject(NamedTuple):
 def subject_of(document: Mapping[str, Any]) -> Subject | None:
     """Return what a document says began or ended; None where it says no such thing."""
     try:
-        for name, member, _ in _BEGINNINGS:
-            if name in document:
-                return Subject(_text(document[name][member]), True)
-        if "RemoveInfo" in document:
-            return Subject(_text(document["RemoveInfo"]["objectId"]), False)
-        if "DestinationInfo" in document:
-            about = document["DestinationInfo"]
-            return Subject(str(about["destination"]["string"]), about["operationType"] == ADDED)
-    except (AttributeError, KeyError, TypeError):  # a client can send to such a topic, too
+        [(name, about)] = document.items()
+        if name in _ID_MEMBERS:
+            return Subject(_text(about[_ID_MEMBERS[name]]), name != _REMOVAL)
+        if name == _DESTINATION:
+            kind, destination = about["destination"]["@class"], about["destination"]["string"]
+            if isinstance(kind, str) and isinstance(destination, str):
+                return Subject(destination, about["operationType"] == ADDED)
+    except (AttributeError, KeyError, TypeError, ValueError):  # a client can send to such a topic, too
         pass
     return None
 
 
 def is_of_destination(document: Mapping[str, Any]) -> bool:
     """Return whether a document is about a destination, which several nodes may have."""
-    return "DestinationInfo" in document
+    return _DESTINATION in document
 
 
 def ending_of(document: Mapping[str, Any]) -> Document:
@@ -53,12 +55,12 @@ def ending_of(document: Mapping[str, Any]) -> Document:
     for name, member, kind in _BEGINNINGS:
         if name in document:
             return removed(kind, document[name][member])
-    return {"DestinationInfo": {**document["DestinationInfo"], "operationType": REMOVED}}
+    return {_DESTINATION: {**document[_DESTINATION], "operationType": REMOVED}}
 
 
 def removed(kind: str, id: Mapping[str, Any]) -> Document:
     """Return the document that says that the object with this id has ended."""
-    return {"RemoveInfo": {"objectId": {"@class": kind, **id}, "lastDeliveredSequenceId": _UNKNOWN}}
+    return {_REMOVAL: {_ID_MEMBERS[_REMOVAL]: {"@class": kind, **id}, "lastDeliveredSequenceId": _UNKNOWN}}
 
 
 def _text(id: Mapping[str, Any]) -> str:

@@ -94,10 +94,16 @@ def listed_destinations(kind: DestinationKind, names: str) -> Iterator[Destinati
 
 
 def read_consumer_event(body: bytes) -> ConsumerEvent | None:
-    """Return what an advisory in JSON tells; None: nothing of consumers. Raises ValueError where it is no JSON."""
-    document = json.loads(body)
+    """Return what an advisory in JSON tells; None: nothing of consumers. Raises ValueError where it is none."""
+    try:
+        return _event(json.loads(body))
+    except (AttributeError, KeyError, TypeError, RecursionError) as error:  # a client can send to such a topic, too
+        raise ValueError(f"not the document of an advisory: {error!r}") from error
+
+
+def _event(document: Document) -> ConsumerEvent | None:
     if "AllConsumers" in document:
-        return AllConsumersTold(document["AllConsumers"].get("told", 0))
+        return AllConsumersTold(int(document["AllConsumers"].get("told", 0)))
     if "ConsumerInfo" in document:
         return ConsumerStarted(read_consumer(document["ConsumerInfo"]))
     if "BridgeConsumerInfo" in document:

@@ -153,8 +153,8 @@ class StompBrokerLink:
         def on_advisory(frame: Frame) -> None:
             try:
                 event = read_consumer_event(frame.body)
-            except ValueError:
-                logger.warning("%s: an advisory from %s is not valid JSON", self.connection.name, self.remote)
+            except ValueError as error:
+                logger.warning("%s: an advisory from %s cannot be read: %s", self.connection.name, self.remote, error)
                 return
             if isinstance(event, ConsumerStarted | OriginsChanged):
                 event = type(event)(self._dialect.consumer_of(event.consumer))

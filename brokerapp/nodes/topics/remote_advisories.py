@@ -138,7 +138,7 @@ class RemoteAdvisories(NodeObserver):
             return True
         try:
             document = json.loads(body)
-        except ValueError:  # a client can send to such a topic, too
+        except (ValueError, RecursionError):  # a client can send to such a topic, too
             return True
         subject = subject_of(document)
         if subject is None:

@@ -56,8 +56,15 @@ def test_advisories_tell_what_became_of_consumers(document, events):
     assert followed.events == events
 
 
-def test_what_is_no_json_is_told_and_ends_nothing(caplog):
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<advisory/>", b"[" * 100_000, b"1", b'{"ConsumerInfo": 1}', b'{"RemoveInfo": {"objectId": 1}}',
+        b'{"ConsumerInfo": {"priority": []}}', b'{"AllConsumers": {"told": "many"}}',
+    ],
+)  # fmt: skip
+def test_what_is_no_advisory_is_told_and_ends_nothing(caplog, body):
     followed = Followed(ACTIVEMQ)
-    followed.advise(b"<advisory/>")
-    assert "is not valid JSON" in caplog.text
+    followed.advise(body)
+    assert "an advisory from there cannot be read" in caplog.text
     assert followed.events == []
