@@ -116,6 +116,13 @@ class OpenWireSocket:
         """Send a command as it is."""
         self._socket.sendall(self._codec.encode(command))
 
+    def tell_together(self, *commands: BaseCommand) -> None:
+        """Send commands that are to be answered by nothing in one write, which the broker reads as one."""
+        for each in commands:
+            self._command_id += 1
+            each.command_id = self._command_id
+        self._socket.sendall(b"".join(map(self._codec.encode, commands)))
+
     def tell(self, command: BaseCommand) -> None:
         """Send a command that is to be answered by nothing."""
         self._command_id += 1
@@ -225,14 +232,15 @@ class OpenWireClient(OpenWireSocket):
 
     def acknowledge(self, dispatch: MessageDispatch, type: AckType = AckType.STANDARD, **fields) -> Response:
         """Acknowledge one message."""
-        return self.ask(self._ack(dispatch, type, **fields))
+        return self.ask(self.ack_of(dispatch, type, **fields))
 
     def ack_bytes(self, dispatch: MessageDispatch) -> bytes:
         """Return the bytes that acknowledge one message, and ask for no answer."""
-        return self._codec.encode(self._ack(dispatch, AckType.STANDARD))
+        return self._codec.encode(self.ack_of(dispatch, AckType.STANDARD))
 
     @staticmethod
-    def _ack(dispatch: MessageDispatch, type: AckType, **fields) -> MessageAck:
+    def ack_of(dispatch: MessageDispatch, type: AckType = AckType.STANDARD, **fields) -> MessageAck:
+        """Return what acknowledges one message."""
         assert dispatch.message is not None
         id = dispatch.message.message_id
         return MessageAck(

@@ -185,12 +185,15 @@ def test_nothing_is_kept_of_a_branch_that_another_client_ended(node, client, nam
     assert not connection._session.transactions._settled
 
 
-def test_an_acknowledgement_in_a_transaction_that_is_not_open_leaves_the_message_with_its_consumer(node, client, name):
+def test_a_branch_may_begin_and_end_with_what_it_acknowledges_in_one_write(node, client, name):
     client.send(queue(name), "a")
     client.consumer(1, queue(name))
     [a] = client.dispatches(1)
-    assert isinstance(client.acknowledge(a, transaction_id=xid(name)), ExceptionResponse)
-    assert type(client.acknowledge(a)) is Response
+    begins, ends = [
+        TransactionInfo(connection_id=ConnectionId(client.connection_id), transaction_id=xid(name), type=each)
+        for each in (TransactionOperation.BEGIN, TransactionOperation.COMMIT_ONE_PHASE)
+    ]
+    client.tell_together(begins, client.ack_of(a, transaction_id=xid(name)), ends)
     wait_until(lambda: not node.depth(name), "it is acknowledged")
 
 

@@ -98,15 +98,10 @@ class OpenWireSession:
         broker_ids: BrokerIds,
         max_producers: int | None = None,
         max_body: int = MAX_BODY_BYTES,
-        require_transaction: Callable[[str], object] = lambda _name: None,
     ) -> None:
-        """Begin with a client that said nothing.
-
-        `require_transaction` raises RequestRefused where the client has no open transaction of a name.
-        """
         self._broker, self._node, self._broker_ids = broker, node, broker_ids
         self._max_producers = MAX_PRODUCERS if max_producers is None else max_producers
-        self._max_body, self._require_transaction = max_body, require_transaction
+        self._max_body = max_body
         self.connection: ConnectionInfo | None = None
         self.bridge: ConnectingBridge | None = None  #: what the client says of itself, if it is the bridge of a broker
         self._may_resend = False  # what was sent when a connection broke: it is a client with failover:
@@ -265,9 +260,6 @@ class OpenWireSession:
             return NOTHING  # another consumer may want it
         if ack.ack_type == AckType.POISON and ack.transaction_id is not None:
             raise RequestRefused("a poison acknowledgement cannot be part of a transaction")
-        transaction = None if ack.transaction_id is None else transaction_name(ack.transaction_id)
-        if transaction is not None:
-            self._require_transaction(transaction)
         taken = consumer.take(ack)
         ack_ids, receipt = [each.ack_id for each in taken], receipt_of(ack)
         commands = self._narrow(consumer, taken)
@@ -275,6 +267,7 @@ class OpenWireSession:
             is_expired = ack.ack_type == AckType.EXPIRED
             cause = None if is_expired or ack.poison_cause is None else str(ack.poison_cause)
             return [*commands, GiveUpCommand(ack_ids, cause, is_expired, receipt)]
+        transaction = None if ack.transaction_id is None else transaction_name(ack.transaction_id)
         if transaction is not None:
             self.transactions.on_acknowledged(transaction, consumer, taken)
         receipts = [None] * (len(ack_ids) - 1) + [receipt] if receipt is not None else None

@@ -84,7 +84,6 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
             broker_ids=self._services.broker_ids,
             max_producers=connector.limits.max_producers,
             max_body=connector.limits.max_body,
-            require_transaction=lambda name: self.client.transaction(name),
         )
         self._options = own_options(connector.limits)
         self._codec = Codec()
