@@ -110,7 +110,7 @@ def has_content_length(headers: dict[str, str]) -> bool:
 
     Only ActiveMQ's Java clients see more of a difference between text and bytes.
     """
-    kind = headers.get("amq-msg-type")
+    kind = headers["amq-msg-type"].lower() if "amq-msg-type" in headers else None
     if kind not in (None, "text", "bytes"):
         raise RequestRefused(f"amq-msg-type:{kind} is neither text nor bytes")
     return kind == "bytes" or "content-length" in headers

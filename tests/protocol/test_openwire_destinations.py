@@ -253,3 +253,11 @@ def test_statistics_are_typed_maps(client, name):
     types = {each: type(values[each]).__name__ for each in ("size", "memoryPercentUsage", "averageEnqueueTime")}
     assert types == {"size": "Long", "memoryPercentUsage": "int", "averageEnqueueTime": "float"}
     assert values["size"] == 2
+
+
+@pytest.mark.parametrize("wanted", ["{},", "{},,{}.b"])
+def test_a_list_of_destinations_may_have_elements_without_a_name_which_are_passed_over(client, name, wanted):
+    several = queue(wanted.format(name, name))
+    client.consumer(1, several)
+    client.send(several, "a")
+    assert client.texts(1 + wanted.count(".b")) == ["a"] * (1 + wanted.count(".b"))

@@ -1,6 +1,7 @@
 """Translate destinations between OpenWire and the broker. Pure.
 
 A physical name may be a list: `A,topic://B`, whose elements are of the destination's own kind unless they say another.
+Elements without a name are passed over, as in ActiveMQ.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def _broker_text(name: str, type: int) -> str:
     prefix = STOMP_PREFIX[_KINDS[type]]
     if LIST_SEPARATOR not in name:  # one that looks as if it named its kind is a name, as in ActiveMQ
         return prefix + name
-    parts = [part.strip() for part in name.split(LIST_SEPARATOR)]
+    parts = [part.strip() for part in name.split(LIST_SEPARATOR) if part.strip()]
     return LIST_SEPARATOR.join(part if part.startswith(_SCHEMES) else prefix + part for part in parts)
 
 

@@ -167,7 +167,7 @@ def _of_stomp(message: Message) -> tuple[JmsForm, bytes | None, dict[str, Any]]:
         properties.pop(HEADER, None)
     if "reply-to" in headers and named_destination(headers["reply-to"]) is None:
         properties["reply-to"] = headers["reply-to"]
-    if "content-length" in headers and headers.get("amq-msg-type") != "text":
+    if "content-length" in headers and headers.get("amq-msg-type", "").lower() != "text":
         return _FROM_STOMP_BYTES, message.body, properties
     if HEADER in headers and ERROR_HEADER not in headers:
         try:

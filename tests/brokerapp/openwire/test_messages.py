@@ -191,6 +191,7 @@ def properties_of(message):
         ("", t.TEXT_MESSAGE),
         ("content-length:4\n", t.BYTES_MESSAGE),
         ("content-length:4\namq-msg-type:text\n", t.TEXT_MESSAGE),
+        ("content-length:4\namq-msg-type:TEXT\n", t.TEXT_MESSAGE),
         ("transformation:jms-map-json\n", t.TEXT_MESSAGE),
         ("transformation:jms-object-json\n", t.TEXT_MESSAGE),
     ],

@@ -288,6 +288,8 @@ def test_only_the_word_true_makes_a_message_persistent(text, persistent):
         ({}, False),
         ({"content-length": "4"}, True),
         ({"amq-msg-type": "bytes"}, True),
+        ({"amq-msg-type": "BYTES"}, True),
+        ({"amq-msg-type": "Text"}, False),
         ({"content-length": "4", "amq-msg-type": "text"}, True),
         ({"amq-msg-type": "text"}, False),
     ],
