@@ -46,6 +46,28 @@ public class Services {
         scene.note("rest", Scene.rest(consumer));
     }
 
+    public static void schedules_that_are_wrong(Scene scene) throws Exception {
+        Session session = scene.session();
+        MessageProducer producer = session.createProducer(session.createQueue(scene.own("Q")));
+        String[][] wrong = {
+            {ScheduledMessage.AMQ_SCHEDULED_CRON, "soon"},
+            {ScheduledMessage.AMQ_SCHEDULED_CRON, "61 * * * *"},
+            {ScheduledMessage.AMQ_SCHEDULED_PERIOD, "often"},
+            {ScheduledMessage.AMQ_SCHEDULED_DELAY, "late"},
+        };
+        for (String[] each : wrong) {
+            Message message = session.createTextMessage(each[1]);
+            message.setStringProperty(each[0], each[1]);
+            scene.attempt(each[0] + ":" + each[1], () -> producer.send(message));
+        }
+        Message often = session.createTextMessage("too often");
+        often.setLongProperty(ScheduledMessage.AMQ_SCHEDULED_DELAY, 1000);
+        often.setIntProperty(ScheduledMessage.AMQ_SCHEDULED_REPEAT, 1001);
+        scene.attempt("too often", () -> producer.send(often));
+        producer.send(session.createTextMessage("goes on"));
+        scene.note("then", Scene.texts(session.createConsumer(session.createQueue(scene.own("Q"))), 1));
+    }
+
     public static void advisories_of_consumers(Scene scene) throws Exception {
         Session session = scene.session();
         MessageConsumer advisories = session.createConsumer(session.createTopic("ActiveMQ.Advisory.Consumer.Queue." + scene.own("Q")));
