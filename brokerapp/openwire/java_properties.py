@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from brokerapp.openwire.encoding.modified_utf8 import join_surrogates
+
 _CONTINUED = re.compile(r"(?<!\\)((?:\\\\)*)\\\r?\n[ \t\f]*")
 _PAIR = re.compile(r"((?:\\.|[^\\:=\s])*)\s*[:=]?\s*(.*)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
@@ -22,4 +24,5 @@ def _unescaped(text: str) -> str:
         code = match[1]
         return chr(int(code[1:], 16)) if len(code) > 1 else _ESCAPED.get(code, code)
 
-    return _ESCAPE.sub(character, text)
+    found = _ESCAPE.sub(character, text)
+    return found if found.isascii() else join_surrogates(found)

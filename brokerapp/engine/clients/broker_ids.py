@@ -6,7 +6,6 @@ brokers have their names, by which a message is recognized also when its broker 
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable
 
 from brokerapp.model.broker_path import Path
@@ -19,17 +18,20 @@ class BrokerIds:
     """Translates the ids of brokers into their names and back. An unknown one, of either, stays as it is."""
 
     def __init__(self) -> None:
-        self._names: OrderedDict[str, str] = OrderedDict()  # by id
+        self._names: dict[str, str] = {}  # by id, the one that was learned last at the end
         self._ids: dict[str, str] = {}  # by name: the last one
 
     def learn(self, id: str, name: str) -> None:
         """Note that the broker of this name has this id now."""
+        self._forget(id)
         self._names[id], self._ids[name] = name, id
-        self._names.move_to_end(id)
         if len(self._names) > MAX_KNOWN:
-            oldest, its_name = self._names.popitem(last=False)
-            if self._ids.get(its_name) == oldest:
-                del self._ids[its_name]
+            self._forget(next(iter(self._names)))
+
+    def _forget(self, id: str) -> None:
+        name = self._names.pop(id, None)
+        if name is not None and self._ids.get(name) == id:
+            del self._ids[name]
 
     def names_of(self, ids: Iterable[str]) -> Path:
         """Return the path of names for one of ids."""

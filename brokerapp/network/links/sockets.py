@@ -98,7 +98,11 @@ class FirstBytes(asyncio.Protocol):
 
     async def is_openwire(self, seconds: float) -> bool:
         """Return whether OpenWire is spoken there, as far as that is known after a while."""
-        await asyncio.wait({self._known}, timeout=seconds)
+        try:
+            await asyncio.wait({self._known}, timeout=seconds)
+        except BaseException:  # nobody else has the socket yet
+            self.abort()
+            raise
         return is_openwire(self._received)
 
     def hand_over(self, protocol: asyncio.Protocol) -> None:

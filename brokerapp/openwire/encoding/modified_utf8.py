@@ -43,7 +43,12 @@ def decode_text(raw: bytes) -> str:
         halves = raw.replace(_NUL, b"\0").decode("utf-8", "surrogatepass")
     except UnicodeDecodeError as error:
         raise OpenWireError(f"a text of {len(raw)} bytes is not UTF-8: {error.reason} at byte {error.start}") from None
-    return halves.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return join_surrogates(halves)
+
+
+def join_surrogates(text: str) -> str:
+    """Return a text with pairs of surrogates as the characters that they stand for, single ones as U+FFFD."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def utf16_length(text: str) -> int:

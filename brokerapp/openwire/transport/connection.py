@@ -135,9 +135,9 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
 
     def _handle(self, frame: BaseCommand) -> None:
         """Let the broker do what a command asks."""
-        if isinstance(frame, BrokerInfo):
-            self._splitter.max_frame_size = MAX_BRIDGE_LOGIN_FRAME_SIZE
         commands = self._session.receive(frame)
+        if isinstance(frame, BrokerInfo) and self._session.bridge is not None:
+            self._splitter.max_frame_size = MAX_BRIDGE_LOGIN_FRAME_SIZE
         for each in commands:
             self._perform(each)
         if frame.response_required and all(type(each) in UNCONFIRMED for each in commands):

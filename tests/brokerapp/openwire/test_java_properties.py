@@ -14,6 +14,7 @@ from brokerapp.openwire.java_properties import parse_properties
         ("a=ends\\\\\nb=1", {"a": "ends\\", "b": "1"}),
         ("a\\:b\\=c\\ d=x:y=z", {"a:b=c d": "x:y=z"}),
         ("a=\\u00e4\\t\\q", {"a": "ä\tq"}),
+        ("a=\\ud83d\\ude00 \\ud83d", {"a": "\U0001f600 \ufffd"}),
         ("a=1\r\nb=2\r\n", {"a": "1", "b": "2"}),
         ("a=1\na=2", {"a": "2"}),
         ("", {}),

@@ -12,6 +12,14 @@ def test_a_broker_is_known_by_each_id_that_it_had_and_is_called_by_the_last_one(
     assert ids.ids_of(("classic", "other")) == ("ID:2", "other")
 
 
+def test_a_broker_that_changes_its_name_is_known_by_the_last_one_alone():
+    ids = BrokerIds()
+    for number in range(3):
+        ids.learn("ID:1", f"name {number}")
+    assert ids.names_of(["ID:1"]) == ("name 2",)
+    assert ids.ids_of([f"name {number}" for number in range(3)]) == ("name 0", "name 1", "ID:1")
+
+
 def test_the_brokers_that_were_heard_of_least_recently_are_forgotten(monkeypatch):
     monkeypatch.setattr(broker_ids, "MAX_KNOWN", 2)
     ids = BrokerIds()

@@ -1,0 +1,26 @@
+"""Test what becomes of the sockets of links that are being made."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+
+from brokerapp.engine.clients.broker_ids import BrokerIds
+from brokerapp.network.links.broker_link import BridgeLogin
+from brokerapp.network.links.remote_links import RemoteLinks
+from brokerapp.network.options.address import address_of
+from tests.waiting import PATIENCE
+
+
+async def test_a_link_that_is_given_up_while_nothing_was_said_leaves_no_socket_behind():
+    accepted: asyncio.Queue[asyncio.StreamReader] = asyncio.Queue()
+    server = await asyncio.start_server(lambda reader, _writer: accepted.put(reader), "127.0.0.1", 0)
+    address = address_of(f"tcp://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    links = RemoteLinks("bridge", ssl.create_default_context, None, BrokerIds())
+    connecting = asyncio.create_task(links.connect(address, BridgeLogin("here", "bridge_here_outbound", "way")))
+    heard = await accepted.get()
+    await asyncio.sleep(0.02)  # it waits for a greeting now
+    connecting.cancel()
+    async with asyncio.timeout(PATIENCE):
+        assert await heard.read() == b""
+    server.close()
