@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 
 from brokerapp.model import JsonObject, JsonValue
+from brokerapp.model.selector_prefixes import condition_of
 
 
 class BridgeConnectionState(StrEnum):
@@ -38,6 +39,11 @@ class DemandStats:
     )  #: their ids, as advisories have them; of durable ones their names
     forwarded: int = 0  #: since it is there
     aside: str = ""  #: why nothing of it, or not all, crosses for now: a broker refuses it
+
+    @property
+    def condition(self) -> str:
+        """Return the selector as its clients wrote it, without what their protocol puts before it."""
+        return condition_of(self.selector)
 
 
 @dataclass(slots=True)

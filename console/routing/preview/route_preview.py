@@ -16,6 +16,7 @@ from brokerapp.model.definitions import (
     VirtualTopic,
 )
 from brokerapp.model.destination import Destination
+from brokerapp.model.selector_prefixes import condition_of
 from brokerapp.model.stats_records import DestinationStats
 from brokerapp.selectors import compile_selector
 from brokerapp.selectors.explain import ClauseExplanation, explain
@@ -41,7 +42,7 @@ class RouteStep:
     outcome: bool | None
     definition: VirtualDestination | None  #: None: a binding or a subscription, which `by` names
     by: str
-    selector: str
+    selector: str  #: as its client wrote it
     clause: ClauseExplanation | None  #: why the selector has its value
     exists: bool
 
@@ -134,7 +135,8 @@ def _step(
     return RouteStep(
         Destination.parse(hop["at"]), target, hop["depth"], hop["outcome"], rule,
         f"{label_of(rule)} {title_of(rule)}" if rule else _definition_name(hop["definition"]),
-        selector, explain_selector(selector, sample, hop["seen"], is_strict) if selector else None, target in stats,
+        condition_of(selector), explain_selector(selector, sample, hop["seen"], is_strict) if selector else None,
+        target in stats,
     )  # fmt: skip
 
 

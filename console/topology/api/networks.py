@@ -205,7 +205,7 @@ def list_demand(request: HttpRequest, name: str) -> Any:
     knows = pattern_filter(request.user)
     found = gateway().run(gateway().admin.networks.demand(name))
     return [
-        {"remote": remote, "direction": direction, **asdict(each)}
+        {"remote": remote, "direction": direction, **asdict(each), "selector": each.condition}
         for (remote, direction), wanted in found.items()
         for each in wanted
         if knows(Destination.parse(each.destination))

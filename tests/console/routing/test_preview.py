@@ -9,6 +9,7 @@ from brokerapp.model.definitions import CompositeDestination, Definitions, Forwa
 from brokerapp.model.destination import Destination
 from brokerapp.model.jms.form import JMS_HEADER
 from brokerapp.model.stats_records import BrowsedMessage
+from brokerapp.model.subscription_identity import SubscriptionIdentity
 from brokerapp.selectors import compile_selector
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
@@ -90,6 +91,16 @@ def test_why_it_does_not_come_to_a_queue_is_told(wanted, reason, admin, defined)
 def test_a_queue_that_would_be_fed_but_is_not_there_is_told_so(admin, defined):
     response = ask(admin, destination="topic://VirtualTopic.Eu", why="Consumer.B.VirtualTopic.Eu")
     assert "Consumer.B.VirtualTopic.Eu does not exist. Its first consumer creates it" in response.context["reasons"][0]
+
+
+def test_the_selector_of_a_subscription_is_shown_as_its_client_wrote_it(admin, defined):
+    selector = "convert_string_expressions:n = '2'"
+    subscription = SubscriptionIdentity("preview", "typed", (T("prices"),), selector)
+    gateway().run(gateway().admin.create_subscription(subscription))
+    message = {"destination": "topic://prices", "headers": {"n": "2"}}
+    asked = json.dumps(message | {"types": {"n": "int"}})
+    answer = admin.post("/api/v1/routing/preview", asked, content_type="application/json").json()
+    assert [(each["selector"], each["outcome"]) for each in answer["steps"]] == [("n = '2'", True)]
 
 
 def test_a_message_is_picked_from_a_queue(admin, defined, browser_of):
