@@ -4,7 +4,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from brokerapp.openwire.commands import ConnectionError, ProducerAck, Response
+from brokerapp.openwire.commands import (
+    ConnectionError,
+    ConnectionId,
+    LocalTransactionId,
+    ProducerAck,
+    Response,
+    TransactionInfo,
+)
+from brokerapp.openwire.session.transactions import TransactionOperation
 from tests.protocol.openwire_client import QUIET, OpenWireClient, queue, topic
 from tests.protocol.running_node import RunningNode, node_of
 from tests.waiting import wait_until
@@ -91,3 +99,28 @@ def test_a_message_that_is_refused_frees_its_part_of_the_window(client, name):
     sends(client, f"REFUSING.{name}", 5)
     assert [client.next(ProducerAck).size for _ in range(5)] == [1024 + 4 + 1 + len(BODY)] * 5
     assert "is full (memoryLimit" in client.next(ConnectionError).exception.message
+
+
+def test_a_consumer_keeps_what_a_commit_acknowledged_that_found_no_room(node, client, name):
+    connection = ConnectionId(client.connection_id)
+
+    def ask(id: LocalTransactionId, operation: TransactionOperation) -> Response:
+        return client.ask(TransactionInfo(connection_id=connection, transaction_id=id, type=operation))
+
+    full = queue(f"REFUSING.{name}")
+    client.send(queue(name), "a", "b")
+    client.send(full, BODY)
+    client.consumer(1, queue(name))
+    a, b = client.dispatches(2)
+    first, second = LocalTransactionId(1, connection), LocalTransactionId(2, connection)
+    ask(first, TransactionOperation.BEGIN)
+    assert type(client.acknowledge(a, transaction_id=first)) is Response
+    for _ in range(5):
+        client.ask(client.message(full, BODY, transaction_id=first))
+    assert "is full" in ask(first, TransactionOperation.COMMIT_ONE_PHASE).exception.message
+    assert client.dispatches(0) == []  # its library hands "a" to the application again
+    ask(second, TransactionOperation.BEGIN)
+    for each in (a, b):
+        assert type(client.acknowledge(each, transaction_id=second)) is Response
+    assert type(ask(second, TransactionOperation.COMMIT_ONE_PHASE)) is Response
+    assert (node.depth(name), node.depth(f"REFUSING.{name}")) == (0, 1)

@@ -158,15 +158,13 @@ class Transactions:
 
         settled = self.settled_there(transaction)
 
-        def undo() -> None:
-            self._consumers.requeue(entry for _, _, entry in settled if is_from_log(entry))
-
         gathered = RoutedBatches(client)
         for each in persistent_first(transaction.messages):
             gathered.add_batch(each)
         jobs, placed = [each() for each in transaction.jobs], gathered.placed
         self._writer.perform(
-            client, placed, [receipt], settled=settled, jobs=jobs, undo=undo, is_commit=True
+            client, placed, [receipt], settled=settled, jobs=jobs, is_commit=True,
+            undo=lambda: self._return_acknowledged(settled),
         )  # fmt: skip
         self._expiration.expire_on_arrival(placed)
         _tell_of_end(transaction)
@@ -226,11 +224,16 @@ class Transactions:
         self.hold_again(subscription, entries)
 
     def roll_back(self, transaction: Transaction, why: str) -> None:
-        """What was acked goes back to the consumer that held it or, when it is gone, to the queue."""
+        """Let nothing of a transaction happen, for this reason."""
         self._router.record_rolled_back(transaction.messages, why)
+        self._return_acknowledged(transaction.settled)
+        _tell_of_end(transaction)
+
+    def _return_acknowledged(self, settled: Sequence[tuple[Subscription, str, LogEntry]]) -> None:
+        """Return what was acknowledged to the consumer that held it or, when it is gone, to the queue."""
         held: dict[Subscription, dict[str, LogEntry]] = {}
         homeless: list[LogEntry] = []
-        for subscription, key, entry in transaction.settled:
+        for subscription, key, entry in settled:
             if subscription.client.by_key.get(subscription.key) is subscription:
                 held.setdefault(subscription, {})[key] = entry
             elif is_from_log(entry):
@@ -240,7 +243,6 @@ class Transactions:
         for subscription, entries in held.items():
             self.hold_again(subscription, entries)
         self._consumers.requeue(homeless)
-        _tell_of_end(transaction)
 
     def hold_again(self, subscription: Subscription, entries: Mapping[str, LogEntry]) -> None:
         """Let a subscription hold messages again that it acknowledged."""
