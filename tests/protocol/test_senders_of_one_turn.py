@@ -1,5 +1,7 @@
 """Test what several clients send in one turn of the event loop: each is confirmed, refused and limited by itself."""
 
+import itertools
+import random
 import time
 
 import pytest
@@ -15,6 +17,9 @@ XML = f"""\
     <policyEntry queue="fails.>" sluice:storeLimit="{LIMIT}" sendFailIfNoSpace="true"/>
     <policyEntry queue="held.>" sluice:storeLimit="{LIMIT}"/>
   </policyEntries></policyMap></destinationPolicy>
+  <destinationInterceptors><virtualDestinationInterceptor><virtualDestinations>
+    <virtualTopic name="VirtualTopic.>" prefix="Consumer.*."/>
+  </virtualDestinations></virtualDestinationInterceptor></destinationInterceptors>
   <transportConnectors><transportConnector name="stomp" uri="stomp://127.0.0.1:0"/></transportConnectors>
 </broker>
 """
@@ -29,10 +34,10 @@ def node(store):
         yield running
 
 
-def in_one_turn(node, *sends):
+def in_one_turn(node, *sends, pause=PAUSE):
     """Let these bytes of clients arrive while the node does something else, so that it reads them together."""
-    node._loop.call_soon_threadsafe(time.sleep, PAUSE)
-    time.sleep(PAUSE / 3)
+    node._loop.call_soon_threadsafe(time.sleep, pause)
+    time.sleep(pause / 3)
     for client, data in sends:
         client.write(data)
 
@@ -110,3 +115,32 @@ def test_a_transaction_of_one_takes_nothing_of_others_with_it(node, raw, name):
     second.tell("COMMIT", {"transaction": "t", "receipt": "c"})
     assert second.hear().headers["receipt-id"] == "c"
     assert node.bodies(name) == ["one", "three", "kept"]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_any_mixture_of_messages_is_confirmed_to_its_senders_and_kept_in_their_order(seed, node, connect, raw, name):
+    chosen, numbers, sent = random.Random(seed), itertools.count(), {}
+    queue, taken, topic = f"/queue/{name}", f"/queue/{name}.taken", f"/topic/VirtualTopic.{name}"
+    listener = connect()
+    for id, each in enumerate((taken, topic)):
+        listener.subscribe(each, id=str(id))
+    clients = [raw() for _ in range(6)]
+    for _ in range(10):
+        frames = {}
+        for client in clients:
+            frames[client] = []
+            for number in itertools.islice(numbers, chosen.randint(1, 4)):
+                to, persistent = (
+                    chosen.choice((queue, queue, taken, topic, f"{queue},{topic}")),
+                    chosen.choice((True, False)),
+                )
+                frames[client].append(send_frame(to, str(number), persistent=str(persistent).lower()))
+                sent.setdefault(client, []).append((number, to))
+        in_one_turn(node, *((client, b"".join(data)) for client, data in frames.items()), pause=0.05)
+        for client, data in frames.items():
+            receipts = {int(client.hear().headers["receipt-id"]) for _ in data}
+            assert receipts == {number for number, _ in sent[client][-len(data) :]}
+    kept = list(map(int, node.bodies(name)))
+    for sends in sent.values():
+        mine = [number for number, to in sends if to.split(",")[0] == queue]
+        assert [number for number in kept if number in mine] == mine
