@@ -302,3 +302,14 @@ def test_without_conduit_subscriptions_each_consumer_here_is_one_there(store, tm
             sender.send("/queue/q", str(number), persistent="true", colour="red")
         assert sorted(consumers[0].bodies(2) + consumers[1].bodies(2)) == ["0", "1", "2", "3"]
         assert all(each.has_no_more() for each in consumers)
+
+
+@pytest.mark.parametrize(("kind", "source", "target"), ALL)
+def test_a_message_with_long_and_many_properties_crosses(pair, name, source, target):
+    properties = {"long": "x" * 20_000, **{f"p{number}": number for number in range(2_000)}}
+    with OpenWireClient(pair.openwire_port(source)) as sender, OpenWireClient(pair.openwire_port(target)) as consumer:
+        consumer.consumer(1, queue(name))
+        sender.producer()
+        sender.ask(sender.message(queue(name), "m", marshalled_properties=encode_map(properties)))
+        [dispatch] = consumer.dispatches(1)
+        assert decode_map(dispatch.message.marshalled_properties) == properties

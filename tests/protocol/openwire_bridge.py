@@ -33,6 +33,7 @@ class OpenWireBridge(OpenWireClient):
         self.tell(
             BrokerInfo(
                 broker_id=BrokerId(id), broker_name=broker, network_connection=True,
+                duplex_connection=attributes.get("duplex") == "true",
                 network_properties=f"#\n#now\n{text}",
             )
         )  # fmt: skip

@@ -212,10 +212,10 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
         self._splitter.max_frame_size = limits.max_frame or limits.max_body
         self._session.user_headers = self._services.login.user_headers(connect.login, self.client.principal)
         self._write(self._cluster_brokers())
-        if self._session.connection is not None:
-            self._confirm(self._session.connection)
         if (bridge := self._session.bridge) is not None:
             self._join(bridge)
+        if self._session.connection is not None:
+            self._confirm(self._session.connection)
 
     def _join(self, bridge: ConnectingBridge) -> None:
         """Know the broker whose bridge this is by its id from now on, and tell it what it asks for."""

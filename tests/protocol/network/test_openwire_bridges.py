@@ -13,11 +13,16 @@ from brokerapp.openwire.commands import (
     BrokerInfo,
     BrokerSubscriptionInfo,
     ConnectionError,
+    ConsumerId,
     ConsumerInfo,
     ExceptionResponse,
+    MessageCommand,
     MessageDispatch,
+    RemoveInfo,
+    RemoveSubscriptionInfo,
     Response,
 )
+from brokerapp.openwire.commands import data_types as t
 from brokerapp.openwire.wire_format_options import WireFormatOptions
 from tests.protocol.clients import StompClient
 from tests.protocol.openwire_bridge import OpenWireBridge
@@ -126,6 +131,47 @@ def test_only_who_may_be_a_bridge_is_one(store):
             assert type(bridge.ask(bridge.bridged(queue("a"), "m", 1, "ID:1"))) is Response
         with OpenWireBridge(node.port, "classic", login=("app", "p")) as bridge:
             assert "User app may not be a bridge of classic" in bridge.answer.exception.message
+
+
+# -- the bridge back of a duplex connection
+
+
+@pytest.mark.parametrize(
+    "attributes", [{"prefetchSize": "many"}, {"excludedDestinations": "[queue://]"}, {"messageTTL": "9" * 5_000}]
+)
+def test_a_duplex_bridge_with_attributes_that_mean_nothing_is_told_so_and_not_that_it_is_connected(
+    node, bridge_to, attributes
+):
+    bridge = bridge_to("odd", duplex="true", **attributes)
+    assert isinstance(bridge.answer, ExceptionResponse)
+    assert "attributes that cannot be read" in bridge.answer.exception.message
+    assert bridge.is_closed()
+
+
+def test_demand_that_means_nothing_does_not_keep_messages_from_other_consumers(node, bridge_to, name):
+    bridge = bridge_to("demanding", duplex="true")
+    bridge.next(ConsumerInfo)  # for advisories
+    many = tuple(BrokerId(f"ID:{number}") for number in range(3_000))
+    odd = [
+        ConsumerInfo(),
+        ConsumerInfo(consumer_id=ConsumerId("c", 1, 1)),
+        ConsumerInfo(consumer_id=ConsumerId("c", 1, 2), destination=queue("")),
+        ConsumerInfo(consumer_id=ConsumerId("c", 1, 3), destination=queue("a..b,>,/,topic://")),
+        ConsumerInfo(consumer_id=ConsumerId("c", 1, 4), destination=queue("q"), selector="a = = 1"),
+        ConsumerInfo(consumer_id=ConsumerId("c", 1, 5), destination=queue("q"), broker_path=many),
+        ConsumerInfo(consumer_id=ConsumerId("c", 1, 6), destination=queue("q"), priority=-128, selector="x" * 60_000),
+        ConsumerInfo(consumer_id=ConsumerId("c", 1, 7), destination=topic("t"), subscription_name="\n:\0"),
+        RemoveInfo(), RemoveInfo(object_id=ConsumerId("nobody", 1, 1)), RemoveSubscriptionInfo(),
+    ]  # fmt: skip
+    odd.append(ConsumerInfo(consumer_id=ConsumerId("c", 1, 8), destination=queue(name)))
+    about = topic("ActiveMQ.Advisory.Consumer.Queue.q")
+    for each in odd:
+        message = bridge.message(about, "", content=None, data_type=t.MESSAGE, data_structure=each)
+        assert type(bridge.ask(message)) is Response
+    sender = StompClient(node.port)
+    sender.send(f"/queue/{name}", "m", persistent="true")
+    assert bridge.next(MessageCommand).destination == queue(name)
+    sender.leave()
 
 
 # -- demand
