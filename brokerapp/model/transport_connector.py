@@ -18,6 +18,8 @@ class Transport(NamedTuple):
     tls: bool = False
     websocket: bool = False
     openwire: bool = False
+    #: Whether a client that says nothing is told something first, as OpenWire has it.
+    greets: bool = False
 
     @property
     def scheme(self) -> str:
@@ -31,13 +33,15 @@ class Transport(NamedTuple):
 
 
 PLAIN_STOMP = Transport()
-_OPENWIRE = Transport(openwire=True)
+_OPENWIRE, _AUTO = Transport(openwire=True, greets=True), Transport(openwire=True)
 #: Scheme of addresses with a transport.
 CANONICAL = {
     PLAIN_STOMP: "stomp",
     PLAIN_STOMP._replace(tls=True): "stomp+ssl",
     _OPENWIRE: "tcp",
     _OPENWIRE._replace(tls=True): "ssl",
+    _AUTO: "auto",
+    _AUTO._replace(tls=True): "auto+ssl",
     Transport(websocket=True): "ws",
     Transport(tls=True, websocket=True): "wss",
 }
@@ -49,10 +53,8 @@ TRANSPORTS: dict[str, Transport] = {
     "stomp+nio+ssl": PLAIN_STOMP._replace(tls=True),
     "nio": _OPENWIRE,
     "nio+ssl": _OPENWIRE._replace(tls=True),
-    "auto": _OPENWIRE,
-    "auto+ssl": _OPENWIRE._replace(tls=True),
-    "auto+nio": _OPENWIRE,
-    "auto+nio+ssl": _OPENWIRE._replace(tls=True),
+    "auto+nio": _AUTO,
+    "auto+nio+ssl": _AUTO._replace(tls=True),
 }
 
 #: Longest body, bytes (ActiveMQ's maxDataLength).

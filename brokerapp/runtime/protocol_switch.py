@@ -1,8 +1,9 @@
 """ProtocolSwitch: hands a connection over to the protocol that its client's first bytes are of.
 
 An OpenWire client begins with the length of a command, whose first byte is zero, as the command is short. A STOMP
-client begins with the name of a command. Clients of both speak first, so nothing is said to one that is silent: a
-STOMP client could make nothing of a greeting in OpenWire, however long it waits before it logs in.
+client begins with the name of a command. Clients of both speak first. On the connectors that are OpenWire's in ActiveMQ
+the broker greets at once there, which probes look for; here it does when a client has said nothing for long, since a
+STOMP client may make nothing of the greeting. If it does it is served all the same.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from __future__ import annotations
 import asyncio
 
 from brokerapp.connections.connector_state import ConnectorState
-from brokerapp.openwire.transport.connection import OpenWireConnection
+from brokerapp.openwire.transport.connection import OpenWireConnection, greeting
 from brokerapp.openwire.transport.duplex import DuplexBridges
 from brokerapp.stomp.transport.connection import StompConnection
 
+#: Seconds after which a client that says nothing is greeted in OpenWire.
+GREETING_DELAY_SECONDS = 4.0
 #: First byte of OpenWire: the highest of the length of its first command.
 _OPENWIRE_START = 0
 
@@ -24,7 +27,8 @@ class ProtocolSwitch(asyncio.Protocol):
     def __init__(self, connector: ConnectorState, duplex_bridges: DuplexBridges) -> None:
         self._connector, self._duplex_bridges = connector, duplex_bridges
         self._is_counted = False
-        self._timer: asyncio.TimerHandle | None = None
+        self._is_greeted = False
+        self._timers: list[asyncio.TimerHandle] = []
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport: asyncio.Transport = transport  # type: ignore[assignment]
@@ -37,12 +41,18 @@ class ProtocolSwitch(asyncio.Protocol):
             self._is_counted = True
             self._connector.connection_count += 1
         if patience:
-            self._timer = loop.call_later(patience / 1000, self.close)
+            self._timers.append(loop.call_later(patience / 1000, self.close))
+        if self._connector.transport.greets:
+            self._timers.append(loop.call_later(GREETING_DELAY_SECONDS, self._greet))
+
+    def _greet(self) -> None:
+        self._is_greeted = True
+        self._transport.write(greeting(self._connector))
 
     def data_received(self, data: bytes) -> None:
         """Hand the socket over to the protocol that these bytes begin."""
         connection = (
-            OpenWireConnection(self._connector, self._duplex_bridges)
+            OpenWireConnection(self._connector, self._duplex_bridges, is_greeted=self._is_greeted)
             if data[0] == _OPENWIRE_START
             else StompConnection(self._connector)
         )
@@ -70,5 +80,5 @@ class ProtocolSwitch(asyncio.Protocol):
         self._connector.open_connections.discard(self)
         self._connector.connection_count -= self._is_counted
         self._is_counted = False
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in self._timers:
+            timer.cancel()

@@ -25,6 +25,7 @@ from brokerapp.openwire.commands import (
 )
 from brokerapp.openwire.transport.negotiation import MAX_LOGIN_FRAME_SIZE
 from brokerapp.openwire.wire_format_options import WireFormatOptions
+from brokerapp.runtime import protocol_switch
 from tests.protocol.clients import RawClient, StompClient
 from tests.protocol.openwire_client import QUIET, OpenWireClient, OpenWireSocket, queue
 from tests.protocol.running_node import RunningNode, node_of
@@ -87,7 +88,7 @@ def test_openwire_and_stomp_are_spoken_at_one_port(serving, scheme):
 
 
 @pytest.mark.parametrize("scheme", ["tcp", "nio", "auto"])
-def test_a_client_that_says_nothing_for_long_is_told_nothing_and_may_speak_either_protocol(serving, scheme):
+def test_a_client_that_says_nothing_for_a_while_is_told_nothing_and_may_speak_either_protocol(serving, scheme):
     node = serving(f"{scheme}://127.0.0.1:0")
     stomp = RawClient(node.port, version=None)
     with OpenWireSocket(node.port) as jms:
@@ -96,6 +97,23 @@ def test_a_client_that_says_nothing_for_long_is_told_nothing_and_may_speak_eithe
         assert type(jms.connect()) is Response
     stomp.tell("CONNECT", {"accept-version": "1.2", "host": "here"})
     assert stomp.hear().command == "CONNECTED"
+
+
+def test_a_client_that_says_nothing_for_long_is_greeted_in_openwire_and_may_speak_either_protocol(serving, monkeypatch):
+    monkeypatch.setattr(protocol_switch, "GREETING_DELAY_SECONDS", 0.2)
+    node = serving("tcp://127.0.0.1:0")
+    stomp = RawClient(node.port, version=None)
+    with OpenWireSocket(node.port) as jms:
+        offered = jms.next(WireFormatInfo)
+        assert WireFormatOptions.of(offered).provider_name == "ActiveMQ"
+        jms.received.append(offered)
+        jms.agree(ALL)
+        assert type(jms.connect()) is Response
+        assert jms.next(WireFormatInfo, seconds=QUIET) is None
+    stomp.tell("CONNECT", {"accept-version": "1.2", "host": "here"})
+    said = b""
+    while b"CONNECTED" not in said:
+        said += stomp.socket.recv(65536)
 
 
 def test_a_client_of_another_protocol_is_told_of_in_the_log_with_those_that_are_served(node, caplog):

@@ -14,7 +14,7 @@ from brokerapp.network.options.address import BrokerAddress
 from brokerapp.network.options.outbound_rules import OutboundRule
 
 #: Seconds in which an ActiveMQ says that it speaks OpenWire, mostly. Where nothing is said STOMP is tried, and OpenWire
-#: again when the answer to that is OpenWire's. A Sluice says nothing before it is spoken to.
+#: again when the answer to that is OpenWire's. A Sluice waits for longer before it says anything.
 GREETING_SECONDS = 0.1
 
 

@@ -71,11 +71,20 @@ SHUTDOWN_SECONDS = 2.0
 UNCONFIRMED = frozenset((WindowCommand, PrefetchCommand, PullCommand))
 
 
+def greeting(connector: ConnectorState) -> bytes:
+    """Return what the broker says first: what it can do."""
+    return Codec().encode(own_options(connector.limits).to_info())
+
+
 class OpenWireConnection(ClientConnection[BaseCommand]):
     """Socket of one OpenWire client, and the sink through which the broker sends to it."""
 
-    def __init__(self, connector: ConnectorState, duplex_bridges: DuplexBridges | None = None) -> None:
+    def __init__(
+        self, connector: ConnectorState, duplex_bridges: DuplexBridges | None = None, *, is_greeted: bool = False
+    ) -> None:
+        """`is_greeted`: the client was sent the greeting already."""
         super().__init__(connector)
+        self._is_greeted = is_greeted
         self._duplex_bridges = duplex_bridges
         self._bridge_back: BridgeBack | None = None
         self._session = OpenWireSession(
@@ -95,7 +104,8 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
         """Admit the connection, and say first what this side can do."""
         if (sock := transport.get_extra_info("socket")) is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
-        self._write(self._options.to_info())
+        if not self._is_greeted:
+            self._write(self._options.to_info())
         super().connection_made(transport)
         self.client.on_branch_ended = self._on_branch_ended
         self.flush()
