@@ -46,8 +46,8 @@ def own_port() -> int:
 class ActiveMQ:
     """One data folder, and the processes that serve it, one after the other."""
 
-    def __init__(self, folder: Path, port: int | None = None) -> None:
-        self.folder, self.port = folder, port or own_port()
+    def __init__(self, folder: Path, port: int | None = None, *, heap: str = "256M") -> None:
+        self.folder, self.port, self._heap = folder, port or own_port(), heap
         self.openwire_port = own_port()
         self._process: BrokerProcess | None = None
 
@@ -77,7 +77,7 @@ class ActiveMQ:
                 link.symlink_to(jar)
         folders = {"home": HOME, "base": at, "conf": at, "data": at / "data"}
         command = [
-            "java", "-Xmx256M", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto",
+            "java", f"-Xmx{self._heap}", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto",
             *(f"-Dactivemq.{name}={path}" for name, path in folders.items()),
             f"-Dorg.apache.activemq.default.directory.prefix={at}/", f"-Djava.io.tmpdir={at}",
             "-jar", str(JAR), "start", f"xbean:{(at / 'activemq.xml').as_uri()}",

@@ -25,14 +25,15 @@ JARS = tuple(
     )
 )
 #: `make test` installs them where there are packages.
+IS_INSTALLED = shutil.which("javac") is not None and all(each.exists() for each in JARS)
 needs_java_client = pytest.mark.skipif(
-    shutil.which("javac") is None or not all(each.exists() for each in JARS),
+    not IS_INSTALLED,
     reason="the JDK or ActiveMQ's client is not installed: apt-get install default-jdk-headless libactivemq-java "
     "libgeronimo-jta-1.2-spec-java libslf4j-java",
 )
 _CLASS_PATH = ":".join(map(str, JARS))
 #: A program runs for seconds: what optimizes code for hours is left out.
-OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m")
+OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx600m")
 #: Seconds that the compiler may take beside other tests.
 _COMPILING = 120
 

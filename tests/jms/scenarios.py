@@ -1,7 +1,7 @@
 """Play scenarios of the real Java client against Sluice and against ActiveMQ, and compare what they saw.
 
-`python -m tests.jms.scenarios [NAME...]` plays all, or those whose names hold one of these words, and prints what
-differs. The scenarios are the Java programs in tests/jms/player.
+`python -m tests.jms.scenarios [NAME...]` plays all, also the long ones that the tests leave out, or those whose names
+hold one of these words, and prints what differs. The scenarios are the Java programs in tests/jms/player.
 """
 
 from __future__ import annotations
@@ -27,10 +27,14 @@ SOURCES = sorted((Path(__file__).resolve().parent / "player").glob("*.java"))
 _SCENARIO = re.compile(r"public static void (\w+)\(Scene ")
 #: The classes of scenarios that kill the broker: they have one of their own, and are played one after the other.
 _ALONE = ("Restarts",)
+#: The class of scenarios that wait for a minute or use much memory.
+LONG = "LongRunning"
 #: Scenarios that are played at a time: most of them wait.
 _AT_A_TIME = 6
 #: Seconds for all scenarios on a busy machine.
 _PATIENCE = 240
+#: What ActiveMQ needs for a message of 50 MB, which it holds several times.
+_HEAP = "600M"
 _CONFIGURATION = """<?xml version="1.0" encoding="UTF-8"?>
 <beans xmlns="http://www.springframework.org/schema/beans"
        xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"
@@ -50,6 +54,7 @@ _CONFIGURATION = """<?xml version="1.0" encoding="UTF-8"?>
     <transportConnectors>
       <transportConnector name="openwire" uri="tcp://127.0.0.1:{openwire}"/>
       <transportConnector name="stomp" uri="stomp://127.0.0.1:{stomp}"/>
+      <transportConnector name="narrow" uri="tcp://127.0.0.1:{narrow}?wireFormat.maxFrameSize=100000&amp;allowLinkStealing=true"/>
     </transportConnectors>
   </broker>
 </beans>
@@ -91,7 +96,7 @@ class Sluice:
 
 
 def _activemq(folder: Path, configuration: str) -> ActiveMQ:
-    server = ActiveMQ(folder, int(re.search(r"stomp://127.0.0.1:(\d+)", configuration)[1]))
+    server = ActiveMQ(folder, int(re.search(r"stomp://127.0.0.1:(\d+)", configuration)[1]), heap=_HEAP)
     server.configure(configuration)
     return server
 
@@ -119,7 +124,7 @@ def play(kind: str, scenarios: Sequence[str], classes: Path, folder: Path) -> di
 
 
 def _play_part(kind: str, scenarios: Sequence[str], count: int, classes: Path, folder: Path) -> dict[str, Any]:
-    ports = {"openwire": own_port(), "stomp": own_port()}
+    ports = {each: own_port() for each in ("openwire", "stomp", "narrow")}
     server = SERVERS[kind](folder, _CONFIGURATION.format(data=folder / "data", **ports))
     with ExitStack() as stack:
         stack.callback(server.stop)

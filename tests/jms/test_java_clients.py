@@ -6,11 +6,11 @@ import pytest
 
 from tests.interop.activemq_server import needs_activemq
 from tests.jms.java_programs import needs_java_client
-from tests.jms.scenarios import play_all, scenario_names
+from tests.jms.scenarios import LONG, play_all, scenario_names
 
 pytestmark = [needs_java_client, needs_activemq, pytest.mark.slow]
 
-SCENARIOS = scenario_names()
+SCENARIOS = [each for each in scenario_names() if not each.startswith(LONG)]
 
 
 @pytest.fixture(scope="module")

@@ -3,11 +3,16 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 
 /** The broker that the scenarios use: its addresses, and who kills and starts it. */
-record Brokers(int openwire, int stomp) {
+record Brokers(int openwire, int stomp, int narrow) {
     private static final BufferedReader ANSWERS = new BufferedReader(new InputStreamReader(System.in));
 
     String tcp() {
         return "tcp://127.0.0.1:" + openwire;
+    }
+
+    /** A connector that takes short frames only, and where a client id is taken over by who comes last. */
+    String narrowTcp() {
+        return "tcp://127.0.0.1:" + narrow;
     }
 
     /** Ask who started this program to kill the broker, and to start it again on its data. */

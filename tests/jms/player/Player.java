@@ -9,17 +9,17 @@ import java.util.concurrent.TimeUnit;
 /**
  * Plays scenarios, several at a time, and prints what each saw as a line of JSON.
  *
- * A scenario is a public static method of a class of scenarios; arguments: the ports of OpenWire and STOMP, how many
- * scenarios at a time, and CLASS.METHOD of each.
+ * A scenario is a public static method of a class of scenarios; arguments: the ports of the connectors (see Brokers), how
+ * many scenarios at a time, and CLASS.METHOD of each.
  */
 public class Player {
     /** Milliseconds that a scenario may take. */
-    static final long LIMIT = 45_000;
+    static final long LIMIT = 100_000;
 
     public static void main(String[] arguments) throws Exception {
-        Brokers brokers = new Brokers(Integer.parseInt(arguments[0]), Integer.parseInt(arguments[1]));
-        ExecutorService players = Executors.newFixedThreadPool(Integer.parseInt(arguments[2]));
-        for (String each : List.of(arguments).subList(3, arguments.length)) {
+        Brokers brokers = new Brokers(Integer.parseInt(arguments[0]), Integer.parseInt(arguments[1]), Integer.parseInt(arguments[2]));
+        ExecutorService players = Executors.newFixedThreadPool(Integer.parseInt(arguments[3]));
+        for (String each : List.of(arguments).subList(4, arguments.length)) {
             players.execute(() -> play(each, brokers));
         }
         players.shutdown();
