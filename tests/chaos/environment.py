@@ -33,7 +33,7 @@ TOPOLOGY = Topology(BROKERS, tuple(BRIDGES), NODE_TIMEOUT)
 CONFIG = """\
 <broker xmlns="http://activemq.apache.org/schema/core" brokerName="{broker}">
   <networkConnectors>{connectors}</networkConnectors>
-  <transportConnectors><transportConnector name="stomp" uri="stomp://127.0.0.1:{port}"/></transportConnectors>
+  <transportConnectors><transportConnector name="clients" uri="auto://127.0.0.1:{port}"/></transportConnectors>
 </broker>
 """
 #: A message may cross both bridges.

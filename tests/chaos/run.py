@@ -98,6 +98,9 @@ async def _run(
     ledger, clock = Ledger(work.ORDERS, work.DEAD_LETTER_PLACES), Clock(ahead=MAX_WARM_UP_SECONDS)
     consumers = list(work.consumers(environment.addresses, ledger, seed))
     producers = list(work.producers(flows, environment.addresses, ledger, seed))
+    if (jms := work.jms_clients(flows, environment.addresses, ledger)) is not None:
+        consumers.append(jms[0])
+        producers.append(jms[1])
     outcome = Outcome(seed, faults, ledger, environment.restarts)
     living = [asyncio.create_task(each.run(clock)) for each in consumers]
     supervising = asyncio.create_task(_restart_ended_nodes(environment))
