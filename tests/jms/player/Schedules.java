@@ -13,25 +13,6 @@ import org.apache.activemq.ScheduledMessage;
 
 /** The scheduler: requests to it, wrong ones among them, and what it does with transactions and topics. */
 public class Schedules {
-    private static final Map<String, Object> WRONG = new TreeMap<>(Map.of(
-        ScheduledMessage.AMQ_SCHEDULED_DELAY, "x", ScheduledMessage.AMQ_SCHEDULED_CRON, "* * *",
-        ScheduledMessage.AMQ_SCHEDULED_REPEAT, "y"));
-
-    public static void wrong_schedules(Scene scene) throws Exception {
-        for (Map.Entry<String, Object> each : WRONG.entrySet()) {
-            Session session = scene.session();
-            Queue queue = session.createQueue(scene.own(each.getKey()));
-            MessageProducer producer = session.createProducer(queue);
-            scene.attempt("send " + each, () -> {
-                Message message = session.createTextMessage("wrong");
-                message.setObjectProperty(each.getKey(), each.getValue());
-                producer.send(message);
-            });
-            scene.attempt("and one after it", () -> producer.send(session.createTextMessage("after")));
-            scene.note("got with " + each, Scene.rest(session.createConsumer(queue)));
-        }
-    }
-
     public static void delays_of_any_type(Scene scene) throws Exception {
         Session session = scene.session();
         Queue queue = session.createQueue(scene.own("Q"));

@@ -57,13 +57,21 @@ public class Services {
         };
         for (String[] each : wrong) {
             Message message = session.createTextMessage(each[1]);
-            message.setStringProperty(each[0], each[1]);
-            scene.attempt(each[0] + ":" + each[1], () -> producer.send(message));
+            scene.attempt(each[0] + ":" + each[1], () -> {
+                message.setStringProperty(each[0], each[1]); // some are refused by the client
+                producer.send(message);
+            });
         }
         Message often = session.createTextMessage("too often");
         often.setLongProperty(ScheduledMessage.AMQ_SCHEDULED_DELAY, 1000);
         often.setIntProperty(ScheduledMessage.AMQ_SCHEDULED_REPEAT, 1001);
-        scene.attempt("too often", () -> producer.send(often));
+        boolean isRefused = false;
+        try {
+            producer.send(often);
+        } catch (javax.jms.JMSException refused) { // of the class MessageFormatException at ActiveMQ
+            isRefused = true;
+        }
+        scene.note("too often is refused", isRefused);
         producer.send(session.createTextMessage("goes on"));
         scene.note("then", Scene.texts(session.createConsumer(session.createQueue(scene.own("Q"))), 1));
     }
