@@ -54,7 +54,7 @@ def _state_of(node: Node) -> Iterator[str]:
     about = f"epoch {homes.peers.members.epoch}, others {homes.peers.other_sessions}, asked {homes.requests._pending}"
     yield f"node {node.session}: {about}"
     for log in node.broker.queues:
-        facts = {name: getattr(log, name) for name in ("away", *_LOG_ATTRIBUTES)}
+        facts = {name: getattr(log, name) for name in _LOG_ATTRIBUTES}
         account = homes.outbound_accounts._accounts.get(log.name)
         held = {} if account is None else {number: each[0].key for number, each in account.unacked.items()}
         elsewhere = sorted(homes.remote_unacked.seqs(log.name))
@@ -69,5 +69,6 @@ def _state_of(node: Node) -> Iterator[str]:
 
 #: Attributes of a log that show why it dispatches nothing.
 _LOG_ATTRIBUTES = (
-    "depth", "in_flight", "unloaded", "unsure", "loaded", "shared", "paging", "stopped", "tenure", "window",
+    "is_remote", "depth", "in_flight", "unloaded_count", "end_is_unknown", "loaded_up_to", "dispatched_up_to",
+    "shared", "paging", "paused", "suspend_reasons", "generation",
 )  # fmt: skip

@@ -106,13 +106,13 @@ class FirstBytes(asyncio.Protocol):
         return is_openwire(self._received)
 
     def hand_over(self, protocol: asyncio.Protocol) -> None:
-        """Let this protocol have the socket, with what was received."""
+        """Let this protocol have the socket, with what was received. Raises BridgeConnectionLost if it is closed."""
+        if self._has_ended:
+            raise BridgeConnectionLost("the connection was closed before the login")
         self._transport.set_protocol(protocol)
         protocol.connection_made(self._transport)
         if self._received:
             protocol.data_received(bytes(self._received))
-        if self._has_ended:
-            protocol.connection_lost(None)
 
     def abort(self) -> None:
         """Close the socket."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import ssl
 
+import pytest
+
 from brokerapp.engine.clients.broker_ids import BrokerIds
-from brokerapp.network.links.broker_link import BridgeLogin
+from brokerapp.network.links.broker_link import BridgeConnectionLost, BridgeLogin
 from brokerapp.network.links.remote_links import RemoteLinks
 from brokerapp.network.options.address import address_of
 from tests.waiting import PATIENCE
@@ -23,4 +25,13 @@ async def test_a_link_that_is_given_up_while_nothing_was_said_leaves_no_socket_b
     connecting.cancel()
     async with asyncio.timeout(PATIENCE):
         assert await heard.read() == b""
+    server.close()
+
+
+async def test_a_connection_that_is_closed_before_the_login_is_lost():
+    server = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0)
+    address = address_of(f"tcp://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    links = RemoteLinks("bridge", ssl.create_default_context, None, BrokerIds())
+    with pytest.raises(BridgeConnectionLost, match="closed before the login"):
+        await links.connect(address, BridgeLogin("here", "bridge_here_outbound", "way"))
     server.close()
