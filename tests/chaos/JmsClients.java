@@ -85,7 +85,9 @@ public class JmsClients {
 
         void work() {
             try {
-                ActiveMQConnection connection = (ActiveMQConnection) new ActiveMQConnectionFactory(url).createConnection();
+                ActiveMQConnectionFactory factory = new ActiveMQConnectionFactory(url);
+                factory.setSendAcksAsync(false); // else an acknowledgement may be lost with its connection, unnoticed
+                ActiveMQConnection connection = (ActiveMQConnection) factory.createConnection();
                 connection.addTransportListener(new DefaultTransportListener() {
                     @Override
                     public void transportInterupted() {
