@@ -27,7 +27,7 @@ PROPERTY_HELP = {
     "conduitSubscriptions": "Combines remote consumers of a destination into one subscription.",
     "conduitNetworkQueueSubscriptions": "Also combines queue consumers behind other brokers.",
     "conduitSelectors": "Combines the selectors of combined consumers with OR.",
-    "decreaseNetworkConsumerPriority": "Prefers consumers of this broker.",
+    "decreaseNetworkConsumerPriority": "Prefers consumers of this broker. ActiveMQ before 5.18: false.",
     "consumerPriorityBase": "Priority of the bridge, if local consumers are preferred.",
     "prefetchSize": "Maximum number of in-flight messages.",
     "suppressDuplicateQueueSubscriptions": "Uses one of several paths to a queue consumer.",
@@ -36,11 +36,13 @@ PROPERTY_HELP = {
     "useVirtualDestSubs": "Remote consumers of virtual destinations count as demand.",
     "staticBridge": "Forwards only the statically included destinations.",
     "excludeStatic": "Applies exclusions to statically included destinations, too.",
-    "alwaysSyncSend": "Confirms non-persistent messages, too.",
+    "alwaysSyncSend": "Confirms non-persistent messages, too. ActiveMQ: true.",
     "useCompression": "Compresses bodies if that makes them smaller.",
     "advisoryForFailedForward": "Sends an advisory for messages that the remote broker refuses.",
     "destinationFilter": "Consumer advisories to subscribe to. Empty: those of all consumers.",
 }
+#: Shown apart from the other properties, because it decides what a connector is for.
+DIRECTION = "duplex"
 _ACCOUNT = ("userName", "password")
 #: Another account for the remote broker from a configuration file: not editable.
 _NOT_EDITABLE = ("remoteUserName", "remotePassword")
@@ -126,8 +128,16 @@ class ConnectorForm:
         return [(field, name, text, self.lists.get(field, "")) for field, name, text in LISTS]
 
     @property
+    def duplex(self) -> ConnectorProperty:
+        """Return the direction of the bridges: the property that the form shows first."""
+        return next(each for each in self._all_properties() if each.name == DIRECTION)
+
+    @property
     def properties(self) -> list[ConnectorProperty]:
-        """Return all properties with their values."""
+        """Return all other properties with their values."""
+        return [each for each in self._all_properties() if each.name != DIRECTION]
+
+    def _all_properties(self) -> list[ConnectorProperty]:
         defaults = {each.name: each.default for each in fields(ConnectorOptions)}
         found = []
         others = {name: "" for name in ATTRIBUTES if name not in (*PROPERTY_HELP, *_ACCOUNT, *_NOT_EDITABLE)}
@@ -141,8 +151,8 @@ class ConnectorForm:
 
     @property
     def changed(self) -> int:
-        """Return the number of properties that are not at their default."""
-        return len(self.options)
+        """Return how many of the other properties are set."""
+        return len(self.options.keys() - {DIRECTION})
 
 
 def _destinations(field: str, text: str) -> Iterator[str]:

@@ -100,7 +100,7 @@ def edit(request: HttpRequest, connector: str = "") -> HttpResponse:
         if connector
         else None
     )
-    form, error = ConnectorForm.of(former) if former else ConnectorForm(uri="static:(tcp://host:61613)"), ""
+    form, error = ConnectorForm.of(former) if former else ConnectorForm(), ""
     if request.method == "POST":
         form = ConnectorForm.read(request.POST, former)
         try:

@@ -17,6 +17,7 @@ from brokerapp.engine.policy.broker_headers import (
     ORIGIN,
     ORIGINAL_DELIVERY_MODE,
     ORIGINAL_EXPIRATION,
+    SENT_BY,
     SIGNATURE,
     broker_headers,
 )
@@ -45,8 +46,9 @@ _INT_MAX, _LONG_MAX = 2**31 - 1, 2**63 - 1
 _fields_of = attrgetter(*(each.name for each in fields(MessageCommand)))
 #: Type of what the broker itself writes.
 ADVISORY_TYPE = "Advisory"
-#: What ActiveMQ says of a dead letter, too.
-_ACTIVEMQ_NAMES = {CAUSE, ORIGINAL_EXPIRATION, ORIGINAL_DELIVERY_MODE}
+#: Headers written by the broker that JMS clients get as properties: those that ActiveMQ writes, too, and the operator
+#: who sent the message.
+_JMS_NAMES = {CAUSE, ORIGINAL_EXPIRATION, ORIGINAL_DELIVERY_MODE, SENT_BY}
 
 
 def message_dispatch(consumer: OpenWireConsumer, entry: LogEntry, number: int) -> MessageDispatch:
@@ -180,9 +182,9 @@ def _of_stomp(message: Message) -> tuple[JmsForm, bytes | None, dict[str, Any]]:
 
 
 def _say_as_activemq(headers: Mapping[str, str], properties: dict[str, Any]) -> None:
-    """Let the properties say of a failure what ActiveMQ says of it: no more, and with its types."""
+    """Let the properties say of a failure what ActiveMQ says of it, no more and with its types, and keep `sentBy`."""
     written = broker_headers(headers)
-    for name in written.keys() - _ACTIVEMQ_NAMES:
+    for name in written.keys() - _JMS_NAMES:
         properties.pop(name, None)
     if CAUSE not in written:
         return

@@ -34,6 +34,7 @@ from console.routing.drafts import draft_service
 MAX_FILE = 1_000_000
 #: Whether the file's definitions are merged with the existing ones or replace them.
 MODES = ("merge", "replace")
+_NO_DEFINITIONS = Definitions(virtual_destinations=())
 
 
 @require_http_methods(["GET", "POST"])
@@ -60,7 +61,8 @@ def import_file(request: HttpRequest) -> HttpResponse:
         outcomes = Counter(each.what for each in report)
         context |= {
             "report": report, "outcomes": [(what, outcomes[what]) for what in ImportOutcome if outcomes[what]],
-            "read": True, "changes": [(each, change_rows(each)) for each in changes],
+            "read": True, "defines_routing": _defines_routing(context["text"]),
+            "changes": [(each, change_rows(each)) for each in changes],
             "unchanged": _unchanged_definitions(visible_definitions(current, sees), proposed),
         }  # fmt: skip
     except BrokerError as error:
@@ -89,6 +91,12 @@ def merge_definitions(current: Definitions, found: Definitions) -> Definitions:
     if found.redelivery == RedeliverySettings():  # the file does not mention it
         del added[REDELIVERY_SETTINGS_ID]
     return collect_definitions({**definitions_by_id(current), **added}.values(), current.version)
+
+
+def _defines_routing(text: str) -> bool:
+    """Return whether the file itself defines anything; what ActiveMQ has built in is not in the file."""
+    found, _ = import_definitions(text, adds=True)
+    return bool(diff_definitions(_NO_DEFINITIONS, found))
 
 
 def _unchanged_definitions(current: Definitions, proposed: Definitions) -> list[Definition]:

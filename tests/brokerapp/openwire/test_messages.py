@@ -10,6 +10,7 @@ from brokerapp.core.publishing.message_factory import MessageIds, MessageTemplat
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.policy.broker_headers import ORIGIN, SIGNATURE
 from brokerapp.errors import OpenWireError, RequestRefused
+from brokerapp.model.jms.form import JmsForm, JmsKind
 from brokerapp.model.message import Message, escape
 from brokerapp.openwire.codec import Codec
 from brokerapp.openwire.commands import (
@@ -245,6 +246,11 @@ def test_a_dead_letter_says_what_activemq_says_of_it(more, expired):
     message = of_stomp(DEAD + more)
     assert message_command(message).original_destination == OpenWireDestination(t.QUEUE, "A")
     assert properties_of(message) == {"dlqDeliveryFailureCause": "why", "originalExpiration": Long(expired)}
+
+
+@pytest.mark.parametrize("form", ["", JmsForm(JmsKind.TEXT).header_line()])
+def test_the_operator_who_sent_a_message_is_a_property(form):
+    assert properties_of(of_stomp(f"{form}sentBy:ada\nsluice-wrote:sentBy\n")) == {"sentBy": "ada"}
 
 
 def test_what_a_client_says_of_failures_is_shown_as_it_said_it():

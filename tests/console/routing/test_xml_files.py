@@ -50,9 +50,7 @@ def test_an_uploaded_file_is_read_too(admin, defined):
 
 def test_a_preview_says_of_each_mode_what_happens_to_what_stands(admin, defined):
     adding = admin.post(reverse("routing-import"), {"text": XML, "mode": "merge"}).content.decode()
-    assert "1 definition already active, without changes: Virtual topic <code>VirtualTopic.&gt;</code>" in " ".join(
-        adding.split()
-    )
+    assert "1 active definition unchanged: Virtual topic <code>VirtualTopic.&gt;</code>" in " ".join(adding.split())
     assert "replaces the built-in" not in adding
     replacing = admin.post(reverse("routing-import"), {"text": XML, "mode": "replace"}).content.decode()
     assert "replaces the built-in virtual topic VirtualTopic.&gt;" in replacing
@@ -60,6 +58,13 @@ def test_a_preview_says_of_each_mode_what_happens_to_what_stands(admin, defined)
     for text in (adding, replacing):
         assert "Consumer.*.|" not in text
         assert "compositeQueue:" not in text
+
+
+@pytest.mark.parametrize("mode", ["merge", "replace"])
+def test_a_file_without_definitions_is_said_to_define_none(admin, defined, mode):
+    text = admin.post(reverse("routing-import"), {"text": '<broker brokerName="old"/>', "mode": mode}).content.decode()
+    assert "The file defines no routing." in text
+    assert "All definitions of the file" not in text
 
 
 def test_a_wrong_selector_is_told_with_its_line_and_marked(admin, defined):

@@ -155,9 +155,20 @@ def test_a_form_keeps_what_it_does_not_show_and_a_password_that_is_not_typed():
 
 
 def test_the_form_has_every_property_there_is():
-    shown = {each.name for each in ConnectorForm().properties}
+    form = ConnectorForm()
+    shown = {each.name for each in (form.duplex, *form.properties)}
     assert shown == ATTRIBUTES.keys() - {"userName", "password", "remoteUserName", "remotePassword"}
     assert PROPERTY_HELP.keys() <= shown
+
+
+def test_a_default_that_activemq_does_not_have_is_named():
+    shown = {each.name: each for each in ConnectorForm().properties}
+    for name, ours, theirs in [
+        ("decreaseNetworkConsumerPriority", "true", "ActiveMQ before 5.18: false."),
+        ("alwaysSyncSend", "false", "ActiveMQ: true."),
+    ]:
+        assert shown[name].default == ours
+        assert shown[name].explanation.endswith(theirs)
 
 
 # -- with brokers
@@ -179,6 +190,13 @@ def test_a_connector_is_made_watched_explained_changed_stopped_and_removed(conso
     page = text(admin.get(reverse("topology")))
     assert "Standalone broker" in page
     assert "Not part of a cluster" in page
+    form = text(admin.get(reverse("new-connector")))
+    assert 'placeholder="static:(tcp://host:61616)"' in form
+    assert 'value="static:' not in form
+    assert form.index('name="option-duplex"') < form.index("<strong>Properties")
+    assert form.count('name="option-duplex"') == 1
+    empty = admin.post(reverse("new-connector"), {"name": "to-other", "uri": ""})
+    assert empty.status_code == 400
     wrong = admin.post(reverse("new-connector"), {"name": "to-other", "uri": "nonsense"})
     assert wrong.status_code == 400
     assert "is not a broker address" in text(wrong)
