@@ -67,6 +67,7 @@ class ClientConnection(asyncio.Protocol, ABC, Generic[F]):
         self._gathered: SendBatchCommand | AckBatchCommand | None = None  # what came last, and nothing followed so far
         self._unread_frames: Iterator[F] | None = None  # what is left of a read while a login is checked
         self._login: asyncio.Task[None] | None = None
+        self._requested_login: ConnectCommand | None = None
         self._timers: list[asyncio.TimerHandle] = []
         self._beats = HeartBeats()
         self._closing = False
@@ -128,7 +129,6 @@ class ClientConnection(asyncio.Protocol, ABC, Generic[F]):
     def _refuse_connection(self) -> None:
         connector = self._connector
         connector.refused_count += 1
-        logger.warning("%s: %s is one connection too many", connector.name, self.client.remote_address)
         limit = connector.limits.max_connections
         self._fail(ProtocolError(f"{connector.name} takes at most {limit} connections (maximumConnections)"))
 
@@ -212,6 +212,7 @@ class ClientConnection(asyncio.Protocol, ABC, Generic[F]):
 
     def _fail(self, error: ProtocolError) -> None:
         """Tell the client about a broken protocol and close the connection."""
+        self._log_refused_login(error)
         self.refuse(error, getattr(error, "receipt", None))
         self.flush()
         if self._closing:
@@ -226,6 +227,11 @@ class ClientConnection(asyncio.Protocol, ABC, Generic[F]):
             self._timers.append(self._loop.call_later(LINGER_SECONDS, self._transport.close))
         else:
             self._transport.close()
+
+    def _log_refused_login(self, error: ProtocolError) -> None:
+        """Log why a client that has not logged in is refused."""
+        if not self._closing and self.client not in self._services.clients:
+            self._services.login.log_refusal(self._connector.name, self.client, self._requested_login, error)
 
     def pause_writing(self) -> None:
         self.client.is_socket_full = True
@@ -257,6 +263,7 @@ class ClientConnection(asyncio.Protocol, ABC, Generic[F]):
     # -- what the client asks
 
     def _connect(self, _client: Client, connect: ConnectCommand) -> None:
+        self._requested_login = connect
         login = self._services.login
         if self._connector.authenticate is None and not login.must_claim_client_id(self.client, connect):
             self._identify(connect, ANONYMOUS)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from brokerapp.connections.cluster_brokers import ClusterBrokers
+from brokerapp.connections.log_throttle import LogThrottle
 from brokerapp.connections.login import Authenticate, LoginHandler
-from brokerapp.connections.protocol_detection import ForeignClientReports
 from brokerapp.connections.read_turns import ReadTurns
 from brokerapp.engine.clients.broker_ids import BrokerIds
 from brokerapp.engine.clients.client import Client
@@ -84,7 +84,7 @@ class ConnectorState:
     refused_count: int = 0  #: connections over the limit, since the start
     accepted_count: int = 0  #: since the start
     open_connections: set[OpenConnection] = field(default_factory=set)
-    foreign_clients: ForeignClientReports = field(default_factory=ForeignClientReports)  #: of other protocols
+    foreign_clients: LogThrottle = field(default_factory=LogThrottle)  #: of other protocols
     is_stopping: bool = False  #: no more commands are taken
     cluster_brokers: ClusterBrokers = field(init=False)
 

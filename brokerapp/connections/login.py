@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
+from brokerapp.connections.log_throttle import LogThrottle
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.policy.authorization import ANONYMOUS, Principal
 from brokerapp.engine.policy.life_cycles import reconnect_window_ms
@@ -16,6 +18,11 @@ from brokerapp.model.message import escape
 from brokerapp.model.settings import Settings
 
 logger = logging.getLogger(__name__)
+
+#: The most characters that a log line has of a text which a client chose.
+MAX_LOGGED_CHARACTERS = 300
+#: How the ids begin that client libraries make up for each connection; they say nothing of who connects.
+_GENERATED = "ID:"
 
 #: Return the principal of a login and passcode sent from an address; None when they are wrong. A connector without it
 #: lets everybody connect.
@@ -62,6 +69,7 @@ class LoginHandler:
     ) -> None:
         self._settings, self._clients, self._bridges = settings, clients, bridges
         self._claims, self._admit = claims, admit
+        self._refusals = LogThrottle()
 
     def must_claim_client_id(self, client: Client, connect: ConnectCommand) -> bool:
         """Return whether login has to wait until the other nodes have agreed to the client id."""
@@ -79,8 +87,10 @@ class LoginHandler:
         except Exception as error:
             logger.exception("the login of %s could not be checked", client.id)
             raise ProtocolError("the login cannot be checked now") from error
+        if principal is None and not connect.login:
+            raise AuthenticationFailed("no user name was given; this broker requires a login")
         if principal is None:
-            raise AuthenticationFailed(f"user name {connect.login or ''!r} or its password is wrong")
+            raise AuthenticationFailed(f"user name {connect.login!r} or its password is wrong")
         return principal
 
     def identify(self, client: Client, connect: ConnectCommand, principal: Principal) -> OwnHandlers:
@@ -112,7 +122,29 @@ class LoginHandler:
         if connect.bridge is not None and not client.is_internal:
             self._bridges.on_bridge_connected(client, connect.bridge, duplex=connect.duplex)
 
+    def log_refusal(self, connector: str, client: Client, connect: ConnectCommand | None, error: ProtocolError) -> None:
+        """Write one line about a client that was refused at its login; the same refusal at most once a minute.
+
+        `connect` is None where the client was refused before it said who it is.
+        """
+        client_id, user = (connect.client_id or "", connect.login or "") if connect is not None else ("", "")
+        reason, host = str(error), client.remote_address.rpartition(":")[0]
+        known_id = "" if client_id.startswith(_GENERATED) else client_id
+        count = self._refusals.count_to_report((connector, known_id, user, host, reason), time.monotonic())
+        if count:
+            logger.warning(
+                "connector %s: login of client %s (user %s, address %s) was refused: %s%s",
+                connector, _loggable(client_id), _loggable(user), client.remote_address, _loggable(reason),
+                f" ({count} times since this was logged last)" if count > 1 else "",
+            )  # fmt: skip
+
     def user_headers(self, login: str | None, principal: Principal) -> str:
         """Return the header lines that messages of the client carry to name their producer."""
         user = principal.name if self._settings.use_authenticated_principal else login
         return f"JMSXUserID:{escape(user)}\n" if self._settings.populate_jmsx_user_id and user else ""
+
+
+def _loggable(text: str) -> str:
+    """Return a text that a client chose as it may stand in a line of the log; "-" for none."""
+    shown = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text[:MAX_LOGGED_CHARACTERS])
+    return shown + ("..." if len(text) > MAX_LOGGED_CHARACTERS else "") or "-"

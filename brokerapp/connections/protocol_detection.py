@@ -11,10 +11,6 @@ _BEGINNINGS = {
     "MQTT": re.compile(rb"\x10.{1,4}\x00(\x04MQTT|\x06MQIsdp)", re.DOTALL),
     "TLS": re.compile(rb"\x16\x03[\x00-\x04]"),
 }
-#: Seconds after which the log tells of the same clients again: many try to connect again at once, and for ever.
-REPORT_INTERVAL_SECONDS = 60.0
-#: Addresses that are remembered for that.
-MAX_REMEMBERED = 1000
 
 
 def detect_protocol(beginning: bytes) -> str | None:
@@ -25,20 +21,3 @@ def detect_protocol(beginning: bytes) -> str | None:
 def is_openwire(beginning: bytes | bytearray) -> bool:
     """Return whether a peer that begins so speaks OpenWire."""
     return _BEGINNINGS["OpenWire"].match(beginning) is not None
-
-
-class ForeignClientReports:
-    """Limits how often the log reports clients of other protocols."""
-
-    def __init__(self) -> None:
-        self._at: dict[tuple[str, str], float] = {}
-
-    def is_due(self, protocol: str, host: str, now: float) -> bool:
-        """Return whether to report a client of this protocol and host now; then it counts as reported."""
-        last = self._at.get((protocol, host))
-        if last is not None and now - last < REPORT_INTERVAL_SECONDS:
-            return False
-        if len(self._at) >= MAX_REMEMBERED:
-            self._at.clear()
-        self._at[protocol, host] = now
-        return True

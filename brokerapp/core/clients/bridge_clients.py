@@ -63,7 +63,11 @@ class BridgeClients:
         else:
             may = access is None or access.may(principal, "admin", Destination.topic(RIGHT + broker))
         if not may:
-            raise AuthenticationFailed(f"User {principal.name} may not be a bridge of {broker}: see {RIGHT}{broker}")
+            holder = "" if groups is None else ", which the role admin has"
+            raise AuthenticationFailed(
+                f"User {principal.name} may not be a bridge of {broker}: a bridge needs the permission to create the "
+                f"topic {RIGHT}{broker}{holder}"
+            )
 
     def on_bridge_connected(self, client: Client, broker: str, *, duplex: bool) -> None:
         """Note that a client is the bridge of that broker."""

@@ -187,7 +187,9 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
         connection = self._session.connection
         if connection is not None and self.client not in self._services.clients:  # its login failed
             error.receipt = receipt_of(connection)  # type: ignore[attr-defined]
-        if isinstance(error, OpenWireError):
+        if self.client not in self._services.clients:
+            self._log_refused_login(error)
+        elif isinstance(error, OpenWireError):
             logger.warning("connector %s: the connection of %s ends: %s", self._connector.name, self.client.id, error)
         self.refuse(error, getattr(error, "receipt", None))
         self.flush()

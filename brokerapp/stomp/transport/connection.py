@@ -68,7 +68,7 @@ class StompConnection(ClientConnection[Frame | FrameBatch]):
         if protocol is None:
             return False
         address = self.client.remote_address
-        if self._connector.foreign_clients.is_due(protocol, address.rpartition(":")[0], self._loop.time()):
+        if self._connector.foreign_clients.count_to_report((protocol, address.rpartition(":")[0]), self._loop.time()):
             name, served = self._connector.name, self._connector.transport.protocols
             logger.warning(
                 "connector %s: the client at %s speaks %s: only %s is served here", name, address, protocol, served

@@ -2,12 +2,7 @@
 
 import pytest
 
-from brokerapp.connections.protocol_detection import (
-    MAX_REMEMBERED,
-    REPORT_INTERVAL_SECONDS,
-    ForeignClientReports,
-    detect_protocol,
-)
+from brokerapp.connections.protocol_detection import detect_protocol
 
 #: As ActiveMQ 5.17.2 begins to speak OpenWire.
 OPENWIRE = b"\x00\x00\x01R\x01ActiveMQ\x00\x00\x00\x0c\x01\x00\x00\x01@\x00\x00\x00\r\x00\x11StackTraceEnabled"
@@ -29,18 +24,3 @@ OPENWIRE = b"\x00\x00\x01R\x01ActiveMQ\x00\x00\x00\x0c\x01\x00\x00\x01@\x00\x00\
 )
 def test_a_protocol_is_known_by_its_first_bytes(beginning, protocol):
     assert detect_protocol(beginning) == protocol
-
-
-def test_a_client_that_tries_again_and_again_is_reported_once_a_minute():
-    reported = ForeignClientReports()
-    times = (0.0, 1.0, REPORT_INTERVAL_SECONDS - 1, REPORT_INTERVAL_SECONDS)
-    assert [reported.is_due("OpenWire", "10.0.0.1", at) for at in times] == [True, False, False, True]
-    assert reported.is_due("AMQP", "10.0.0.1", 1.0)
-    assert reported.is_due("OpenWire", "10.0.0.2", 1.0)
-
-
-def test_no_more_addresses_are_remembered_than_a_limit():
-    reported = ForeignClientReports()
-    for number in range(MAX_REMEMBERED * 2 + 1):
-        assert reported.is_due("OpenWire", str(number), 0.0)
-    assert len(reported._at) <= MAX_REMEMBERED
