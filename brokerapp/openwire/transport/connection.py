@@ -223,9 +223,10 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
         limits = self._connector.limits
         self._splitter.max_frame_size = limits.max_frame or limits.max_body
         self._session.user_headers = self._services.login.user_headers(connect.login, self.client.principal)
-        self._write(self._cluster_brokers())
         if (bridge := self._session.bridge) is not None:
             self._join(bridge)
+        else:
+            self._write(self._cluster_brokers())  # the bridge of an ActiveMQ warns of a command that it does not expect
         if self._session.connection is not None:
             self._confirm(self._session.connection)
 
@@ -271,7 +272,7 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
 
     def tell_cluster_brokers(self) -> None:
         """Tell the client which nodes serve the broker now."""
-        if self.client in self._services.clients:
+        if self.client in self._services.clients and self._session.bridge is None:
             self._write(self._cluster_brokers())
             self.flush()
 

@@ -12,6 +12,7 @@ from brokerapp.openwire.commands import (
     BrokerId,
     BrokerInfo,
     BrokerSubscriptionInfo,
+    ConnectionControl,
     ConnectionError,
     ConsumerId,
     ConsumerInfo,
@@ -26,7 +27,7 @@ from brokerapp.openwire.commands import data_types as t
 from brokerapp.openwire.wire_format_options import WireFormatOptions
 from tests.protocol.clients import StompClient
 from tests.protocol.openwire_bridge import OpenWireBridge
-from tests.protocol.openwire_client import OpenWireSocket, queue, topic
+from tests.protocol.openwire_client import QUIET, OpenWireSocket, queue, topic
 from tests.protocol.running_node import RunningNode, node_of
 from tests.waiting import wait_until
 
@@ -123,6 +124,12 @@ def test_a_broker_of_the_name_of_this_one_is_told_so(node, is_id):
         client.agree(WireFormatOptions())
         client.write(BrokerInfo(broker_id=BrokerId(id), broker_name=name, network_connection=True))
         assert "needs a brokerName of its own" in client.next(ConnectionError).exception.message
+
+
+def test_a_bridge_is_not_told_of_cluster_brokers_of_which_that_of_an_activemq_would_warn(bridge_to):
+    bridge = bridge_to("unaware")
+    assert type(bridge.answer) is Response
+    assert bridge.next(ConnectionControl, seconds=QUIET) is None
 
 
 def test_only_who_may_be_a_bridge_is_one(store):
