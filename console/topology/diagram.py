@@ -204,7 +204,7 @@ def last_failure(way: BridgeConnectionStats) -> str:
     """Describe the last error of a connection and the number of attempts."""
     if way.state is BridgeConnectionState.CONNECTED or not way.last_error:
         return ""
-    tried = f" after {number_format.pluralize_count(way.attempts, 'attempt')}" if way.attempts else ""
+    tried = f" ({number_format.pluralize_count(way.attempts, 'attempt')})" if way.attempts else ""
     return f"{way.last_error}{tried}"
 
 

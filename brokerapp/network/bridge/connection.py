@@ -157,7 +157,10 @@ class BridgeConnection:
         )
         try:
             if remote.remote == self.broker:
-                raise BridgeConnectionLost(f"{address} is this broker itself")
+                raise BridgeConnectionLost(
+                    f"the broker there has the same name as this one, {self.broker!r}: each broker of a network needs "
+                    "a brokerName of its own (or the address leads back to this broker)"
+                )
             self.remote = remote.remote
             local = await self._connect_local()
             try:

@@ -44,10 +44,19 @@ async def connect_socket(
             await _connect_to_any(protocol, address, hosts, await asyncio.to_thread(trust) if address.tls else None)
     except TimeoutError as error:
         raise BridgeConnectionLost(f"no connection within {patience:g} s") from error
+    except socket.gaierror as error:
+        raise BridgeConnectionLost(_resolution_error(address.host, error)) from error
     except OSError as error:
         raise BridgeConnectionLost(error.strerror or str(error)) from error
     except (ConfigurationRefused, RequestRefused) as error:
         raise BridgeConnectionLost(str(error)) from error
+
+
+def _resolution_error(host: str, error: socket.gaierror) -> str:
+    """Return that a name is not known, or else why it could not be looked up."""
+    if error.errno in (socket.EAI_NONAME, socket.EAI_NODATA):
+        return f"{host}: name not known"
+    return f"{host}: the name could not be resolved ({error.strerror})"
 
 
 async def _allowed_addresses(address: BrokerAddress, outbound: OutboundRule) -> list[str]:

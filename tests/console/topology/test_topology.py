@@ -136,7 +136,7 @@ def test_the_picture_has_a_box_for_each_broker_and_a_line_for_each_link():
     }
     assert [each.name for each in found.left] == ["d"]
     assert found.cells["w0.0.0.out#forwarded"] == "1,204"
-    assert found.cells["w0.0.1#why"] == "nobody listens after 4 attempts"
+    assert found.cells["w0.0.1#why"] == "nobody listens (4 attempts)"
     hidden = build_diagram("a", [node], cluster, sees_all=False)
     assert (hidden.cells["w0.0.0.out#forwarded"], hidden.cells["mb#says"]) == ("–", "up")
     assert found.cells["mb#says"] == "5 received"
@@ -289,7 +289,7 @@ def overview_with(
 )
 def test_a_link_that_is_down_is_on_the_overview_and_leads_to_its_connector(state):
     picture, cells = overview_with(state)
-    said = "The bridge of connector to_b to tcp://b:61613 is down: Connection refused after 19 attempts."
+    said = "The bridge of connector to_b to tcp://b:61613 is down: Connection refused (19 attempts)."
     assert (cells["state"], cells["sentence"]) == ("look", said) == ("look", health.summarize(picture, []).sentence)
     assert f'href="{reverse("connector", args=["to_b"])}"' in cells["attention_html"]
     assert "No issues" not in cells["attention_html"]

@@ -35,3 +35,9 @@ async def test_a_connection_that_is_closed_before_the_login_is_lost():
     with pytest.raises(BridgeConnectionLost, match="closed before the login"):
         await links.connect(address, BridgeLogin("here", "bridge_here_outbound", "way"))
     server.close()
+
+
+async def test_a_host_whose_name_is_not_known_is_named():
+    links = RemoteLinks("bridge", ssl.create_default_context, None, BrokerIds())
+    with pytest.raises(BridgeConnectionLost, match=r"^nowhere\.invalid: (name not known|the name could not be)"):
+        await links.connect(address_of("tcp://nowhere.invalid:61616"), BridgeLogin("here", "id", "way"))
