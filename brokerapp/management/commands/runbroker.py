@@ -104,8 +104,17 @@ class Command(BaseCommand):
             self._report(config)
             check_served(config)
             uvloop.run(self._run(config, options, properties))
+            self._print_stopped()
         except (BrokerError, OSError) as error:
             raise CommandError(str(error)) from error
+
+    def _print_stopped(self) -> None:
+        """Print that the node stopped cleanly, unless whoever started it has closed the other end by now."""
+        try:
+            self.stdout.write("stopped")
+            self.stdout.flush()
+        except OSError:  # Python would fail to flush what is left when it exits
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
     def _report(self, config: BrokerConfig) -> None:
         for finding in config.report:
