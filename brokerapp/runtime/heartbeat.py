@@ -8,7 +8,7 @@ import socket
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from brokerapp.admin.handlers.connection_reports import connection_counts, connection_of
+from brokerapp.admin.handlers.connection_reports import connection_counts, connection_of, is_listed
 from brokerapp.core.ports import BrokerContext, RoutingPort
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.clients.quotas import Quotas
@@ -71,9 +71,10 @@ class NodeHeartbeat:
         """Write the node's status, unless there is no disk space for it."""
         if not self._store.limits.disk.may_report:
             return
-        store, trace, clients = await self._store.read(), self._context.tracer, self._clients
+        store, trace = await self._store.read(), self._context.tracer
+        clients = list(filter(is_listed, self._clients.values()))
         serving = self.serving()
-        listed = itertools.islice(clients.values(), MAX_LISTED_CONNECTIONS)
+        listed = itertools.islice(clients, MAX_LISTED_CONNECTIONS)
         status = NodeStatus(
             node=self._context.session,
             broker=self._context.name,
@@ -82,7 +83,7 @@ class NodeHeartbeat:
             address=self._listeners.addresses,
             listeners=serving["listeners"],
             connections=[connection_of(client).to_json() for client in listed],
-            connected=connection_counts(clients.values()),
+            connected=connection_counts(clients),
             trace={"recorded": trace.recorded, "dropped": trace.dropped, "pending": trace.pending},
             store=store,
             memory={"used": self._quotas.held_bytes, "limit": self._quotas.memory},

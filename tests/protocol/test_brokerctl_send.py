@@ -54,7 +54,7 @@ def received(node, name):
 
 
 TYPED = ("--set", "n:int=5", "--set", "f:float=0.5", "--set", "s=5", "--set", "a:b=x", "--set", "correlation-id=c-1")
-PROPERTIES = {"n": (int, 5), "f": (Float, 0.5), "s": (str, "5"), "a:b": (str, "x")}
+PROPERTIES = {"n": (int, 5), "f": (Float, 0.5), "s": (str, "5"), "a:b": (str, "x"), "sentBy": (str, "brokerctl")}
 
 
 def test_a_text_is_sent_with_typed_properties(said, received, name):

@@ -46,6 +46,11 @@ def connection_of(client: Client) -> ConnectionStats:
     )
 
 
+def is_listed(client: Client) -> bool:
+    """Return whether a client counts as a connection: not a part of the broker, such as its own end of a bridge."""
+    return bool(client.cluster_member) or not client.is_internal
+
+
 def connection_counts(clients: Collection[Client]) -> dict[str, int]:
     """Count all connections, those with a blocked SEND, and slow ones."""
     return {
@@ -154,4 +159,4 @@ class ConnectionReports:
 
     def _selected(self, ids: list[str] | None) -> Iterator[Client]:
         found = self._clients.values() if ids is None else [self._clients[id] for id in ids if id in self._clients]
-        return (each for each in list(found) if each.cluster_member or not each.is_internal)
+        return filter(is_listed, list(found))

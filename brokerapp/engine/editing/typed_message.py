@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from brokerapp.engine.editing.message_properties import STANDARD, check_text
+from brokerapp.engine.editing.message_properties import STANDARD, check_name, check_text
 from brokerapp.engine.editing.operator_message import OperatorMessage
 from brokerapp.engine.scheduling.delivery_schedule import HEADERS, JMS_TYPES
 from brokerapp.errors import RequestRefused
@@ -13,6 +13,8 @@ from brokerapp.model.jms.properties import CLASH_PREFIX, PropertyType
 from brokerapp.model.jms.typed_text import normal_text, type_named
 from brokerapp.model.message import DEFAULT_PRIORITY
 
+#: Wrong properties that one error names.
+MAX_ERRORS = 10
 #: Kinds that operators write; others keep the body that they have.
 WRITTEN_KINDS = (JmsKind.TEXT, JmsKind.BYTES, JmsKind.MAP)
 
@@ -20,34 +22,48 @@ WRITTEN_KINDS = (JmsKind.TEXT, JmsKind.BYTES, JmsKind.MAP)
 def typed_headers(
     rows: Iterable[tuple[str, str, str]], clashing: Collection[str] = ()
 ) -> tuple[dict[str, str], dict[str, PropertyType]]:
-    """Return header lines for properties, and the types of those that are not strings. Raises RequestRefused.
+    """Return header lines for properties, and the types of those that are not strings.
+
+    Raises RequestRefused, which names what is wrong with each property.
 
     `rows`: name, name of the type, and value as text. `clashing`: names of properties that are names of headers, too.
     """
     headers: dict[str, str] = {}
     types: dict[str, PropertyType] = {}
+    errors: list[str] = []
     for name, type_name, text in rows:
-        if not name:
-            raise RequestRefused(f"a property with the value {text[:40]!r} has no name")
-        if name.startswith(CLASH_PREFIX):
-            raise RequestRefused(
-                f"property {name!r}: names that begin with {CLASH_PREFIX!r} are reserved for the broker"
-            )
         header = CLASH_PREFIX + name if name in clashing else name
-        if header in STANDARD or header in HEADERS:
-            raise RequestRefused(f"property {name!r} is a header; use its own field")
-        if header in headers:
-            raise RequestRefused(f"property {name!r} is given twice")
-        what = f"property {name!r}"
-        check_text(f"the value of {name!r}", text)
         try:
-            type = type_named(type_name)
+            if header in headers:
+                raise RequestRefused(f"property {name!r} is given twice")
+            type, headers[header] = _typed_value(name, header, type_name, text)
         except RequestRefused as error:
-            raise RequestRefused(f"{what}: {error}") from None
-        headers[header] = normal_text(what, type, text)
+            errors.append(str(error))
+            continue
         if type is not None:
             types[name] = type
+    if errors:
+        more = f"; {len(errors) - MAX_ERRORS} more" if len(errors) > MAX_ERRORS else ""
+        raise RequestRefused("; ".join(errors[:MAX_ERRORS]) + more)
     return headers, types
+
+
+def _typed_value(name: str, header: str, type_name: str, text: str) -> tuple[PropertyType | None, str]:
+    """Return the type of a property, None for a string, and its value. Raises RequestRefused."""
+    if not name:
+        raise RequestRefused(f"a property with the value {text[:40]!r} has no name")
+    if name.startswith(CLASH_PREFIX):
+        raise RequestRefused(f"property {name!r}: names that begin with {CLASH_PREFIX!r} are reserved for the broker")
+    if header in STANDARD or header in HEADERS:
+        raise RequestRefused(f"property {name!r} is a header; use its own field")
+    check_name(header)
+    what = f"property {name!r}"
+    check_text(f"the value of {name!r}", text)
+    try:
+        type = type_named(type_name)
+    except RequestRefused as error:
+        raise RequestRefused(f"{what}: {error}") from None
+    return type, normal_text(what, type, text)
 
 
 def typed_message(

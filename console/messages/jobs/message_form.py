@@ -176,8 +176,8 @@ class MessageForm:
         return replace(self, entries=self.entries or (_BLANK, _BLANK))
 
     def with_blank_rows(self) -> MessageForm:
-        """Return the form with blank rows for properties, too."""
-        return replace(self.with_blank_entries(), properties=(*self.properties, _BLANK, _BLANK))
+        """Return the form with blank rows for properties, too, where it has none."""
+        return replace(self.with_blank_entries(), properties=self.properties or (_BLANK, _BLANK))
 
 
 _BLANK: Row = ("", STRING, "")

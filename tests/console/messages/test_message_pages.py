@@ -597,6 +597,22 @@ def test_a_wrong_field_is_named_with_its_rule(admin, console, wrong, sentence):
     assert sentence.replace("'", "&#x27;") in text(page)
 
 
+def test_all_wrong_properties_are_named_at_once_and_empty_rows_do_not_multiply(admin, console, name):
+    rows = {
+        "property-name": ["a", "sentBy", "b", ""],
+        "property-type": ["int", "string", "boolean", "string"],
+        "property-value": ["five", "eve", "maybe", ""],
+    }
+    page = admin.post(reverse("send"), {"destination": name, "body": "x", **rows})
+    assert page.status_code == 400
+    for part in ("property 'a': 'five'", "'sentBy' is set by the broker", "property 'b': 'maybe'"):
+        assert part in page.context["error"]
+    assert [row[0] for row in page.context["form"].properties] == ["a", "sentBy", "b"]
+    right = {**rows, "property-name": ["a", "", "", ""], "property-value": ["5", "", "", ""]}
+    sent = admin.post(reverse("send"), {"destination": name, "body": "x", **right})
+    assert (sent.status_code, [row[0] for row in sent.context["form"].properties]) == (200, ["a"])
+
+
 def test_a_template_is_kept_and_filled_in_again(admin, browser_of, console):
     form = {"destination": "orders", "body": "kept", "do": "keep", "template-name": "mine", "template-shared": "true"}
     admin.get(admin.post(reverse("send"), form)["Location"])

@@ -56,19 +56,22 @@ TYPED = {
     "f": (Float, 0.10000000149011612), "d": (float, 1000.0), "s": (str, "5"),
 }  # fmt: skip
 
+#: What the broker says of who sent it.
+BY_ADMIN = {"sentBy": (str, "admin")}
+
 
 def test_a_jms_client_gets_the_properties_of_every_type_that_the_page_sent(admin, name):
     page = admin.post(reverse("send"), {"destination": name, "body": "hi", **rows("property", *PROPERTIES)})
     assert page.status_code == 200, page.context["error"]
     kind, content, properties = received(name)
-    assert (kind, decode_text_content(content), properties) == (t.TEXT_MESSAGE, "hi", TYPED)
+    assert (kind, decode_text_content(content), properties) == (t.TEXT_MESSAGE, "hi", TYPED | BY_ADMIN)
     assert stored(name).headers["d"] == "1000.0"  # as Java writes it, for STOMP consumers
 
 
 def test_a_text_with_strings_is_stored_as_that_of_a_stomp_client(admin, name):
     admin.post(reverse("send"), {"destination": name, "body": "hi", **rows("property", ("n", "string", "5"))})
     assert JMS_HEADER not in stored(name).headers
-    assert received(name)[2] == {"n": (str, "5")}
+    assert received(name)[2] == {"n": (str, "5")} | BY_ADMIN
 
 
 @pytest.mark.parametrize(
@@ -165,7 +168,7 @@ def test_the_api_sends_typed_messages(admin, name):
                 "values": [{"name": each, "type": type, "value": text} for each, type, text in ENTRIES]}  # fmt: skip
     call(admin, "/api/v1/messages", document, 201)
     kind, content, properties = received(name)
-    assert (kind, decode_map(content), properties) == (t.MAP_MESSAGE, VALUES, TYPED)
+    assert (kind, decode_map(content), properties) == (t.MAP_MESSAGE, VALUES, TYPED | BY_ADMIN)
 
 
 def test_the_api_sends_hex_and_names_what_does_not_fit(admin, name):

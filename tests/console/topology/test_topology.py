@@ -26,6 +26,7 @@ from console.broker.gateway import gateway
 from console.broker.live.channels import LiveChannel, overview_cells
 from console.broker.mirror import mirror
 from console.broker.snapshot import BrokerSnapshot, apply_tick, initial_snapshot
+from console.destinations.clients.clients import current_connections
 from console.metrics import health
 from console.topology.bridge_reasons import BridgeQuestion, bridge_reasons
 from console.topology.diagram import build_diagram
@@ -182,6 +183,14 @@ def other(store_url):
     running.stop()
 
 
+def same_connections() -> bool:
+    """Whether nodes count the connections that are listed: not the node's own end of a bridge."""
+    nodes = gateway().nodes()
+    counted = [each["id"] for node in nodes for each in node.connections]
+    listed = [each.stats.id for each in current_connections()]
+    return sorted(counted) == sorted(listed) and sum(node.connected["all"] for node in nodes) == len(listed)
+
+
 def text(response) -> str:
     return response.content.decode()
 
@@ -206,6 +215,7 @@ def test_a_connector_is_made_watched_explained_changed_stopped_and_removed(conso
     assert AuditEntry.objects.get(action="create connector", outcome="done").after["excluded"] == ["queue://private.>"]
 
     wait_until(lambda: "topology-other" in text(admin.get(reverse("topology"))), "the bridge on the page")
+    wait_until(same_connections, "what nodes count is what the list of connections shows")
     page = text(admin.get(reverse("connector", args=["to-other"])))
     assert "No consumers on" in page
     why = text(admin.get(reverse("connector", args=["to-other"]) + "?destination=private.x"))
