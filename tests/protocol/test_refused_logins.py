@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -72,3 +73,10 @@ def test_a_refused_stomp_client_is_in_the_log_and_cannot_break_the_line(node, re
     [line] = refusals()
     assert "\n" not in line
     assert "(user app, " in line
+
+
+def test_where_roles_decide_who_may_be_a_bridge_the_role_is_named(node, monkeypatch):
+    bridges = node.node.broker.bridges
+    monkeypatch.setattr(bridges, "_settings", replace(bridges._settings, bridge_groups=frozenset({"admin"})))
+    with OpenWireBridge(node.port, "legacy", login=("bridge", "p")) as bridge:
+        assert bridge.answer.exception.message.endswith("legacy: a bridge needs a user with the role admin")

@@ -63,10 +63,13 @@ class BridgeClients:
         else:
             may = access is None or access.may(principal, "admin", Destination.topic(RIGHT + broker))
         if not may:
-            holder = "" if groups is None else ", which the role admin has"
+            needed = (
+                f"the permission to create the topic {RIGHT}{broker}"
+                if groups is None
+                else f"a user with the role {' or '.join(sorted(groups))}"
+            )
             raise AuthenticationFailed(
-                f"User {principal.name} may not be a bridge of {broker}: a bridge needs the permission to create the "
-                f"topic {RIGHT}{broker}{holder}"
+                f"User {principal.name} may not be a bridge of {broker}: a bridge needs {needed}"
             )
 
     def on_bridge_connected(self, client: Client, broker: str, *, duplex: bool) -> None:
