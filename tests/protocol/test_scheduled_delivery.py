@@ -198,7 +198,9 @@ def test_without_room_in_the_store_it_is_refused_at_once(connect, node, name, mo
     assert len(waiting(node, f"/queue/{name}")) == 1
 
 
-def test_without_room_in_the_store_what_was_acked_with_it_comes_again(connect, node, name, monkeypatch):
+def test_without_room_in_the_store_what_was_acked_with_it_stays_with_its_consumer_and_is_not_lost(
+    connect, node, name, monkeypatch
+):
     client = connect()
     client.send(f"/queue/{name}", "acked", persistent="true")
     client.subscribe(f"/queue/{name}", ack="client-individual")
@@ -208,9 +210,13 @@ def test_without_room_in_the_store_what_was_acked_with_it_comes_again(connect, n
     monkeypatch.setattr(node.node.broker.commits, "limits", StoreLimits(total=1))
     client.frame("COMMIT", wait=False, transaction="t")
     assert client.error().headers["code"] == "limit-exceeded"
-    [message] = client.take()
-    assert (message.body, message.headers["redelivered"]) == ("acked", "true")
+    assert client.has_no_more()
     assert waiting(node, f"/queue/{name}.later") == []
+    client.leave()
+    other = connect()
+    other.subscribe(f"/queue/{name}")
+    [message] = other.take()
+    assert (message.body, message.headers["redelivered"]) == ("acked", "true")
 
 
 @pytest.mark.parametrize("also", [False, True])
