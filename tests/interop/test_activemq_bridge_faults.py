@@ -112,9 +112,8 @@ def test_what_our_broker_stored_is_kept_once_when_the_activemq_gives_it_again(ou
     ours.ask(lambda admin: admin.purge(IN))
 
 
-def test_an_activemq_that_tells_its_name_late_is_not_known_by_another_one_meanwhile(ours, activemq, proxy, scheme):
-    if scheme != "stomp":
-        pytest.skip("over OpenWire it tells its name before anything else")
+@pytest.mark.parametrize("scheme", ["stomp"], indirect=True)  # over OpenWire it tells its name before anything else
+def test_an_activemq_that_tells_its_name_late_is_not_known_by_another_one_meanwhile(ours, activemq, proxy):
     proxy.questions_are_lost = True
     send(activemq.port, IN, *NUMBERS)
     wait_until(lambda: ours.depth(IN.name) == len(NUMBERS), "the messages")
