@@ -7,7 +7,9 @@ is the protocol's: see `brokerapp/stomp/transport` and `brokerapp/openwire/trans
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
+import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -33,9 +35,8 @@ logger = logging.getLogger(__name__)
 WRITE_HIGH_WATER = 1024 * 1024
 #: Bytes waiting for a client's socket (receipts, as it gets no messages any more) at which it is not read from either.
 WRITE_LIMIT = 4 * WRITE_HIGH_WATER
-#: Bytes that a connection reads in one turn of the event loop and that are handled together, at most. What a batch
-#: costs is then paid for some sixteen bodies of 64 KiB; more would save little.
-GATHERED_BYTES = 1024 * 1024
+#: Bytes read of a client and not handled yet from which no more are read.
+UNHANDLED_BYTES = 1024 * 1024
 #: Average bytes of the pieces of what is written from which not to join them pays. A message has some five.
 LONG_PIECE_BYTES = 4 * 1024
 #: Commands that are gathered while others of the same kind follow.
@@ -144,26 +145,49 @@ class ClientConnection(asyncio.Protocol, ABC, Generic[F]):
             self._services.read_turns.add(self)
         self._reads.append(data)
         self._read_size += len(data)
-        if self._read_size >= GATHERED_BYTES:
-            self._handle_reads_now()
+        if self._read_size >= UNHANDLED_BYTES:
+            self._update_reading()
 
     def eof_received(self) -> None:
         """Handle what came before the end, while it can still be answered."""
         self._handle_reads_now()
 
     def _handle_reads_now(self) -> None:
-        if self.handle_reads():
-            self.publish()
+        self.handle_reads(sys.maxsize)
+        self.publish()
         self._services.request_dispatch()
 
-    def handle_reads(self) -> bool:
-        """Handle what was read; return whether it ended with messages, which `publish` publishes."""
-        if self._login is None and self._reads:  # else no more is read until it is checked
-            reads, self._reads, self._read_size = self._reads, [], 0
+    @property
+    def has_reads(self) -> bool:
+        """Return whether something was read that can be handled and is not yet."""
+        return bool(self._reads) and self._login is None  # else no more is handled until it is checked
+
+    def handle_reads(self, limit: int) -> int:
+        """Handle what was read, up to the read that reaches this number of bytes; return the number of bytes.
+
+        Messages with which it ends are published by `publish`.
+        """
+        size = 0
+        if self.has_reads:
+            reads, size = self._take_reads(limit)
             self._consume(self._parse(*reads))
         if isinstance(self._gathered, AckBatchCommand):
             self.publish()
-        return self._gathered is not None
+        return size
+
+    def _take_reads(self, limit: int) -> tuple[list[bytes], int]:
+        """Return the reads up to the one that reaches this number of bytes, which then wait no more, and their size."""
+        reads, size, was_full = self._reads, self._read_size, self._read_size >= UNHANDLED_BYTES
+        if size <= limit:
+            self._reads = []
+        else:
+            ends = itertools.accumulate(map(len, reads))
+            count, size = next((count, end) for count, end in enumerate(ends, start=1) if end >= limit)
+            reads, self._reads = reads[:count], reads[count:]
+        self._read_size -= size
+        if was_full:
+            self._update_reading()
+        return reads, size
 
     def _consume(self, frames: Iterator[F]) -> None:
         if self._closing:
@@ -362,7 +386,9 @@ class ClientConnection(asyncio.Protocol, ABC, Generic[F]):
 
     def _update_reading(self) -> None:
         """Read from the client unless something stands against it; a client that is not read from cannot be heard."""
-        wanted = not (self._paused_by_broker or self._over_write_limit or self._login)
+        wanted = not (
+            self._paused_by_broker or self._over_write_limit or self._login or self._read_size >= UNHANDLED_BYTES
+        )
         if wanted == self._reading or self._transport.is_closing():
             return
         self._reading = wanted

@@ -4,12 +4,12 @@ import random
 
 import pytest
 
-from brokerapp.connections.client_connection import GATHERED_BYTES
+from brokerapp.connections.client_connection import UNHANDLED_BYTES
 from brokerapp.stomp.frames import encode
 
 SIZE = 64 * 1024
-#: More than the node handles at once.
-SENT = 3 * GATHERED_BYTES // SIZE
+#: More than the node reads before it has handled what came first.
+SENT = 3 * UNHANDLED_BYTES // SIZE
 
 
 def bodies_of(name: str) -> list[bytes]:
