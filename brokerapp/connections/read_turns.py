@@ -16,8 +16,8 @@ from typing import Protocol
 logger = logging.getLogger(__name__)
 
 #: Bytes of reads from which a turn handles no more of them: some 90 orders. With no limit, clients, node and store
-#: worked in turn, each on all that the windows of the clients allow: 24,000 orders a second instead of 34,000. With half
-#: of it, a message costs more, as the batches are smaller.
+#: worked in turn, each on all that the windows of the clients allow: 24,000 orders a second instead of 34,000. With
+#: half of it a message costs more, as the batches are smaller.
 TURN_BYTES = 128 * 1024
 
 
