@@ -1,6 +1,5 @@
-"""Reads at once consecutive SENDs, with the transactions around them, and consecutive ACKs.
-
-Pure; the fast path of frames.py.
+"""Batches of frames: consecutive SENDs, with the transactions around them, and consecutive ACKs; reads those other than
+SENDs (see send_reader.py). Pure; the fast path of frames.py.
 
 Whatever is less plain is left to frames.py, so nothing needs to be refused here. Versions 1.1 and 1.2 read alike what
 is read here.
@@ -13,8 +12,7 @@ from dataclasses import dataclass, field
 
 from brokerapp.model.message import unescape
 from brokerapp.stomp.header_parser import read_head
-from brokerapp.stomp.send_heads import MAX_SEND_HEAD_BYTES, SendHead, Values, read_send_head
-from brokerapp.stomp.send_shapes import SAMPLED_ONE_IN, SHAPES, SendShape
+from brokerapp.stomp.send_heads import MAX_SEND_HEAD_BYTES, Values
 
 #: What may stand between frames.
 BETWEEN_FRAMES = re.compile(rb"[\0\t\r\n ]*")
@@ -30,10 +28,7 @@ _TRANSACTION = re.compile(rb"[\r\n]*(BEGIN|COMMIT|ABORT)\n((?:(?:transaction|rec
 #: Commands whose frames are read as one batch: what a client sends, and the transactions around it.
 PUBLISHING = frozenset({"SEND", "BEGIN", "COMMIT", "ABORT"})
 #: The escape that means something in 1.2 only.
-_READ_DIFFERENTLY = b"\\r"
-_SEND = b"SEND\n"
-#: Longest content-length that is read here.
-_MAX_DIGITS = 9
+READ_DIFFERENTLY = b"\\r"
 
 
 @dataclass(slots=True)
@@ -133,7 +128,7 @@ def read_acks(buffer: bytes, start: int, version: str) -> tuple[AckFrameBatch, i
     transaction: str | None = None
     position = start
     while (found := _ACK.match(buffer, position)) and len(found[0]) <= MAX_SEND_HEAD_BYTES:
-        if version != "1.2" and _READ_DIFFERENTLY in found[2]:
+        if version != "1.2" and READ_DIFFERENTLY in found[2]:
             break
         headers = _headers_of(found[2].decode())
         if names_message not in headers or (version != "1.2" and "subscription" not in headers):
@@ -156,7 +151,7 @@ def read_acks(buffer: bytes, start: int, version: str) -> tuple[AckFrameBatch, i
 def read_transaction(buffer: bytes, start: int, version: str) -> tuple[Frame, int] | None:
     """Read the BEGIN, COMMIT or ABORT that begins here, and return where it ends; None where it is not plain."""
     found = _TRANSACTION.match(buffer, start)
-    if not found or len(found[0]) > MAX_SEND_HEAD_BYTES or (version != "1.2" and _READ_DIFFERENTLY in found[2]):
+    if not found or len(found[0]) > MAX_SEND_HEAD_BYTES or (version != "1.2" and READ_DIFFERENTLY in found[2]):
         return None
     return Frame(found[1].decode(), _headers_of(found[2].decode())), found.end()
 
@@ -165,62 +160,3 @@ def _headers_of(lines: str) -> dict[str, str]:
     """Return the headers of a frame; of one that is repeated the first counts."""
     pairs = [line.partition(":") for line in lines.splitlines()]
     return {name: unescape(value) if "\\" in value else value for name, _, value in reversed(pairs)}
-
-
-class SendReader:
-    """Reads the SENDs of one connection; it tries the shape of an earlier one first."""
-
-    __slots__ = ("_shape", "_unshaped")
-
-    def __init__(self) -> None:
-        self._shape: SendShape | None = None
-        self._unshaped = 0  # heads that were read without a shape
-
-    def read(
-        self, buffer: bytes, start: int, version: str, max_body: int, sends: list[SendFrame | Frame]
-    ) -> int:  # fmt: skip
-        """Append the complete plain SENDs that begin here to `sends`, and return where they end."""
-        position, size, shape = start, len(buffer), self._shape
-        while position < size:
-            found = shape.match(buffer, position) if shape is not None else None
-            end = found.end() - 2 if found else buffer.find(b"\n\n", position, position + MAX_SEND_HEAD_BYTES)
-            head = buffer[position:end]
-            if end < 0 or len(head) > MAX_SEND_HEAD_BYTES or not _is_plain(head, version):
-                break
-            read = shape.read(found.groups()) if shape and found else self._read_unshaped(head)
-            if read is None:
-                break
-            like, properties, receipt, digits, varying = read
-            shape, begin = self._shape, end + 2
-            if digits is None:
-                end = buffer.find(b"\0", begin)
-            elif digits.isdigit() and len(digits) <= _MAX_DIGITS:
-                end = begin + int(digits)
-            else:
-                break
-            if not begin <= end < size or buffer[end] or end - begin > max_body:
-                break
-            name = None if receipt is None else unescape(receipt.decode())
-            sends.append(SendFrame(like, properties, buffer[begin:end], varying, digits is not None, name, head))
-            position = end + 1
-            if position < size and not buffer.startswith(b"SEND", position):
-                position = skip_between_frames(buffer, position)
-        return position
-
-    def _read_unshaped(self, head: bytes) -> SendHead | None:
-        read = read_send_head(head[len(_SEND) :]) if head.startswith(_SEND) else None
-        if read is not None:
-            self._unshaped += 1
-            if self._unshaped % SAMPLED_ONE_IN == 0:
-                self._shape = SHAPES.sample(head[len(_SEND) :]) or self._shape
-        return read
-
-
-def _is_plain(head: bytes, version: str) -> bool:
-    """Whether a head is text that reads as in STOMP 1.2."""
-    if not head.isascii():
-        try:
-            head.decode()
-        except UnicodeDecodeError:
-            return False
-    return version == "1.2" or _READ_DIFFERENTLY not in head

@@ -24,7 +24,6 @@ from brokerapp.stomp.frame_batches import (
     Frame,
     SendFrame,
     SendFrameBatch,
-    SendReader,
     read_acks,
     read_transaction,
     skip_between_frames,
@@ -39,6 +38,7 @@ from brokerapp.stomp.header_parser import (
     read_head,
 )
 from brokerapp.stomp.send_heads import MAX_SEND_HEAD_BYTES
+from brokerapp.stomp.send_reader import SendReader
 
 __all__ = ["BROKER_LIMITS", "CLIENT_LIMITS", "Frame", "FrameBatch", "FrameParser", "HeadLimits", "encode"]
 

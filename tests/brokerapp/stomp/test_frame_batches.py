@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from brokerapp.errors import ProtocolError
 from brokerapp.model.commands import RefusedSend
-from brokerapp.stomp import frame_batches, frames, send_shapes
+from brokerapp.stomp import frames, send_reader, send_shapes
 from brokerapp.stomp.frame_batches import AckFrameBatch, SendFrame, SendFrameBatch
 from brokerapp.stomp.frames import Frame, FrameParser
 from brokerapp.stomp.send_heads import DECIDING, VARYING
@@ -197,27 +197,43 @@ def test_sends_cut_anywhere_say_what_the_plain_reader_says(orders, places):
 
 # -- the ways to read a head
 
+needs_compiler = pytest.mark.skipif(
+    send_reader.CompiledSendReader is None, reason="compiled_sends.pyx is not compiled: there is no C compiler"
+)
+
 
 def plainly(patch):
     """Frame by frame, whatever a head says."""
     patch.setattr(frames.SendReader, "read", lambda self, buffer, start, *_: start)
 
 
+def compiled(patch):
+    """By the compiled reader, and by lines what that leaves."""
+    patch.setattr(send_shapes.ShapeCache, "sample", lambda self, lines: None)
+
+
+def in_python(patch):
+    """As without a C compiler."""
+    patch.setattr(send_reader, "CompiledSendReader", None)
+
+
 def by_shapes(patch):
     """Every head by a shape that can have one."""
-    patch.setattr(frame_batches, "SAMPLED_ONE_IN", 1)
+    in_python(patch)
+    patch.setattr(send_reader, "SAMPLED_ONE_IN", 1)
     patch.setattr(send_shapes, "SAMPLES_TO_COMPILE", 1)
 
 
 def by_lines(patch):
     """No head by a shape."""
+    in_python(patch)
     patch.setattr(send_shapes.ShapeCache, "sample", lambda self, lines: None)
 
 
 @contextmanager
 def reading(way):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(frame_batches, "SHAPES", send_shapes.ShapeCache())
+        patch.setattr(send_reader, "SHAPES", send_shapes.ShapeCache())
         way(patch)
         yield
 
@@ -264,6 +280,45 @@ def test_a_head_says_the_same_however_it_is_read(frames_sent, version):
     expected = outcome(data, version, plainly)
     assert outcome(data, version, by_lines) == expected
     assert outcome(data, version, by_shapes) == expected
+    assert outcome(data, version, compiled) == expected
+
+
+@needs_compiler
+@settings(max_examples=400, deadline=None)
+@given(
+    st.lists(
+        st.one_of(st.binary(max_size=60), st.sampled_from([send(1, "abc"), send(2, "x", "größe:1\n")])), max_size=6
+    ),
+    st.lists(st.integers(0, 10_000), max_size=4),
+)
+def test_the_compiled_reader_and_python_find_the_same_in_any_bytes(pieces, places):
+    reads = cut(b"".join(pieces), places)
+
+    def found(way):
+        parser, batches = FrameParser(max_body=50), []
+        parser.version = "1.2"
+        with reading(way):
+            parser._sends = send_reader.SendReader()
+            try:
+                for read in reads:
+                    batches += parser.feed(read)
+            except ProtocolError as error:
+                batches.append(str(error))
+        return batches
+
+    assert found(compiled) == found(in_python)
+
+
+def head_of(size):
+    """Header lines of so many bytes, and their number."""
+    return "".join(f"name-{number:04}:{'x' * 90}\n" for number in range(size // 101)) + f"y:{'y' * (size % 101)}\n"
+
+
+@needs_compiler
+@pytest.mark.parametrize("extra", [head_of(size) for size in (4_000, 5_000, 10_100, 10_200, 10_300)])
+def test_heads_with_many_properties_or_many_bytes_are_read_alike(extra):
+    data = send(1, "a", extra) + send(2, "b")
+    assert outcome(data, "1.2", compiled) == outcome(data, "1.2", plainly)
 
 
 # -- the work, counted in calls
@@ -278,11 +333,11 @@ def count_calls(function, calls):
 
 
 @contextmanager
-def counting():
-    """What reading heads takes: passes over lines, looks at names, expressions, frames by themselves."""
-    with reading(lambda patch: None), pytest.MonkeyPatch.context() as patch:
+def counting(way):
+    """What reading heads in Python takes: passes over lines, looks at names, expressions, frames by themselves."""
+    with reading(way), pytest.MonkeyPatch.context() as patch:
         work = {"lines": [], "names": [], "compiled": [], "alone": []}
-        patch.setattr(frame_batches, "read_send_head", count_calls(frame_batches.read_send_head, work["lines"]))
+        patch.setattr(send_reader, "read_send_head", count_calls(send_reader.read_send_head, work["lines"]))
         cache = send_shapes.ShapeCache
         patch.setattr(cache, "sample", count_calls(cache.sample, work["names"]))
         patch.setattr(send_shapes, "SendShape", count_calls(send_shapes.SendShape, work["compiled"]))
@@ -301,19 +356,37 @@ VARIED = {
 }
 
 
-@pytest.mark.parametrize("variation", VARIED)
-def test_a_head_is_looked_at_once_whatever_differs_from_message_to_message(variation):
-    count = 1_000
+COUNT = 1_000
+
+
+def varied_reads(variation):
+    """Messages that are varied so, in reads that end anywhere in a frame."""
     messages = [
         send(number, "x" * (number % 50), "".join(f"{name}:{number}\n" for name in VARIED[variation](number)))
-        for number in range(count)
+        for number in range(COUNT)
     ]
-    reads = cut(b"".join(messages), range(1_111, 10**6, 1_111))
-    with counting() as work:
+    return cut(b"".join(messages), range(1_111, 10**6, 1_111))
+
+
+@pytest.mark.parametrize("variation", VARIED)
+def test_a_head_is_looked_at_once_whatever_differs_from_message_to_message(variation):
+    reads = varied_reads(variation)
+    with counting(in_python) as work:
         found = sends_in(feed(*reads))
     assert [each.headers["name-5"] for each in found if "name-5" in each.headers]
-    assert len(found) == count
-    assert len(work["lines"]) <= count + len(reads)  # and once more where a read ends in a frame
+    assert len(found) == COUNT
+    assert len(work["lines"]) <= COUNT + len(reads)  # and once more where a read ends in a frame
     assert len(work["names"]) <= len(work["lines"]) // send_shapes.SAMPLED_ONE_IN
     assert len(work["compiled"]) <= len(work["names"]) // send_shapes.SAMPLES_TO_COMPILE
     assert len(work["alone"]) <= len(reads)  # what is left where a read ends
+
+
+@needs_compiler
+@pytest.mark.parametrize("variation", VARIED)
+def test_the_compiled_reader_leaves_only_the_ends_of_reads_to_python(variation):
+    reads = varied_reads(variation)
+    with counting(compiled) as work:
+        found = sends_in(feed(*reads))
+    assert len(found) == COUNT
+    assert len(work["lines"]) <= len(reads)
+    assert len(work["alone"]) <= len(reads)
