@@ -40,6 +40,8 @@ class SendReader:
         while start < size:
             if self._compiled is not None:
                 start = self._compiled.read(buffer, start, version == "1.2", max_body, sends)
+                if start == size:
+                    break
             end = self._read_one(buffer, start, version, max_body, sends)
             if end == start:
                 break
