@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from functools import cache
 from itertools import islice
 from typing import Any
 
@@ -18,10 +19,25 @@ from brokerapp.openwire.encoding.table import CLASSES
 from brokerapp.openwire.encoding.tight_decoding import Decoder, tight_decoders
 from brokerapp.openwire.encoding.tight_encoding import tight_encoders
 from brokerapp.openwire.encoding.tight_texts import decode_bits, encode_bits
+from brokerapp.openwire.shapes.decoding import ShapeDecoder, compile_decoder
+from brokerapp.openwire.shapes.encoding import ShapeEncoder, compile_encoder
+from brokerapp.openwire.shapes.known_shapes import MAX_SHAPE_BYTES, KnownShapes
 
 #: The longest frame, bytes, where nothing else is said (wireFormat.maxFrameSize, ActiveMQ's default).
 DEFAULT_MAX_FRAME_SIZE = 100 * 1024 * 1024
 _PREFIX = struct.Struct(">I")
+
+
+@cache
+def _shape_decoders(version: int, cached: bool) -> KnownShapes[ShapeDecoder]:
+    """Return what is known of the shapes of commands that come, for all connections of this kind."""
+    return KnownShapes()
+
+
+@cache
+def _shape_encoders(version: int, cached: bool) -> KnownShapes[ShapeEncoder]:
+    """Return the same of commands that are sent."""
+    return KnownShapes()
 
 
 class Codec:
@@ -30,7 +46,10 @@ class Codec:
     A WireFormatInfo is the same in all versions and encodings: any codec encodes and decodes it.
     """
 
-    __slots__ = ("_cached", "_decoders", "_encoders", "_state", "_tight", "max_frame_size", "version")
+    __slots__ = (
+        "_cached", "_decoders", "_encoders", "_last_shapes", "_shape_decoders", "_shape_encoders", "_state", "_tight",
+        "max_frame_size", "version",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -48,6 +67,10 @@ class Codec:
         self._cached = cached
         self._decoders, self._encoders = loose_decoders(version, cached), loose_encoders(version, cached)
         self._tight = (tight_decoders(version, cached), tight_encoders(version, cached)) if tight else None
+        self._shape_decoders, self._shape_encoders = _shape_decoders(version, cached), _shape_encoders(version, cached)
+        self._last_shapes: dict[
+            int, ShapeEncoder
+        ] = {}  # by type: that of the last command, which the next one may have
         self._state = WireState(stack_trace_enabled)
 
     def encode(self, command: DataStructure) -> bytes:
@@ -56,6 +79,14 @@ class Codec:
         Raises OpenWireError for a command that is not in the version, too long, or whose fields hold what does not
         fit into them.
         """
+        encode = self._last_shapes.get(command.data_type)
+        if encode is not None:
+            try:
+                frame = encode(command, self._state, self.max_frame_size)
+            except struct.error:  # said below, where it is known of which field
+                frame = None
+            if frame is not None:
+                return frame
         if self._cached:
             self._state.sent.begin()
         try:
@@ -82,7 +113,19 @@ class Codec:
         parts = [b"", bytes((data_type,)), b""]
         self._tight[1][data_type](command, bits.append, parts, self._state)
         parts[2] = encode_bits(bits)
+        if not self._state.sent.has_added:  # else it will be another shape when it is known
+            self._note_shape(command, parts[2])
         return parts
+
+    def _note_shape(self, command: DataStructure, bits: bytes) -> None:
+        """Expect that the next command of this type has the shape of this one, if that has a function."""
+        shape = command.data_type, bits, getattr(getattr(command, "message", None), "data_type", None)
+        known = self._shape_encoders
+        encode = known.functions.get(shape) or known.note(
+            shape, lambda: compile_encoder(command, bits, self.version, self._cached)
+        )
+        if encode is not None:
+            self._last_shapes[command.data_type] = encode
 
     def decode(self, frame: bytes | bytearray | memoryview) -> Any:
         """Return the command of a frame, which is given without the number of its bytes. Raises OpenWireError."""
@@ -106,10 +149,21 @@ class Codec:
 
     def _decode_tightly(self, data: bytes, decoders: CompiledFunctions[Decoder]) -> tuple[Any, int]:
         decoder = decoders[data[0]]
+        shape = data[: data[1] + 2]
+        decode_shape = self._shape_decoders.functions.get(shape)
+        if decode_shape is not None:
+            try:
+                found = decode_shape(data, self._state)
+            except struct.error:
+                found = None
+            if found is not None:
+                return found
         bits, pos = decode_bits(data, 1)
         decoded = decoder(data, pos, bits.__next__, self._state, 0)
         if len(tuple(islice(bits, 8))) == 8:
             raise OpenWireError(f"a {CLASSES[data[0]].__name__} has more truth values than its fields")
+        if len(shape) < MAX_SHAPE_BYTES:
+            self._shape_decoders.note(shape, lambda: compile_decoder(data, self.version, self._cached))
         return decoded
 
 

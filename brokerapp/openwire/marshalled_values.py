@@ -131,15 +131,20 @@ def _read_map(data: bytes, pos: int, depth: int) -> tuple[dict[str, Any], int]:
     for _ in range(count):
         start = pos + 2
         pos = start + (data[pos] << 8 | data[pos + 1])
-        name = decode_text(data[start:pos])
+        raw = data[start:pos]
+        name = raw.decode() if raw.isascii() else decode_text(raw)
         kind = data[pos]
         if kind == _STRING:  # most values are texts and numbers: not worth a call
             start = pos + 3
             pos = start + (data[pos + 1] << 8 | data[pos + 2])
-            values[name] = decode_text(data[start:pos])
+            raw = data[start:pos]
+            values[name] = raw.decode() if raw.isascii() else decode_text(raw)
         elif kind == _INT_TYPE:
             (values[name],) = _INT.unpack_from(data, pos + 1)
             pos += 5
+        elif kind == _DOUBLE_TYPE:
+            (values[name],) = _DOUBLE.unpack_from(data, pos + 1)
+            pos += 9
         else:
             values[name], pos = _reader(kind)(data, pos + 1, depth)
     return values, pos

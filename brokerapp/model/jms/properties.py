@@ -85,7 +85,7 @@ def property_text(type: PropertyType | None, value: PropertyValue) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return _java_floating(value, single=type is PropertyType.FLOAT)
+        return java_floating(value, single=type is PropertyType.FLOAT)
     if isinstance(value, bytes):
         return value.hex()
     return str(value)
@@ -122,7 +122,7 @@ _JAVA_SPECIAL = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": flo
 _LEAST_PLAIN, _LEAST_EXPONENT = 1e-3, 1e7
 
 
-def _java_floating(value: float, *, single: bool) -> str:
+def java_floating(value: float, *, single: bool = False) -> str:
     """Return a number as Double.toString or Float.toString write it."""
     if _LEAST_PLAIN <= abs(value) < _LEAST_EXPONENT and not single:  # as Python does
         return repr(value)

@@ -112,7 +112,7 @@ class MessageId:
         return (
             isinstance(other, MessageId)
             and self.producer_sequence_id == other.producer_sequence_id
-            and self.producer_id == other.producer_id
+            and (self.producer_id is other.producer_id or self.producer_id == other.producer_id)
         )
 
     def __hash__(self) -> int:
@@ -120,7 +120,10 @@ class MessageId:
 
     def __str__(self) -> str:
         if self.text_view is None:
-            return f"{self.producer_id}:{self.producer_sequence_id}"
+            producer = self.producer_id
+            if producer is not None:  # its text, without a call: each message has one
+                return f"{producer.connection_id}:{producer.session_id}:{producer.value}:{self.producer_sequence_id}"
+            return f"{producer}:{self.producer_sequence_id}"
         return self.text_view if self.text_view.startswith("ID:") else f"ID:{self.text_view}"
 
     @classmethod

@@ -66,6 +66,12 @@ def openwire_destination(text: str) -> OpenWireDestination:
     return OpenWireDestination(_TYPES.get(destination.kind, t.QUEUE), LIST_SEPARATOR.join([destination.name, *others]))
 
 
+@cached_if_short(CACHED_DESTINATIONS)
+def destination_of_log(log: str) -> OpenWireDestination:
+    """Return what the destination of a log is in OpenWire."""
+    return openwire_destination(Destination.parse(log).stomp)
+
+
 def named_destination(text: str | None) -> OpenWireDestination | None:
     """Return the destination that a header names; None for a text that names none, which STOMP clients may send."""
     try:

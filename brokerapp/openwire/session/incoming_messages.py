@@ -5,12 +5,12 @@ The message is stored as STOMP has it: see brokerapp/model/jms/form.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from brokerapp.engine.policy.broker_headers import ORIGIN, SIGNATURE, with_broker_headers
 from brokerapp.errors import RequestRefused
 from brokerapp.model.commands import SendCommand
+from brokerapp.model.destination import LIST_SEPARATOR
 from brokerapp.model.jms.form import JMS_HEADER, TRANSACTION_HEADER, JmsKind, form_text
 from brokerapp.model.message import escape, unescape
 from brokerapp.model.transport_connector import MAX_BODY_BYTES
@@ -19,7 +19,7 @@ from brokerapp.openwire.commands import data_types as t
 from brokerapp.openwire.marshalled_values import decode_map
 from brokerapp.openwire.message_content import inflate, utf8_of_text_content
 from brokerapp.openwire.session.destinations import broker_text, list_of, named_destination, text_of_whole
-from brokerapp.openwire.session.jms_values import header_lines, transaction_text
+from brokerapp.openwire.session.jms_values import header_lines, plain_header_lines, transaction_text
 from brokerapp.openwire.session.transactions import transaction_name
 
 #: Properties of one message, and bytes of them. They are header lines of what is stored, which selectors, consoles and
@@ -70,35 +70,36 @@ def send_command(
         lines += f"type:{escape(message.type)}\n"
     if message.transaction_id is not None:
         lines += f"{TRANSACTION_HEADER}:{escape(transaction_text(message.transaction_id))}\n"
-    values = _properties(message.marshalled_properties)
-    properties, types = header_lines(values)
+    encoded = message.marshalled_properties
+    found = plain_header_lines(encoded) if encoded else ("", "")
+    properties, types = header_lines(_properties(encoded)) if found is None else found
     if message.original_destination is not None:  # that of a message that its consumer sends on
         lines += _origin_lines(text_of_whole(message.original_destination), properties)
     form = form_text(kind, types, has_body=body is not None)
-    destination, transaction = broker_text(message.destination), message.transaction_id
+    destination, transaction, priority = broker_text(message.destination), message.transaction_id, message.priority
     return SendCommand(
         destination,
         f"{lines}{JMS_HEADER}:{form}\n{properties}",  # the form first, as long heads are recorded in part
         body or b"",
         message.persistent,
-        min(9, max(0, message.priority)),
+        priority if 0 <= priority <= 9 else min(9, max(0, priority)),
         message.expiration,
         message.timestamp,
         None if transaction is None else transaction_name(transaction),
         receipt,
         kind is JmsKind.BYTES,
         message_id=str(message.message_id),
-        sent_to=list_of(message.destination),
+        sent_to=list_of(message.destination) if LIST_SEPARATOR in destination else None,
         converted=_kept(message, user_headers, has_body=body is not None)
-        if keep and _comes_back(message, values)
+        if keep and _comes_back(message, properties)
         else None,
     )
 
 
-def _comes_back(message: MessageCommand, properties: Mapping[str, Any]) -> bool:
+def _comes_back(message: MessageCommand, properties: str) -> bool:
     """Return whether what is made of the stored form of a message would be just what came.
 
-    Not where its ids are others than those of their text, or it says what else the broker says.
+    Not where its ids are others than those of their text, or its properties say what else the broker says, perhaps.
     """
     id, reply_to = message.message_id, message.reply_to
     return (

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from struct import Struct
+from struct import error as StructError
+from typing import Any, NamedTuple
 
 from brokerapp.engine.scheduling.delivery_schedule import JMS_TYPES
 from brokerapp.errors import OpenWireError
@@ -14,13 +16,15 @@ from brokerapp.model.jms.properties import (
     RESERVED_NAMES,
     WHOLE_NUMBERS,
     PropertyType,
+    java_floating,
     property_header,
     property_text,
 )
 from brokerapp.model.message import escape
 from brokerapp.openwire.commands import ConnectionId, LocalTransactionId, TransactionId, XATransactionId
+from brokerapp.openwire.encoding.modified_utf8 import decode_text
 from brokerapp.openwire.marshalled_values import CACHED_NAMES, Byte, Char, Float, Long, Short, decode_map, encode_map
-from brokerapp.system.text_cache import cached_if_short
+from brokerapp.system.text_cache import MAX_CACHED_TEXT, cached_if_short
 
 #: Class of a decoded value -> its type; those of strings are not named.
 _TYPES: dict[type, PropertyType] = {
@@ -41,6 +45,26 @@ _TYPES: dict[type, PropertyType] = {
 BRANCH_PREFIX = "XA:"
 #: The name under which the bytes of a map or a list are a map of one value.
 _ONLY = ""
+#: Bytes of properties up to which they are few enough to be read at once, see plain_header_lines.
+MAX_PLAIN_BYTES = 4096
+_COUNT = Struct(">i").unpack_from
+_STRING = 9  # the number of the type
+#: Numbers, by the numbers of their types: their class, and how they are encoded.
+_NUMBERS: dict[int, tuple[type, Struct]] = {5: (int, Struct(">i")), 6: (Long, Struct(">q")), 7: (float, Struct(">d"))}
+
+
+class _PlainProperty(NamedTuple):
+    """How a property of a name and type is read, and its line written."""
+
+    begin: str  #: of the line
+    word: str  #: for its type
+    read: Callable[[bytes, int], tuple[Any, ...]] | None  #: None: it is a text
+    size: int  #: bytes of the number
+    text_of: Callable[[Any], str]
+
+
+#: By the bytes of the name, behind their number, and of the type.
+_plain_properties: dict[bytes, _PlainProperty] = {}
 
 
 def header_lines(properties: Mapping[str, Any]) -> tuple[str, str]:
@@ -51,6 +75,58 @@ def header_lines(properties: Mapping[str, Any]) -> tuple[str, str]:
         lines += f"{begin}{text_of(value)}\n"
         words += word
     return lines, words
+
+
+def plain_header_lines(encoded: bytes) -> tuple[str, str] | None:
+    """Return of encoded properties what `header_lines` returns of their values, in half the time.
+
+    None where they are not only a few texts and numbers: one is of another type, comes twice or is not well-formed.
+    Raises OpenWireError for a text that is none.
+    """
+    end, lines, words = len(encoded), "", ""
+    if end > MAX_PLAIN_BYTES:
+        return None
+    try:
+        (count,), pos, begun = _COUNT(encoded), 4, set()
+        for _ in range(count):
+            behind = pos + 3 + (encoded[pos] << 8 | encoded[pos + 1])
+            key = encoded[pos:behind]
+            known = _plain_properties.get(key) or _plain_property(key)
+            if known is None:
+                return None
+            begin, word, read, size, text_of = known
+            begun.add(begin)
+            if read is None:
+                start = behind + 2
+                pos = start + (encoded[behind] << 8 | encoded[behind + 1])
+                raw = encoded[start:pos]
+                lines += f"{begin}{escape(raw.decode() if raw.isascii() else decode_text(raw))}\n"
+            else:
+                lines += f"{begin}{text_of(read(encoded, behind)[0])}\n"
+                words += word
+                pos = behind + size
+    except (IndexError, StructError):
+        return None
+    return (lines, words) if pos == end and len(begun) == count else None
+
+
+def _plain_property(key: bytes) -> _PlainProperty | None:
+    """Return how the property with this key is read; None where it is not plain, or the key ends too early."""
+    kind, name = key[-1], key[2:-1]
+    if len(name) != int.from_bytes(key[:2]) or not name.isascii() or len(name) > MAX_CACHED_TEXT:
+        return None
+    if kind == _STRING:
+        found = _PlainProperty(_line_of(name.decode(), str)[0], "", None, 0, escape)
+    elif kind in _NUMBERS:
+        cls, structure = _NUMBERS[kind]
+        begin, word, text_of = _line_of(name.decode(), cls)
+        found = _PlainProperty(begin, word, structure.unpack_from, structure.size, text_of)
+    else:
+        return None
+    if len(_plain_properties) >= CACHED_NAMES:
+        _plain_properties.clear()
+    _plain_properties[key] = found
+    return found
 
 
 @cached_if_short(CACHED_NAMES)
@@ -116,6 +192,7 @@ _TEXTS: dict[PropertyType, Callable[[Any], str]] = {
     **{kind: partial(property_text, kind) for kind in PropertyType},
     **dict.fromkeys(WHOLE_NUMBERS, str),
     PropertyType.CHAR: escape,
+    PropertyType.DOUBLE: java_floating,
     PropertyType.OTHER: lambda value: encode_map({_ONLY: value}).hex(),
 }
 _VALUES: dict[PropertyType, Callable[[str], Any]] = {

@@ -22,7 +22,7 @@ from brokerapp.engine.policy.broker_headers import (
     broker_headers,
 )
 from brokerapp.errors import OpenWireError
-from brokerapp.model.destination import Destination, DestinationKind
+from brokerapp.model.destination import DestinationKind
 from brokerapp.model.jms.form import TRANSACTION_HEADER, JmsForm, JmsKind, jms_form_of
 from brokerapp.model.jms.transformations import ERROR_HEADER, HEADER, read_document
 from brokerapp.model.message import Message
@@ -32,7 +32,7 @@ from brokerapp.openwire.marshalled_values import Long, encode_map
 from brokerapp.openwire.message_content import content_of
 from brokerapp.openwire.session.advisory_messages import ADVISORY_FORM, advisory_of
 from brokerapp.openwire.session.consumers import OpenWireConsumer
-from brokerapp.openwire.session.destinations import named_destination, openwire_destination
+from brokerapp.openwire.session.destinations import destination_of_log, named_destination, openwire_destination
 from brokerapp.openwire.session.incoming_messages import FROM_BODY, KINDS, NOT_SAID
 from brokerapp.openwire.session.jms_values import properties_of, stomp_properties_of, transaction_of
 
@@ -57,7 +57,8 @@ def message_dispatch(consumer: OpenWireConsumer, entry: LogEntry, number: int) -
     To be encoded at once: parts of it are those of other deliveries of the message, too.
     """
     message = _command_for(entry)
-    destination = openwire_destination(entry.shown_destination or Destination.parse(entry.log).stomp)
+    shown = entry.shown_destination
+    destination = openwire_destination(shown) if shown else destination_of_log(entry.log)
     message.destination = destination
     if entry.original_destination:
         message.original_destination = openwire_destination(entry.original_destination)

@@ -63,6 +63,8 @@ Commands = Sequence[ClientCommand]
 NOTHING: Commands = ()
 #: Producers of one connection, where its connector has no limit: a bound on what a peer can make us keep.
 MAX_PRODUCERS = 10_000
+#: How most messages are acknowledged.
+CONSUMED = frozenset((AckType.STANDARD, AckType.INDIVIDUAL))
 #: The operation of a DestinationInfo that creates a destination; the other one deletes it.
 ADD_DESTINATION = 0
 
@@ -252,6 +254,8 @@ class OpenWireSession:
             return NOTHING
         if not consumer.has_delivered:  # its client reconnected, and acknowledges what it will be given again
             return NOTHING
+        if ack.ack_type in CONSUMED:
+            return self._consume(consumer, ack)
         if ack.ack_type == AckType.DELIVERED:
             return self._extend(consumer, ack)
         if ack.ack_type == AckType.REDELIVERED:
@@ -260,13 +264,19 @@ class OpenWireSession:
             return NOTHING  # another consumer may want it
         if ack.ack_type == AckType.POISON and ack.transaction_id is not None:
             raise RequestRefused("a poison acknowledgement cannot be part of a transaction")
+        if ack.ack_type in (AckType.POISON, AckType.EXPIRED):
+            taken = consumer.take(ack)
+            is_expired = ack.ack_type == AckType.EXPIRED
+            cause = None if is_expired or ack.poison_cause is None else str(ack.poison_cause)
+            given_up = GiveUpCommand([each.ack_id for each in taken], cause, is_expired, receipt_of(ack))
+            return [*self._narrow(consumer, taken), given_up]
+        return self._consume(consumer, ack)
+
+    def _consume(self, consumer: OpenWireConsumer, ack: MessageAck) -> Commands:
+        """Acknowledge messages."""
         taken = consumer.take(ack)
         ack_ids, receipt = [each.ack_id for each in taken], receipt_of(ack)
         commands = self._narrow(consumer, taken)
-        if ack.ack_type in (AckType.POISON, AckType.EXPIRED):
-            is_expired = ack.ack_type == AckType.EXPIRED
-            cause = None if is_expired or ack.poison_cause is None else str(ack.poison_cause)
-            return [*commands, GiveUpCommand(ack_ids, cause, is_expired, receipt)]
         transaction = None if ack.transaction_id is None else transaction_name(ack.transaction_id)
         if transaction is not None:
             self.transactions.on_acknowledged(transaction, consumer, taken)

@@ -150,7 +150,7 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
             self._splitter.max_frame_size = MAX_BRIDGE_LOGIN_FRAME_SIZE
         for each in commands:
             self._perform(each)
-        if frame.response_required and all(type(each) in UNCONFIRMED for each in commands):
+        if frame.response_required and UNCONFIRMED.issuperset(map(type, commands)):
             self._confirm(frame)
 
     def _perform(self, command: ClientCommand) -> None:
