@@ -1,9 +1,11 @@
 """Test when and how a listener of advisories is told of consumers at other nodes."""
 
+import json
 from types import SimpleNamespace
 
 import pytest
 
+from brokerapp.engine.routing.advisory_subjects import subject_of
 from brokerapp.model.destination import Destination
 from brokerapp.nodes.links.node_requests import NodeRequests
 from brokerapp.nodes.links.protocol import PeerMessageType
@@ -35,7 +37,9 @@ def node():
         publish_here=lambda topic, document: told.append(document),
     )
     remote = RemoteAdvisories(peers=peers, requests=requests, listeners=listeners, advisories=advisories)
-    return SimpleNamespace(remote=remote, listeners=listeners, requests=requests, said=said, told=told)
+    return SimpleNamespace(
+        advisories=advisories, remote=remote, listeners=listeners, requests=requests, said=said, told=told
+    )
 
 
 def asked(node):
@@ -103,3 +107,30 @@ def test_what_nobody_listens_to_any_more_is_forgotten_and_told_again_to_the_next
 def test_what_says_nothing_that_advisories_say_is_passed_on(node):
     for body in (b"", b"no JSON", b"[]", b"{}", b'{"ConsumerInfo": 1}', b'{"DestinationInfo": {}}'):
         assert node.remote.on_advisory("b", TOPIC, body)
+
+
+def ended(number):
+    """What is told when one ended."""
+    return {"RemoveInfo": {"objectId": {"@class": "ConsumerId", "connectionId": "c", "sessionId": 1, "value": number}}}
+
+
+def tell(node, document):
+    """Let node b publish an advisory; return whether listeners here are told of it."""
+    return node.remote.on_advisory("b", TOPIC, json.dumps(document).encode())
+
+
+def test_the_end_of_a_consumer_is_told_unless_its_client_has_it_at_this_node_by_now(node):
+    node.listeners.add(OF_QUEUE)
+    for number in (1, 2):
+        assert tell(node, consumer(number)[1])
+    node.advisories.exists_here = lambda document: subject_of(document).id == "c:1:1"
+    assert [tell(node, ended(number)) for number in (1, 2)] == [False, True]
+
+
+def test_what_ended_with_a_node_is_told_but_for_what_its_client_has_at_this_node_by_now(node):
+    node.listeners.add(OF_QUEUE)
+    node.remote.on_consumers("b", [consumer(1), consumer(2)], True)
+    node.told.clear()
+    node.advisories.exists_here = lambda document: subject_of(document).id == "c:1:1"
+    node.remote.on_member_removed("b")
+    assert [subject_of(document) for document in node.told] == [("c:1:2", False)]

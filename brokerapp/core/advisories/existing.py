@@ -10,7 +10,7 @@ from brokerapp.core.advisories import documents
 from brokerapp.core.advisories.documents import Document
 from brokerapp.core.advisories.virtual_consumers import VirtualConsumers
 from brokerapp.engine.routing import advisory_topics as topics
-from brokerapp.engine.routing.advisory_subjects import ADDED
+from brokerapp.engine.routing.advisory_subjects import ADDED, is_of_destination, kind_of, subject_of
 from brokerapp.engine.routing.advisory_topics import is_advisory, topic_of
 from brokerapp.engine.routing.destination_trie import matches
 from brokerapp.model.broker_path import BRIDGE_DURABLE_PREFIX, Path
@@ -78,7 +78,21 @@ class ExistingState:
             if each.kind is kind and not is_advisory(each):
                 yield topics.OF_KIND[kind], {}, self.destination_info(each, ADDED)
 
-    def has_destination(self, document: Document) -> bool:
+    def has(self, document: Document) -> bool:
+        """Return whether what a document is about exists here: a destination, or what a JMS client opened.
+
+        JMS clients choose the ids of what they open, and keep them when they connect to another node.
+        """
+        if is_of_destination(document):
+            return self._has_destination(document)
+        subject, kind = subject_of(document), kind_of(document)
+        return subject is not None and any(
+            _has_opened(client, kind, subject.id)
+            for client in self._clients.values()
+            if client.connection_id and subject.id.startswith(client.connection_id)
+        )
+
+    def _has_destination(self, document: Document) -> bool:
         """Return whether a document is about a destination that has counters here."""
         about = document.get("DestinationInfo", {}).get("destination")
         if about is None:
@@ -162,3 +176,10 @@ class ExistingState:
         """Return the header that says how many send to this destination."""
         numbers = self._counters.find(destination)
         return {"producerCount": numbers.ProducerCount if numbers is not None else 0}
+
+
+def _has_opened(client: Client, kind: str, id: str) -> bool:
+    """Return whether a JMS client has a connection, consumer or producer of this id."""
+    if kind == "ConsumerId":
+        return id in client.subscriptions
+    return id in client.producers if kind == "ProducerId" else id == client.connection_id

@@ -52,8 +52,8 @@ class LifecycleAdvisories:
         return self._existing.at_this_node()
 
     def exists_here(self, document: Document) -> bool:
-        """Return whether a document is about a destination that this node has."""
-        return self._existing.has_destination(document)
+        """Return whether what a document is about exists at this node."""
+        return self._existing.has(document)
 
     def publish_here(self, topic: str, document: Document) -> None:
         """Publish an advisory about what is at another node to subscribers at this node only."""
@@ -65,7 +65,7 @@ class LifecycleAdvisories:
 
     def on_client_disconnected(self, client: Client) -> None:
         """Tell that a client is gone, with all it had."""
-        self._publisher.tell(topics.CONNECTION, lambda: documents.connection_gone(client, self._name))
+        self._tell_end(client, topics.CONNECTION, lambda: documents.connection_gone(client, self._name))
 
     def on_destination_added(self, destination: Destination) -> None:
         """Tell that a queue or topic exists now; nothing is told of the log of a subscription."""
@@ -106,7 +106,14 @@ class LifecycleAdvisories:
 
     def on_consumer_stopped(self, subscription: Subscription) -> None:
         """Tell that a subscription is served no more."""
-        self._tell_consumer(subscription, lambda: documents.consumer_gone(subscription, self._name))
+        destinations = subscription.destinations
+        if not any(map(is_advisory, destinations)):
+            self._tell_end(
+                subscription.client,
+                topic_of(topics.CONSUMER, *destinations),
+                lambda: documents.consumer_gone(subscription, self._name),
+                lambda: self._existing.consumer_count(destinations),
+            )
         self._virtual.stopped(subscription)
 
     def on_durable_removed(self, client_id: str, name: str, topic: Destination) -> None:
@@ -117,6 +124,18 @@ class LifecycleAdvisories:
             lambda: self._existing.consumer_count([topic]),
         )
         self._virtual.forgotten(client_id, name, topic)
+
+    def _tell_end(
+        self, client: Client, topic: str, document: Callable[[], Document], headers: Callable[[], Document] = dict
+    ) -> None:
+        """Tell that something of a client ended, unless the client has it at another node already: JMS clients keep the
+        ids of what they open. Other nodes are told all the same.
+        """
+        remote = self._placement.remote_advisories
+        if client.connection_id and remote.is_known(topic, ended := document()):
+            remote.publish_there(topic, self._publisher.message({}, ended))
+        else:
+            self._publisher.tell(topic, document, headers)
 
     def _tell_consumer(self, subscription: Subscription, document: Callable[[], Document]) -> None:
         destinations = subscription.destinations
@@ -131,7 +150,13 @@ class LifecycleAdvisories:
 
     def on_producer_stopped(self, client: Client, destination: Destination, producer: str) -> None:
         """Tell that a client closed a producer, or is gone that sent to a destination."""
-        self._tell_producer(destination, lambda: documents.producer_gone(client, self._name, producer))
+        if not is_advisory(destination):
+            self._tell_end(
+                client,
+                topic_of(topics.PRODUCER, destination),
+                lambda: documents.producer_gone(client, self._name, producer),
+                lambda: self._existing.producer_count(destination),
+            )
 
     def _tell_producer(self, destination: Destination, document: Callable[[], Document]) -> None:
         if not is_advisory(destination):

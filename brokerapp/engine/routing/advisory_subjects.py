@@ -50,6 +50,13 @@ def is_of_destination(document: Mapping[str, Any]) -> bool:
     return _DESTINATION in document
 
 
+def kind_of(document: Mapping[str, Any]) -> str:
+    """Return the type of the id of what began or ended, as OpenWire names it; "" where there is none."""
+    if _REMOVAL in document:
+        return str(document[_REMOVAL][_ID_MEMBERS[_REMOVAL]].get("@class", ""))
+    return next((kind for name, _, kind in _BEGINNINGS if name in document), "")
+
+
 def ending_of(document: Mapping[str, Any]) -> Document:
     """Return the document that says that what this one says began has ended."""
     for name, member, kind in _BEGINNINGS:

@@ -6,7 +6,8 @@ is listened to here: what was not known began, what is not among it ended. So di
 more.
 
 A destination may be at several nodes, of which each tells that it begins and ends there. Who listens is told of the
-first and the last of these.
+first and the last of these. What a JMS client opens has the same id at each node to which the client connects, and may
+begin at the next one before the last one has noticed its end. Who listens is not told of such an end.
 """
 
 from __future__ import annotations
@@ -149,7 +150,7 @@ class RemoteAdvisories(NodeObserver):
             known[key] = document
             return is_news
         was_known = known.pop(key, None) is not None
-        return not is_of_destination(document) or (was_known and not self._exists(key, document))
+        return (was_known or not is_of_destination(document)) and not self._exists(key, document)
 
     def _exists(self, key: _Key, document: Document) -> bool:
         """Whether listeners here were told of this already."""
