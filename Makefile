@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:  # two apt-get at a time stand in each other's way
-.PHONY: help setup run demo test bench lint clean java browser clients activemq jms peers
+.PHONY: help setup run demo test test-long bench lint clean java browser clients activemq jms peers
 
 PYTHON := .venv/bin/python
 INSTALLED := .venv/.installed
@@ -24,7 +24,7 @@ T ?= tests
 N ?= 4
 
 help: ## list these commands
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
 
 setup: $(INSTALLED) $(COMPILED) java ## virtual environment in .venv, its packages, and a Java runtime for Spark if there is none
 	@$(PYTHON) -m analytics.spark.build_class_archive
@@ -35,11 +35,20 @@ run: setup ## start everything on this machine and keep it running until Ctrl-C
 demo: setup ## run a small order business against a running Sluice (FOR=120 seconds)
 	@$(PYTHON) manage.py demo --seconds $(FOR)
 
-test: setup browser clients activemq jms ## all tests, or a part of them (T=tests/supervisor), by four processes (N=0: by this one); it says which took longest
-	@$(PYTHON) -m pytest -n $(N) --dist loadscope --no-loadscope-reorder --durations=15 $(T) || {
-	  echo "what failed, again by itself: a deadline missed while others worked is no fault, anything else fails again"
-	  $(PYTHON) -m pytest --last-failed --last-failed-no-failures none $(T)
-	}
+test: setup browser clients activemq jms ## tests, or a part of them (T=tests/supervisor), by four processes (N=0: by this one); it says which took longest
+	@$(PYTEST)
+
+test-long: setup browser clients activemq jms ## the tests that are marked as long, which `make test` leaves out: some ten minutes more
+	@$(PYTEST)
+
+test-long: LONG := -m long
+# What failed runs again by itself: a deadline missed while others worked is no fault, anything else fails again.
+define PYTEST
+$(PYTHON) -m pytest $(LONG) -n $(N) --dist loadscope --no-loadscope-reorder --durations=15 $(T) || {
+  echo "what failed, again by itself"
+  $(PYTHON) -m pytest $(LONG) --last-failed --last-failed-no-failures none $(T)
+}
+endef
 
 bench: setup peers ## measure against ActiveMQ and RabbitMQ, side by side
 	@$(PYTHON) -m benchmarks

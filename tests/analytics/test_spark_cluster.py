@@ -16,7 +16,7 @@ from analytics.spark.server import token
 from brokerapp.system.environment import Environment
 from tests.ports import free_port
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 DEPLOY = "org.apache.spark.deploy"
 

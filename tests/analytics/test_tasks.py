@@ -41,6 +41,7 @@ def nothing_left_running(installation):
         installation.send("cancel", run_id)
 
 
+@pytest.mark.long
 def test_spark_is_warmed_up_before_anybody_asks_and_nothing_is_left_of_it(installation):
     log = installation.data / "celery.log"
     wait_until(lambda: re.search("Spark (is|was not) warmed up", log.read_text()), 2 * PATIENCE)
@@ -256,6 +257,7 @@ def test_a_server_that_is_killed_fails_its_run_with_the_reason_and_the_next_run_
     assert installation.end_of(installation.analyse(REQUEST))[0] == "done"
 
 
+@pytest.mark.long
 def test_a_worker_that_is_killed_whole_says_when_it_is_back_that_its_runs_are_lost(installation):
     run_id = installation.analyse({"kind": "slow"})
     installation.wait_for_work(run_id)
@@ -268,6 +270,7 @@ def test_a_worker_that_is_killed_whole_says_when_it_is_back_that_its_runs_are_lo
     assert installation.end_of(installation.analyse(REQUEST))[0] == "done"
 
 
+@pytest.mark.long
 def test_a_server_that_is_frozen_is_killed_while_a_run_waits_for_it_and_the_next_one_works(installation):
     stopped = installation.analyse({"kind": "slow"})
     installation.wait_for_work(stopped)
@@ -279,6 +282,7 @@ def test_a_server_that_is_frozen_is_killed_while_a_run_waits_for_it_and_the_next
     assert installation.end_of(installation.analyse(REQUEST))[0] == "done"
 
 
+@pytest.mark.long
 def test_a_server_that_froze_while_nothing_ran_costs_the_next_run_a_restart(installation):
     os.kill(installation.server.pid, signal.SIGSTOP)
     run_id = installation.analyse(REQUEST)
@@ -288,6 +292,7 @@ def test_a_server_that_froze_while_nothing_ran_costs_the_next_run_a_restart(inst
     assert installation.end_of(installation.analyse(REQUEST))[0] == "done"
 
 
+@pytest.mark.long
 def test_a_server_without_memory_dies_its_run_fails_with_the_reason_and_the_next_one_works(installation):
     hungry = installation.analyse({"kind": "memory"})
     assert installation.server.wait(PATIENCE) != 0

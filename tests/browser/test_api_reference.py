@@ -8,6 +8,7 @@ from tests.browser.axe_violations import COLOURS, RULES, axe_violations
 from tests.browser.conftest import picture
 
 
+@pytest.mark.long
 @pytest.mark.browser
 def test_axe_finds_nothing_on_the_page_of_the_api(page_of, site):
     page, said = page_of("admin", color_scheme="light"), []

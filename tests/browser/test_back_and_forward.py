@@ -65,6 +65,7 @@ def every_address(page: Page, site) -> list[str]:
     return found + made(page, site)[:2]
 
 
+@pytest.mark.long
 def test_every_page_lives_after_back_or_forward(caching, site, logins, client):
     prepare(site, client)
     with opening(caching, site, logins) as open_page:

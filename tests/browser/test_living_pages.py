@@ -133,6 +133,7 @@ def test_rows_of_a_queue_that_is_followed_do_not_move_under_the_pointer(page_of,
     assert shown == sorted(shown, key=int, reverse=True)
 
 
+@pytest.mark.long
 def test_a_tab_of_another_web_process_lives_through_its_sleep_and_its_restart(page_of, site, client, tmp_path):
     send(client, "restarted.one", "a")
     variables = {**site.variables, "SLUICE_HOST_NODE": ""}  # the node is in the other process

@@ -169,6 +169,7 @@ def send_orders(sluice: Installation) -> None:
         send(sluice, "/queue/shop.in", count, **({"region": region} if region else {}))
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.browser
 @pytest.mark.slow
@@ -208,6 +209,7 @@ TRIED = """<broker xmlns="http://activemq.apache.org/schema/core">
 </broker>"""
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_file_is_tried_on_recorded_traffic_from_a_terminal(sluice):
@@ -282,6 +284,7 @@ def spark_server(sluice: Installation) -> psutil.Process:
     return psutil.Process(int((sluice.folder / "spark" / "server.pid").read_text().split()[0]))
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.slow
 def test_an_edition_whose_worker_is_killed_is_tried_again_and_comes_to_its_end(sluice, story):

@@ -57,7 +57,7 @@ def drained(port: int, name: str, count: int) -> Counter[str | None]:
         return Counter(client.texts(count))
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_each_branch_is_committed_or_rolled_back_whole_however_often_the_node_is_killed(broker, seed):
     chance = random.Random(seed)
     with OpenWireClient(broker.port) as client:

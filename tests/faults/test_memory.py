@@ -65,6 +65,7 @@ def consume(broker, queue, count, **headers):
     return consumer
 
 
+@pytest.mark.long
 def test_hundreds_of_thousands_that_wait_take_no_memory_of_the_node(broker, memory):
     fill(broker, "one", FIRST)
     before = memory()

@@ -25,7 +25,7 @@ from tests.interop.proxy import Proxy
 from tests.protocol.clients import StompClient
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.slow, needs_activemq]
+pytestmark = [pytest.mark.long, needs_activemq]
 ROUNDS = int(os.environ.get("ROUNDS", "1"))
 #: Messages of each producer of a round, and how many are confirmed when something is killed.
 COUNT, BEFORE = 600, 150

@@ -246,6 +246,7 @@ def killed_activemq(tmp_path) -> Iterator[ActiveMQ]:
     started.stop()
 
 
+@pytest.mark.long
 def test_each_message_arrives_once_while_either_broker_is_killed_and_sockets_are_cut(tmp_path, killed_activemq):
     """Consumers of the ActiveMQ come at the end: it knows what it is sent again by what is in its queue."""
     proxy, failures = Proxy(killed_activemq.openwire_port), []

@@ -15,7 +15,7 @@ from tests.protocol.clients import StompClient
 from tests.protocol.running_node import RunningNode, node_of
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.slow, needs_activemq]
+pytestmark = [pytest.mark.long, needs_activemq]
 XML = """<broker brokerName="{name}">
   <networkConnectors>
     <networkConnector name="on" networkTTL="{ttl}"

@@ -45,6 +45,7 @@ def test_a_busy_machine_is_given_longer(load, seconds):
     assert allowed_silence(60, load, 2) == seconds
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_server_that_notes_that_it_does_little_but_collect_garbage_is_killed_and_the_reason_is_told(tmp_path):

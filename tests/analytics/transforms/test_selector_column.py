@@ -84,7 +84,14 @@ FORMS = 3
 FACTORY = "spark.sql.codegen.factoryMode"
 
 
-@pytest.mark.parametrize(("seed", "count"), [(0, COMPILED), *((seed, INTERPRETED) for seed in range(1, 5))])
+@pytest.mark.parametrize(
+    ("seed", "count"),
+    [
+        (0, COMPILED),
+        (1, INTERPRETED),
+        *(pytest.param(seed, INTERPRETED, marks=pytest.mark.long) for seed in range(2, 5)),
+    ],
+)
 def test_random_selectors_on_random_messages(spark, seed, count):
     random = Random(seed)
     trees = [random_condition(random, 3 if count == COMPILED else 2) for _ in range(count)]

@@ -213,6 +213,7 @@ def _csrf(browser: requests.Session) -> str:
     return next(each.value for each in browser.cookies if each.name.startswith("sluice_csrf_"))
 
 
+@pytest.mark.long
 def test_the_web_process_does_not_grow_with_what_it_has_shown(
     crowded_store, running_broker, store_url, tmp_path, migrated
 ):
