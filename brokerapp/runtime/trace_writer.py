@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
@@ -10,7 +11,7 @@ from brokerapp.errors import StoreUnavailable
 from brokerapp.model.destination import Destination
 from brokerapp.tracing.consumers import ConsumerRecorder
 from brokerapp.tracing.depths import DepthRecorder
-from brokerapp.tracing.recorder import BATCH_EVENTS, TraceRecorder
+from brokerapp.tracing.recorder import BATCH_EVENTS, EventBatch, TraceRecorder
 from brokerapp.tracing.sampling import EVERYTHING, SamplingRule, sample_batch, sampling_rule
 from brokerapp.tracing.schema import START
 
@@ -50,7 +51,7 @@ class TraceWriter:
                 batch = sample_batch(batch, self._sampling_of)
             try:
                 if batch.count:
-                    await self._write(batch.encode(), batch.count)
+                    await self._write(await _encoded(batch), batch.count)
             except StoreUnavailable:
                 self._recorder.count_lost(batch)
                 raise
@@ -61,3 +62,15 @@ class TraceWriter:
         """Return the sampling rule for messages sent to this destination."""
         policy = self._routing.table.policy_for(Destination.parse(original))
         return EVERYTHING if policy is None else sampling_rule(policy.record_one_in, policy.record_properties)
+
+
+async def _encoded(batch: EventBatch) -> bytes:
+    """Encode a batch while clients are served: at once it would take milliseconds, which their messages would wait."""
+    steps = batch.encode_in_steps()
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            encoded: bytes = done.value
+            return encoded
+        await asyncio.sleep(0)

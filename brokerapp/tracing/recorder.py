@@ -14,12 +14,14 @@ Synchronous, without clock and I/O; it belongs to one event loop.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import numpy as np
+
 from brokerapp.model.message import Message
-from brokerapp.tracing.encoding import encode
+from brokerapp.tracing.encoding import encode, encode_in_steps
 from brokerapp.tracing.schema import ENQUEUE, RUN_FIELDS
 
 #: Events in a batch: packing them stops the event loop for a millisecond, some when each is a run of its own. A run is
@@ -65,6 +67,10 @@ class EventBatch:
     def encode(self) -> bytes:
         """Encode the batch as bytes."""
         return encode(self.broker, self.runs, self.facts, self.heads, self.weights)
+
+    def encode_in_steps(self) -> Generator[None, None, bytes]:
+        """Encode the batch with pauses, in which others may work; return its bytes."""
+        return encode_in_steps(self.broker, self.runs, self.facts, self.heads, self.weights)
 
 
 class TraceRecorder:
@@ -161,14 +167,17 @@ class TraceRecorder:
 
     def _cut(self, limit: int) -> tuple[Runs, list[tuple[str, int, int]], list[bytes], int]:
         """Take the first runs out, with what belongs to them, and say how many events they stand for."""
-        count = cut = messages = enqueued = 0
-        while count < limit and cut < len(self._runs):
-            of_run = abs(self._runs[cut + 6])
-            messages += max(0, self._runs[cut + 6])
-            count += of_run * len(self._runs[cut + 2])
-            enqueued += of_run if self._runs[cut + 1] == ENQUEUE else 0
-            cut += RUN_FIELDS
-        parts = self._runs[:cut], self._facts[:messages], self._heads[:enqueued], count
+        oldest = self._runs[: limit * RUN_FIELDS]
+        noted = np.fromiter(oldest[6::RUN_FIELDS], np.int64)  # negative where the facts are those of the run before
+        copies = np.fromiter(map(len, oldest[2::RUN_FIELDS]), np.int64)
+        kinds = np.fromiter(oldest[1::RUN_FIELDS], np.int64)
+        events = np.cumsum(np.abs(noted) * copies)
+        number = min(len(events), int(np.searchsorted(events, limit)) + 1)
+        count, noted = int(events[number - 1]), noted[:number]
+        messages = int(noted.clip(min=0).sum())
+        enqueued = int(np.abs(noted[kinds[:number] == ENQUEUE]).sum())
+        cut = number * RUN_FIELDS
+        parts = oldest[:cut], self._facts[:messages], self._heads[:enqueued], count
         del self._runs[:cut], self._facts[:messages], self._heads[:enqueued]
         if not self._runs:
             self._last_facts = []

@@ -1,5 +1,6 @@
 """Test that recorded events are returned, single ones and batches, within limits."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brokerapp.model.message import Message
+from brokerapp.tracing import encoding
 from brokerapp.tracing import recorder as recorder_module
 from brokerapp.tracing.arrow_schema import SCHEMA
 from brokerapp.tracing.decoding import decode
@@ -232,3 +234,32 @@ def test_a_message_for_many_consumers_is_noted_once():
         recorder.record(ACK, START, messages, [TOPIC], TOPIC, f"c{consumer}")
     batch = recorder.take_batch()
     assert (len(batch.facts), batch.count) == (100, 10_000)
+
+
+def test_a_batch_is_encoded_in_steps_of_bounded_size_between_which_others_work():
+    recorder = TraceRecorder("sluice")
+    for number in range(3_000):
+        recorder.record_enqueue(START, [message(number)], TOPIC)
+        recorder.record(FORWARD, START, [message(number)], [EU], TOPIC)
+    batch, pauses = recorder.take_batch(), 0
+    steps = batch.encode_in_steps()
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            encoded = done.value
+            break
+        pauses += 1
+    assert pauses >= len(batch.runs) / encoding.STEP_VALUES + len(batch.heads) / encoding.STEP_HEADS
+    assert encoded == batch.encode()
+    assert decode(encoded).num_rows == 6_000
+
+
+def test_nodes_in_several_threads_encode_their_batches_at_once():
+    recorder = TraceRecorder("sluice")
+    for number in range(2_000):
+        recorder.record_enqueue(START, [message(number, order=str(number) * 20)], TOPIC)
+    batch = recorder.take_batch()
+    expected = batch.encode()
+    with ThreadPoolExecutor(4) as threads:
+        assert set(threads.map(lambda _: batch.encode(), range(200))) == {expected}
