@@ -37,7 +37,8 @@ from brokerapp.system.environment import Environment
 POLL_SECONDS = 1.0
 #: Spans of one request: a megabyte or two, well below the limits of receivers (a collector's is 20 MiB).
 REQUEST_SPANS = 2_000
-#: Seconds before a request that failed is sent again. Each attempt takes up to ten seconds by itself.
+#: Seconds before a request that failed is sent again (each attempt takes up to ten seconds by itself), and before a
+#: store that did not answer is asked again.
 RETRY_SECONDS = 5.0
 #: How often the progress is written while nothing is exported, so that monitors see that this process runs.
 ALIVE_SECONDS = 10.0
@@ -153,9 +154,9 @@ def run(export: SpanExport, stopping: Event) -> None:
             is_drained = export.step()
         except StoreUnavailable as error:
             log.warning("%s; trying again", error)
-            is_drained = True
-        if is_drained:
-            stopping.wait(POLL_SECONDS)
+            stopping.wait(RETRY_SECONDS)
+        else:
+            stopping.wait(POLL_SECONDS if is_drained else 0)
     export.close()
 
 
@@ -199,7 +200,7 @@ def _serve(environment: Environment, settings: SpanSettings, folder: Path) -> No
                 )
             except StoreUnavailable as error:
                 log.warning("%s; trying again", error)
-                stopping.wait(POLL_SECONDS)
+                stopping.wait(RETRY_SECONDS)
             else:
                 run(export, stopping)
     finally:
