@@ -93,6 +93,7 @@ class PreparedBranches:
         transactions: TransactionsPort,
     ) -> None:
         self._commits, self._counters, self._timers = context.commits, context.counters, context.timers
+        self._tracer = context.tracer
         self._arrivals, self._expiration, self._held, self._router = arrivals, expiration, held, router
         self._scheduled_jobs, self._temporaries, self._transactions = scheduled_jobs, temporaries, transactions
         self._placement = placement
@@ -277,6 +278,7 @@ class PreparedBranches:
             return None
         entry = LogEntry(name, UNCOMMITTED, message, 0, len(placed.stored[0]), original, shown, message.deliveries)
         self._arrivals.count_arrivals(log, [message], BodySizes.of([message]))
+        self._tracer.record(RETURN, time.time_ns() // 1000, [message], group.names, str(placed.destination))
         log.hold_returned([entry], [number])
         return entry
 
