@@ -154,6 +154,7 @@ def test_what_a_prepared_transaction_acknowledged_is_recorded_as_back_when_it_is
         client.consumer(1, queue(name))
         perform(client, TransactionOperation.BEGIN)
         client.acknowledge(client.dispatches(1)[0], transaction_id=id)
+        client.ask(client.message(queue(f"{name}.out"), "b", transaction_id=id))
         perform(client, TransactionOperation.PREPARE)
         if not stays:
             client.close()
@@ -166,6 +167,8 @@ def test_what_a_prepared_transaction_acknowledged_is_recorded_as_back_when_it_is
     came, went = (sum(row["kind"] in kinds for row in rows) for kinds in (ARRIVALS, REMOVALS))
     assert (came, went) == (2, 1)
     assert [row["kind"] for row in rows][:5] == ["enqueue", "forward", "dispatch", "ack", "return"]
+    [never_sent] = journey(store, broker, f"queue://{name}.out")
+    assert (never_sent["kind"], never_sent["reason"]) == ("rollback", "a prepared transaction was rolled back")
 
 
 def journey(store, broker: str, destination: str) -> list[dict]:

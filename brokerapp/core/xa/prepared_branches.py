@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+#: Why what a branch sent is recorded as rolled back.
+ROLLED_BACK = "a prepared transaction was rolled back"
 #: Milliseconds between two looks at what other nodes prepared and ended.
 REFRESH_MS = 10_000
 
@@ -243,6 +245,8 @@ class PreparedBranches:
             if not self._ended(name, refused, then):
                 return
             self._holders.pop(name, None)
+            never_sent = [RoutedBatch(each.messages, [], each.destination, Route()) for each in branch.sends]
+            self._router.record_rolled_back(never_sent, ROLLED_BACK)
             kept: dict[Subscription, dict[str, LogEntry]] = {}
             for number, (placed, holder) in enumerate(returning, start=seq):
                 entry = self._hold(placed, number) if holder is not None and holder.is_there else None
