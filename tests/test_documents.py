@@ -80,7 +80,7 @@ def test_the_index_names_every_page():
 _MEASURES = PROJECT / "docs/data.md"
 _MEASURE = re.compile(r"`([a-z-]+\.\w+)`")
 #: Columns that say which slot a row is of.
-_KEYS = frozenset({"slot"})
+_KEYS = frozenset({"slot", "time"})
 
 
 def documented_measures() -> list[str]:
@@ -96,8 +96,8 @@ def columns_of(module: str) -> set[str]:
     found: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "ResultColumn":
-            name, unit = (node.args[place].value if len(node.args) > place else "" for place in (0, 2))
-            found |= {name} if unit else set()
+            name, _, unit, *_ = (*(getattr(each, "value", None) for each in node.args), "", "")
+            found |= {name} if isinstance(name, str) and unit else set()
     imported = {
         alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names
     }  # fmt: skip
