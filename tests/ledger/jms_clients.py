@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from brokerapp.openwire.commands import (
     ConnectionId,
     ConsumerId,
+    IntegerResponse,
     LocalTransactionId,
     MessageAck,
     MessageDispatch,
@@ -16,12 +17,13 @@ from brokerapp.openwire.commands import (
     Response,
     TransactionInfo,
     WireThrowable,
+    XATransactionId,
 )
 from brokerapp.openwire.marshalled_values import Value, encode_map
 from brokerapp.openwire.session.consumers import AckType
 from brokerapp.openwire.session.transactions import TransactionOperation
 from tests.ledger.clients import now, number_of
-from tests.ledger.ledger import ACKED, LEFT, REJECTED, Delivery, Ledger, Message, Span
+from tests.ledger.ledger import ACKED, LEFT, REJECTED, RETURNED, Delivery, Ledger, Message, Span
 from tests.protocol.openwire_client import OpenWireClient, queue, text_of, topic
 
 #: Bytes of a text.
@@ -42,7 +44,7 @@ class LedgerJmsClient:
         self._client = OpenWireClient(port, client_id=name)
         self._client.producer()
         self._transactions = 0
-        self._open: LocalTransactionId | None = None
+        self._open: LocalTransactionId | XATransactionId | None = None
         self._sent: list[Message] = []  # in the transaction that is open
         self._acked: list[Delivery] = []
         self._consumer: ConsumerId | None = None
@@ -93,7 +95,29 @@ class LedgerJmsClient:
         info = TransactionInfo(
             connection_id=ConnectionId(self._client.connection_id), transaction_id=self._open, type=operation
         )
-        assert type(self._client.ask(info)) is Response
+        assert type(self._client.ask(info)) in (Response, IntegerResponse)
+
+    def prepare(self, deliveries: Sequence[Delivery]) -> XATransactionId:
+        """Acknowledge these in a distributed transaction, and prepare it."""
+        self._open = id = XATransactionId(1, self.name.encode(), b"1")
+        self._end_with(TransactionOperation.BEGIN)
+        before = now()
+        self.ack(deliveries)
+        self._end_with(TransactionOperation.PREPARE)
+        self._open, self._acked = None, []
+        self._settled(deliveries, ACKED, Span(before, now()))  # gone from the queue, until it may be rolled back
+        return id
+
+    def end_prepared(self, id: XATransactionId, taken: Sequence[Delivery], *, commits: bool) -> None:
+        """End what another client prepared, in which it acknowledged these."""
+        before = now()
+        self._open = id
+        self._end_with(TransactionOperation.COMMIT_TWO_PHASE if commits else TransactionOperation.ROLLBACK)
+        self._open = None
+        for each in () if commits else taken:
+            each.is_undone, copy = True, each.copy
+            span = Span(before, now())
+            copy.successor = self.ledger.come(copy.message, copy.place, copy.original, span, RETURNED)
 
     # -- consuming
 

@@ -89,4 +89,21 @@ def jms_and_stomp(load: Load) -> None:
     producer.leave()
 
 
-JMS_WAYS = (jms_sessions, jms_failures, jms_and_stomp)
+def jms_branches(load: Load) -> None:
+    """Acknowledgements in distributed transactions that are prepared, and then committed or rolled back by another."""
+    for commits in (True, False):
+        place = f"queue://jms.branches.{'committed' if commits else 'rolled-back'}"
+        load.jms_send(place, 12)
+        worker = load.jms("jms-worker").subscribe(place, prefetch=12)
+        taken = worker.take(12)
+        id = worker.prepare(taken)
+        worker.leave()
+        manager = load.jms("jms-manager")
+        manager.end_prepared(id, taken, commits=commits)
+        manager.leave()
+    heir = load.jms("jms-heir").subscribe("queue://jms.branches.rolled-back", prefetch=12)
+    heir.ack(heir.take(12))
+    heir.leave()
+
+
+JMS_WAYS = (jms_sessions, jms_failures, jms_and_stomp, jms_branches)

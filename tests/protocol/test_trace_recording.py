@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import redis
 
-from analytics.model.measures import ARRIVALS, REMOVALS
+from analytics.model.measures import ARRIVALS, REMOVALS, UNDONE
 from brokerapp.config import TransportConnector, default_config
 from brokerapp.model.definitions import PolicyEntry
 from brokerapp.model.destination import Destination
@@ -167,6 +167,7 @@ def test_what_a_prepared_transaction_acknowledged_is_recorded_as_back_when_it_is
     came, went = (sum(row["kind"] in kinds for row in rows) for kinds in (ARRIVALS, REMOVALS))
     assert (came, went) == (2, 1)
     assert [row["kind"] for row in rows][:5] == ["enqueue", "forward", "dispatch", "ack", "return"]
+    assert rows[4]["reason"] == UNDONE
     [never_sent] = journey(store, broker, f"queue://{name}.out")
     assert (never_sent["kind"], never_sent["reason"]) == ("rollback", "a prepared transaction was rolled back")
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Why what a branch sent is recorded as rolled back.
+#: Why what a branch sent is recorded as rolled back, and what it acknowledged as back. Analyses know it by that.
 ROLLED_BACK = "a prepared transaction was rolled back"
 #: Milliseconds between two looks at what other nodes prepared and ended.
 REFRESH_MS = 10_000
@@ -251,7 +251,7 @@ class PreparedBranches:
             for number, (placed, holder) in enumerate(returning, start=seq):
                 entry = self._hold(placed, number) if holder is not None and holder.is_there else None
                 if entry is None:
-                    self._arrivals.on_committed([placed], number, time.time_ns() // 1000, RETURN)
+                    self._arrivals.on_committed([placed], number, time.time_ns() // 1000, RETURN, ROLLED_BACK)
                 elif holder is not None:
                     kept.setdefault(holder.subscription, {})[holder.key] = entry
             for holder, entry in holders.of_topics:
@@ -282,7 +282,8 @@ class PreparedBranches:
             return None
         entry = LogEntry(name, UNCOMMITTED, message, 0, len(placed.stored[0]), original, shown, message.deliveries)
         self._arrivals.count_arrivals(log, [message], BodySizes.of([message]))
-        self._tracer.record(RETURN, time.time_ns() // 1000, [message], group.names, str(placed.destination))
+        sent_to = str(placed.destination)
+        self._tracer.record(RETURN, time.time_ns() // 1000, [message], group.names, sent_to, reason=ROLLED_BACK)
         log.hold_returned([entry], [number])
         return entry
 
