@@ -243,6 +243,7 @@ HOMES: dict[str, tuple[str, ...]] = {
         "brokerapp.nodes.topics.retained_sync",
         "brokerapp.runtime.startup_checks",
         "brokerapp.runtime.dispatch_loop",
+        "brokerapp.runtime.trace_writer",
         "brokerapp.nodes.membership.membership",
         "brokerapp.admin.handlers",
         "brokerapp.system.supervised_tasks",
