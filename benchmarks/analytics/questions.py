@@ -48,6 +48,7 @@ ASKED = (
     Asked("fan-out", lambda *_: [duckdb_queries.ways()]),
     Asked("latency", lambda _, slot: _latency(slot), points=60),
     Asked("depth", lambda window, slot: [duckdb_queries.depths(window, min(slot, 3600))]),
+    Asked("lag", lambda window, slot: [duckdb_queries.oldest(window, min(slot, 3600))]),
     Asked("skew", lambda window, _: [duckdb_queries.clients(window)]),
     Asked("health", lambda window, _: [duckdb_queries.clients(window)]),
     Asked("dead-letters", lambda _, slot: [duckdb_queries.causes(slot)]),
