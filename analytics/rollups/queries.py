@@ -33,6 +33,14 @@ class RollupPoint:
 
 
 @dataclass(frozen=True, slots=True)
+class ConsumersSince:
+    """How many clients consume from a destination, and since when there are any or none."""
+
+    clients: int
+    since: int  #: seconds since the epoch
+
+
+@dataclass(frozen=True, slots=True)
 class DepthsAt:
     """The depths of all destinations at one time."""
 
@@ -86,6 +94,15 @@ class RollupQueries:
         """Return the known consumers of a destination."""
         rows = self._query("SELECT consumer FROM name WHERE destination = ? AND consumer <> ''", (destination,))
         return sorted(consumer for (consumer,) in rows)
+
+    def consumers_since(self, destinations: Sequence[str] | None = None) -> dict[str, ConsumersSince]:
+        """Return the recorded consumers of these queues and subscriptions, or of all that ever had any."""
+        chosen = "" if destinations is None else " WHERE destination IN (SELECT value FROM json_each(?))"
+        rows = self._query(
+            f"SELECT destination, clients, since FROM consumers{chosen}",
+            () if destinations is None else (json.dumps(list(destinations)),),
+        )
+        return {destination: ConsumersSince(clients, since) for destination, clients, since in rows}
 
     def depths_before(self, start: int, destinations: Sequence[str]) -> dict[str, int]:
         """Return the depths at the start of a time range, from the hour before."""

@@ -23,6 +23,7 @@ from console.alerts.readings import COUNTED_LATELY, OF_DESTINATION, MetricReadin
 from console.alerts.rules import AlertCondition, OpenSubject, evaluate_rule, sentence, subjects_of, transitions
 from console.broker.gateway import gateway
 from console.broker.snapshot import BrokerSnapshot
+from console.metrics import rollup_history
 from console.metrics.charts_history import MAX_DESTINATIONS
 
 logger = logging.getLogger(__name__)
@@ -118,6 +119,10 @@ def _ask_offline(_picture: BrokerSnapshot, _rules: Collection[AlertCondition], _
     return {"offline": gateway().run(gateway().admin.peers.offline())}
 
 
+def _ask_gone(_picture: BrokerSnapshot, _rules: Collection[AlertCondition], _now: float) -> dict[str, Any]:
+    return {"gone": rollup_history.last_consumers_left(rollup_history.rollups())}
+
+
 #: Which metrics need what is not in the picture, and who asks for it.
 _ASKED: tuple[
     tuple[frozenset[AlertMetric], Callable[[BrokerSnapshot, Collection[AlertCondition], float], dict[str, Any]]], ...
@@ -126,6 +131,7 @@ _ASKED: tuple[
     (frozenset(COUNTED_LATELY), _ask_counts),
     (frozenset({AlertMetric.BACKLOG, AlertMetric.OFFLINE}), _ask_names),
     (frozenset({AlertMetric.OFFLINE}), _ask_offline),
+    (frozenset({AlertMetric.CONSUMER_GONE}), _ask_gone),
 )
 
 

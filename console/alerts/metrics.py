@@ -19,6 +19,7 @@ class AlertMetric(StrEnum):
     DEPTH = "depth"
     OLDEST = "oldest"
     NO_CONSUMER = "no-consumer"
+    CONSUMER_GONE = "consumer-gone"
     DEAD = "dead-letters"
     RATE_IN = "rate-in"
     RATE_OUT = "rate-out"
@@ -94,6 +95,11 @@ DESCRIPTIONS: dict[AlertMetric, MetricDescription] = {
         "messages",
         "Depth of a queue without consumers",
         noun="depth without consumers",
+    ),
+    AlertMetric.CONSUMER_GONE: MetricDescription(
+        "Time without consumers",
+        "s",
+        "Time since the last consumer of a queue left; none for queues that never had one",
     ),
     AlertMetric.DEAD: MetricDescription(
         "Dead letters",

@@ -30,6 +30,7 @@ class MetricReadings:
     `watched`: points were recorded without a gap all that time.
     `named`: durable subscriptions by their logs.
     `offline`: since when a subscription has had no consumer, ms since the epoch, by the name of its log.
+    `gone`: when the last consumer of a destination left, seconds since the epoch, by its name in native form.
     `unread`: metrics whose figures are unavailable now.
     """
 
@@ -41,6 +42,7 @@ class MetricReadings:
     watched: bool = True
     named: Mapping[Destination, SubscriptionIdentity] = field(default_factory=dict)
     offline: Mapping[str, int] = field(default_factory=dict)
+    gone: Mapping[str, int] = field(default_factory=dict)
     unread: frozenset[AlertMetric] = frozenset()
 
 
@@ -85,10 +87,16 @@ def _offline(stats: DestinationStats, readings: MetricReadings) -> float | None:
     return max(0.0, readings.now - since / 1000) if since and not stats.ConsumerCount else None
 
 
+def _gone(stats: DestinationStats, readings: MetricReadings) -> float | None:
+    since = readings.gone.get(str(stats.destination))
+    return max(0.0, readings.now - since) if since is not None and not stats.ConsumerCount else None
+
+
 OF_DESTINATION: dict[AlertMetric, Reading] = {
     AlertMetric.DEPTH: lambda stats, _: stats.QueueSize,
     AlertMetric.OLDEST: _age,
     AlertMetric.NO_CONSUMER: lambda stats, _: None if stats.ConsumerCount else stats.QueueSize,
+    AlertMetric.CONSUMER_GONE: _gone,
     AlertMetric.RATE_IN: lambda stats, readings: readings.picture.rates(stats.destination).enqueue,
     AlertMetric.RATE_OUT: _out,
     AlertMetric.CONSUMERS: lambda stats, _: stats.ConsumerCount,

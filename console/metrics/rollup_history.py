@@ -31,6 +31,15 @@ def rollups() -> RollupQueries:
     return RollupQueries(BrokerArchive(settings.SLUICE.archive, settings.SLUICE.broker_name).folder)
 
 
+def last_consumers_left(past: RollupQueries, destinations: Sequence[Destination] | None = None) -> dict[str, int]:
+    """Return when the last consumer left, in seconds since the epoch, of destinations (None: all) that have none now.
+
+    Those that had no consumers while traffic was recorded are missing.
+    """
+    found = past.consumers_since(None if destinations is None else list(map(str, destinations)))
+    return {name: each.since for name, each in found.items() if not each.clients}
+
+
 def marks(
     past: RollupQueries, window: ChartWindow, destination: Destination | None, is_gone: bool = False
 ) -> list[Mark]:
