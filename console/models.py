@@ -8,6 +8,7 @@ from console.analyses.reports.models import Edition, Report
 from console.audit.models import AuditEntry
 from console.messages.jobs.models import Job, JobOutcome, Replacement, SavedSelector, Template
 from console.messages.search.models import MessageSearch, SearchHit
+from console.objectives.models import Objective
 from console.routing.drafts.models import Draft, DraftRemark
 from console.ui.preferences.models import SavedView, Star, UserSetting
 
@@ -26,6 +27,7 @@ __all__ = [
     "JobOutcome",
     "MaskingRule",
     "MessageSearch",
+    "Objective",
     "Replacement",
     "Report",
     "RightsVersion",

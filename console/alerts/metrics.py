@@ -44,10 +44,14 @@ class AlertMetric(StrEnum):
     AWAY = "brokers-away"
     NODES = "nodes"
     PREPARED = "prepared"
+    BURN_FAST = "burn-fast"
+    BURN_SLOW = "burn-slow"
+    BUDGET = "error-budget"
 
 
 #: Groups of metrics in the form.
 QUEUES, SUBSCRIPTIONS, WHOLE = "Queues and topics", "Durable subscriptions", "Broker"
+OBJECTIVES = "Objectives"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,11 @@ class MetricDescription:
     def of_broker(self) -> bool:
         """Return whether it is of the whole broker, so that a pattern means nothing."""
         return self.group == WHOLE
+
+    @property
+    def of_objectives(self) -> bool:
+        """Return whether it is of objectives; each whose queues all match the pattern fires separately."""
+        return self.group == OBJECTIVES
 
     @property
     def is_per_part(self) -> bool:
@@ -200,6 +209,20 @@ DESCRIPTIONS: dict[AlertMetric, MetricDescription] = {
         "Oldest prepared transaction", "s", "Age of the oldest distributed transaction that was prepared and not ended",
         WHOLE, noun="age of the oldest prepared transaction", has_history=False,
     ),
+    AlertMetric.BURN_FAST: MetricDescription(
+        "Burn rate, 1 h and 5 min", "x",
+        "How fast the error budget is spent, over the last hour and the last 5 minutes; usual threshold: 14.4",
+        OBJECTIVES, noun="burn rate over 1 h and 5 min", has_history=False,
+    ),
+    AlertMetric.BURN_SLOW: MetricDescription(
+        "Burn rate, 6 h and 30 min", "x",
+        "How fast the error budget is spent, over the last 6 hours and the last 30 minutes; usual threshold: 6",
+        OBJECTIVES, noun="burn rate over 6 h and 30 min", has_history=False,
+    ),
+    AlertMetric.BUDGET: MetricDescription(
+        "Error budget left", "%", "Share of the error budget of the period that is left, 0 if it is spent", OBJECTIVES,
+        has_history=False,
+    ),
 }  # fmt: skip
 
 #: Units that are nouns, so that one of them has no s.
@@ -217,6 +240,8 @@ def grouped() -> list[tuple[str, list[tuple[AlertMetric, MetricDescription]]]]:
 def amount(metric: AlertMetric, value: float) -> str:
     """Format a value of a metric with its unit: `1,204 messages`, `4 min`, `80%`."""
     unit = DESCRIPTIONS[metric].unit
+    if unit == "x":
+        return f"{value:,.3g}x"
     if unit == "s":
         return number_format.format_duration(value)
     if unit in COUNTED:

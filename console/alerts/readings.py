@@ -13,6 +13,7 @@ from brokerapp.model.time_series import BrokerPoint, DestinationPoint
 from console.alerts.metrics import LATELY_SECONDS, AlertMetric
 from console.broker.broker_sample import broker_point, links_down, prepared_transactions, unreachable_brokers
 from console.broker.snapshot import BrokerSnapshot
+from console.objectives.targets import Measurement
 
 #: What a rule of the whole broker is about.
 BROKER = "broker"
@@ -31,6 +32,7 @@ class MetricReadings:
     `named`: durable subscriptions by their logs.
     `offline`: since when a subscription has had no consumer, ms since the epoch, by the name of its log.
     `gone`: when the last consumer of a destination left, seconds since the epoch, by its name in native form.
+    `objectives`: measurements of objectives by their names.
     `unread`: metrics whose figures are unavailable now.
     """
 
@@ -43,6 +45,7 @@ class MetricReadings:
     named: Mapping[Destination, SubscriptionIdentity] = field(default_factory=dict)
     offline: Mapping[str, int] = field(default_factory=dict)
     gone: Mapping[str, int] = field(default_factory=dict)
+    objectives: Mapping[str, Measurement] = field(default_factory=dict)
     unread: frozenset[AlertMetric] = frozenset()
 
 
@@ -105,6 +108,18 @@ OF_DESTINATION: dict[AlertMetric, Reading] = {
     AlertMetric.BACKLOG: lambda stats, _: stats.QueueSize,
     AlertMetric.OFFLINE: _offline,
     **{metric: _lately(metric) for metric in COUNTED_LATELY},
+}
+
+
+def _budget(found: Measurement) -> float | None:
+    return None if found.budget_left is None else max(0.0, 100 * found.budget_left)
+
+
+#: Of objectives; None: no messages.
+OF_OBJECTIVE: dict[AlertMetric, Callable[[Measurement], float | None]] = {
+    AlertMetric.BURN_FAST: lambda found: found.fast_burn,
+    AlertMetric.BURN_SLOW: lambda found: found.slow_burn,
+    AlertMetric.BUDGET: _budget,
 }
 
 

@@ -13,8 +13,8 @@ from console.access.permissions import Permission, require
 from console.audit import trail
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
+from console.broker.rollups import last_consumers_left, rollups
 from console.broker.snapshot import BrokerSnapshot
-from console.metrics import rollup_history
 
 
 def get_stats(destination: Destination) -> tuple[BrokerSnapshot, DestinationStats]:
@@ -35,7 +35,7 @@ def consumer_gone_since(of: Sequence[DestinationStats]) -> dict[Destination, dat
     alone = [each.destination for each in of if each.destination.is_queue and not each.ConsumerCount]
     if not alone:
         return {}
-    left = rollup_history.last_consumers_left(rollup_history.rollups(), alone)
+    left = last_consumers_left(rollups(), alone)
     return {each: datetime.fromtimestamp(left[str(each)], UTC) for each in alone if str(each) in left}
 
 
