@@ -47,7 +47,8 @@ def _new_rules(objective: Objective) -> list[tuple[str, str]]:
 def edit(request: HttpRequest, objective_id: int | None = None) -> HttpResponse:
     """Create an objective, or change one."""
     row = objective_changes.get_editable(request, objective_id) if objective_id else None
-    form = ObjectiveForm(request.POST or None, instance=row, initial={"pattern": request.GET.get("pattern", "")})
+    initial = {"pattern": request.GET["pattern"]} if "pattern" in request.GET else {}
+    form = ObjectiveForm(request.POST or None, instance=row, initial=initial)
     name = row.name if row else ""
     if request.method == "POST" and form.is_valid():
         saved = objective_changes.save(request, form)
