@@ -204,9 +204,10 @@ def _charts(series: dict[str, LagSeries], order: list[str], ends: Sequence[float
     acked = {label: _in_ms(series[label].acknowledged_age) for label in drawn}
     if any(greatest(each) for each in acked.values()):
         yield "Age at acknowledgement", charts.lines(times, acked, charts.MILLISECONDS)
-    first = series[drawn[0]]
-    rates = {"arrival": _rounded(first.arrival_rate), "service": _rounded(first.service_rate)}
-    yield f"Arrival and service rate of {drawn[0]}", charts.lines(times, rates, "msg/s")
+    busiest = max(order, key=lambda label: sum(series[label].arrival_rate))
+    rates = {"arrival": series[busiest].arrival_rate, "service": series[busiest].service_rate}
+    rounded = {name: _rounded(values) for name, values in rates.items()}
+    yield f"Arrival and service rate of {busiest}", charts.lines(times, rounded, "msg/s")
 
 
 def _in_ms(values: Sequence[float | None]) -> list[float | None]:

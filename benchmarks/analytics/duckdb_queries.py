@@ -146,6 +146,16 @@ def oldest(window: TimeWindow, seconds: int) -> str:
         JOIN copies ON came < until AND gone >= until GROUP BY ALL"""
 
 
+def service(seconds: int) -> str:
+    """As transforms.lag.service, with the start of the slot in place of its number."""
+    ages = "epoch_us(ts) - epoch_us(born)"
+    return f"""SELECT broker, destination, {_slot(seconds)} AS slot, {_messages(*ARRIVALS)} AS arrived,
+        {_messages(*SERVED)} AS served, {_messages("ack")} AS acked,
+        coalesce(sum({ages} * weight) FILTER (kind = 'ack' AND ts >= born), 0) AS age_us
+        FROM events WHERE kind IN ({_listed(ARRIVALS)}, {_listed(REMOVALS)}) AND NOT {NEVER}
+        AND destination NOT LIKE 'topic:%' GROUP BY ALL"""
+
+
 def _slots(window: TimeWindow, seconds: int) -> int:
     return -(-(window.until_us - window.since_us) // (seconds * 1_000_000))
 
