@@ -105,6 +105,7 @@ PROJECT_IMPORTS: dict[str, str] = {
     "brokerapp.runtime": "brokerapp",
     "brokerapp.management": "brokerapp",
     "brokerapp.management.whatif_verb": "brokerapp analytics",
+    "brokerapp.management.tables_verb": "brokerapp analytics",
     "=brokerapp": "",
     "analytics": (
         "analytics brokerapp.errors brokerapp.model brokerapp.system brokerapp.selectors brokerapp.engine "

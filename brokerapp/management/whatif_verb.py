@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _AGO = re.compile(r"([1-9][0-9]{0,3})([mhd])")
 _SECONDS = {"m": 60, "h": 3600, "d": 86400}
-_MOMENT = "a duration such as 15m, 24h or 7d before now, or a time such as 2026-03-29T08:00 (UTC by default)"
+MOMENT = "a duration such as 15m, 24h or 7d before now, or a time such as 2026-03-29T08:00 (UTC by default)"
 #: Rows of each table that are printed; --json has all that a page shows.
 PRINTED = 40
 #: Headers of columns whose names in the result, which is stored, are not terms of the glossary.
@@ -41,7 +41,7 @@ def add_whatif_verb(verbs: Subparsers) -> None:
     """Add the verb to brokerctl's."""
     parser = add_verb(verbs, "whatif", "run a what-if analysis of an ActiveMQ XML file")
     parser.add_argument("file", type=Path)
-    parser.add_argument("--since", default="24h", help=f"{_MOMENT} (default: %(default)s)")
+    parser.add_argument("--since", default="24h", help=f"{MOMENT} (default: %(default)s)")
     parser.add_argument("--until", default="", help="end of the time range, in the same form (default: now)")
 
 
@@ -73,7 +73,7 @@ def moment(text: str, now_us: int) -> int:
     try:
         said = datetime.fromisoformat(text)
     except ValueError:
-        raise RequestRefused(f"invalid time {text!r}: expected {_MOMENT}") from None
+        raise RequestRefused(f"invalid time {text!r}: expected {MOMENT}") from None
     return int((said if said.tzinfo else said.replace(tzinfo=UTC)).timestamp() * 1_000_000)
 
 
