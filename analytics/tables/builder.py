@@ -99,7 +99,7 @@ class TableBuilder:
         }
         day = DayManifest({**before.hours, **computed})
         starts = {each.start_us for each in hours}
-        files: dict[str, dict[str, str]] = {HOURLY: {}, DAILY: {}}
+        files: dict[str, dict[str, str]] = {HOURLY: {}, **({DAILY: {}} if day.is_complete else {})}
         size = 0
         for table in TABLES.values():
             hourly = _of_hours(table, rows[table.name], starts)
@@ -109,6 +109,8 @@ class TableBuilder:
             if day.is_complete and table.is_daily:
                 levels[DAILY] = to_days(table, hourly)
             for level, found in levels.items():
+                if not found.num_rows:
+                    continue
                 files[level][table.name] = f"{level}-{table.name}-{build}.parquet"
                 size += self._write(day_us, files[level][table.name], found)
                 self._on_step("written")
@@ -143,13 +145,12 @@ class TableBuilder:
             over = {
                 level
                 for level, days in ((HOURLY, hourly_days), (DAILY, daily_days))
-                if days and age > days and day.files.get(level)
+                if days and age > days and level in day.files
             }
-            gone = over if day.files.get(DAILY) else {HOURLY, DAILY} & over
-            if not gone:
+            if not over:
                 continue
             changed += 1
-            left = {level: files for level, files in day.files.items() if level not in gone and files}
+            left = {level: files for level, files in day.files.items() if level not in over}
             if left:
                 self._catalog.replace_day(day_us, replace(day, files=left, bytes=self._size(day_us, left)))
             else:
@@ -186,7 +187,7 @@ def has_work(environment: Environment) -> bool:
         if is_worthwhile(catalog.pending(now_us, since_us), now_us):
             return True
         days = catalog.days()[:1]
-        if days and days[0] < since_us and catalog.day(days[0]).files.get(HOURLY):
+        if days and days[0] < since_us and HOURLY in catalog.day(days[0]).files:
             return True
     return False
 

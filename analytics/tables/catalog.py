@@ -100,7 +100,7 @@ class TableCatalog:
         committed = {Path(each).name for each in self.archive.commit.files}
         for day_us in range(max(first, since_us) // DAY_US * DAY_US, until, DAY_US):
             day = self.day(day_us)
-            if day.hours and not day.files.get(HOURLY):  # past its retention: a day is merged from all its hours
+            if day.hours and HOURLY not in day.files:  # past its retention: a day is merged from all its hours
                 continue
             for hour in range(_HOURS_A_DAY):
                 start, record = day_us + hour * HOUR_US, day.hours.get(hour)

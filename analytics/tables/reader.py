@@ -124,8 +124,8 @@ class TableReader:
                 continue
             day = self._day(each, day_us)
             current = {hour for hour, record in day.hours.items() if each.is_current(day_us + hour * HOUR_US, record)}
-            is_merged = is_merged and bool(day.files.get(DAILY)) and len(current) == 24
-            hours &= current if day.files.get(HOURLY) else set()
+            is_merged = is_merged and DAILY in day.files and len(current) == 24
+            hours &= current if HOURLY in day.files else set()
         return AvailableDay(frozenset(hours), is_merged)
 
     def _day(self, catalog: TableCatalog, day_us: int) -> DayManifest:

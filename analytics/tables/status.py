@@ -55,8 +55,8 @@ def tables_status(catalog: TableCatalog, now_us: int, since_us: int = 0) -> Tabl
     last: int | None = None
     for day_us in catalog.days():
         day = catalog.day(day_us)
-        hours += len(day.hours) if day.files.get(HOURLY) else 0
-        days += bool(day.files.get(DAILY))
+        hours += len(day.hours) if HOURLY in day.files else 0
+        days += DAILY in day.files
         size += day.bytes
         events += sum(each.rows for each in day.hours.values())
         aside += sum(len(each.set_aside) for each in day.hours.values())
@@ -118,7 +118,7 @@ def request_rebuild(storage: TableStorage, archive: Path, since_us: int, until_u
                     and day_us + hour * HOUR_US < until_us
                     and catalog.folder_of(day_us + hour * HOUR_US).is_dir()
                 ]
-                if hours and day.files.get(HOURLY):
+                if hours and HOURLY in day.files:
                     catalog.replace_day(day_us, mark_stale(day, hours))
                     marked += len(hours)
     return marked

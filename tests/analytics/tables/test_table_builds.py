@@ -107,7 +107,7 @@ def test_the_hour_that_is_being_written_is_not_computed(catalog):
 
 def test_a_day_is_merged_when_all_its_hours_are_computed(catalog):
     build(catalog, DAY + DAY_US)
-    assert not catalog.day(DAY).files[DAILY]
+    assert DAILY not in catalog.day(DAY).files
     build(catalog, DAY + DAY_US + HOUR_US)
     assert messages(catalog, DAY, DAILY) == 20
 
