@@ -62,8 +62,11 @@ def next_merge_group(hour: Path) -> list[DataFile]:
     """Return the next files of an hour to merge: adjacent ones that together are not too large; [] for none."""
     group: list[DataFile] = []
     events = 0
-    for file in manifest.inspect(hour).files:
-        count = pq.read_metadata(file.path).num_rows
+    found = manifest.inspect(hour)
+    for file in found.files:
+        count = found.rows.get(file.path.name)
+        if count is None:  # not in the manifest: the footer says it, which takes longer to read
+            count = pq.read_metadata(file.path).num_rows
         if count >= FULL_FILE_EVENTS or events + count > FULL_FILE_EVENTS:
             if len(group) > 1:
                 return group

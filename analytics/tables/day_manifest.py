@@ -67,9 +67,8 @@ class DayManifest:
     """The tables of one day of a broker: hours that were computed, and the current files."""
 
     hours: Mapping[int, HourRecord] = field(default_factory=dict)  #: by hour of the day
-    files: Mapping[str, Mapping[str, str]] = field(
-        default_factory=dict
-    )  #: level -> table -> file; tables without rows have none
+    #: Level -> table -> file; tables without rows have none.
+    files: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     bytes: int = 0  #: of all files
 
     @property

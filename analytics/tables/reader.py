@@ -43,12 +43,13 @@ class TableReader:
     ) -> None:
         self._session, self._storage, self._completeness = session, storage, completeness
         self._catalogs = TableCatalog.all_of(storage, archive)
+        self._first_us = {each.broker: each.first_us() for each in self._catalogs}
         self._days: dict[tuple[str, int], DayManifest] = {}
         self.levels = LevelsRead()
 
     def first_us(self) -> int | None:
         """Return the start of the first hour that is archived or in a table, of all brokers."""
-        return min((at for each in self._catalogs if (at := each.first_us()) is not None), default=None)
+        return min((at for at in self._first_us.values() if at is not None), default=None)
 
     def first_computed_us(self) -> int | None:
         """Return the start of the first hour with events in a table, of all brokers."""
@@ -119,7 +120,7 @@ class TableReader:
         """Return what all brokers have of a day; a broker that recorded nothing before it has all of it."""
         hours, is_merged = set(range(24)), True
         for each in self._catalogs:
-            first = each.first_us()
+            first = self._first_us[each.broker]
             if first is None or day_us + DAY_US <= first:
                 continue
             day = self._day(each, day_us)
