@@ -92,12 +92,12 @@ def test_tables_are_computed_by_a_worker_and_read_by_runs_over_more_than_a_day(i
     build = last_build(FolderStorage(installation.data / "tables"))
     assert (build.error, build.events > 2000) == ("", True)
     since_us = generated_events.START_US - 2 * DAY_US
-    run_id = installation.analyse({"kind": "traffic", "since_us": since_us, "until_us": end_us - HOUR_US // 2})
+    run_id = installation.analyse({"kind": "fan-out", "since_us": since_us, "until_us": end_us - HOUR_US // 2})
     assert installation.end_of(run_id)[0] == "done"
     result = storage.load_result(installation.data / "results", run_id)
-    assert result["levels"]["hourly"] > 2
-    assert result["levels"]["raw_seconds"] > 0
-    assert result["tables"][0]["title"] == "Traffic by destination"
+    assert result["levels"] == {"daily": 0, "hourly": 11, "raw_seconds": result["levels"]["raw_seconds"]}
+    assert result["levels"]["raw_seconds"] > 1800
+    assert result["tables"][0]["title"] == "By original destination"
 
 
 @pytest.fixture
