@@ -132,7 +132,7 @@ def _row_groups(group: Sequence[DataFile]) -> Iterator[pa.Table]:
     for file in group:
         parquet = pq.ParquetFile(file.path)
         for number in range(parquet.num_row_groups):
-            waiting.append(to_archive_schema(parquet.read_row_group(number), file.last))
+            waiting.append(to_archive_schema(parquet.read_row_group(number, use_threads=False), file.last))
             events += waiting[-1].num_rows
             if events >= ROW_GROUP_EVENTS:
                 yield pa.concat_tables(waiting)
