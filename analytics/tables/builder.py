@@ -27,8 +27,8 @@ from brokerapp.system.environment import Environment
 
 #: Events that one batch reads at most, unless an hour has more: the rows of a batch are in memory.
 BATCH_EVENTS = 4_000_000
-#: Hours of a batch at most: also days with few events are published one by one.
-BATCH_HOURS = 48
+#: Hours of a batch at most, a week: more would not save much, and what a killed build loses is a batch.
+BATCH_HOURS = 168
 #: Events for which a build is worth its start, and microseconds for which fewer may wait: a query of Spark costs as
 #: much as counting hundreds of thousands of events.
 WORTHWHILE_EVENTS, LONGEST_WAIT_US = 500_000, 6 * HOUR_US

@@ -100,10 +100,10 @@ def test_tables_and_rollups_count_alike(archive, storage):
         stored_latencies: dict[tuple[str, int], int] = {}
         for day_us in catalog.days():
             files = catalog.day(day_us).files["hourly"]
-            for each in builder._read(day_us, files["traffic"]).to_pylist():
+            for each in builder._read(day_us, files["traffic"]).to_pylist() if "traffic" in files else ():
                 key = each["destination"], each["kind"]
                 stored[key] = stored.get(key, 0) + each["messages"]
-            for each in builder._read(day_us, files["latency"]).to_pylist():
+            for each in builder._read(day_us, files["latency"]).to_pylist() if "latency" in files else ():
                 key = each["destination"], each["bucket"]
                 stored_latencies[key] = stored_latencies.get(key, 0) + each["messages"]
         assert {key: count for key, count in counted.items() if count} == {
