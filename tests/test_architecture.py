@@ -185,6 +185,7 @@ IMPURE = ("brokerapp.selectors.xpath",)
 #: Packages from outside that have a home: who alone may import them.
 HOMES: dict[str, tuple[str, ...]] = {
     "matplotlib": ("analytics.results.chart_images",),
+    "sqlglot": ("analytics.sql.statement",),
     "cronsim": ("console.analyses.reports.schedule",),
     "redis": (
         "brokerapp.store.client.client",

@@ -26,8 +26,8 @@ from analytics.model.wording import join_names, pluralize
 from analytics.requests.errors import AnalysisFailed
 from analytics.requests.question import RunQuestion
 from analytics.results.storage import JobResult, ResultColumn, ResultTable
-from analytics.sql.charts import ChartChoice, draw
-from analytics.sql.frames import view_frames
+from analytics.results.query_charts import ChartChoice, draw
+from analytics.transforms.sql.views import view_frames
 from analytics.sql.statement import CheckedStatement, check
 from analytics.sql.views import SCHEMA_VERSION
 from brokerapp.errors import RequestRefused

@@ -1,7 +1,7 @@
 """What a user may see in the views: destinations, where properties are visible, and which of them are masked. Pure.
 
 The console makes it of roles and masking rules when it sends a run, and a run carries it: Spark applies it within the
-views (frames.py), below everything that a statement can say.
+views (transforms/sql/views.py), below everything that a statement can say.
 """
 
 from __future__ import annotations

@@ -154,22 +154,28 @@ def _tokens(text: str) -> list[Token]:
         raise StatementRefused("A quoted text, a quoted name or a comment has no end.") from None
     if tokens and tokens[0].token_type not in (TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN):
         raise StatementRefused(f"Unexpected {tokens[0].text[:MAX_NAME]!r}. {_QUERY}", *_place(tokens[0]))
-    depth, previous = 0, None
+    _check_texts(text, tokens)
+    depth = 0
     for token in tokens:
-        raw = text[token.start : token.end + 1]
         if token.token_type == TokenType.PIPE_GT:
             raise StatementRefused(f"Pipes (|>) are not available. {_QUERY}", *_place(token))
         depth += token.token_type in (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.CASE)
         depth -= token.token_type in (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.END)
         if depth > MAX_DEPTH:
             raise StatementRefused(f"More than {MAX_DEPTH} brackets are open.", *_place(token))
-        if token.token_type == TokenType.STRING:
-            if "\\" in raw or any(ord(each) < 32 for each in token.text):
-                raise StatementRefused("A text cannot contain backslashes or line breaks.", *_place(token))
-            if previous is not None and previous.token_type == TokenType.STRING:
-                raise StatementRefused('Write a quote within a text in double quotes: "it\'s".', *_place(token))
-        previous = token
     return tokens
+
+
+def _check_texts(text: str, tokens: list[Token]) -> None:
+    """Refuse quoted texts that Spark's parser and this one could read differently."""
+    previous = None
+    for token in tokens:
+        if token.token_type == TokenType.STRING:
+            if "\\" in text[token.start : token.end + 1] or any(ord(each) < 32 for each in token.text):
+                raise StatementRefused("A text cannot contain backslashes or line breaks.", *_place(token))
+            if previous == TokenType.STRING:
+                raise StatementRefused('Write a quote within a text in double quotes: "it\'s".', *_place(token))
+        previous = token.token_type
 
 
 def _parse(text: str) -> exp.Query:

@@ -106,7 +106,7 @@ def test_a_view_has_the_rows_that_duckdb_finds_in_the_same_events(view, ask, duc
 
 
 def test_each_view_has_the_columns_and_types_of_the_table(spark, events):
-    from analytics.sql.frames import view_frames
+    from analytics.transforms.sql.views import view_frames
 
     for name, frame in view_frames(events, DataAccess(), VIEWS).items():
         assert [(each.name, each.dataType.simpleString()) for each in frame.schema] == [
@@ -175,7 +175,7 @@ def test_masked_properties_are_masked_in_the_views(ask):
 def test_masks_apply_in_their_order_and_spare_what_they_must(spark):
     import pyarrow as pa
 
-    from analytics.sql.frames import _properties
+    from analytics.transforms.sql.views import _properties
 
     texts = {"Card": "1234567", "pin": "12", "sluice-property.card": "abcdef", "sluice-jms": "text", "free": "x"}
     table = pa.table(
