@@ -25,11 +25,11 @@ from pyspark.sql.types import (
 from analytics.model.wording import join_names, pluralize
 from analytics.requests.errors import AnalysisFailed
 from analytics.requests.question import RunQuestion
-from analytics.results.storage import JobResult, ResultColumn, ResultTable
 from analytics.results.query_charts import ChartChoice, draw
-from analytics.transforms.sql.views import view_frames
+from analytics.results.storage import JobResult, ResultColumn, ResultTable
 from analytics.sql.statement import CheckedStatement, check
 from analytics.sql.views import SCHEMA_VERSION
+from analytics.transforms.sql.views import view_frames
 from brokerapp.errors import RequestRefused
 
 STEPS = 1

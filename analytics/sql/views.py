@@ -1,6 +1,7 @@
 """Define the views that SQL statements read: one table of names, types and meanings. Pure.
 
-The Spark frames (transforms/sql/views.py), the names that a statement may use (statement.py), the page and docs/sql.md follow it.
+The Spark frames (transforms/sql/views.py), the names that a statement may use (statement.py), the page and docs/sql.md
+follow it.
 """
 
 from __future__ import annotations

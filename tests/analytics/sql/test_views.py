@@ -15,6 +15,7 @@ from brokerapp.tracing.schema import ORDER
 pytestmark = pytest.mark.spark
 EVENTS = 6_000
 WINDOW = TimeWindow(traffic.START_US + 10 * traffic.MINUTE_US, traffic.START_US + 170 * traffic.MINUTE_US)
+EVERYTHING = DataAccess()
 #: What each view has, in DuckDB's words, over the archive's columns.
 OUTCOMES = {"ack": "acknowledged", "dead_letter": "dead_lettered", "drop": "dropped", "move": "moved",
             "remove": "removed"}  # fmt: skip
@@ -71,7 +72,7 @@ def duck(archive):
 def ask(events):
     """Run a statement as a job does: its rows, and all that it found."""
 
-    def carry_out(statement, access=DataAccess(), window=WINDOW, **parameters):
+    def carry_out(statement, access=EVERYTHING, window=WINDOW, **parameters):
         def collect(title, frame, max_bytes):
             assert title
             return frame.toArrow()
@@ -83,7 +84,7 @@ def ask(events):
     return carry_out
 
 
-def rows_of(view, names, ask, access=DataAccess()):
+def rows_of(view, names, ask, access=EVERYTHING):
     """Return all rows of a view, with times in microseconds, ordered."""
     columns = {each.name: each for each in VIEWS[view].columns}
     shown = [
@@ -132,7 +133,8 @@ def test_rows_of_hidden_destinations_are_in_no_view(ask, duck):
     access = DataAccess(destinations=(("Work.>", "topic://Prices"), ("queue://Work.*",)), properties=None)
     for view in VIEWS:
         places = {row["destination"] for row in ask(f"SELECT DISTINCT destination FROM {view}", access)[0]}
-        assert places and places <= allowed, view
+        assert places, view
+        assert places <= allowed, view
     count = duck.sql("SELECT count(*) FROM events WHERE destination LIKE 'queue://Work.%'")
     rows, found = ask("SELECT count(*) AS n, count(properties) AS p FROM events", access)
     assert rows == [{"n": count.fetchall()[0][0], "p": 0}]
@@ -160,8 +162,8 @@ def test_masked_properties_are_masked_in_the_views(ask):
         spared=("sluice-jms",),
     )
     rows, _ = ask(
-        "SELECT destination LIKE '%Orders%' AS shown, properties['region'] AS region, properties['n'] AS n, numbers['n']"
-        " AS number, count(*) AS messages FROM messages GROUP BY ALL",
+        "SELECT destination LIKE '%Orders%' AS shown, properties['region'] AS region, properties['n'] AS n,"
+        " numbers['n'] AS number, count(*) AS messages FROM messages GROUP BY ALL",
         access,
     )
     assert {(row["shown"], row["region"], row["n"], row["number"]) for row in rows} == {
@@ -178,9 +180,8 @@ def test_masks_apply_in_their_order_and_spare_what_they_must(spark):
     from analytics.transforms.sql.views import _properties
 
     texts = {"Card": "1234567", "pin": "12", "sluice-property.card": "abcdef", "sluice-jms": "text", "free": "x"}
-    table = pa.table(
-        {"destination": ["queue://a"], "ps": pa.array([list(texts.items())], pa.map_(pa.string(), pa.string()))}
-    )
+    properties = pa.array([list(texts.items())], pa.map_(pa.string(), pa.string()))
+    table = pa.table({"destination": ["queue://a"], "ps": properties})
     access = DataAccess(
         masks=(PropertyMask("card", "last4", ""), PropertyMask("p[h-j]n", "remove", ""),
                PropertyMask("sluice*", "replace", "#"), PropertyMask("CARD", "remove", "")),
