@@ -13,6 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from analytics.requests.parameters import SQL_WINDOW
 from brokerapp.errors import RequestRefused
 from console.access.permissions import Permission, permission_required
 from console.analyses import run_queue, run_service
@@ -74,7 +75,7 @@ def _show(request: HttpRequest, report: Report, shown: Edition | None) -> HttpRe
     shown = shown or editions.last_successful(report)
     latest = report.editions.first()
     page = Paginator(report.editions.all(), OLDER).get_page(request.GET.get("page"))
-    parts, line = sections_of(shown) if shown else [], run_queue.waiting_ids()
+    parts, line = sections_of(shown, request.user) if shown else [], run_queue.waiting_ids()
     context = {
         "report": report, "shown": shown, "latest": latest, "page": page,
         "parts": [part_shown(*each, report.zone) for each in enumerate(parts)],
@@ -94,7 +95,8 @@ def edit(request: HttpRequest, report_id: int | None = None) -> HttpResponse:
     """Make a report, or change one. A link may say which analysis a new one begins with."""
     existing = report_changes.get_changeable_report(request, report_id) if report_id else None
     question = request.GET.dict() if "kind" in request.GET else {}
-    form = ReportForm(request.POST or None, existing, {"question": question} if question else None)
+    initial = {"question": question, "query": request.GET.get("query", "")}
+    form = ReportForm(request.POST or None, existing, initial, request.user)
     if request.method == "POST" and form.is_valid():
         made = report_changes.save(request, form, existing)
         messages.success(request, f"Report “{made.name}” saved.")
@@ -102,7 +104,8 @@ def edit(request: HttpRequest, report_id: int | None = None) -> HttpResponse:
     context = {
         "form": form, "report": existing, "rhythms": FREQUENCIES, "weekdays": WEEK, "policies": MISSED_RUN_POLICIES,
         "readers": READERS, "zones": sorted(zones()), "last_day": LAST_DAY, "days": range(1, 32),
-        "choices": form.choices(), **_timing(TimingForm(request.POST or _initial(form))),
+        "choices": form.choices(), "queries": form.queries(), "windows": SQL_WINDOW.choices,
+        **_timing(TimingForm(request.POST or _initial(form))),
     }  # fmt: skip
     return render(request, "analyses/reports/form.html", context, status=400 if request.method == "POST" else 200)
 
