@@ -128,12 +128,10 @@ class _Positions:
 
     def refuse(self, reason: str, node: exp.Expr | None = None, word: str = "") -> StatementRefused:
         """Return the error at a node, or at the first occurrence of a word."""
-        for each in node.walk() if node is not None else ():
-            if "start" in each.meta and "line" in each.meta:
-                start = each.meta["start"]
-                found = next((token for token in self._tokens if token.start == start), None)
-                if found is not None:
-                    return StatementRefused(reason, *_place(found))
+        starts = [each.meta["start"] for each in node.walk() if "start" in each.meta] if node is not None else []
+        found = next((token for token in self._tokens if starts and token.start == min(starts)), None)
+        if found is not None:
+            return StatementRefused(reason, *_place(found))
         found = next((token for token in self._tokens if token.text.lower() == word.lower()), None) if word else None
         return StatementRefused(reason, *(_place(found) if found else ()))
 

@@ -29,7 +29,7 @@ class ReportSection:
         """Return the summary of the result, or why there is no result."""
         if self.result is not None:
             return self.result["sentence"]
-        return self.run.reason or ("The result was deleted or is not visible to you." if self.run.is_final else "In progress.")
+        return self.run.reason or ("The result was deleted or is hidden." if self.run.is_final else "In progress.")
 
     @property
     def fresh(self) -> datetime | None:

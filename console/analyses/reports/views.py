@@ -6,6 +6,7 @@ from typing import Any
 
 from csp.decorators import csp_replace, csp_update
 from django.contrib import messages
+from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -17,6 +18,7 @@ from analytics.requests.parameters import SQL_WINDOW
 from brokerapp.errors import RequestRefused
 from console.access.permissions import Permission, permission_required
 from console.analyses import run_queue, run_service
+from console.analyses.questions import is_readable
 from console.analyses.reports import editions, mail, report_changes
 from console.analyses.reports.content import sections_of
 from console.analyses.reports.delivery import is_readable_by, recipients
@@ -174,4 +176,7 @@ def _url(report: Report) -> str:
 def preview(request: HttpRequest, report_id: int, edition_id: int) -> HttpResponse:
     """Return the mail of an edition, as mail clients show it."""
     found = report_changes.get_report_or_404(request, report_id)
-    return HttpResponse(mail.preview(get_object_or_404(found.editions, pk=edition_id)))
+    edition = get_object_or_404(found.editions, pk=edition_id)
+    if not all(is_readable(run, request.user) for run in edition.runs.all()):
+        raise PermissionDenied("This edition has results of queries that you may not see.")
+    return HttpResponse(mail.preview(edition))

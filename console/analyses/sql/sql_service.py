@@ -77,9 +77,8 @@ def _check_chart(given: Mapping[str, str]) -> None:
     from analytics.results.query_charts import KINDS
 
     if given["chart"] not in KINDS:
-        raise RequestRefused(
-            f"{given['chart'][:40]!r} is not a chart: expected one of {', '.join(filter(None, KINDS))}"
-        )
+        known = ", ".join(filter(None, KINDS))
+        raise RequestRefused(f"{given['chart'][:40]!r} is not a chart: expected one of {known}")
     if given["chart"] and not (given["x"] and given["y"]):
         raise RequestRefused("a chart needs columns of the result for x and y")
 
