@@ -19,7 +19,7 @@ from brokerapp.model.destination import ANY_REST, Destination
 from console.access.permissions import AnyUser, Permission, has_permission, require, visible
 from console.access.roles import Scope, everything
 from console.analyses.models import AnalysisRun
-from console.analyses.sql.data_access import readable_by, sees_all
+from console.analyses.sql_access import readable_by, sees_all
 from console.broker.gateway import gateway
 
 #: Runs looked at for who may know of some only.

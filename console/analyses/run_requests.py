@@ -6,7 +6,7 @@ from typing import Any
 
 from console.analyses.models import AnalysisRun
 from console.analyses.questions import is_sql, with_routing
-from console.analyses.sql.data_access import access_at_start
+from console.analyses.sql_access import access_at_start
 
 
 def request_of(run: AnalysisRun) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from brokerapp.errors import RequestRefused
 from console.access.permissions import AnyUser, has_permission
 from console.access.roles import Permission
 from console.analyses.sql import sql_service
-from console.analyses.sql.data_access import access_of
 from console.analyses.sql.models import SavedQuery
+from console.analyses.sql_access import access_of
 
 
 def question_for(query_id: str, window: str, user: AnyUser) -> dict[str, Any]:

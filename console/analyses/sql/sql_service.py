@@ -18,8 +18,8 @@ from console.access.roles import Permission, Role
 from console.analyses import run_service
 from console.analyses.models import AnalysisRun
 from console.analyses.questions import request_for
-from console.analyses.sql.data_access import access_of
 from console.analyses.sql.models import SavedQuery
+from console.analyses.sql_access import access_of
 from console.audit import trail
 
 #: Saved statements of one user: a list that a page shows whole.

@@ -22,9 +22,9 @@ from console.analyses.questions import is_readable, readable_runs
 from console.analyses.reports import editions
 from console.analyses.reports.delivery import is_readable_by
 from console.analyses.reports.models import Report
-from console.analyses.sql.data_access import access_of
 from console.analyses.sql.examples import EXAMPLES
 from console.analyses.sql.models import SavedQuery
+from console.analyses.sql_access import access_of
 from console.audit.models import AuditEntry
 from tests.console.conftest import make_user, waiting_tasks
 
