@@ -51,6 +51,8 @@ PLAN_OPERATORS = frozenset(
      "OneRowRelation", "Project", "Relation", "Repartition", "Sort", "SubqueryAlias", "Union", "View", "Window",
      "WithCTE"}
 )  # fmt: skip
+#: Functions that run code or tell of the host, as a plan names them; FUNCTIONS has none of them.
+_FORBIDDEN_CALLS = re.compile(r"\b(reflect|try_reflect|java_method|input_file_\w+|current_\w+|session_user)\(")
 _ANALYSED, _OPTIMISED = "== Analyzed Logical Plan ==", "== Optimized Logical Plan =="
 _OPERATOR = re.compile(r"[\s:|+\-]*'?!?(\w*)")
 _SUBQUERY = re.compile(r"[\s:|+\-]*(?:scalar-subquery|exists|list|lateral-subquery)#\d+")
@@ -115,6 +117,8 @@ def unknown_operators(plan: str) -> list[str]:
     if plan.count(_ANALYSED) != 1 or plan.count(_OPTIMISED) != 1:  # a text in the statement pretends to be a plan
         return ["more than one plan"]
     lines = plan.partition(_ANALYSED)[2].partition(_OPTIMISED)[0].strip().splitlines()[1:]
+    if call := _FORBIDDEN_CALLS.search("\n".join(lines)):
+        return [call[1]]
     found = [_OPERATOR.match(line)[1] for line in lines if not _SUBQUERY.match(line)]  # type: ignore[index]
     return [each for each in found if each not in PLAN_OPERATORS]
 

@@ -111,9 +111,9 @@ def check(text: str) -> CheckedStatement:
     if len(nodes) > MAX_NODES:
         raise StatementRefused(f"The statement is too long: it has {len(nodes):,} parts, {MAX_NODES:,} are allowed.")
     where = _Positions(tokens)
+    tables = _check_tables(tree, where)  # first: its errors say most
     for node in nodes:
         _check_node(node, where)
-    tables = _check_tables(tree, where)
     _check_columns(tree, where)
     statement = CheckedStatement(tree, tables)
     statement.text({name: name for name in VIEWS})

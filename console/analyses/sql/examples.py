@@ -18,7 +18,8 @@ class SqlExample:
 EXAMPLES = (
     SqlExample(
         "Messages by destination and hour",
-        """SELECT date_trunc('hour', sent_at) AS hour, destination, sum(weight) AS messages
+        """SELECT date_trunc('hour', sent_at) AS hour,
+  destination, sum(weight) AS messages
 FROM messages
 GROUP BY ALL
 ORDER BY hour, messages DESC""",
@@ -27,7 +28,8 @@ ORDER BY hour, messages DESC""",
     SqlExample(
         "Latency percentiles",
         """SELECT destination, count(*) AS acknowledged,
-  percentile_approx(latency_ms, 0.5) AS p50_ms, percentile_approx(latency_ms, 0.95) AS p95_ms
+  percentile_approx(latency_ms, 0.5) AS p50_ms,
+  percentile_approx(latency_ms, 0.95) AS p95_ms
 FROM deliveries
 WHERE outcome = 'acknowledged'
 GROUP BY destination
@@ -36,7 +38,8 @@ ORDER BY p95_ms DESC""",
     ),
     SqlExample(
         "Slowest messages",
-        """SELECT message_id, destination, consumer, arrived_at, dispatched_at, acknowledged_at, latency_ms
+        """SELECT message_id, destination, consumer,
+  arrived_at, dispatched_at, acknowledged_at, latency_ms
 FROM deliveries
 WHERE latency_ms IS NOT NULL
 ORDER BY latency_ms DESC
@@ -44,7 +47,8 @@ LIMIT 100""",
     ),
     SqlExample(
         "Dead letters by producer",
-        """SELECT m.producer, d.destination, d.reason, count(*) AS dead_letters
+        """SELECT m.producer, d.destination, d.reason,
+  count(*) AS dead_letters
 FROM dead_letters d
 JOIN messages m ON m.message_id = d.message_id AND m.broker = d.broker
 GROUP BY ALL
@@ -53,7 +57,8 @@ ORDER BY dead_letters DESC""",
     ),
     SqlExample(
         "Messages by a property",
-        """SELECT properties['region'] AS region, sum(weight) AS messages, sum(numbers['amount'] * weight) AS amount
+        """SELECT properties['region'] AS region,
+  sum(weight) AS messages, sum(numbers['amount'] * weight) AS amount
 FROM messages
 WHERE map_contains_key(properties, 'region')
 GROUP BY ALL
@@ -62,7 +67,8 @@ ORDER BY messages DESC""",
     ),
     SqlExample(
         "Highest depths",
-        """SELECT destination, max(messages) AS highest, max_by(recorded_at, messages) AS at
+        """SELECT destination, max(messages) AS highest,
+  max_by(recorded_at, messages) AS at
 FROM depths
 GROUP BY destination
 ORDER BY highest DESC

@@ -1,5 +1,7 @@
 """Test the views of SQL statements on Spark: against DuckDB on the same events, with limited rights, and the job."""
 
+from dataclasses import dataclass
+
 import pytest
 
 from analytics.jobs import sql_query
@@ -8,6 +10,7 @@ from analytics.requests.question import RunQuestion
 from analytics.requests.request import TimeWindow
 from analytics.sql.access import DataAccess, PropertyMask
 from analytics.sql.functions import FUNCTIONS
+from analytics.sql.statement import CheckedStatement, check
 from analytics.sql.views import SCHEMA_VERSION, VIEWS
 from benchmarks.analytics import duckdb_queries, traffic
 from brokerapp.tracing.schema import ORDER
@@ -227,6 +230,40 @@ def test_rows_and_columns_and_days_are_limited(ask, monkeypatch):
         with pytest.raises(Exception, match=said) as caught:
             ask(statement, window=window)
         assert "sluice_" not in str(caught.value)
+
+
+@dataclass(frozen=True)
+class Overlooked(CheckedStatement):
+    """A statement that the check would have let through by mistake."""
+
+    attack: str = ""
+
+    def text(self, names):
+        return self.attack
+
+
+@pytest.mark.parametrize(("attack", "said"), [
+    ("SELECT TRANSFORM(1) USING 'touch {file}' AS (x STRING)", "ScriptTransformation"),
+    ("SELECT reflect('java.lang.System', 'getProperty', 'user.name') AS x", "reflect"),
+    ("SELECT input_file_name() AS x", "input_file_name"),
+    ("SELECT * FROM text.`{file}`", "(?i)not.*(found|supported|enabled)|cannot be found|disabled"),
+    ("SELECT 1 AS x) AS result; DROP VIEW x; SELECT * FROM (SELECT 1 AS x", "(?i)syntax"),
+    ("INSERT INTO x SELECT 1", "(?i)syntax"),
+    ("SET spark.sql.ansi.enabled = false", "(?i)syntax"),
+    ("CREATE TEMPORARY VIEW x AS SELECT 1", "(?i)syntax"),
+    ("ADD JAR '{file}'", "(?i)syntax"),
+    ("SELECT * FROM range(10)", "Range"),
+])  # fmt: skip
+def test_spark_refuses_what_the_check_of_a_text_would_overlook(attack, said, spark, tmp_path):
+    file = tmp_path / "file"
+    before = spark.conf.get("spark.sql.runSQLOnFiles")
+    spark.conf.set("spark.sql.runSQLOnFiles", "false")
+    try:
+        with pytest.raises(Exception, match=said):
+            sql_query._frame(spark, Overlooked(check("SELECT 1").tree, (), attack.format(file=file)), {})
+    finally:
+        spark.conf.set("spark.sql.runSQLOnFiles", before)
+    assert not file.exists()
 
 
 def test_a_statement_leaves_no_view_in_the_session(ask, spark):

@@ -24,7 +24,7 @@ function insert(text) {
   statement.setRangeText(gap + text, statement.selectionStart, statement.selectionEnd, "end");
 }
 
-function showExample({ statement: text, chart, x, y, series }) {
+function showExample({ statement: text, drawnAs: chart, x, y, series }) {
   statement.focus();
   statement.select();
   // The browser can undo what is inserted this way, but not what is assigned.
