@@ -328,7 +328,7 @@ def _check_tables(tree: exp.Query, where: _Positions) -> tuple[str, ...]:
             raise where.refuse(f"{table.sql(DIALECT)[:MAX_NAME]} is not available: FROM takes views only.", table)
         if not isinstance(table.this, exp.Identifier) or name not in {*VIEWS, *named}:
             known = ", ".join(VIEWS)
-            raise where.refuse(f"There is no view {table.name[:MAX_NAME]!r}. The views are {known}.", table)
+            raise where.refuse(f"Unknown view {table.name[:MAX_NAME]!r}. The views are {known}.", table)
         if name in VIEWS:
             found.append(name)
     return tuple(dict.fromkeys(found))
@@ -344,8 +344,8 @@ def _check_columns(tree: exp.Query, where: _Positions) -> None:
         if any(column.args.get(part) for part in ("db", "catalog")):
             raise where.refuse("Names have at most two parts, such as messages.size.", column)
         if column.table and column.table.lower() not in tables:
-            raise where.refuse(f"There is no table {column.table!r} in this statement.", column.args["table"])
+            raise where.refuse(f"Unknown table {column.table!r}.", column.args["table"])
         if isinstance(column.this, exp.Identifier) and column.name.lower() not in given:
             near = get_close_matches(column.name.lower(), given, 1)
             hint = f" Did you mean {near[0]}?" if near else ""
-            raise where.refuse(f"There is no column {column.name!r}.{hint}", column.this)
+            raise where.refuse(f"Unknown column {column.name!r}.{hint}", column.this)

@@ -220,9 +220,9 @@ def test_each_function_may_be_called(example):
 
 
 @pytest.mark.parametrize(("text", "said"), [
-    ("select siez from messages", "Line 1, column 8: There is no column 'siez'. Did you mean size?"),
-    ("select size,\n  siez\nfrom messages", "Line 2, column 3: There is no column 'siez'. Did you mean size?"),
-    ("select size\nfrom mesages", "Line 2, column 6: There is no view 'mesages'. The views are messages, deliveries,"
+    ("select siez from messages", "Line 1, column 8: Unknown column 'siez'. Did you mean size?"),
+    ("select size,\n  siez\nfrom messages", "Line 2, column 3: Unknown column 'siez'. Did you mean size?"),
+    ("select size\nfrom mesages", "Line 2, column 6: Unknown view 'mesages'. The views are messages, deliveries,"
      " dead_letters, depths, events."),
     ("select flor(size)\nfrom messages", "Line 1, column 8: The function flor is not available. Did you mean floor?"),
     ("select size from messages where", "Line 1, column 27: Something is missing at 'where'."),

@@ -222,7 +222,7 @@ def test_rows_and_columns_and_days_are_limited(ask, monkeypatch):
     assert [row["message_id"] for row in rows] == sorted(row["message_id"] for row in rows)
     for statement, window, said in (
         ("SELECT size, size FROM messages", WINDOW, "Several columns are called size"),
-        ("SELECT message_id.x FROM messages", WINDOW, "There is no table 'message_id'"),
+        ("SELECT message_id.x FROM messages", WINDOW, "Unknown table 'message_id'"),
         ("SELECT lower(size, 1) FROM messages", WINDOW, "Line 1|lower"),
         ("SELECT size FROM messages GROUP BY destination", WINDOW, "size"),
         ("SELECT 1 AS x", TimeWindow(0, 32 * 86_400_000_000), "longer than 31 days"),

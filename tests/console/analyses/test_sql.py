@@ -300,7 +300,7 @@ def test_the_api_has_the_schema_and_saved_queries(browser_of, db):
     assert [each["name"] for each in client.get("/api/v1/sql/queries").json()] == ["More"]
     wrong = client.post("/api/v1/sql/runs", {"statement": "SELECT siez FROM messages"}, "application/json")
     assert (wrong.status_code, wrong.json()["detail"]) == (
-        409, "Line 1, column 8: There is no column 'siez'. Did you mean size?",
+        409, "Line 1, column 8: Unknown column 'siez'. Did you mean size?",
     )  # fmt: skip
     assert client.delete(f"/api/v1/sql/queries/{made['id']}").status_code == 204
 
