@@ -13,7 +13,7 @@ from analytics.requests.request import AnalysisRequest
 from brokerapp.errors import RequestRefused
 from console.analyses import run_retention, run_service
 from console.analyses.models import AnalysisRun
-from console.analyses.questions import request_for
+from console.analyses.questions import ends_of, request_for
 from console.analyses.reports.models import Edition, Report
 from console.analyses.reports.schedule import MissedRunPolicy, plan
 
@@ -82,8 +82,7 @@ def start_edition_now(report: Report, asked_by: str) -> Edition:
 
 def _ends(parameters: Mapping[str, Any], moment: datetime) -> dict[str, int]:
     """Return the window that ends at the moment, whenever a worker gets to it."""
-    window = AnalysisRequest("", parameters["window"]).window_at(int(moment.timestamp() * 1_000_000))
-    return {"since_us": window.since_us, "until_us": window.until_us}
+    return ends_of(AnalysisRequest("", parameters["window"]).window_at(int(moment.timestamp() * 1_000_000)))
 
 
 def finish_if_complete(edition: Edition) -> bool:

@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from console.analyses import result_tables
 from console.analyses.charts import plots
+from console.analyses.questions import analyse_url
 from console.analyses.reports import editions
 from console.analyses.reports.content import ReportSection, sections_of
 from console.analyses.reports.models import Report
@@ -44,6 +45,7 @@ def section_context(number: int, part: ReportSection, zone: str) -> dict[str, An
         ]
     return {
         "part": part,
+        "analyse_url": analyse_url(part.run),
         "plots": plots(result, f"figure-{number}", zone),
         "tables": tables,
     }
