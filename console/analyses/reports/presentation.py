@@ -21,7 +21,8 @@ def audit_fields(report: Report) -> dict[str, Any]:
     """Return a report's fields for the audit log."""
     return {
         "questions": report.questions, "schedule": str(report.timing or "none"), "on": report.is_on,
-        "missed": report.missed, "roles": report.roles, "addresses": report.addresses, "keep days": report.keep_days,
+        "missed": report.missed, "roles": report.roles, "addresses": report.addresses, "attached": report.document,
+        "keep days": report.keep_days,
     }  # fmt: skip
 
 

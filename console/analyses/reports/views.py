@@ -16,10 +16,12 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from brokerapp.errors import RequestRefused
 from console.access.permissions import Permission, permission_required
 from console.analyses import run_queue, run_service
+from console.analyses.exports.formats import FORMATS, export_response
 from console.analyses.reports import editions, mail, report_changes
 from console.analyses.reports.content import sections_of
 from console.analyses.reports.delivery import is_readable_by, recipients
-from console.analyses.reports.forms import FREQUENCIES, MISSED_RUN_POLICIES, READERS, ReportForm, TimingForm
+from console.analyses.reports.edition_document import document_of_edition
+from console.analyses.reports.forms import DOCUMENTS, FREQUENCIES, MISSED_RUN_POLICIES, READERS, ReportForm, TimingForm
 from console.analyses.reports.models import Edition, Report
 from console.analyses.reports.presentation import row_of
 from console.analyses.reports.presentation import section_context as part_shown
@@ -83,7 +85,7 @@ def _show(request: HttpRequest, report: Report, shown: Edition | None) -> HttpRe
                       for edition in report.editions.filter(state=State.RUNNING)],
         "has_charts": any(part.result and part.result["charts"] for part in parts),
         "next": report.timing.next(timezone.now(), SHOWN) if report.timing and report.is_on else [],
-        "recipients": recipients(report),
+        "recipients": recipients(report), "formats": FORMATS.values(),
     }  # fmt: skip
     return render(request, "analyses/reports/report.html", context)
 
@@ -101,6 +103,7 @@ def edit(request: HttpRequest, report_id: int | None = None) -> HttpResponse:
         return redirect("report", report_id=made.pk)
     context = {
         "form": form, "report": existing, "rhythms": FREQUENCIES, "weekdays": WEEK, "policies": MISSED_RUN_POLICIES,
+        "documents": DOCUMENTS,
         "readers": READERS, "zones": sorted(zones()), "last_day": LAST_DAY, "days": range(1, 32),
         "choices": form.choices(), **_timing(TimingForm(request.POST or _initial(form))),
     }  # fmt: skip
@@ -163,6 +166,16 @@ _CHANGES = {"run": _run, "switch": _switch, "delete": _delete}
 
 def _url(report: Report) -> str:
     return reverse("report", args=[report.pk])
+
+
+@require_GET
+@permission_required(Permission.SEE)
+def export(request: HttpRequest, report_id: int, edition_id: int, format: str) -> HttpResponse:
+    """Return an edition as one file: HTML, PDF or PNG, with times in the report's time zone."""
+    found = get_object_or_404(report_changes.get_report_or_404(request, report_id).editions, pk=edition_id)
+    if format not in FORMATS or found.state == State.RUNNING:
+        raise Http404(f"Export {format} not found.")
+    return export_response(format, lambda max_rows: document_of_edition(found, max_rows))
 
 
 @require_GET

@@ -18,6 +18,7 @@ from brokerapp.errors import RequestRefused
 from console.access.permissions import Permission, permission_required, require, visible
 from console.analyses import result_tables, run_queue, run_service, time_range_form
 from console.analyses.charts import plots
+from console.analyses.exports.formats import FORMATS
 from console.analyses.models import AnalysisRun
 from console.analyses.questions import (
     analyse_url,
@@ -141,6 +142,7 @@ def _shown(result: dict, run: AnalysisRun, query: Mapping[str, str]) -> dict:
         "analyse_url": analyse_url(run),
         "files": [table["file"].removesuffix(".parquet") for table in result["tables"] if "file" in table],
         "plots": plots(result),
+        "formats": FORMATS.values(),
         "tables": result_tables.result_pages(result, settings.SLUICE.results / str(run.id), query),
     }
 
