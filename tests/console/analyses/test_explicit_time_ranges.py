@@ -149,6 +149,13 @@ def test_charts_lead_to_analyses_of_what_they_show_for_who_may_run_them(admin, b
     assert ASK["traffic"] not in browser_of("viewer").get(reverse("overview")).content.decode()
 
 
+def test_historical_depths_lead_to_analyses_of_the_time_around_them(admin, console):
+    moment = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(hours=3)
+    page = admin.get(reverse("depths"), {"at": f"{moment:%Y-%m-%dT%H:%M}"}).content.decode()
+    at = int(moment.timestamp())
+    assert f"{ASK['traffic']}?from={at - 1800}&amp;to={at + 1800}" in page
+
+
 def test_an_alert_leads_to_analyses_of_its_time_with_what_led_to_it(admin, console):
     since = timezone.now() - timedelta(hours=2)
     fields = {"since": since, "fired": since, "ended": since + timedelta(minutes=30), "state": "ended"}
