@@ -53,14 +53,19 @@ def read_time_range(since: str, until: str, now_us: int, zone: tzinfo = UTC) -> 
 
 def checked(since_us: int, until_us: int, now_us: int, zone: tzinfo = UTC) -> TimeWindow:
     """Return the time range between two times. Raises RequestRefused unless it is in order and in the past."""
-    if until_us > now_us + CLOCK_TOLERANCE_US:
-        raise RequestRefused(f"the time range must not end in the future: {_shown(until_us, zone)} is still to come")
+    refuse_future(until_us, now_us, zone)
     until_us = min(until_us, now_us)
     if not 0 <= since_us < until_us:
         raise RequestRefused(
             f"the time range must start before it ends: got {_shown(since_us, zone)} and {_shown(until_us, zone)}"
         )
     return TimeWindow(since_us, until_us)
+
+
+def refuse_future(until_us: int, now_us: int, zone: tzinfo = UTC) -> None:
+    """Raise RequestRefused for the end of a time range that is still to come."""
+    if until_us > now_us + CLOCK_TOLERANCE_US:
+        raise RequestRefused(f"the time range must not end in the future: {_shown(until_us, zone)} is still to come")
 
 
 def read_link(query_since: str, query_until: str) -> tuple[int, int] | None:

@@ -19,7 +19,9 @@ from analytics.requests.time_ranges import (
     SECOND_US,
     checked,
     read_link,
+    read_moment,
     read_time_range,
+    refuse_future,
     refuse_unrecorded,
 )
 from brokerapp.errors import RequestRefused
@@ -97,6 +99,14 @@ def requested_window(window: str | None, since: str, until: str) -> TimeWindow |
     if found is not None and window:
         raise RequestRefused("window and since exclude each other: give a length, or a start and an end")
     return None if found is None else _recorded(found, UTC)
+
+
+def past_moment(text: str, zone: tzinfo = UTC) -> datetime:
+    """Parse a past time, in the zone unless it has an offset. Raises RequestRefused."""
+    now_us = _now_us()
+    us = read_moment(text, now_us, zone)
+    refuse_future(us, now_us, zone)
+    return datetime.fromtimestamp(us / SECOND_US, UTC)
 
 
 def _recorded(window: TimeWindow, zone: tzinfo) -> TimeWindow:

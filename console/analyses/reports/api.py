@@ -18,9 +18,11 @@ from console.analyses.reports.delivery import is_readable_by
 from console.analyses.reports.edition_document import document_of_edition
 from console.analyses.reports.forms import BY_CRON, NEVER, ReportForm
 from console.analyses.reports.models import Edition, Report
+from console.analyses.time_range_form import past_moment
 from console.api.common.inputs import RequestBody
 from console.api.common.operations import operation
 from console.api.common.paging import Page, Paged, page_of
+from console.ui.preferences import timezones
 
 router = Router(tags=["reports"])
 
@@ -151,9 +153,11 @@ def delete_report(request: HttpRequest, report_id: int) -> Any:
 
 
 @operation(router, "POST", "/{int:report_id}/run", Permission.SCHEDULE, response={201: EditionOut})
-def run_report(request: HttpRequest, report_id: int) -> Any:
-    """Generate an edition now."""
-    return Status(201, report_changes.run(request, report_changes.get_changeable_report(request, report_id)))
+def run_report(request: HttpRequest, report_id: int, until: str = "") -> Any:
+    """Generate an edition now, with time ranges that end at a past time if `until` is given."""
+    report = report_changes.get_changeable_report(request, report_id)
+    moment = past_moment(until, timezones.get_zone(report.zone)) if until else None
+    return Status(201, report_changes.run(request, report, moment))
 
 
 @operation(router, "GET", "/{int:report_id}/editions", Permission.SEE, response=Page[EditionOut])

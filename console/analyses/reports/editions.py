@@ -73,11 +73,20 @@ def start_edition(report: Report, moment: datetime, asked_by: str = "", missed: 
     return edition
 
 
-def start_edition_now(report: Report, asked_by: str) -> Edition:
-    """Make an edition for the time that ends now. Raises RequestRefused while one is being made."""
+def start_edition_now(report: Report, asked_by: str, moment: datetime | None = None) -> Edition:
+    """Make an edition for the time that ends now, or at a past moment. Raises RequestRefused.
+
+    It is refused while another one is being made, and for a moment whose editions are deleted already.
+    """
+    now = timezone.now()
+    if moment is not None and report.keep_days and moment < now - timedelta(days=report.keep_days):
+        raise RequestRefused(
+            f"Report “{report.name}” keeps editions for {report.keep_days} days, and this one would be older:"
+            " choose a later time."
+        )
     if report.editions.filter(state=State.RUNNING).exists():
         raise RequestRefused(f"Report “{report.name}” is already running. Wait until it finishes, or cancel its runs.")
-    return start_edition(report, timezone.now(), asked_by)
+    return start_edition(report, moment or now, asked_by)
 
 
 def _ends(parameters: Mapping[str, Any], moment: datetime) -> dict[str, int]:

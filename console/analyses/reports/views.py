@@ -26,6 +26,8 @@ from console.analyses.reports.models import Edition, Report
 from console.analyses.reports.presentation import row_of
 from console.analyses.reports.presentation import section_context as part_shown
 from console.analyses.reports.schedule import DAYS, LAST_DAY, zones
+from console.analyses.time_range_form import past_moment
+from console.ui.preferences import timezones
 from console.ui.staticfiles import PLOTLY_STYLES
 
 #: Reports, and older editions, on a page.
@@ -149,6 +151,18 @@ def _run(request: HttpRequest, report: Report) -> str:
     return _url(report)
 
 
+def _run_until(request: HttpRequest, report: Report) -> str:
+    """Run the report as of a past time, which the form has in the report's time zone."""
+    try:
+        moment = past_moment(request.POST.get("until", ""), timezones.get_zone(report.zone))
+        edition = report_changes.run(request, report, moment)
+    except RequestRefused as error:
+        messages.error(request, f"{str(error)[:1].upper()}{str(error)[1:]}")
+        return _url(report)
+    messages.success(request, "Report started. The page of the edition shows the result when it is done.")
+    return reverse("edition", args=[report.pk, edition.pk])
+
+
 def _switch(request: HttpRequest, report: Report) -> str:
     report_changes.switch(request, report)
     messages.success(request, f"Report “{report.name}” {'enabled' if report.is_on else 'disabled'}.")
@@ -161,7 +175,7 @@ def _delete(request: HttpRequest, report: Report) -> str:
     return "reports"
 
 
-_CHANGES = {"run": _run, "switch": _switch, "delete": _delete}
+_CHANGES = {"run": _run, "run-until": _run_until, "switch": _switch, "delete": _delete}
 
 
 def _url(report: Report) -> str:

@@ -16,7 +16,9 @@ from console.alerts.delivery.models import AlertFiring
 from console.analyses import time_range_form
 from console.analyses.models import AnalysisRun
 from console.analyses.questions import describe_parameters
+from console.analyses.reports.models import Report
 from console.analyses.window_links import analysis_link, analysis_links
+from console.audit.models import AuditEntry
 from console.ui.preferences.models import UserSetting
 
 ASK = {name: f"/analytics/ask/{name}/" for name in ("traffic", "weeks")}
@@ -166,3 +168,36 @@ def test_an_alert_leads_to_analyses_of_its_time_with_what_led_to_it(admin, conso
     assert found["destination"] == ["queue://orders"]
     assert int(found["from"][0]) == int((since - timedelta(minutes=15)).timestamp())
     assert 0 <= int(found["to"][0]) - (since + timedelta(minutes=30)).timestamp() < 1
+
+
+def test_a_report_is_run_for_time_ranges_that_end_at_a_past_time(admin, console):
+    report = Report.objects.create(
+        name="Daily", zone="Europe/Berlin", questions=[{"kind": "traffic", "window": "1h"}], owner="admin", keep_days=0
+    )
+    url = reverse("change-report", args=[report.pk, "run-until"])
+    response = admin.post(url, {"until": "2026-07-01T10:00"})
+    edition = report.editions.get()
+    assert response.url == reverse("edition", args=[report.pk, edition.pk])
+    assert edition.moment == datetime(2026, 7, 1, 8, tzinfo=UTC)
+    request = edition.runs.get().request
+    assert (request["since_us"], request["until_us"]) == (1_782_889_200_000_000, 1_782_892_800_000_000)
+    assert AuditEntry.objects.get(action="run report").after == {"until": "2026-07-01T08:00:00+00:00"}
+    edition.delete()
+    made = admin.post(f"/api/v1/reports/{report.pk}/run?until=2026-07-01T10:00Z")
+    assert made.json()["moment"].startswith("2026-07-01T10:00:00")
+
+
+@pytest.mark.parametrize(
+    ("until", "said"),
+    [
+        ("2999-01-01T00:00", "The time range must not end in the future"),
+        ("soon", "Invalid time"),
+        ("2026-07-01T10:00", "keeps editions for 30 days"),
+    ],
+)
+def test_a_report_is_not_run_for_a_time_that_makes_no_sense(until, said, admin, console):
+    report = Report.objects.create(name="Daily", questions=[{"kind": "traffic"}], owner="admin", keep_days=30)
+    page = admin.post(reverse("change-report", args=[report.pk, "run-until"]), {"until": until}, follow=True)
+    assert said in page.content.decode()
+    assert not report.editions.exists()
+    assert admin.post(f"/api/v1/reports/{report.pk}/run?until={until}").status_code == 409
