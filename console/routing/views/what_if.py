@@ -8,6 +8,7 @@ from csp.decorators import csp_update
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from brokerapp.errors import BrokerError
@@ -36,6 +37,8 @@ def show_run(request: HttpRequest, draft_id: int, run_id: str | None = None) -> 
         "time_ranges": what_if.time_ranges(),
         "time_range": what_if.time_range_of(run, request.GET), "custom": CUSTOM,
     }  # fmt: skip
+    if draft.is_open:
+        context["analyse_url"] = reverse("draft-trials", args=[draft.pk])
     context["sees_all"] = visible(request.user) is everything
     if run is not None:
         context |= {"cells": run_service.cells_of(run), "is_old": run.request.get("revision") != str(draft.revision)}

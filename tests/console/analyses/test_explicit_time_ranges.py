@@ -7,6 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from django.contrib.auth.models import User
+from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import escape
@@ -14,11 +15,13 @@ from django.utils.html import escape
 from brokerapp.model.destination import Destination
 from console.alerts.delivery.models import AlertFiring
 from console.analyses import time_range_form
+from console.analyses.charts import Plot
 from console.analyses.models import AnalysisRun
 from console.analyses.questions import describe_parameters
 from console.analyses.reports.models import Report
 from console.analyses.window_links import analysis_link, analysis_links
 from console.audit.models import AuditEntry
+from console.metrics.charts_history import ChartWindow
 from console.ui.preferences.models import UserSetting
 
 ASK = {name: f"/analytics/ask/{name}/" for name in ("traffic", "weeks")}
@@ -201,3 +204,16 @@ def test_a_report_is_not_run_for_a_time_that_makes_no_sense(until, said, admin, 
     assert said in page.content.decode()
     assert not report.editions.exists()
     assert admin.post(f"/api/v1/reports/{report.pk}/run?until={until}").status_code == 409
+
+
+def test_the_latency_chart_of_a_destination_leads_to_an_analysis_of_it(rf, admin):
+    plot = Plot("latency", "Latency", {"data": [], "layout": {}})
+    request = rf.get("/")
+    request.user = User.objects.get(username="admin")
+    context = {
+        "destination": Destination.queue("a&b"), "delays": [{"acked": 1, "p50": 1.0, "p95": 2.0, "p99": 3.0}],
+        "delays_plot": plot, "rights": {"analyse": True},
+        "window": ChartWindow.read({}, time.time()), "chart": {}, "user": request.user, "request": request,
+    }  # fmt: skip
+    page = render_to_string("destinations/tabs/history.html", context)
+    assert 'data-analyse="/analytics/ask/latency/?destination=queue%3A%2F%2Fa%26b"' in page

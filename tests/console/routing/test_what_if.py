@@ -144,6 +144,7 @@ def test_the_comparison_shows_targets_legs_samples_and_what_is_doubtful(draft, a
         RESULT["sentence"], "Some of the traffic was sampled.", 'badge-accent">new<', 'badge-look">lost<', "+2.0 KiB",
         "region = &#x27;eu&#x27;", f'{reverse("find")}?q=ID%3Ab-1%3A7', "Unrouted messages",
         reverse("queue", args=["shop.eu"]), "Copies stored",
+        f'data-analyse="{reverse("draft-trials", args=[draft.pk])}"',
     ):  # fmt: skip
         assert expected in page, expected
     assert "The draft has changed since this run" not in page
