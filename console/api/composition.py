@@ -13,6 +13,7 @@ from console.access.api import masking
 from console.accounts.api import effective_rights, groups, users
 from console.alerts import api as alerts
 from console.analyses import api as analyses
+from console.analyses.exports import api as exports
 from console.analyses.reports import api as reports
 from console.api import docs
 from console.api.common import problems
@@ -88,6 +89,7 @@ for prefix, router in (
     ("/v1/routing", preview.router),
     ("/v1", clients.router),
     ("/v1/analyses", analyses.router),
+    ("/v1/analyses", exports.router),
     ("/v1/reports", reports.router),
     ("/v1/audit", audit.router),
     ("/v1/alerts", alerts.router),
