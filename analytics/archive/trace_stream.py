@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import redis
 
-from analytics.archive.stream_ids import position_of
+from analytics.archive.stream_ids import START, position_of
 from brokerapp.errors import StoreUnavailable
 from brokerapp.store.client.keys import trace_key
 
@@ -76,6 +76,11 @@ class TraceStream:
         """Return the id of the last entry of the stream; None without a stream."""
         info, _ = self._look("+", 1)
         return info and info["last-generated-id"].decode()
+
+    def end(self) -> tuple[str, int]:
+        """Return id and ordinal of the last entry; the start where there is no stream."""
+        info, _ = self._look("+", 1)
+        return (info["last-generated-id"].decode(), info["entries-added"]) if info else (START, 0)
 
     def trim(self, archived: str) -> None:
         """Remove the entries before the one of this id, which stays as a sentinel."""

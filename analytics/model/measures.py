@@ -12,6 +12,8 @@ ARRIVALS = ("forward", "return")
 REMOVALS = ("ack", "dead_letter", "drop", "move", "remove", "delay")
 #: Reasons of drops of copies that were never stored, as the broker records them.
 NEVER_STORED = ("the queue is full", "no room", "the temporary destination is gone")
+#: Reason of the return of a copy whose acknowledgement, in a prepared transaction, was rolled back; as it is recorded.
+UNDONE = "a prepared transaction was rolled back"
 #: The removals that measure how fast consumers work: without those by operators.
 SERVED = ("ack", "dead_letter", "drop", "delay")
 #: Events that end a failed copy, once for each copy.

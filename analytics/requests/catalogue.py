@@ -23,7 +23,7 @@ from analytics.requests.parameters import (
     WINDOW,
     Parameter,
 )
-from analytics.requests.request import AnalysisRequest
+from analytics.requests.request import AnalysisRequest, TimeWindow
 from brokerapp.errors import RequestRefused
 
 #: Groups of analyses, in the order in which pages show them.
@@ -50,6 +50,15 @@ class AnalysisDefinition:
     def values(self, given: Mapping[str, Any]) -> dict[str, str]:
         """Return all parameters, with defaults for those not given. Raises RequestRefused."""
         return {each.name: each.value(given.get(each.name)) for each in self.parameters}
+
+    def refuse_too_long(self, window: TimeWindow) -> None:
+        """Raise RequestRefused for a time range that is longer than the analysis allows."""
+        longest = next((each.longest_s for each in self.parameters if each.name == WINDOW.name), 0)
+        if longest and window.seconds > longest:
+            raise RequestRefused(
+                f"the time range of “{self.title}” must be at most {longest // 86400} days long,"
+                f" got {window.seconds / 86400:,.4g} days"
+            )
 
 
 def _table(*analyses: AnalysisDefinition) -> dict[str, AnalysisDefinition]:
@@ -201,6 +210,8 @@ def analysis_for(request: AnalysisRequest) -> AnalysisDefinition:
     if unknown := sorted(set(request.parameters) - {each.name for each in analysis.parameters}):
         raise RequestRefused(f"the analysis {request.kind!r} has no parameter {', '.join(unknown)}")
     analysis.values({"window": request.window, **request.parameters})
+    if (explicit := request.explicit_window) is not None:
+        analysis.refuse_too_long(explicit)
     return analysis
 
 

@@ -22,6 +22,7 @@ class Parameter:
     rule: str = ""  #: completes `expected ...` in error texts
     help: str = ""  #: shown below the field
     is_described: bool = True  #: whether pages name its value where they describe a run
+    longest_s: int = 0  #: of a time range, in seconds; 0: no limit
 
     def value(self, given: object) -> str:
         """Return the given value or the default. Raises RequestRefused, which names the input and the rule."""
@@ -61,13 +62,13 @@ def number(name: str, label: str, default: int, low: int, high: int, help: str =
 
 
 def window(default: str, *choices: tuple[str, str], days: int = 0) -> Parameter:
-    """Make the parameter for a time range that ends now, of `days` at most."""
+    """Make the parameter for a time range, of `days` at most; its values end now."""
 
     def is_valid(text: str) -> bool:
         return is_window(text) and (not days or seconds_of(text) <= days * 86400)
 
     rule = WINDOW_RULE + (f", at most {days}d" if days else "")
-    return Parameter("window", "Time range", default, choices, is_valid, rule)
+    return Parameter("window", "Time range", default, choices, is_valid, rule, longest_s=days * 86400)
 
 
 _HOURS = (

@@ -85,8 +85,15 @@ class AnalysisRequest:
         about = {name: value for name, value in about.items() if value is not None}
         return {"kind": self.kind, "window": self.window, **ends, **self.parameters, **about}
 
+    @property
+    def explicit_window(self) -> TimeWindow | None:
+        """Return the time range whose ends are both given; None for one that ends when the analysis starts."""
+        if self.since_us is None or self.until_us is None:
+            return None
+        return TimeWindow(self.since_us, self.until_us)
+
     def window_at(self, now_us: int) -> TimeWindow:
         """Return the time range of an analysis that starts now."""
-        if self.since_us is not None and self.until_us is not None:
-            return TimeWindow(self.since_us, self.until_us)
+        if (explicit := self.explicit_window) is not None:
+            return explicit
         return TimeWindow(now_us - seconds_of(self.window) * 1_000_000, now_us)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from analytics.model.measures import UNDONE
 from analytics.transforms.aggregates import hashed
 
 
@@ -12,21 +13,26 @@ def repeats(events: DataFrame) -> DataFrame:
     """Return schemas.REPEATS: a row for each destination with acknowledged or returned messages.
 
     A returned message counts as redelivered once it was dispatched after its return; until then it is waiting. A
-    message that a bridge acknowledged may be processed by another broker. At a topic each subscriber processes a
+    message that a bridge acknowledged may be processed by another broker. An acknowledgement that was prepared and
+    rolled back did not process its message, which returned by that. At a topic each subscriber processes a
     message, so it counts for each of them.
     """
     at_topic = F.col("destination").startswith("topic://") | F.col("destination").startswith("temp-topic://")
     consumer = F.when(at_topic, F.col("consumer"))
-    returned, given = (F.when(F.col("kind") == kind, F.col("ts")) for kind in ("redeliver", "dispatch"))
+    undone = (F.col("kind") == "return") & (F.col("reason") == UNDONE)
+    is_return = (F.col("kind") == "redeliver") | undone
+    returned, given = F.when(is_return, F.col("ts")), F.when(F.col("kind") == "dispatch", F.col("ts"))
     counted, broker = F.col("weight"), F.xxhash64("broker")  # a number: groups that keep a text take longer
     of_message = (
-        events.where(F.col("kind").isin("ack", "dispatch", "redeliver", "bridge_forward"))
+        events.where(F.col("kind").isin("ack", "dispatch", "redeliver", "bridge_forward") | undone)
         .groupBy("destination", "msg_id", consumer.alias("subscriber"))
         .agg(
             F.sum(
-                F.when(F.col("kind") == "ack", counted).when(F.col("kind") == "bridge_forward", -counted).otherwise(0)
+                F.when(F.col("kind") == "ack", counted)
+                .when(F.col("kind").isin("bridge_forward", "return"), -counted)
+                .otherwise(0)
             ).alias("acks"),
-            F.sum(F.when(F.col("kind") == "redeliver", counted).otherwise(0)).alias("returns"),
+            F.sum(F.when(is_return, counted).otherwise(0)).alias("returns"),
             F.coalesce(F.max(returned) <= F.max(given), F.lit(False)).alias("is_given"),
             F.max("weight").alias("weight"),
             F.min(broker).alias("first_broker"),

@@ -83,6 +83,8 @@ class Environment:
     #: Analyses that run at once: in all, and for one person.
     analyses_at_once: int = 2
     analyses_of_one: int = 1
+    #: Whether spans of messages are exported to OpenTelemetry, whose own variables say where to.
+    exports_spans: bool = False
 
     @staticmethod
     def read(variables: Mapping[str, str] = os.environ) -> Environment:
@@ -124,6 +126,7 @@ class Environment:
             outbound=variables.get("SLUICE_OUTBOUND", "private" if _is_for_this_machine(variables) else ""),
             analyses_at_once=_whole(variables, "SLUICE_ANALYSES", 2),
             analyses_of_one=_whole(variables, "SLUICE_ANALYSES_OF_ONE", 1),
+            exports_spans=_switch(variables, "SLUICE_EXPORT_SPANS"),
         )
 
     @property
@@ -181,6 +184,14 @@ def _whole(variables: Mapping[str, str], name: str, default: int) -> int:
     if not (text.isascii() and text.isdecimal()):
         raise ConfigurationRefused(f"{name}={text} must be a whole number of 0 or more")
     return int(text)
+
+
+def _switch(variables: Mapping[str, str], name: str) -> bool:
+    """Return whether something that is off by default is switched on. Raises ConfigurationRefused."""
+    text = variables.get(name, "0")
+    if text not in ("0", "1"):
+        raise ConfigurationRefused(f"{name}={text} must be 0 or 1")
+    return text == "1"
 
 
 def _number(variables: Mapping[str, str], name: str, default: float) -> float:

@@ -22,7 +22,7 @@ import numpy as np
 
 from brokerapp.model.message import Message
 from brokerapp.tracing.encoding import encode, encode_in_steps
-from brokerapp.tracing.schema import ENQUEUE, RUN_FIELDS
+from brokerapp.tracing.schema import ENQUEUE, RUN_FIELDS, TRACE_CONTEXT
 
 #: Events in a batch: packing them stops the event loop for a millisecond, some when each is a run of its own. A run is
 #: never cut, so a batch may hold one run more.
@@ -35,13 +35,27 @@ LATEST_US = 60_000_000
 #: The most bytes of one head that are kept for the properties of its message.
 MAX_HEAD = 4096
 
+#: The most bytes of a line with the trace context that are kept beyond that: W3C's limit of a tracestate, and its name.
+MAX_CONTEXT = 1024
+_CONTEXT_LINES = tuple(sorted(f"{name}:".encode() for name in TRACE_CONTEXT))
+
 #: The fields of all runs, which have different types, one after the other.
 Runs = list[Any]
 
 
 def limit_head(head: bytes) -> bytes:
-    """Return the head's leading lines, at most MAX_HEAD bytes of them."""
-    return head if len(head) <= MAX_HEAD else head[: head.rfind(b"\n", 0, MAX_HEAD) + 1]
+    """Return the head's leading lines, at most MAX_HEAD bytes of them, and its trace context where it is short."""
+    if len(head) <= MAX_HEAD:
+        return head
+    cut = head.rfind(b"\n", 0, MAX_HEAD) + 1
+    return head[:cut] + b"".join(_line_after(head, cut, name) for name in _CONTEXT_LINES)
+
+
+def _line_after(head: bytes, cut: int, name: bytes) -> bytes:
+    """Return the first line of this name from a position on that begins a line; empty for none, or a long one."""
+    at = cut if head.startswith(name, cut) else head.find(b"\n" + name, cut) + 1
+    end = head.find(b"\n", at, at + MAX_CONTEXT)
+    return head[at : end + 1] if at and end >= 0 else b""
 
 
 class Traceable(Protocol):

@@ -14,7 +14,7 @@ from zlib import crc32
 from brokerapp.model.jms.form import JMS_HEADER
 from brokerapp.model.message import unescape
 from brokerapp.tracing.recorder import EventBatch, Runs
-from brokerapp.tracing.schema import ENQUEUE, RUN_FIELDS, WITHOUT_MESSAGE
+from brokerapp.tracing.schema import ENQUEUE, RUN_FIELDS, TRACE_CONTEXT, WITHOUT_MESSAGE
 
 _ALL_IDS = 1 << 32
 
@@ -24,7 +24,7 @@ class SamplingRule:
     """Which messages sent to one destination are recorded."""
 
     one_in: int = 1  #: 1: every message; 0: none
-    properties: frozenset[str] | None = None  #: those that are kept; None: all
+    properties: frozenset[str] | None = None  #: those that are kept, beside the trace context; None: all
 
     def includes(self, id: str) -> bool:
         """Return whether the message of this id is recorded."""
@@ -79,5 +79,5 @@ def _sampled_facts(facts: list[tuple[str, int, int]], choice: SamplingRule) -> l
 def _with_properties(head: bytes, properties: frozenset[str]) -> bytes:
     """Return the head with its first line, the message-id, and these properties, with their types where it has any."""
     first, *rest = head.splitlines(keepends=True)
-    kept = properties | {JMS_HEADER} if properties else properties
+    kept = properties | TRACE_CONTEXT | ({JMS_HEADER} if properties else frozenset())
     return first + b"".join(line for line in rest if unescape(line.partition(b":")[0].decode()) in kept)

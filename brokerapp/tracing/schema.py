@@ -27,6 +27,10 @@ ORDER = (
 #: Events that are about no message, but about a destination or its consumers: they have no id and are never sampled.
 WITHOUT_MESSAGE = (DEPTH, SUBSCRIBE, UNSUBSCRIBE)
 
+#: Properties that hold the trace context of the producer (W3C): recorded whatever a policy says, because without them
+#: what happens to a message cannot be joined to the trace that it belongs to.
+TRACE_CONTEXT = frozenset({"traceparent", "tracestate"})
+
 #: Reasons of a `depth`. A node notes all its logs that hold anything as the broker begins with it, and at each full
 #: hour; else those that changed, and, as if they had, all that it finds beside other nodes, or leaves when it stops.
 START, ALL, CHANGED = "start", "all", "changed"

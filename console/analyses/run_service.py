@@ -248,7 +248,9 @@ def describe_cost(run: AnalysisRun) -> str:
     """Describe the duration of a finished run, as an estimate for the next one; "" for other runs."""
     if run.finished is None:
         return ""
-    window = describe_parameters(run.kind, {"window": run.request.get("window")})
+    window = describe_parameters(
+        run.kind, {name: run.request[name] for name in ("window", "since_us", "until_us") if name in run.request}
+    )
     of = f" of the {window[0].lower()}{window[1:]}" if window.startswith("Last") else f" of {window}" if window else ""
     read = number_format.pluralize_count(run.rows, "recorded event") if run.rows else "all recorded events"
     seconds = (run.finished - (run.started or run.created)).total_seconds()

@@ -86,6 +86,7 @@ def process_specs(environment: Environment) -> list[ProcessSpec]:
             ready=lambda: answers_http(environment.bind, environment.monitor_port, "/healthz"),
         ),
         ProcessSpec("archiver", _module("analytics.archive.archiver")),
+        *([ProcessSpec("spans", _module("analytics.spans.exporter"))] if environment.exports_spans else []),
         worker("default", SHORT_TASKS),
         ProcessSpec(
             "beat",

@@ -19,6 +19,9 @@ from tests.ledger.rules import COMPOSITE, DLQ, LEGS, VIRTUAL
 
 PERCENTILES = {"p50_ms": 0.50, "p95_ms": 0.95, "p99_ms": 0.99}
 
+#: The depth, in messages, up to which the analysis forecasts where nothing else is asked for.
+LIMIT = 100_000
+
 #: A row by the names of its columns. A pair is the least and the greatest value; a function says whether a value is
 #: right; ... stands for what is no number and follows from others.
 Row = dict[str, Any]
@@ -222,15 +225,35 @@ def depth(account: Account) -> Expected:
             "came": _per_second(came, seconds), "went": _per_second(went, seconds),
             "drained_seconds": _time_left(left, went, came, seconds),
             "consumers": (held[place],).__contains__ if held[place] else (0, None).__contains__,
-            "full_seconds": _time_left(100_000 - left, came, went, seconds), "limit": ...,
+            "full_seconds": _time_left(LIMIT - left, came, went, seconds), "limit": f"{LIMIT:,} messages",
         })  # fmt: skip
     grow = [row for row in rows if row["came"][1] > row["went"][0]]
     surely = [row for row in rows if row["came"][0] > row["went"][1]]
     return Expected(
         {"Backlog": sum(row["depth"] for row in rows), "Growing queues": (len(surely), len(grow)),
-         "Next limit reached in": ... if grow else None},
+         "Next limit reached in": _soonest([row["full_seconds"] for row in rows])},
         {"depths": (("destination",), rows)},
     )  # fmt: skip
+
+
+def _soonest(times: Sequence[Any]) -> Any:
+    """The least of times of which each is between two values, may be none, or is none."""
+    may = [each.least for each in times if isinstance(each, PerhapsTime)]
+    surely = [each for each in times if isinstance(each, tuple)]
+    if not surely:
+        return PerhapsTime(min(may)) if may else None
+    return min([*may, *(least for least, _ in surely)]), min(most for _, most in surely)
+
+
+@dataclass(frozen=True)
+class PerhapsTime:
+    """A time of at least so many seconds, or none, as rates are not known exactly."""
+
+    least: float
+
+    def __call__(self, got: float | None) -> bool:
+        """Whether a value is right."""
+        return got is None or got >= self.least
 
 
 def _per_second(messages: tuple[int, int], seconds: tuple[float, float]) -> tuple[float, float]:
@@ -241,10 +264,10 @@ def _time_left(messages: int, towards: tuple[int, int], away: tuple[int, int], s
     """Seconds until so many are through at these rates; None where it never comes to that."""
     if not messages or towards[1] <= away[0]:
         return None
+    least = messages * seconds[0] / (towards[1] - away[0]) - 0.001
     if towards[0] <= away[1]:
-        return ...
-    least, most = messages * seconds[0] / (towards[1] - away[0]), messages * seconds[1] / (towards[0] - away[1])
-    return least - 0.001, most + 0.001
+        return PerhapsTime(least)
+    return least, messages * seconds[1] / (towards[0] - away[1]) + 0.001
 
 
 # -- copies

@@ -46,8 +46,14 @@ def dead_letters(account: Account) -> Expected:
 
 def repeats(account: Account) -> Expected:
     stays = numbers.stays(account.ledger)
-    acked = Counter((copy.place, copy.message.number, each.consumer if not copy.is_stored else "")
-                    for stay in stays for copy in stay for each in copy.deliveries if each.how == ACKED)  # fmt: skip
+    processed = (
+        (copy, each)
+        for stay in stays for copy in stay for each in copy.deliveries
+        if each.how == ACKED and not each.is_undone
+    )  # fmt: skip
+    acked = Counter(
+        (copy.place, copy.message.number, each.consumer if not copy.is_stored else "") for copy, each in processed
+    )
     again: dict[str, list[tuple[int, str]]] = {}
     for stay in stays:
         times = sum(len(copy.deliveries) for copy in stay)

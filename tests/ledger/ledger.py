@@ -60,6 +60,7 @@ class Delivery:
     ack: str = ""  #: what the client names it by
     ended: Span | None = None
     how: str = ""
+    is_undone: bool = False  #: whether the acknowledgement was prepared, and then rolled back
 
 
 @dataclass(slots=True, eq=False)

@@ -12,6 +12,8 @@ from collections.abc import Callable
 
 from brokerapp.model.destination import Destination
 from tests.ledger.clients import LedgerClient, now, soon, wait_until_late
+from tests.ledger.jms_clients import LedgerJmsClient
+from tests.ledger.jms_ways import JMS_WAYS
 from tests.ledger.ledger import (
     COPIED,
     DEAD,
@@ -56,6 +58,17 @@ class Load:
         if stays:
             self.clients.append(client)
         return client
+
+    def jms(self, name: str) -> LedgerJmsClient:
+        """A JMS client of this name, which says `ledger-` before it."""
+        return LedgerJmsClient(self.node.ports[1], self.ledger, f"ledger-{name}", self.places)
+
+    def jms_send(self, to: str, count: int, **fields) -> list[Message]:
+        """Messages of a JMS producer that comes and goes."""
+        client = self.jms("jms-shop")
+        sent = client.send(to, count, **fields)
+        client.leave()
+        return sent
 
     def send(self, to: str, count: int, by: str = "shop", **options) -> list[Message]:
         """Messages of a producer that comes and goes."""
@@ -390,5 +403,5 @@ def many(load: Load) -> None:
 
 WAYS: tuple[Callable[[Load], None], ...] = (
     auto, client_mode, shares, transactions, late, rejected, again, left_behind, slow, virtual_topic, composite, topics,
-    slow_subscriber, operators, many,
+    slow_subscriber, operators, *JMS_WAYS, many,
 )  # fmt: skip

@@ -52,6 +52,9 @@ CONFIG = f"""\
       <redeliveryPolicy queue="again" maximumRedeliveries="2" initialRedeliveryDelay="20" redeliveryDelay="20"/>
     </redeliveryPolicyEntries></redeliveryPolicyMap></redeliveryPolicyMap>
   </redeliveryPlugin></plugins>
-  <transportConnectors><transportConnector name="stomp" uri="stomp://127.0.0.1:0"/></transportConnectors>
+  <transportConnectors>
+    <transportConnector name="stomp" uri="stomp://127.0.0.1:0"/>
+    <transportConnector name="openwire" uri="tcp://127.0.0.1:0"/>
+  </transportConnectors>
 </broker>
 """

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from analytics.archive.broker_archive import BrokerArchive
+from analytics.model.measures import WITHOUT_MESSAGE
 from analytics.requests.catalogue import ANALYSES
 from analytics.requests.whatif_request import WhatIfRequest
 from brokerapp.model.definitions import CompositeDestination, ForwardTarget
@@ -20,6 +21,7 @@ from tests.ledger.expected import Account, Expected
 from tests.ledger.expected_consumers import health, skew
 from tests.ledger.expected_failures import dead_letters, repeats
 from tests.ledger.expected_whatif import targets_of, whatif
+from tests.ledger.numbers import ROLLED_BACK, count
 from tests.ledger.rules import ARCHIVE, ARCHIVED, BROKER, COMPOSITE, DRAFT
 
 pytestmark = pytest.mark.spark
@@ -55,6 +57,20 @@ def test_traffic_counts_what_was_committed_stored_given_and_acknowledged(compare
 
 def test_the_league_ranks_clients_by_what_they_sent_and_acknowledged(compare):
     compare("league")
+
+
+@pytest.mark.parametrize("kind", ["traffic", "league"])
+def test_a_note_tells_how_many_messages_were_rolled_back(ask, account, kind):
+    [note] = [each for each in ask(kind).findings.notes if "rolled-back" in each]
+    assert note.startswith(f"{count(account.found, ROLLED_BACK).total():,} messages in rolled-back transactions")
+
+
+def test_every_event_of_the_time_range_is_read_once(ask, done):
+    files = BrokerArchive(done.archive, BROKER).folder.rglob("part-*.parquet")
+    kinds = pa.concat_tables(pq.read_table(path, columns=["kind"], partitioning=None) for path in files)["kind"]
+    happened = pc.invert(pc.is_in(kinds.cast(pa.string()), pa.array(WITHOUT_MESSAGE)))
+    for kind in ("traffic", "fan-out", "orphans"):
+        assert ask(kind).findings.rows_read == pc.sum(happened).as_py(), kind
 
 
 def test_fan_out_counts_the_copies_of_each_message_that_was_sent(compare):

@@ -7,6 +7,7 @@ import pytest
 from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
+from analytics.spans.progress import ExportProgress
 from brokerapp.model.stats_records import DestinationStats
 from brokerapp.store.server.disk_space import MIB, DiskLevel, DiskSpace
 from console.exporters.options import MonitorOptions
@@ -55,6 +56,16 @@ def test_each_destination_has_its_numbers():
     assert found["activemq_store_usage_ratio", None] == 0.25
     assert found["activemq_memory_usage_ratio", None] == 0.3
     assert found["activemq_queue_queue_size", AWKWARD.destination.name] == 1
+
+
+def test_the_export_of_spans_has_metrics_where_it_is_on():
+    progress = ExportProgress(exported=7, refused=1, lag_seconds=2.5, written_at=time.time())
+    found = samples(plain(beans(), (), progress))
+    assert (found["sluice_spans_exported_total", None], found["sluice_spans_lag_seconds", None]) == (7, 2.5)
+    found = samples(open_metrics(beans(), (), progress), openmetrics.text_string_to_metric_families)
+    assert found["sluice_spans_refused_total", None] == 1
+    assert 0 <= found["sluice_spans_progress_age_seconds", None] < 60
+    assert "sluice_spans" not in "".join(plain(beans()))
 
 
 @pytest.mark.parametrize("exposed", [plain, open_metrics])

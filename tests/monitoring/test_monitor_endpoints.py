@@ -11,6 +11,7 @@ import stomp
 from django.test import Client, RequestFactory
 from django.urls import reverse
 
+from analytics.spans.progress import ExportProgress, spans_folder, write_progress
 from brokerapp.config.reader import parse_config
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import SubscriptionStats
@@ -33,6 +34,16 @@ from tests.waiting import wait_until
 PAGES = sorted(pattern.name for pattern in urlpatterns if pattern.name not in ("healthz", "readyz"))
 JOLOKIA = "/api/jolokia"
 BROKER = "org.apache.activemq:type=Broker,brokerName=localhost"
+
+
+@pytest.mark.parametrize(("is_on", "shown"), [(True, ["sluice_spans_exported 7"]), (False, [])])
+def test_metrics_tell_of_the_export_of_spans_while_it_is_on(monitor, console, settings, tmp_path, is_on, shown):
+    settings.SLUICE = replace(settings.SLUICE, data=tmp_path, exports_spans=is_on)
+    folder = spans_folder(tmp_path, settings.SLUICE.broker_name)
+    folder.mkdir(parents=True)
+    write_progress(folder, ExportProgress(exported=7))
+    lines = text(monitor.get("/metrics")).splitlines()
+    assert [each for each in lines if each.startswith("sluice_spans_exported")] == shown
 
 
 def bean(name, kind="Queue"):

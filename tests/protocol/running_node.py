@@ -41,6 +41,11 @@ class RunningNode:
         self.node: Node = self.do(self._start)
         self.port = int(self.node.addresses[0].rpartition(":")[2])
 
+    @property
+    def ports(self) -> list[int]:
+        """The ports of its connectors, in their order."""
+        return [int(each.rpartition(":")[2]) for each in self.node.addresses]
+
     async def _start(self) -> Node:
         wanted = node_config(self._config, self.redis_url, alone=True, impose=self._imposes)
         node = Node(wanted, authenticator(self._config.authentication))

@@ -3,17 +3,22 @@
 from contextlib import contextmanager
 from dataclasses import replace
 
+import pytest
 import redis
 
-from brokerapp.config import default_config
+from analytics.model.measures import ARRIVALS, REMOVALS, UNDONE
+from brokerapp.config import TransportConnector, default_config
 from brokerapp.model.definitions import PolicyEntry
 from brokerapp.model.destination import Destination
+from brokerapp.openwire.commands import ConnectionId, TransactionInfo, XATransactionId
+from brokerapp.openwire.session.transactions import TransactionOperation
 from brokerapp.store.client.keys import trace_key
 from brokerapp.tracing.decoding import decode
 from brokerapp.tracing.schema import ORDER
 from console.topology.node_facts import NodeSummary
 from tests.protocol.clients import StompClient
 from tests.protocol.networking import bridged, running, to, wait_for_demand
+from tests.protocol.openwire_client import OpenWireClient, queue
 from tests.protocol.running_node import RunningNode
 from tests.waiting import wait_until
 
@@ -134,6 +139,37 @@ def test_what_another_broker_does_not_take_is_recorded_with_what_becomes_of_it(s
         assert (refused["reason"], "NACK" in dead["reason"]) == (None, True)
         for client in (bridge, sender):
             client.connection.disconnect()
+
+
+@pytest.mark.parametrize("stays", [True, False], ids=["its consumer stays", "its consumer left"])
+def test_what_a_prepared_transaction_acknowledged_is_recorded_as_back_when_it_is_rolled_back(store, name, stays):
+    with running(store, connectors=(TransportConnector("openwire", "tcp", "127.0.0.1", 0),)) as node:
+        client, id = OpenWireClient(node.port), XATransactionId(1, name.encode()[-64:], b"1")
+
+        def perform(by: OpenWireClient, operation: TransactionOperation) -> None:
+            about = ConnectionId(by.connection_id)
+            by.ask(TransactionInfo(connection_id=about, transaction_id=id, type=operation))
+
+        client.send(queue(name), "a")
+        client.consumer(1, queue(name))
+        perform(client, TransactionOperation.BEGIN)
+        client.acknowledge(client.dispatches(1)[0], transaction_id=id)
+        client.ask(client.message(queue(f"{name}.out"), "b", transaction_id=id))
+        perform(client, TransactionOperation.PREPARE)
+        if not stays:
+            client.close()
+            client = OpenWireClient(node.port)
+        perform(client, TransactionOperation.ROLLBACK)
+        wait_until(lambda: node.depth(name) == 1, "it is in its queue again")
+        client.close()
+        broker = node.name
+    rows = journey(store, broker, f"queue://{name}")
+    came, went = (sum(row["kind"] in kinds for row in rows) for kinds in (ARRIVALS, REMOVALS))
+    assert (came, went) == (2, 1)
+    assert [row["kind"] for row in rows][:5] == ["enqueue", "forward", "dispatch", "ack", "return"]
+    assert rows[4]["reason"] == UNDONE
+    [never_sent] = journey(store, broker, f"queue://{name}.out")
+    assert (never_sent["kind"], never_sent["reason"]) == ("rollback", "a prepared transaction was rolled back")
 
 
 def journey(store, broker: str, destination: str) -> list[dict]:

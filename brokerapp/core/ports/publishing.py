@@ -141,7 +141,14 @@ class ArrivalsPort(Protocol):
 
     def pass_through(self, each: RoutedBatch, *, is_behind: bool) -> int: ...
 
-    def on_committed(self, placed: Sequence[RoutedBatch], seq: int, moved_us: int = 0, kind: int = FORWARD) -> None: ...
+    def on_committed(
+        self,
+        placed: Sequence[RoutedBatch],
+        seq: int,
+        moved_us: int = 0,
+        kind: int = FORWARD,
+        reason: str | None = None,
+    ) -> None: ...
 
     def count_arrivals(self, log: MessageLog, messages: Sequence[Message], sizes: BodySizes) -> None: ...
 

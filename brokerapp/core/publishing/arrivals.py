@@ -142,22 +142,30 @@ class MessageArrivals:
             found.has_active_consumers or (found.is_remote and self._placement.append_notices.wants_entries(log))
         )
 
-    def on_committed(self, placed: Sequence[RoutedBatch], seq: int, moved_us: int = 0, kind: int = FORWARD) -> None:
+    def on_committed(
+        self,
+        placed: Sequence[RoutedBatch],
+        seq: int,
+        moved_us: int = 0,
+        kind: int = FORWARD,
+        reason: str | None = None,
+    ) -> None:
         """Count copies that are stored, the first as number `seq`, and let their logs dispatch them.
 
-        `moved_us`: when they were stored, if not at the birth of the messages. They are recorded as this kind of event.
+        `moved_us`: when they were stored, if not at the birth of the messages. They are recorded as this kind of event,
+        with this reason.
         """
         arrived: dict[MessageLog, list[_Arrived]] = {}
         for each in placed:
             groups, messages = each.route.groups, each.messages
             count = len(messages)
             if len(groups) == 1:
-                self._note(arrived, each, slice(None), groups[0], range(seq, seq + count), moved_us, kind)
+                self._note(arrived, each, slice(None), groups[0], range(seq, seq + count), moved_us, kind, reason)
             elif groups:  # a queue gets them more than once: each message with all of its copies
                 for place in range(count):
                     for number, group in enumerate(groups, start=seq + place * len(groups)):
                         numbers = range(number, number + 1)
-                        self._note(arrived, each, slice(place, place + 1), group, numbers, moved_us, kind)
+                        self._note(arrived, each, slice(place, place + 1), group, numbers, moved_us, kind, reason)
             seq += len(groups) * count
         last: Sequence[_Arrived] = ()
         for log, found in arrived.items():
@@ -177,6 +185,7 @@ class MessageArrivals:
         numbers: range,
         moved_us: int,
         kind: int,
+        reason: str | None,
     ) -> None:
         """Note what came to each log of a group; what was given early is only numbered."""
         messages = each.messages[part]
@@ -188,7 +197,7 @@ class MessageArrivals:
             # Logs count what was given early from that moment on.
             self._tracer.record(FORWARD, ts_us, messages, group.names, sent_to, in_depths=True)
             return
-        self._tracer.record(kind, ts_us, messages, group.names, sent_to)
+        self._tracer.record(kind, ts_us, messages, group.names, sent_to, reason=reason)
         sizes = list(map(len, each.stored[part]))
         for log, row in zip(group.logs, group.rows, strict=True):
             arrived.setdefault(log, []).append(_Arrived(messages, sizes, numbers, payloads, row))

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+#: Why what a branch sent is recorded as rolled back, and what it acknowledged as back. Analyses know it by that.
+ROLLED_BACK = "a prepared transaction was rolled back"
 #: Milliseconds between two looks at what other nodes prepared and ended.
 REFRESH_MS = 10_000
 
@@ -93,6 +95,7 @@ class PreparedBranches:
         transactions: TransactionsPort,
     ) -> None:
         self._commits, self._counters, self._timers = context.commits, context.counters, context.timers
+        self._tracer = context.tracer
         self._arrivals, self._expiration, self._held, self._router = arrivals, expiration, held, router
         self._scheduled_jobs, self._temporaries, self._transactions = scheduled_jobs, temporaries, transactions
         self._placement = placement
@@ -242,11 +245,13 @@ class PreparedBranches:
             if not self._ended(name, refused, then):
                 return
             self._holders.pop(name, None)
+            never_sent = [RoutedBatch(each.messages, [], each.destination, Route()) for each in branch.sends]
+            self._router.record_rolled_back(never_sent, ROLLED_BACK)
             kept: dict[Subscription, dict[str, LogEntry]] = {}
             for number, (placed, holder) in enumerate(returning, start=seq):
                 entry = self._hold(placed, number) if holder is not None and holder.is_there else None
                 if entry is None:
-                    self._arrivals.on_committed([placed], number, time.time_ns() // 1000, RETURN)
+                    self._arrivals.on_committed([placed], number, time.time_ns() // 1000, RETURN, ROLLED_BACK)
                 elif holder is not None:
                     kept.setdefault(holder.subscription, {})[holder.key] = entry
             for holder, entry in holders.of_topics:
@@ -277,6 +282,8 @@ class PreparedBranches:
             return None
         entry = LogEntry(name, UNCOMMITTED, message, 0, len(placed.stored[0]), original, shown, message.deliveries)
         self._arrivals.count_arrivals(log, [message], BodySizes.of([message]))
+        sent_to = str(placed.destination)
+        self._tracer.record(RETURN, time.time_ns() // 1000, [message], group.names, sent_to, reason=ROLLED_BACK)
         log.hold_returned([entry], [number])
         return entry
 

@@ -14,6 +14,7 @@ from analytics.requests.parameters import WINDOW, Parameter
 from brokerapp.errors import RequestRefused
 from console.access.permissions import AnyUser, has_permission
 from console.access.roles import Permission, Role
+from console.analyses.exports.formats import FORMATS
 from console.analyses.questions import request_for
 from console.analyses.reports.models import Report
 from console.analyses.reports.schedule import (
@@ -44,6 +45,8 @@ FREQUENCIES = (
     (BY_CRON, "crontab expression"),
     (NEVER, "on demand"),
 )
+#: What comes with the mail besides the tables: the edition as a file.
+DOCUMENTS = (("", "no file"), *((each.name, each.label) for each in FORMATS.values()))
 #: Roles of people: the others are programs.
 READERS = (Role.VIEWER, Role.SUPPORT, Role.ANALYST, Role.OPERATOR, Role.ADMIN)
 MISSED_RUN_POLICIES = (
@@ -96,6 +99,7 @@ class ReportForm(TimingForm):
     roles = forms.MultipleChoiceField(choices=[(role, role) for role in READERS], required=False)
     addresses = forms.CharField(required=False, max_length=1000)
     attach = forms.BooleanField(required=False, initial=True)
+    document = forms.ChoiceField(choices=DOCUMENTS, required=False)
     keep_days = forms.IntegerField(min_value=0, max_value=LONGEST_KEPT, initial=90)
 
     def __init__(self, data: Any = None, report: Report | None = None, initial: dict[str, Any] | None = None,
@@ -103,7 +107,8 @@ class ReportForm(TimingForm):
         self.report, self.user = report or Report(), user
         if report is not None:
             own = {
-                name: getattr(report, name) for name in ("name", "missed", "roles", "addresses", "attach", "keep_days")
+                name: getattr(report, name)
+                for name in ("name", "missed", "roles", "addresses", "attach", "document", "keep_days")
             }
             initial = own | self.said_by(report)
         super().__init__(data, initial=initial)
@@ -193,7 +198,7 @@ class ReportForm(TimingForm):
     def save(self, owner: str) -> Report:
         """Save the report with its owner, who gets mails about failures: the user who changed it last."""
         said, report = self.cleaned_data, self.report
-        for name in ("name", "missed", "roles", "addresses", "attach", "keep_days", "questions"):
+        for name in ("name", "missed", "roles", "addresses", "attach", "document", "keep_days", "questions"):
             setattr(report, name, said[name])
         timing = said["timing"]
         report.cron, report.zone = (timing.cron, timing.zone) if timing else ("", said["zone"] or "UTC")

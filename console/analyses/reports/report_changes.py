@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
@@ -57,10 +59,12 @@ def save(request: HttpRequest, form: ReportForm, existing: Report | None, is_on:
     return report
 
 
-def run(request: HttpRequest, report: Report) -> Edition:
-    """Start an edition of a report now. Raises RequestRefused while one is running."""
-    with trail.recording(request, "run report", report.name, before=audit_fields(report)):
-        return editions.start_edition_now(report, request.user.get_username())
+def run(request: HttpRequest, report: Report, until: datetime | None = None) -> Edition:
+    """Start an edition of a report now, with time ranges that end now or at a past moment. Raises RequestRefused."""
+    with trail.recording(request, "run report", report.name, before=audit_fields(report)) as change:
+        if until is not None:
+            change.after = {"until": until.isoformat()}
+        return editions.start_edition_now(report, request.user.get_username(), until)
 
 
 def switch(request: HttpRequest, report: Report) -> None:

@@ -18,15 +18,19 @@ from analytics.requests.parameters import SQL_WINDOW
 from brokerapp.errors import RequestRefused
 from console.access.permissions import Permission, permission_required
 from console.analyses import run_queue, run_service
+from console.analyses.exports.formats import FORMATS, export_response
 from console.analyses.questions import is_readable
 from console.analyses.reports import editions, mail, report_changes
 from console.analyses.reports.content import sections_of
 from console.analyses.reports.delivery import is_readable_by, recipients
-from console.analyses.reports.forms import FREQUENCIES, MISSED_RUN_POLICIES, READERS, ReportForm, TimingForm
+from console.analyses.reports.edition_document import document_of_edition
+from console.analyses.reports.forms import DOCUMENTS, FREQUENCIES, MISSED_RUN_POLICIES, READERS, ReportForm, TimingForm
 from console.analyses.reports.models import Edition, Report
 from console.analyses.reports.presentation import row_of
 from console.analyses.reports.presentation import section_context as part_shown
 from console.analyses.reports.schedule import DAYS, LAST_DAY, zones
+from console.analyses.time_range_form import past_moment
+from console.ui.preferences import timezones
 from console.ui.staticfiles import PLOTLY_STYLES
 
 #: Reports, and older editions, on a page.
@@ -86,7 +90,7 @@ def _show(request: HttpRequest, report: Report, shown: Edition | None) -> HttpRe
                       for edition in report.editions.filter(state=State.RUNNING)],
         "has_charts": any(part.result and part.result["charts"] for part in parts),
         "next": report.timing.next(timezone.now(), SHOWN) if report.timing and report.is_on else [],
-        "recipients": recipients(report),
+        "recipients": recipients(report), "formats": FORMATS.values(),
     }  # fmt: skip
     return render(request, "analyses/reports/report.html", context)
 
@@ -105,6 +109,7 @@ def edit(request: HttpRequest, report_id: int | None = None) -> HttpResponse:
         return redirect("report", report_id=made.pk)
     context = {
         "form": form, "report": existing, "rhythms": FREQUENCIES, "weekdays": WEEK, "policies": MISSED_RUN_POLICIES,
+        "documents": DOCUMENTS,
         "readers": READERS, "zones": sorted(zones()), "last_day": LAST_DAY, "days": range(1, 32),
         "choices": form.choices(), "queries": form.queries(), "windows": SQL_WINDOW.choices,
         **_timing(TimingForm(request.POST or _initial(form))),
@@ -151,6 +156,18 @@ def _run(request: HttpRequest, report: Report) -> str:
     return _url(report)
 
 
+def _run_until(request: HttpRequest, report: Report) -> str:
+    """Run the report as of a past time, which the form has in the report's time zone."""
+    try:
+        moment = past_moment(request.POST.get("until", ""), timezones.get_zone(report.zone))
+        edition = report_changes.run(request, report, moment)
+    except RequestRefused as error:
+        messages.error(request, f"{str(error)[:1].upper()}{str(error)[1:]}")
+        return _url(report)
+    messages.success(request, "Report started. The page of the edition shows the result when it is done.")
+    return reverse("edition", args=[report.pk, edition.pk])
+
+
 def _switch(request: HttpRequest, report: Report) -> str:
     report_changes.switch(request, report)
     messages.success(request, f"Report “{report.name}” {'enabled' if report.is_on else 'disabled'}.")
@@ -163,11 +180,21 @@ def _delete(request: HttpRequest, report: Report) -> str:
     return "reports"
 
 
-_CHANGES = {"run": _run, "switch": _switch, "delete": _delete}
+_CHANGES = {"run": _run, "run-until": _run_until, "switch": _switch, "delete": _delete}
 
 
 def _url(report: Report) -> str:
     return reverse("report", args=[report.pk])
+
+
+@require_GET
+@permission_required(Permission.SEE)
+def export(request: HttpRequest, report_id: int, edition_id: int, format: str) -> HttpResponse:
+    """Return an edition as one file: HTML, PDF or PNG, with times in the report's time zone."""
+    found = get_object_or_404(report_changes.get_report_or_404(request, report_id).editions, pk=edition_id)
+    if format not in FORMATS or found.state == State.RUNNING:
+        raise Http404(f"Export {format} not found.")
+    return export_response(format, lambda max_rows: document_of_edition(found, max_rows))
 
 
 @require_GET

@@ -11,9 +11,12 @@ Up to a limit each destination has series of its own. Beyond it, a metric has on
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
+from analytics.spans.progress import ExportProgress
 from brokerapp.engine.routing.destination_trie import matches
 from brokerapp.model.destination import DestinationKind
 from brokerapp.model.stats_records import DestinationStats
@@ -139,9 +142,9 @@ def select(
     return SeriesSelection(found, []) if len(found) <= most else SeriesSelection([], found)
 
 
-def plain(beans: Beans, patterns: Sequence[str] = ()) -> Iterator[str]:
-    """Yield the page /metrics."""
-    for name, type, help, value in _of_broker(beans):
+def plain(beans: Beans, patterns: Sequence[str] = (), spans: ExportProgress | None = None) -> Iterator[str]:
+    """Yield the page /metrics; with the export of spans where there is one."""
+    for name, type, help, value in chain(_of_broker(beans), _of_spans(spans)):
         yield _family(name, type, help) + f"{name} {_number(value)}\n"
     for kind, selection in _selections(beans, patterns):
         labels = _labels(selection.listed)
@@ -151,9 +154,9 @@ def plain(beans: Beans, patterns: Sequence[str] = ()) -> Iterator[str]:
     yield from _omitted(beans, patterns)
 
 
-def open_metrics(beans: Beans, patterns: Sequence[str] = ()) -> Iterator[str]:
-    """Yield the page /metrics/v2."""
-    for name, type, help, value in _of_broker_v2(beans):
+def open_metrics(beans: Beans, patterns: Sequence[str] = (), spans: ExportProgress | None = None) -> Iterator[str]:
+    """Yield the page /metrics/v2; with the export of spans where there is one."""
+    for name, type, help, value in chain(_of_broker_v2(beans), _of_spans(spans)):
         yield _family(name, type, help) + f"{name}{_suffix(type)} {_number(value)}\n"
     for kind, selection in _selections(beans, patterns):
         labels = _labels(selection.listed)
@@ -256,6 +259,27 @@ def _of_transactions(beans: Beans) -> Iterator[tuple[str, str, str, float]]:
         "Seconds since the oldest of these was prepared",
         oldest_seconds,
     )
+
+
+def _of_spans(progress: ExportProgress | None) -> Iterator[tuple[str, str, str, float]]:
+    """Yield metrics of the export of spans; none where it never ran, or is off."""
+    if progress is None:
+        return
+    yield "sluice_spans_exported", COUNTER, "Spans that the OTLP receiver accepted", progress.exported
+    yield "sluice_spans_refused", COUNTER, "Spans that the OTLP receiver refused for good", progress.refused
+    yield "sluice_spans_unsampled", COUNTER, "Spans that the sampler did not select", progress.unsampled
+    yield (
+        "sluice_spans_late_events",
+        COUNTER,
+        "Events dropped as too old to be exported",
+        progress.late_events,
+    )
+    yield "sluice_spans_lost_batches", COUNTER, "Batches of events gone before their export", progress.lost_batches
+    unknown = progress.unknown_contexts
+    yield "sluice_spans_unknown_contexts", COUNTER, "Messages whose trace context was not known", unknown
+    yield "sluice_spans_lag_seconds", GAUGE, "Age of the newest exported batch, 0 without backlog", progress.lag_seconds
+    age = max(0.0, time.time() - progress.written_at)
+    yield "sluice_spans_progress_age_seconds", GAUGE, "Seconds since the exporter wrote its progress", age
 
 
 def _reader(beans: Beans) -> Callable[[str], float]:

@@ -13,6 +13,7 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_GET
 
+from analytics.spans.progress import ExportProgress, read_progress, spans_folder
 from brokerapp.model.destination import DestinationKind
 from console.access.permissions import Permission, visible
 from console.exporters.jolokia import agent as jolokia
@@ -94,11 +95,19 @@ def _measured(request: HttpRequest) -> Beans:
     return beans
 
 
+def _span_export() -> ExportProgress | None:
+    """Return the progress of the export of spans; None where it is off or never ran."""
+    environment = settings.SLUICE
+    if not environment.exports_spans:
+        return None
+    return read_progress(spans_folder(environment.data, environment.broker_name))
+
+
 @require_GET
 @access_required
 def metrics(request: HttpRequest) -> HttpResponse:
     """Serve metrics for Prometheus with the names of ActiveMQ's dashboards."""
-    pieces = exposition.plain(_measured(request), request.GET.getlist("destination"))
+    pieces = exposition.plain(_measured(request), request.GET.getlist("destination"), _span_export())
     return _streamed(request, pieces, exposition.PLAIN_TYPE)
 
 
@@ -106,7 +115,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
 @access_required
 def open_metrics(request: HttpRequest) -> HttpResponse:
     """Serve metrics in the OpenMetrics format."""
-    pieces = exposition.open_metrics(_measured(request), request.GET.getlist("destination"))
+    pieces = exposition.open_metrics(_measured(request), request.GET.getlist("destination"), _span_export())
     return _streamed(request, pieces, exposition.OPEN_TYPE)
 
 

@@ -13,7 +13,7 @@ from brokerapp.tracing.properties import (
     NUMBER,
     property_maps,
 )
-from brokerapp.tracing.recorder import MAX_HEAD, limit_head
+from brokerapp.tracing.recorder import MAX_CONTEXT, MAX_HEAD, limit_head
 
 
 def head(*pairs: tuple[str, str]) -> bytes:
@@ -110,6 +110,19 @@ def test_a_long_head_is_cut_at_a_line():
     assert long.startswith(kept)
     assert kept.endswith(b"\n")
     assert len(kept) > MAX_HEAD - 510
+
+
+@pytest.mark.parametrize("place", [0, 5, 7, 8, 9, 20])
+def test_a_long_head_keeps_its_trace_context_wherever_it_stands(place):
+    lines = [(f"p{number}", "x" * 500) for number in range(20)]
+    lines[place:place] = [("traceparent", "00-1"), ("tracestate", "a=1")]
+    [(texts, _)] = texts_and_numbers(limit_head(head(*lines)))
+    assert (texts["traceparent"], texts["tracestate"]) == ("00-1", "a=1")
+
+
+def test_a_trace_context_that_is_too_long_is_cut_off():
+    lines = [*((f"p{number}", "x" * 500) for number in range(20)), ("tracestate", "a" * MAX_CONTEXT), ("z", "y")]
+    assert len(limit_head(head(*lines))) <= MAX_HEAD
 
 
 def test_heads_with_nothing_but_the_message_id_have_no_properties():

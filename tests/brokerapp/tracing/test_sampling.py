@@ -69,6 +69,15 @@ def test_only_the_properties_that_are_named_are_recorded(properties, kept):
     assert [row["ps"] for row in rows if row["kind"] == "enqueue"] == [kept] * 4
 
 
+def test_the_trace_context_is_recorded_whatever_properties_are_named():
+    recorder = TraceRecorder("sluice")
+    sent = message(1, traceparent="00-1", tracestate="a=1", baggage="b=2", region="eu")
+    recorder.record_enqueue(START, [sent], TOPIC)
+    batch = sample_batch(recorder.take_batch(), lambda _: sampling_rule(None, ""))
+    [row] = decode(batch.encode()).to_pylist()
+    assert row["ps"] == [("traceparent", "00-1"), ("tracestate", "a=1")]
+
+
 @pytest.mark.parametrize(
     ("said", "meant"),
     [((None, None), EVERYTHING), ((0, None), SamplingRule(0)), ((5, "a,b"), SamplingRule(5, frozenset("ab")))],

@@ -24,6 +24,7 @@ from brokerapp.openwire.commands import (
     Response,
 )
 from brokerapp.openwire.commands import data_types as t
+from brokerapp.openwire.marshalled_values import decode_map, encode_map
 from brokerapp.openwire.wire_format_options import WireFormatOptions
 from tests.protocol.clients import StompClient
 from tests.protocol.openwire_bridge import OpenWireBridge
@@ -87,6 +88,24 @@ def test_a_message_that_a_bridge_passes_on_keeps_its_id_and_the_brokers_that_it_
     assert ("ID:far", "classic") in paths
     consumer.ack(got)
     consumer.leave()
+
+
+def test_the_trace_context_passes_over_a_bridge_of_openwire_unchanged_both_ways(node, bridge_to):
+    bridge = bridge_to("classic", "ID:9")
+    context = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "tracestate": "a=1,b=x:y",
+               "baggage": "user=alice%20b;p=1"}  # fmt: skip
+    client = StompClient(node.port)
+    client.subscribe("/queue/traced.in")
+    message = bridge.bridged(queue("traced.in"), "m", 1, "ID:9", marshalled_properties=encode_map(context))
+    assert type(bridge.ask(message)) is Response
+    [got] = client.take()
+    assert {name: got.headers.get(name) for name in context} == context
+    bridge.consumer(1, queue("traced.out"))
+    client.send("/queue/traced.out", "m", **context)
+    [dispatch] = bridge.dispatches(1)
+    passed_on = decode_map(dispatch.message.marshalled_properties)
+    assert {name: passed_on.get(name) for name in context} == context
+    client.leave()
 
 
 def test_what_a_broker_hands_over_again_after_it_was_started_anew_is_kept_once(node, bridge_to):

@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("console", "0028_job_state_labels")]
+    dependencies = [("console", "0029_report_document")]
 
     operations = [
         migrations.AddField("analysisrun", "access", models.JSONField(null=True)),

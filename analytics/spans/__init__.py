@@ -1,0 +1,1 @@
+"""Spans: exports what happened to messages to OpenTelemetry, from recorded trace events (docs/opentelemetry.md)."""
