@@ -18,6 +18,7 @@ from console.accounts.views import effective_rights as effective
 from console.accounts.views import users as people
 from console.alerts import views as alerts
 from console.analyses.reports import views as reports
+from console.analyses.sql import views as sql
 from console.analyses.views import analyses, runs
 from console.api.composition import urls as api_urls
 from console.audit.search import views as audit
@@ -110,6 +111,10 @@ urlpatterns = [
     path("analytics/runs/<uuid:run_id>/<str:table>.<str:format>", runs.download, name="download-table"),
     path("analytics/runs/<uuid:run_id>/export/<str:format>", runs.export, name="export-run"),
     path("analytics/runs/<uuid:run_id>/cancel", analyses.cancel, name="cancel-run"),
+    path("analytics/sql/", sql.sql, name="sql"),
+    path("analytics/sql/run", sql.run, name="run-sql"),
+    path("analytics/sql/save", sql.save, name="save-query"),
+    path("analytics/sql/queries/<int:query_id>/delete", sql.delete, name="delete-query"),
     path("reports/", reports.reports, name="reports"),
     path("reports/new", reports.edit, name="new-report"),
     path("reports/timing", reports.timing, name="report-timing"),

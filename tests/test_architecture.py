@@ -185,6 +185,7 @@ IMPURE = ("brokerapp.selectors.xpath",)
 #: Packages from outside that have a home: who alone may import them.
 HOMES: dict[str, tuple[str, ...]] = {
     "matplotlib": ("analytics.results.chart_images",),
+    "sqlglot": ("analytics.sql.statement",),
     "reportlab": ("console.analyses.exports.pdf_file",),
     "pypdfium2": ("console.analyses.exports.png_file",),
     "PIL": ("console.analyses.exports.png_file",),

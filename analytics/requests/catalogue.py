@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from analytics.requests.parameters import (
+    CHART,
     CONSUMER,
     DAY,
     DAYS,
@@ -16,6 +17,8 @@ from analytics.requests.parameters import (
     PERCENTILE,
     QUIET,
     REVISION,
+    SQL_WINDOW,
+    STATEMENT,
     WEEKS,
     WINDOW,
     Parameter,
@@ -25,6 +28,8 @@ from brokerapp.errors import RequestRefused
 
 #: Groups of analyses, in the order in which pages show them.
 FLOW, PACE, TROUBLE, NEED = "Traffic", "Latency and throughput", "Failures", "Unused resources"
+#: The analysis that runs an SQL statement. What its user may see travels with each request.
+SQL = "sql"
 GROUPS = (FLOW, PACE, TROUBLE, NEED)
 
 
@@ -185,6 +190,14 @@ ANALYSES = _table(
         (WINDOW, DRAFT, REVISION),
         group="",
         version=4,
+    ),
+    AnalysisDefinition(
+        SQL,
+        "SQL query",
+        "A statement over the views of recorded traffic.",
+        "analytics.jobs.sql_query",
+        (SQL_WINDOW, STATEMENT, *CHART),
+        group="",
     ),
 )
 

@@ -21,6 +21,7 @@ class Parameter:
     is_valid: Callable[[str], bool] = lambda _: True
     rule: str = ""  #: completes `expected ...` in error texts
     help: str = ""  #: shown below the field
+    is_described: bool = True  #: whether pages name its value where they describe a run
     longest_s: int = 0  #: of a time range, in seconds; 0: no limit
 
     def value(self, given: object) -> str:
@@ -32,6 +33,8 @@ class Parameter:
 
     def words(self, value: str) -> str:
         """Return the value as pages show it: the label of a choice, or `Label: value`; "" for an empty value."""
+        if not self.is_described:
+            return ""
         return dict(self.choices).get(value) or (value and f"{self.label}: {value}")
 
 
@@ -101,4 +104,9 @@ DESTINATION = Parameter(
 )
 DRAFT = Parameter("draft", "Draft", "")
 REVISION = Parameter("revision", "Revision", "")
+#: The longest range is MAX_DAYS of jobs/sql_query.py.
+SQL_WINDOW = window("24h", *_HOURS, ("31d", "Last 31 days"), days=31)
+STATEMENT = Parameter("statement", "Statement", "", is_described=False)
+CHART = tuple(Parameter(name, label, "", is_described=False) for name, label in
+              (("chart", "Chart"), ("x", "x"), ("y", "y"), ("series", "Series")))  # fmt: skip
 CONSUMER = Parameter("consumer", "Consumer", "", help="client ID; empty: all")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from analytics.requests.request import TimeWindow
 from analytics.requests.whatif_request import WhatIfRequest
+from analytics.sql.access import DataAccess
 from brokerapp.model.definitions import Definitions
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ class RunQuestion:
     routing: Definitions | None = None  #: active when the run started; None: not available
     trial: WhatIfRequest | None = None  #: definitions to compare
     began_us: int | None = None  #: when recording began; None: unknown
+    access: DataAccess | None = None  #: what the user of an SQL statement may see
+    rows: int = 0  #: recorded events in the files of the time range, as far as known
 
     @property
     def events(self) -> DataFrame:

@@ -10,7 +10,7 @@ from django.http import Http404, HttpRequest
 from ninja import Router, Schema, Status
 from pydantic import Field
 
-from console.access.permissions import require, visible
+from console.access.permissions import require
 from console.access.roles import Permission
 from console.analyses import run_service
 from console.analyses.models import AnalysisRun
@@ -90,7 +90,7 @@ def list_analyses(request: HttpRequest) -> Any:
 @operation(router, "GET", "/runs", Permission.SEE, response=Page[RunOut])
 def list_runs(request: HttpRequest, query: Paged) -> Any:
     """List runs, newest first."""
-    page = page_of(readable_runs(AnalysisRun.objects.all(), visible(request.user)), query)
+    page = page_of(readable_runs(AnalysisRun.objects.all(), request.user), query)
     run_service.load_progress(page["items"])
     return page
 

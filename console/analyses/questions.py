@@ -7,21 +7,23 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 
-from analytics.requests.catalogue import ANALYSES, AnalysisDefinition, analysis_for
+from analytics.requests.catalogue import ANALYSES, SQL, AnalysisDefinition, analysis_for
 from analytics.requests.parameters import WINDOW
 from analytics.requests.request import AnalysisRequest, TimeWindow, seconds_of
 from analytics.requests.time_ranges import LINK_FIELDS, SECOND_US
 from brokerapp.errors import InvalidDestination, StoreUnavailable
 from brokerapp.model.definition_codec import to_json
 from brokerapp.model.destination import ANY_REST, Destination
-from console.access.permissions import Permission, require
-from console.access.roles import Scope, Sees, everything
+from console.access.permissions import AnyUser, Permission, has_permission, require, visible
+from console.access.roles import Scope, everything
 from console.analyses.models import AnalysisRun
+from console.analyses.sql_access import readable_by, sees_all
 from console.broker.gateway import gateway
 from console.ui.formatting import time_format
 
@@ -72,6 +74,11 @@ def choice_for(analysis: AnalysisDefinition, seconds: float) -> str:
     return next((each for each in offered if seconds_of(each) >= seconds), offered[-1] if offered else "")
 
 
+def is_sql(run: AnalysisRun) -> bool:
+    """Return whether a run is one of an SQL statement."""
+    return run.kind == SQL
+
+
 def with_routing(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return the request with the definitions in force now, where the analysis asks for them and the broker answers."""
     analysis = ANALYSES.get(request["kind"])
@@ -93,28 +100,46 @@ def scope_of(kind: str, parameters: Mapping[str, Any]) -> tuple[Destination, ...
         return Scope(ANY_REST).destinations
 
 
-def is_readable(run: AnalysisRun, sees: Sees) -> bool:
-    """Return whether a user may read a run: the user may see all destinations that it covers."""
+def is_readable(run: AnalysisRun, user: AnyUser) -> bool:
+    """Return whether a user may read a run: the user may see all that it covers."""
+    if is_sql(run):
+        return readable_by(user)(run)
+    sees = visible(user)
     return sees is everything or all(map(sees, scope_of(run.kind, run.request)))
 
 
-def readable_runs(found: QuerySet[AnalysisRun], sees: Sees) -> QuerySet[AnalysisRun]:
-    """Return the runs that the user may read; with a limited scope, only the latest runs are checked."""
-    if sees is everything:
+def readable_runs(found: QuerySet[AnalysisRun], user: AnyUser) -> QuerySet[AnalysisRun]:
+    """Return the runs that the user may read; with limited permissions, only the latest runs are checked."""
+    sees = visible(user)
+    if sees is everything and sees_all(user):
         return found
-    return found.filter(pk__in=[run.pk for run in found[:MAX_CHECKED] if is_readable(run, sees)])
+    if sees is everything and not has_permission(user, Permission.SQL):
+        return found.exclude(kind=SQL)
+    may_read_sql = readable_by(user)
+    readable = [
+        run.pk
+        for run in found[:MAX_CHECKED]
+        if (may_read_sql(run) if is_sql(run) else all(map(sees, scope_of(run.kind, run.request))))
+    ]
+    return found.filter(pk__in=readable)
 
 
-def previous_run(run: AnalysisRun, sees: Sees) -> AnalysisRun | None:
+def previous_run(run: AnalysisRun, user: AnyUser) -> AnalysisRun | None:
     """Return the latest finished run of the same question before this one, or else of the same analysis."""
     done = AnalysisRun.objects.filter(kind=run.kind, state=AnalysisRun.State.DONE, created__lt=run.created)
-    done = readable_runs(done, sees)
-    return done.filter(request=run.request).first() or done.first()
+    done = readable_runs(done, user)
+    same = done.filter(request=run.request).first()
+    return same or (None if is_sql(run) else done.first())  # other statements have nothing to compare
 
 
 def get_run_or_404(request: HttpRequest, run_id: str) -> AnalysisRun:
     """Return a run that the user may read. Raises Http404, PermissionDenied."""
     run = get_object_or_404(AnalysisRun, id=run_id)
+    if is_sql(run):
+        require(request, Permission.SQL)
+        if not readable_by(request.user)(run):
+            raise PermissionDenied("This query was run with permissions that you do not have.")
+        return run
     for place in scope_of(run.kind, run.request):
         require(request, Permission.SEE, place)
     return run

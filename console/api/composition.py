@@ -15,6 +15,7 @@ from console.alerts import api as alerts
 from console.analyses import api as analyses
 from console.analyses.exports import api as exports
 from console.analyses.reports import api as reports
+from console.analyses.sql import api as sql
 from console.api import docs
 from console.api.common import problems
 from console.audit.search import api as audit
@@ -89,6 +90,7 @@ for prefix, router in (
     ("/v1/routing", preview.router),
     ("/v1", clients.router),
     ("/v1/analyses", analyses.router),
+    ("/v1/sql", sql.router),
     ("/v1/analyses", exports.router),
     ("/v1/reports", reports.router),
     ("/v1/audit", audit.router),

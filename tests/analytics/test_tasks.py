@@ -19,6 +19,7 @@ from spark_installation import PATIENCE, REQUEST, Installation
 from analytics.archive import manifest
 from analytics.archive.data_files import data_files, hour_folders
 from analytics.results import storage
+from analytics.sql.access import DataAccess
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -74,6 +75,35 @@ def test_an_analysis_runs_through_its_states_and_leaves_its_result(installation)
     assert states == ["starting", "done"], "progress does not go by Celery"
     progress = installation.progress(run_id)
     assert (progress["stage"][:6], 0.5 <= progress["progress"] <= 1) == ("2 of 2", True)
+
+
+def test_sql_runs_on_the_server_with_its_access_and_nothing_else_runs(installation):
+    generated_events.write(installation.data / "archive", 2000)
+    access = DataAccess(destinations=(("a",),), properties=None).to_json()
+
+    def end(statement, **more):
+        run_id = installation.analyse({**REQUEST, "kind": "sql", "statement": statement, "access": access, **more})
+        return run_id, *installation.end_of(run_id)
+
+    run_id, state, info = end(
+        "WITH d AS (SELECT * FROM deliveries) SELECT destination, outcome, count(*) AS n, max(arrived_at) AS last,"
+        " (SELECT count(*) FROM messages) AS sent FROM d GROUP BY ALL ORDER BY n DESC", chart="bar", x="outcome", y="n",
+    )  # fmt: skip
+    assert state == "done", info
+    result = storage.load_result(installation.data / "results", run_id)
+    [table], [chart] = result["tables"], result["charts"]
+    assert {row[0] for row in table["rows"]} == {"queue://a"}
+    assert sum(row[2] for row in table["rows"]) == table["rows"][0][4] > 100
+    assert chart["figure"]["data"][0]["y"] == [row[1] for row in table["rows"]]
+    assert result["about"]["schema"] == 1
+    _, state, info = end("SELECT destination FROM parquet.`/etc/passwd`")
+    assert (state, info["reason"]) == (
+        "failed", "Line 1, column 25: parquet.`/etc/passwd` is not available: FROM takes views only.",
+    )  # fmt: skip
+    _, state, info = end("SELECT destination FROM messages", access=None)
+    assert (state, info["reason"]) == ("failed", "The request does not say what its user may see.")
+    _, state, info = end("SELECT destination, size FROM messages GROUP BY destination")
+    assert (state, "size" in info["reason"], "sluice_" in info["reason"]) == ("failed", True, False), info
 
 
 @pytest.fixture

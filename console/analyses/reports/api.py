@@ -28,9 +28,10 @@ router = Router(tags=["reports"])
 
 
 class ReportQuestion(RequestBody):
-    """An analysis of a report: its kind and its parameters."""
+    """An analysis of a report: its kind and its parameters; `query` is the id of a saved query, of the kind `sql`."""
 
     kind: str
+    query: int | None = None
     window: str = "24h"
     destination: str = ""
 
@@ -98,7 +99,7 @@ class EditionOut(Schema):
         return list(edition.runs.order_by("created").values_list("id", flat=True))
 
 
-def _form(wanted: ReportIn, report: Report | None) -> ReportForm:
+def _form(request: HttpRequest, wanted: ReportIn, report: Report | None) -> ReportForm:
     """Build the form of the page from a request, as it contains the rules of validation. Raises RequestRefused."""
     data = QueryDict(mutable=True)
     data.update(
@@ -106,19 +107,23 @@ def _form(wanted: ReportIn, report: Report | None) -> ReportForm:
     )
     data.update({"rhythm": BY_CRON if wanted.cron else NEVER, "addresses": ", ".join(wanted.addresses)})
     data.setlist("roles", wanted.roles)
-    data.setlist("kind", [question.kind for question in wanted.questions])
+    data.setlist("kind", [question.kind for question in wanted.questions if question.query is None])
+    data.setlist("query", [str(question.query) for question in wanted.questions if question.query is not None])
     for question in wanted.questions:
+        if question.query is not None:
+            data[f"query.{question.query}.window"] = question.window
+            continue
         data[f"{question.kind}.window"], data[f"{question.kind}.destination"] = question.window, question.destination
     if wanted.attach:
         data["attach"] = "on"
-    form = ReportForm(data, report)
+    form = ReportForm(data, report, user=request.user)
     if not form.is_valid():
         raise RequestRefused("; ".join(f"{name}: {text}" for name, texts in form.errors.items() for text in texts))
     return form
 
 
 def _save(request: HttpRequest, wanted: ReportIn, report: Report | None) -> Report:
-    return report_changes.save(request, _form(wanted, report), report, wanted.is_on)
+    return report_changes.save(request, _form(request, wanted, report), report, wanted.is_on)
 
 
 @operation(router, "GET", "", Permission.SEE, response=list[ReportOut])

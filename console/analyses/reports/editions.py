@@ -9,6 +9,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
+from analytics.requests.catalogue import SQL
 from analytics.requests.request import AnalysisRequest
 from brokerapp.errors import RequestRefused
 from console.analyses import run_retention, run_service
@@ -16,6 +17,7 @@ from console.analyses.models import AnalysisRun
 from console.analyses.questions import ends_of, request_for
 from console.analyses.reports.models import Edition, Report
 from console.analyses.reports.schedule import MissedRunPolicy, plan
+from console.analyses.sql import report_queries
 
 State = Edition.State
 #: How long it takes to begin all analyses of an edition, at most.
@@ -61,7 +63,7 @@ def start_edition(report: Report, moment: datetime, asked_by: str = "", missed: 
     for question in report.questions:
         kind = question["kind"]
         try:
-            title, parameters = request_for(kind, question)
+            title, parameters = _request_for(report, question)
         except RequestRefused as error:  # the analysis changed since the report was written
             AnalysisRun.objects.create(
                 kind=kind, title=kind, request=question, asked_by=report.name, edition=edition,
@@ -71,6 +73,12 @@ def start_edition(report: Report, moment: datetime, asked_by: str = "", missed: 
         run_service.start(kind, title, parameters | _ends(parameters, moment), f"report {report.name}", edition.pk)
     finish_if_complete(edition)
     return edition
+
+
+def _request_for(report: Report, question: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    if question["kind"] == SQL:
+        return report_queries.request_of(question, report_queries.owner_named(report.owner))
+    return request_for(question["kind"], question)
 
 
 def start_edition_now(report: Report, asked_by: str, moment: datetime | None = None) -> Edition:

@@ -9,10 +9,11 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
-from analytics.requests.catalogue import ANALYSES, AnalysisDefinition
+from analytics.requests.catalogue import ANALYSES, SQL, AnalysisDefinition
 from analytics.requests.parameters import WINDOW, Parameter
 from brokerapp.errors import RequestRefused
-from console.access.roles import Role
+from console.access.permissions import AnyUser, has_permission
+from console.access.roles import Permission, Role
 from console.analyses.exports.formats import FORMATS
 from console.analyses.questions import request_for
 from console.analyses.reports.models import Report
@@ -27,6 +28,8 @@ from console.analyses.reports.schedule import (
     ReportFrequency,
     ReportSchedule,
 )
+from console.analyses.sql import report_queries, sql_service
+from console.analyses.sql.models import SavedQuery
 
 #: Addresses a report may name, analyses it may ask, days an edition may be kept.
 MOST_ADDRESSES, MOST_QUESTIONS, LONGEST_KEPT = 30, 12, 3650
@@ -99,8 +102,9 @@ class ReportForm(TimingForm):
     document = forms.ChoiceField(choices=DOCUMENTS, required=False)
     keep_days = forms.IntegerField(min_value=0, max_value=LONGEST_KEPT, initial=90)
 
-    def __init__(self, data: Any = None, report: Report | None = None, initial: dict[str, Any] | None = None) -> None:
-        self.report = report or Report()
+    def __init__(self, data: Any = None, report: Report | None = None, initial: dict[str, Any] | None = None,
+                 user: AnyUser | None = None) -> None:  # fmt: skip
+        self.report, self.user = report or Report(), user
         if report is not None:
             own = {
                 name: getattr(report, name)
@@ -148,10 +152,31 @@ class ReportForm(TimingForm):
 
     def _asked(self) -> Iterable[dict[str, Any]]:
         for kind in self.data.getlist("kind"):
+            if kind == SQL:
+                raise RequestRefused("Choose saved queries by their name.")
             known = ANALYSES[kind].parameters if kind in ANALYSES else ()
             given = {each.name: self.data.get(f"{kind}.{each.name}", "") for each in known}
             _, parameters = request_for(kind, given)
             yield {"kind": kind, **parameters}
+        for query in self.data.getlist("query"):
+            if self.user is None:
+                raise RequestRefused("Saved queries belong to users.")
+            yield report_queries.question_for(query, self.data.get(f"query.{query}.window", ""), self.user)
+
+    def queries(self) -> list[tuple[SavedQuery, bool, str]]:
+        """Return the saved queries that can be scheduled: whether each is chosen, and its time range."""
+        if self.user is None or not has_permission(self.user, Permission.SQL):
+            return []
+        return [(each, *self._chosen_query(each)) for each in sql_service.visible_queries(self.user)]
+
+    def _chosen_query(self, query: SavedQuery) -> tuple[bool, str]:
+        id = str(query.pk)
+        if self.is_bound:
+            return id in self.data.getlist("query"), self.data.get(f"query.{id}.window", query.window)
+        own = next((each for each in self.report.questions if str(each.get("query")) == id), None)
+        if own is not None:
+            return True, own["window"]
+        return self.initial.get("query") == id, query.window
 
     def choices(self) -> list[tuple[AnalysisDefinition, bool, list[tuple[Parameter, str]]]]:
         """Every analysis that can be scheduled: whether it is chosen, and its parameters with their values."""

@@ -16,6 +16,7 @@ from console.analyses.reports.delivery import is_readable_by
 from console.analyses.reports.forms import ReportForm
 from console.analyses.reports.models import Edition, Report
 from console.analyses.reports.presentation import audit_fields
+from console.analyses.sql import report_queries
 from console.audit import trail
 
 
@@ -36,6 +37,10 @@ def get_changeable_report(request: HttpRequest, report_id: int) -> Report:
 
 def _require_schedule(request: HttpRequest, report: Report) -> None:
     """Raise PermissionDenied unless the user may schedule reports on all that this one is about."""
+    if report_queries.runs_sql(report.questions):
+        require(request, Permission.SCHEDULE)
+        require(request, Permission.SQL)
+        report_queries.require_own_access(request.user)
     for place in scope_of_report(report):
         require(request, Permission.SCHEDULE, place)
         require(request, Permission.SEE, place)

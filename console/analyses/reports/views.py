@@ -6,6 +6,7 @@ from typing import Any
 
 from csp.decorators import csp_replace, csp_update
 from django.contrib import messages
+from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -13,10 +14,12 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from analytics.requests.parameters import SQL_WINDOW
 from brokerapp.errors import RequestRefused
 from console.access.permissions import Permission, permission_required
 from console.analyses import run_queue, run_service
 from console.analyses.exports.formats import FORMATS, export_response
+from console.analyses.questions import is_readable
 from console.analyses.reports import editions, mail, report_changes
 from console.analyses.reports.content import sections_of
 from console.analyses.reports.delivery import is_readable_by, recipients
@@ -78,7 +81,7 @@ def _show(request: HttpRequest, report: Report, shown: Edition | None) -> HttpRe
     shown = shown or editions.last_successful(report)
     latest = report.editions.first()
     page = Paginator(report.editions.all(), OLDER).get_page(request.GET.get("page"))
-    parts, line = sections_of(shown) if shown else [], run_queue.waiting_ids()
+    parts, line = sections_of(shown, request.user) if shown else [], run_queue.waiting_ids()
     context = {
         "report": report, "shown": shown, "latest": latest, "page": page,
         "parts": [part_shown(*each, report.zone) for each in enumerate(parts)],
@@ -98,7 +101,8 @@ def edit(request: HttpRequest, report_id: int | None = None) -> HttpResponse:
     """Make a report, or change one. A link may say which analysis a new one begins with."""
     existing = report_changes.get_changeable_report(request, report_id) if report_id else None
     question = request.GET.dict() if "kind" in request.GET else {}
-    form = ReportForm(request.POST or None, existing, {"question": question} if question else None)
+    initial = {"question": question, "query": request.GET.get("query", "")}
+    form = ReportForm(request.POST or None, existing, initial, request.user)
     if request.method == "POST" and form.is_valid():
         made = report_changes.save(request, form, existing)
         messages.success(request, f"Report “{made.name}” saved.")
@@ -107,7 +111,8 @@ def edit(request: HttpRequest, report_id: int | None = None) -> HttpResponse:
         "form": form, "report": existing, "rhythms": FREQUENCIES, "weekdays": WEEK, "policies": MISSED_RUN_POLICIES,
         "documents": DOCUMENTS,
         "readers": READERS, "zones": sorted(zones()), "last_day": LAST_DAY, "days": range(1, 32),
-        "choices": form.choices(), **_timing(TimingForm(request.POST or _initial(form))),
+        "choices": form.choices(), "queries": form.queries(), "windows": SQL_WINDOW.choices,
+        **_timing(TimingForm(request.POST or _initial(form))),
     }  # fmt: skip
     return render(request, "analyses/reports/form.html", context, status=400 if request.method == "POST" else 200)
 
@@ -198,4 +203,7 @@ def export(request: HttpRequest, report_id: int, edition_id: int, format: str) -
 def preview(request: HttpRequest, report_id: int, edition_id: int) -> HttpResponse:
     """Return the mail of an edition, as mail clients show it."""
     found = report_changes.get_report_or_404(request, report_id)
-    return HttpResponse(mail.preview(get_object_or_404(found.editions, pk=edition_id)))
+    edition = get_object_or_404(found.editions, pk=edition_id)
+    if not all(is_readable(run, request.user) for run in edition.runs.all()):
+        raise PermissionDenied("This edition has results of queries that you may not see.")
+    return HttpResponse(mail.preview(edition))

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from analytics.requests.catalogue import ANALYSES, AnalysisDefinition, by_group
 from brokerapp.errors import RequestRefused
-from console.access.permissions import Permission, permission_required, require, visible
+from console.access.permissions import Permission, permission_required, require
 from console.analyses import result_tables, run_queue, run_service, time_range_form
 from console.analyses.charts import plots
 from console.analyses.exports.formats import FORMATS
@@ -48,7 +48,7 @@ def analyses(request: HttpRequest) -> HttpResponse:
 
 
 def _page(request: HttpRequest, error: str = "") -> HttpResponse:
-    line, latest = run_queue.waiting_ids(), readable_runs(AnalysisRun.objects.all(), visible(request.user))[:LATEST]
+    line, latest = run_queue.waiting_ids(), readable_runs(AnalysisRun.objects.all(), request.user)[:LATEST]
     context = {
         "catalogue": catalogue(),
         "groups": by_group(),
@@ -77,7 +77,7 @@ def _form(
     error: str = "",
 ) -> HttpResponse:
     done = AnalysisRun.objects.filter(kind=analysis.kind, state=AnalysisRun.State.DONE)
-    last = list(readable_runs(done, visible(request.user))[:3])
+    last = list(readable_runs(done, request.user)[:3])
     context = {
         "analysis": analysis,
         "cost": run_service.describe_cost(last[0]) if last else "",
@@ -123,7 +123,7 @@ def run(request: HttpRequest, run_id: str) -> HttpResponse:
         "cells": run_service.cells_of(found),
         "parameters": describe_parameters(found.kind, found.request),
     }
-    context["before"] = previous_run(found, visible(request.user)) if result else None
+    context["before"] = previous_run(found, request.user) if result else None
     return render(request, "analyses/run.html", context | (_shown(result, found, request.GET) if result else {}))
 
 

@@ -13,7 +13,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from analytics.results import csv_export
-from console.access.permissions import Permission, permission_required, visible
+from console.access.permissions import Permission, permission_required
 from console.analyses import comparison, run_queue, run_service
 from console.analyses.exports.document import document_of_run
 from console.analyses.exports.formats import FORMATS, export_response
@@ -32,7 +32,7 @@ COMPARED = 20_000
 def runs_list(request: HttpRequest) -> HttpResponse:
     """Runs, newest first; see RunQuery for what the query string may say."""
     query, line = RunQuery.read(request.GET), run_queue.waiting_ids()
-    page = query.shown(visible(request.user))
+    page = query.shown(request.user)
     context = {
         "query": query,
         "page": page,
@@ -60,7 +60,7 @@ def compare(request: HttpRequest) -> HttpResponse:
     """Two finished runs of one kind: `run` twice, or `run` once for it and the one before."""
     asked = request.GET.getlist("run")
     found = sorted((_run(request, each) for each in dict.fromkeys(asked[:2])), key=lambda run: run.created)
-    if len(asked) == 1 and (former := previous_run(found[0], visible(request.user))):
+    if len(asked) == 1 and (former := previous_run(found[0], request.user)):
         found.insert(0, former)
     if trouble := _trouble(found, len(asked)):
         messages.error(request, trouble)
