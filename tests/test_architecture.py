@@ -186,6 +186,10 @@ IMPURE = ("brokerapp.selectors.xpath",)
 #: Packages from outside that have a home: who alone may import them.
 HOMES: dict[str, tuple[str, ...]] = {
     "matplotlib": ("analytics.results.chart_images",),
+    "sqlglot": ("analytics.sql.statement",),
+    "reportlab": ("console.analyses.exports.pdf_file",),
+    "pypdfium2": ("console.analyses.exports.png_file",),
+    "PIL": ("console.analyses.exports.png_file",),
     "cronsim": ("console.analyses.reports.schedule",),
     "redis": (
         "brokerapp.store.client.client",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from analytics.requests.request import TimeWindow
 from analytics.requests.whatif_request import WhatIfRequest
+from analytics.sql.access import DataAccess
 from brokerapp.model.definitions import Definitions
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ class RunQuestion:
     trial: WhatIfRequest | None = None  #: definitions to compare
     began_us: int | None = None  #: when recording began; None: unknown
     tables: TableReader | None = None  #: hourly and daily tables; None: everything is counted from events
+    access: DataAccess | None = None  #: what the user of an SQL statement may see
+    rows: int = 0  #: recorded events in the files of the time range, as far as known
 
     @property
     def events(self) -> DataFrame:

@@ -31,8 +31,9 @@ from analytics.spark.event_frames import read_events
 from analytics.spark.jvm import HEAP
 from analytics.spark.run_registry import RunRegistry
 from analytics.spark.server import ran_out_of_memory
-from analytics.spark.session import SparkUnavailable, connect, fetch, interrupt_session, is_alive
+from analytics.spark.session import SparkUnavailable, connect, fetch, fetch_within, interrupt_session, is_alive
 from analytics.spark.watchdog import Watchdog
+from analytics.sql.access import DataAccess
 from analytics.tables.reader import TableReader
 from analytics.tables.storage import FolderStorage
 from brokerapp.errors import StoreUnavailable
@@ -173,7 +174,7 @@ class RunExecution:
         return findings
 
     def _question(self, session: SparkSession, window: TimeWindow) -> RunQuestion:
-        routing, trial = self._request.routing, self._request.trial
+        routing, trial, access = self._request.routing, self._request.trial, self._request.access
         return RunQuestion(
             window=window,
             read=partial(read_events, session, self._environment.archive, unarchived=self._unarchived,
@@ -183,15 +184,17 @@ class RunExecution:
             trial=None if trial is None else WhatIfRequest.from_json(trial),
             began_us=self._recorded_since_us,
             tables=self._tables,
+            access=None if access is None else DataAccess.from_json(access),
+            rows=self._rows.get("rows", 0),
         )  # fmt: skip
 
-    def _collect(self, title: str, frame: DataFrame) -> pa.Table:
-        """Compute a frame as the next step of the run, unless the run was cancelled."""
+    def _collect(self, title: str, frame: DataFrame, max_bytes: int | None = None) -> pa.Table:
+        """Compute a frame as the next step of the run, unless the run was cancelled or the rows take more bytes."""
         if self._runs.is_cancelled(self._run_id):
             raise RunCancelled
         self._title, self._part, self._step = title, 0.0, self._step + 1
         self._report_step("")
-        return fetch(frame)
+        return fetch(frame) if max_bytes is None else fetch_within(frame, max_bytes)
 
     # Spark calls with these very keywords, and an exception in here would fail the query.
     def _progress(self, stages: Any, inflight_tasks: int, operation_id: str, done: bool) -> None:

@@ -9,8 +9,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from brokerapp.admin import BrokerAdmin
+from brokerapp.errors import RequestRefused
 from brokerapp.management.verbs import Answer, Subparsers, add_verb
-from brokerapp.management.whatif_verb import MOMENT, moment
+from brokerapp.management.whatif_verb import MOMENT
 from brokerapp.system.environment import Environment
 
 if TYPE_CHECKING:
@@ -47,12 +48,14 @@ async def tables(_admin: BrokerAdmin, args: Namespace) -> Answer:
 
 async def rebuild_tables(_admin: BrokerAdmin, args: Namespace) -> Answer:
     """Have the hours of a time range computed again: by a worker within ten minutes, or here."""
+    from analytics.requests.time_ranges import read_time_range
     from analytics.tables.status import request_rebuild
 
     environment, storage = _storage(args)
-    now_us = time.time_ns() // 1000
-    until_us = moment(args.until, now_us) if args.until else now_us
-    hours = request_rebuild(storage, environment.archive, moment(args.since, now_us), until_us)
+    window = read_time_range(args.since, args.until, time.time_ns() // 1000)
+    if window is None:
+        raise RequestRefused("--since is empty: expected " + MOMENT)
+    hours = request_rebuild(storage, environment.archive, window.since_us, window.until_us)
     if not args.wait:
         return {"hours": hours}, [f"{hours:,} hours will be computed again within ten minutes"]
     from analytics.spark.table_update import update_tables  # loads pyspark

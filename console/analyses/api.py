@@ -9,18 +9,26 @@ from uuid import UUID
 
 from django.http import Http404, HttpRequest
 from ninja import Router, Schema, Status
+from pydantic import Field
 
-from console.access.permissions import require, visible
+from console.access.permissions import require
 from console.access.roles import Permission
 from console.analyses import run_service, tables
 from console.analyses.models import AnalysisRun
 from console.analyses.questions import catalogue, get_run_or_404, readable_runs, request_for, scope_of
+from console.analyses.time_range_form import requested_window
 from console.api.common.inputs import RequestBody
 from console.api.common.operations import operation
 from console.api.common.paging import Page, Paged, page_of
 from console.audit import trail
 
 router = Router(tags=["analyses"])
+
+SINCE_HELP = (
+    "Start of the time range, in place of the parameter `window`: a time such as 2026-03-29T08:00Z (UTC without an"
+    " offset), or a duration before now such as 24h"
+)
+UNTIL_HELP = "End of the time range, in the same form; empty: now"
 
 
 class ParameterOut(Schema):
@@ -45,6 +53,8 @@ class RunIn(RequestBody):
 
     kind: str
     parameters: dict[str, str] = {}
+    since: str = Field("", description=SINCE_HELP)
+    until: str = Field("", description=UNTIL_HELP)
 
 
 class RunOut(Schema):
@@ -141,7 +151,7 @@ def rebuild_tables(request: HttpRequest, wanted: RebuildIn) -> Any:
 @operation(router, "GET", "/runs", Permission.SEE, response=Page[RunOut])
 def list_runs(request: HttpRequest, query: Paged) -> Any:
     """List runs, newest first."""
-    page = page_of(readable_runs(AnalysisRun.objects.all(), visible(request.user)), query)
+    page = page_of(readable_runs(AnalysisRun.objects.all(), request.user), query)
     run_service.load_progress(page["items"])
     return page
 
@@ -149,7 +159,8 @@ def list_runs(request: HttpRequest, query: Paged) -> Any:
 @operation(router, "POST", "/runs", Permission.ANALYSE, response={201: RunOut})
 def start_run(request: HttpRequest, wanted: RunIn) -> Any:
     """Start an analysis."""
-    title, parameters = request_for(wanted.kind, wanted.parameters)
+    window = requested_window(wanted.parameters.get("window"), wanted.since, wanted.until)
+    title, parameters = request_for(wanted.kind, wanted.parameters, window)
     for place in scope_of(wanted.kind, parameters):
         require(request, Permission.ANALYSE, place)
         require(request, Permission.SEE, place)

@@ -21,7 +21,7 @@ def remove(apps, schema_editor):
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("console", "0028_job_state_labels"),
+        ("console", "0030_sql_queries"),
         ("django_celery_beat", "0019_alter_periodictasks_options"),
     ]
     operations = [migrations.RunPython(add, remove)]
