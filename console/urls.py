@@ -19,7 +19,7 @@ from console.accounts.views import users as people
 from console.alerts import views as alerts
 from console.analyses.reports import views as reports
 from console.analyses.sql import views as sql
-from console.analyses.views import analyses, runs
+from console.analyses.views import analyses, runs, tables
 from console.api.composition import urls as api_urls
 from console.audit.search import views as audit
 from console.destinations.views import actions, clients, detail, lists, subscription_messages
@@ -104,6 +104,8 @@ urlpatterns = [
     path("analytics/", analyses.analyses, name="analyses"),
     path("analytics/ask/<str:kind>/", analyses.ask, name="ask-analysis"),
     path("analytics/start", analyses.start, name="start-run"),
+    path("analytics/tables/", tables.tables, name="tables"),
+    path("analytics/tables/rebuild", tables.rebuild, name="rebuild-tables"),
     path("analytics/runs/", runs.runs_list, name="runs"),
     path("analytics/runs/compare", runs.compare, name="compare-runs"),
     path("analytics/runs/<uuid:run_id>/", analyses.run, name="run"),

@@ -105,6 +105,7 @@ PROJECT_IMPORTS: dict[str, str] = {
     "brokerapp.runtime": "brokerapp",
     "brokerapp.management": "brokerapp",
     "brokerapp.management.whatif_verb": "brokerapp analytics",
+    "brokerapp.management.tables_verb": "brokerapp analytics",
     "=brokerapp": "",
     "analytics": (
         "analytics brokerapp.errors brokerapp.model brokerapp.system brokerapp.selectors brokerapp.engine "
@@ -213,6 +214,11 @@ HOMES: dict[str, tuple[str, ...]] = {
         "analytics.spark.event_frames",
         "analytics.spark.run_execution",
         "analytics.jobs",
+        "analytics.tables.counts",
+        "analytics.tables.measures",
+        "analytics.tables.reader",
+        "analytics.spark.table_rows",
+        "analytics.spark.table_update",
         "analytics.requests.question",
         "analytics.transforms.schemas",
         "analytics.transforms.selector_column",

@@ -34,6 +34,8 @@ from analytics.spark.server import ran_out_of_memory
 from analytics.spark.session import SparkUnavailable, connect, fetch, fetch_within, interrupt_session, is_alive
 from analytics.spark.watchdog import Watchdog
 from analytics.sql.access import DataAccess
+from analytics.tables.reader import TableReader
+from analytics.tables.storage import FolderStorage
 from brokerapp.errors import StoreUnavailable
 from brokerapp.model.definition_codec import from_json
 from brokerapp.system.environment import Environment
@@ -66,6 +68,7 @@ class RunExecution:
         self._recorded_since_us: int | None = None
         self._began = time.time()
         self._completeness = Completeness()
+        self._tables: TableReader | None = None
 
     def run(self) -> dict[str, Any]:
         """Execute the run and return its stored result."""
@@ -87,12 +90,17 @@ class RunExecution:
             seconds=time.monotonic() - started,
             began_us=self._recorded_since_us,
             completeness=self._completeness.to_json(),
+            levels=None if self._tables is None else self._tables.levels.to_json(),
         )
 
     def _run_on_archive(self, window: TimeWindow, fresh_until_us: int | None) -> JobResult:
         session = self._session()
         with read_lock(self._environment.archive):
-            self._recorded_since_us = recording_start_us(self._environment.archive)
+            self._tables = TableReader(
+                session, FolderStorage(self._environment.tables), self._environment.archive, self._completeness
+            )
+            since = (recording_start_us(self._environment.archive), self._tables.first_computed_us())
+            self._recorded_since_us = min((each for each in since if each is not None), default=None)
             rows = rows_within(self._environment.archive, window)
             self._rows = {} if rows is None else {"rows": rows}
             findings = self._run_job_without_damage(session, window.up_to(fresh_until_us))
@@ -175,6 +183,7 @@ class RunExecution:
             routing=None if routing is None else from_json(routing),
             trial=None if trial is None else WhatIfRequest.from_json(trial),
             began_us=self._recorded_since_us,
+            tables=self._tables,
             access=None if access is None else DataAccess.from_json(access),
             rows=self._rows.get("rows", 0),
         )  # fmt: skip

@@ -23,7 +23,7 @@ from brokerapp.system.environment import Environment
 if TYPE_CHECKING:
     from analytics.requests.request import AnalysisRequest
 
-_MOMENT = "a duration such as 15m, 24h or 7d before now, or a time such as 2026-03-29T08:00 (UTC by default)"
+MOMENT = "a duration such as 15m, 24h or 7d before now, or a time such as 2026-03-29T08:00 (UTC by default)"
 #: Rows of each table that are printed; --json has all that a page shows.
 PRINTED = 40
 #: Headers of columns whose names in the result, which is stored, are not terms of the glossary.
@@ -37,7 +37,7 @@ def add_whatif_verb(verbs: Subparsers) -> None:
     """Add the verb to brokerctl's."""
     parser = add_verb(verbs, "whatif", "run a what-if analysis of an ActiveMQ XML file")
     parser.add_argument("file", type=Path)
-    parser.add_argument("--since", default="24h", help=f"{_MOMENT} (default: %(default)s)")
+    parser.add_argument("--since", default="24h", help=f"{MOMENT} (default: %(default)s)")
     parser.add_argument("--until", default="", help="end of the time range, in the same form (default: now)")
 
 
@@ -55,7 +55,7 @@ async def whatif(admin: BrokerAdmin, args: Namespace) -> Answer:
     wanted, report = import_definitions(args.file.read_bytes())
     window = read_time_range(args.since, args.until, time.time_ns() // 1000)
     if window is None:
-        raise RequestRefused("--since is empty: expected " + _MOMENT)
+        raise RequestRefused("--since is empty: expected " + MOMENT)
     trial = WhatIfRequest(await admin.definitions(), wanted, await admin.routing_context(wanted))
     request = AnalysisRequest("whatif", since_us=window.since_us, until_us=window.until_us, trial=trial.to_json())
     result = _executed(request, _environment(args, admin.broker))

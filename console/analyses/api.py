@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -12,7 +13,7 @@ from pydantic import Field
 
 from console.access.permissions import require
 from console.access.roles import Permission
-from console.analyses import run_service
+from console.analyses import run_service, tables
 from console.analyses.models import AnalysisRun
 from console.analyses.questions import catalogue, get_run_or_404, readable_runs, request_for, scope_of
 from console.analyses.time_range_form import requested_window
@@ -85,6 +86,66 @@ class PinIn(RequestBody):
 def list_analyses(request: HttpRequest) -> Any:
     """List the analyses in the catalogue."""
     return catalogue()
+
+
+class BrokerTablesOut(Schema):
+    """The tables of one broker. Times are microseconds since the epoch."""
+
+    broker: str
+    version: int
+    computed_until_us: int | None
+    hours: int
+    days: int
+    bytes: int
+    events: int
+    files_set_aside: int
+    pending_hours: int
+    pending_events: int
+
+
+class LastBuildOut(Schema):
+    """How the last build of tables went; `error` is empty if it did not fail."""
+
+    finished_us: int
+    seconds: float
+    hours: int
+    events: int
+    error: str
+
+
+class TablesOut(Schema):
+    """The hourly and daily tables, and their retention in days (0: unlimited)."""
+
+    brokers: list[BrokerTablesOut]
+    last_build: LastBuildOut | None
+    hourly_days: float
+    daily_days: float
+
+
+class RebuildIn(RequestBody):
+    """The time range of the hours to compute again."""
+
+    since: datetime
+    until: datetime
+
+
+class RebuildOut(Schema):
+    """The number of hours that will be computed again."""
+
+    hours: int
+
+
+@operation(router, "GET", "/tables", Permission.SEE, response=TablesOut)
+def get_tables(request: HttpRequest) -> Any:
+    """Get the state of the hourly and daily tables of recorded traffic."""
+    return asdict(tables.tables_state())
+
+
+@operation(router, "POST", "/tables/rebuild", Permission.ANALYSE, response=RebuildOut)
+def rebuild_tables(request: HttpRequest, wanted: RebuildIn) -> Any:
+    """Compute the hourly and daily tables of a time range again."""
+    since, until = (each if each.tzinfo else each.replace(tzinfo=UTC) for each in (wanted.since, wanted.until))
+    return {"hours": tables.rebuild(request, since, until)}
 
 
 @operation(router, "GET", "/runs", Permission.SEE, response=Page[RunOut])

@@ -31,6 +31,7 @@ from console.analyses.questions import (
     rerun_query,
     scope_of,
 )
+from console.analyses.tables import levels_of
 from console.analyses.time_range_form import TimeRangeField
 from console.audit import trail
 from console.metrics.archive_status import archive_status
@@ -137,6 +138,7 @@ def _shown(result: dict, run: AnalysisRun, query: Mapping[str, str]) -> dict:
         "fresh": _time(result.get("freshness_us")),
         "began": run_service.recording_start_of(result),
         "missing": run_service.missing_events_of(result),
+        "levels": levels_of(result),
         "completeness": run_service.completeness_of(result),
         "again": rerun_query(run),
         "analyse_url": analyse_url(run),
