@@ -31,7 +31,7 @@ from analytics.requests.request import AnalysisRequest
 from analytics.results import storage
 from analytics.spark.run_progress import RunProgress
 from analytics.spark.run_registry import RunRegistry
-from brokerapp.errors import RequestRefused
+from brokerapp.errors import BrokerError, RequestRefused
 from brokerapp.system.environment import Environment
 
 #: Errors of a full disk or quota.
@@ -146,6 +146,42 @@ def warm_up(self: Task) -> None:
         raise self.retry(countdown=WARM_AGAIN, exc=error) from None
     except AnalysisFailed as error:
         log.warning("Spark was not warmed up: %s", error)
+
+
+@shared_task(name="analytics.tasks.check_tables", queue="default", ignore_result=True)
+def check_tables() -> None:
+    """Request an update of the tables if enough is pending. Scheduled; reads manifests only, without Spark."""
+    from analytics.tables.builder import has_work
+
+    if has_work(Environment.read()):
+        request_update()
+
+
+def request_update(only_worthwhile: bool = True) -> None:
+    """Have a Spark worker update the tables."""
+    current_app.send_task(update.name, kwargs={"only_worthwhile": only_worthwhile}, queue="spark", expires=SOFT_LIMIT)
+
+
+@shared_task(
+    name="analytics.tasks.update_tables",
+    queue="spark",
+    ignore_result=True,
+    soft_time_limit=SOFT_LIMIT,
+    time_limit=HARD_LIMIT,
+    throws=(BrokerError,),
+)
+def update(only_worthwhile: bool = True) -> None:
+    """Compute pending hours of the tables for two minutes, and request the rest as another task."""
+    from analytics.spark.table_update import TablesLocked, update_tables  # loads pyspark
+
+    try:
+        done = update_tables(Environment.read(), only_worthwhile=only_worthwhile)
+    except TablesLocked:
+        return  # the process that computes them finds what is pending, too
+    if done.hours:
+        log.info("tables: computed %d hours of %d events", done.hours, done.events)
+    if not done.is_done:
+        request_update(only_worthwhile)
 
 
 def _execute(run_id: str, request: Mapping[str, Any], environment: Environment, limit: float) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from console.accounts.models import ApiToken
 from console.alerts.delivery.models import AlertDelivery, AlertFiring, AlertRule
 from console.analyses.models import AnalysisRun
 from console.analyses.reports.models import Edition, Report
+from console.analyses.sql.models import SavedQuery
 from console.audit.models import AuditEntry
 from console.messages.jobs.models import Job, JobOutcome, Replacement, SavedSelector, Template
 from console.messages.search.models import MessageSearch, SearchHit
@@ -31,6 +32,7 @@ __all__ = [
     "Replacement",
     "Report",
     "RightsVersion",
+    "SavedQuery",
     "SavedSelector",
     "SavedView",
     "SearchHit",

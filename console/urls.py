@@ -18,7 +18,8 @@ from console.accounts.views import effective_rights as effective
 from console.accounts.views import users as people
 from console.alerts import views as alerts
 from console.analyses.reports import views as reports
-from console.analyses.views import analyses, runs
+from console.analyses.sql import views as sql
+from console.analyses.views import analyses, runs, tables
 from console.api.composition import urls as api_urls
 from console.audit.search import views as audit
 from console.destinations.views import actions, clients, detail, lists, subscription_messages
@@ -108,18 +109,28 @@ urlpatterns = [
     path("analytics/", analyses.analyses, name="analyses"),
     path("analytics/ask/<str:kind>/", analyses.ask, name="ask-analysis"),
     path("analytics/start", analyses.start, name="start-run"),
+    path("analytics/tables/", tables.tables, name="tables"),
+    path("analytics/tables/rebuild", tables.rebuild, name="rebuild-tables"),
     path("analytics/runs/", runs.runs_list, name="runs"),
     path("analytics/runs/compare", runs.compare, name="compare-runs"),
     path("analytics/runs/<uuid:run_id>/", analyses.run, name="run"),
     path("analytics/runs/<uuid:run_id>/pin", runs.pin, name="pin-run"),
     path("analytics/runs/<uuid:run_id>/<str:table>.<str:format>", runs.download, name="download-table"),
+    path("analytics/runs/<uuid:run_id>/export/<str:format>", runs.export, name="export-run"),
     path("analytics/runs/<uuid:run_id>/cancel", analyses.cancel, name="cancel-run"),
+    path("analytics/sql/", sql.sql, name="sql"),
+    path("analytics/sql/run", sql.run, name="run-sql"),
+    path("analytics/sql/save", sql.save, name="save-query"),
+    path("analytics/sql/queries/<int:query_id>/delete", sql.delete, name="delete-query"),
     path("reports/", reports.reports, name="reports"),
     path("reports/new", reports.edit, name="new-report"),
     path("reports/timing", reports.timing, name="report-timing"),
     path("reports/<int:report_id>/", reports.report, name="report"),
     path("reports/<int:report_id>/edit", reports.edit, name="edit-report"),
     path("reports/<int:report_id>/editions/<int:edition_id>/", reports.edition, name="edition"),
+    path(
+        "reports/<int:report_id>/editions/<int:edition_id>/export/<str:format>", reports.export, name="export-edition"
+    ),
     path("reports/<int:report_id>/editions/<int:edition_id>/mail", reports.preview, name="mail-preview"),
     path("reports/<int:report_id>/<str:action>", reports.change, name="change-report"),
     path("audit/", audit.audit, name="audit"),

@@ -105,6 +105,7 @@ PROJECT_IMPORTS: dict[str, str] = {
     "brokerapp.runtime": "brokerapp",
     "brokerapp.management": "brokerapp",
     "brokerapp.management.whatif_verb": "brokerapp analytics",
+    "brokerapp.management.tables_verb": "brokerapp analytics",
     "=brokerapp": "",
     "analytics": (
         "analytics brokerapp.errors brokerapp.model brokerapp.system brokerapp.selectors brokerapp.engine "
@@ -185,6 +186,10 @@ IMPURE = ("brokerapp.selectors.xpath",)
 #: Packages from outside that have a home: who alone may import them.
 HOMES: dict[str, tuple[str, ...]] = {
     "matplotlib": ("analytics.results.chart_images",),
+    "sqlglot": ("analytics.sql.statement",),
+    "reportlab": ("console.analyses.exports.pdf_file",),
+    "pypdfium2": ("console.analyses.exports.png_file",),
+    "PIL": ("console.analyses.exports.png_file",),
     "cronsim": ("console.analyses.reports.schedule",),
     "redis": (
         "brokerapp.store.client.client",
@@ -209,6 +214,11 @@ HOMES: dict[str, tuple[str, ...]] = {
         "analytics.spark.event_frames",
         "analytics.spark.run_execution",
         "analytics.jobs",
+        "analytics.tables.counts",
+        "analytics.tables.measures",
+        "analytics.tables.reader",
+        "analytics.spark.table_rows",
+        "analytics.spark.table_update",
         "analytics.requests.question",
         "analytics.transforms.schemas",
         "analytics.transforms.selector_column",

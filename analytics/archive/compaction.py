@@ -62,8 +62,11 @@ def next_merge_group(hour: Path) -> list[DataFile]:
     """Return the next files of an hour to merge: adjacent ones that together are not too large; [] for none."""
     group: list[DataFile] = []
     events = 0
-    for file in manifest.inspect(hour).files:
-        count = pq.read_metadata(file.path).num_rows
+    found = manifest.inspect(hour)
+    for file in found.files:
+        count = found.rows.get(file.path.name)
+        if count is None:  # not in the manifest: the footer says it, which takes longer to read
+            count = pq.read_metadata(file.path).num_rows
         if count >= FULL_FILE_EVENTS or events + count > FULL_FILE_EVENTS:
             if len(group) > 1:
                 return group
@@ -129,7 +132,7 @@ def _row_groups(group: Sequence[DataFile]) -> Iterator[pa.Table]:
     for file in group:
         parquet = pq.ParquetFile(file.path)
         for number in range(parquet.num_row_groups):
-            waiting.append(to_archive_schema(parquet.read_row_group(number), file.last))
+            waiting.append(to_archive_schema(parquet.read_row_group(number, use_threads=False), file.last))
             events += waiting[-1].num_rows
             if events >= ROW_GROUP_EVENTS:
                 yield pa.concat_tables(waiting)

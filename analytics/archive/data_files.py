@@ -73,6 +73,12 @@ def position_in(name: str) -> int | None:
     return position_of(found[1]) if found else None
 
 
+def appends_in(name: str) -> int:
+    """Return from how many appended files a file was merged, from its name; 1 for one that was not."""
+    found = _NAME.fullmatch(name)
+    return int(found[2] or 1) if found else 1
+
+
 def to_archive_schema(events: pa.Table, last: int) -> pa.Table:
     """Convert events of any version to the current schema; `last` is the position of events that have none."""
     if "entry" not in events.schema.names:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import functions as F
 
 from analytics.jobs.common.tables import MAX_BARS, Collect, empty_result, rollback_notes, table_of, total
 from analytics.model.wording import client_label, client_name, format_percent, pluralize, sentence, short_name
 from analytics.requests.question import RunQuestion
 from analytics.results import charts
 from analytics.results.storage import HeadlineFigure, JobResult, ResultColumn, ResultTable
-from analytics.transforms.clients import clients
+from analytics.tables.counts import WHOLE_DAYS, read_counts
+from analytics.tables.definitions import CLIENTS
+from analytics.transforms.clients import client_counts_of
 from analytics.transforms.event_filters import of_destination
 
 STEPS = 1
@@ -27,8 +30,11 @@ _SHARE, _RATE = ResultColumn("share", "Share", "part"), ResultColumn("rate", "Me
 
 def run(question: RunQuestion, collect: Collect) -> JobResult:
     """Rank the producers and the consumers by messages."""
-    events = of_destination(question.events, question.parameters.get("destination", ""))
-    found = collect("messages by client", clients(events, question.window))
+    counts = read_counts(question, WHOLE_DAYS).where(
+        lambda each: of_destination(each, question.parameters.get("destination", ""))
+    )
+    by_client = counts.messages(CLIENTS, "destination", F.col("consumer").alias("client"))
+    found = collect("messages by client", client_counts_of(by_client))
     rows_read, seconds = total(found, "events"), question.covered.seconds
     producers = rank_clients(found, "sent", "bytes_sent", seconds)
     consumers = rank_clients(found, "acked", "bytes_acked", seconds)

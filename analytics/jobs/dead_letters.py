@@ -17,8 +17,8 @@ from analytics.requests.question import RunQuestion
 from analytics.requests.request import TimeWindow
 from analytics.results import charts
 from analytics.results.storage import HeadlineFigure, JobResult, ResultColumn, ResultTable
+from analytics.tables.counts import chart_slot, read_counts
 from analytics.transforms.event_filters import of_destination
-from analytics.transforms.failure_causes import causes
 
 STEPS = 1
 #: Newest messages shown for each cause.
@@ -41,9 +41,11 @@ _EXAMPLES = (
 
 def run(question: RunQuestion, collect: Collect) -> JobResult:
     """Group failed messages by cause, destination and consumer."""
-    slot = slot_seconds(question.covered)
-    events = of_destination(question.events, question.parameters.get("destination", ""))
-    found = collect("causes", causes(events, slot))
+    slot = chart_slot(question, slot_seconds(question.covered))
+    counts = read_counts(question, slot).where(
+        lambda each: of_destination(each, question.parameters.get("destination", ""))
+    )
+    found = collect("causes", counts.causes(slot))
     if not found.num_rows:
         return empty_result("No dead letters in this time range.")
     clusters = group_by_cause(found)

@@ -14,6 +14,7 @@ from analytics.model.wording import format_duration, pluralize, sentence, short_
 from analytics.requests.question import RunQuestion
 from analytics.results import charts
 from analytics.results.storage import HeadlineFigure, JobResult, ResultColumn, ResultTable
+from analytics.tables.counts import chart_slot
 
 STEPS = recorded_depths.STEPS
 MAX_LINES = 8
@@ -36,7 +37,8 @@ _COLUMNS = (
 def run(question: RunQuestion, collect: Collect) -> JobResult:
     """Show the depths of the time range, and forecast them at the latest rates."""
     window, covered = question.window, question.covered
-    known = read_recorded_depths(question, slot_seconds(covered), collect, question.parameters.get("destination", ""))
+    slot = chart_slot(question, slot_seconds(covered))
+    known = read_recorded_depths(question, slot, collect, question.parameters.get("destination", ""))
     slot, begins = known.slot, known.begins
     shown = sum(1 for each in begins if each + slot <= covered.since_us / 1e6)  # slots before it
     limit = int(question.parameters.get("limit") or 0)

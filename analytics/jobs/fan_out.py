@@ -10,8 +10,10 @@ from analytics.model.wording import format_bytes, pluralize, sentence, short_nam
 from analytics.requests.question import RunQuestion
 from analytics.results import charts
 from analytics.results.storage import HeadlineFigure, JobResult, ResultColumn, ResultTable
+from analytics.tables.counts import WHOLE_DAYS, read_counts
+from analytics.tables.definitions import ROUTES
 from analytics.transforms.event_filters import of_destination
-from analytics.transforms.route_counts import route_counts
+from analytics.transforms.route_counts import routes_of
 from brokerapp.model.definitions import Definitions
 
 STEPS = 1
@@ -28,8 +30,10 @@ _TARGETS = ResultColumn("targets", "Targets", "count")
 
 def run(question: RunQuestion, collect: Collect) -> JobResult:
     """Count the copies of messages by the destination they were sent to."""
-    events = of_destination(question.events, question.parameters.get("destination", ""), "original")
-    found = collect("routes of messages", route_counts(events))
+    counts = read_counts(question, WHOLE_DAYS).where(
+        lambda each: of_destination(each, question.parameters.get("destination", ""), "original")
+    )
+    found = collect("routes of messages", routes_of(counts.messages(ROUTES, "original", "destination")))
     rows_read = total(found, "events")
     if not rows_read:
         return empty_result()

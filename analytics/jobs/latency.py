@@ -23,8 +23,10 @@ from analytics.requests.request import TimeWindow
 from analytics.results import charts
 from analytics.results.storage import HeadlineFigure, JobResult, ResultTable
 from analytics.rollups.log_histogram import percentiles
+from analytics.tables.counts import chart_slot, read_counts
+from analytics.transforms import aggregates
 from analytics.transforms.event_filters import of_consumer, of_destination
-from analytics.transforms.latency import latency
+from analytics.transforms.latency import latency_of
 
 STEPS = 1
 #: Points of the chart over time: each has a histogram of its own.
@@ -36,11 +38,16 @@ WORDS = {"p50": "half", "p95": "95%", "p99": "99%"}
 
 def run(question: RunQuestion, collect: Collect) -> JobResult:
     """Compute acknowledgement latency by queue, by consumer and over time."""
-    window, slot, parameters = question.covered, slot_seconds(question.covered, POINTS), question.parameters
+    window, parameters = question.covered, question.parameters
+    slot = chart_slot(question, slot_seconds(window, POINTS))
     chosen = parameters.get("percentile") or "p95"
-    events = of_consumer(question.events, parameters.get("consumer", ""))
-    events = of_destination(events, parameters.get("destination", ""))
-    histogram = collect("acknowledgement latency", latency(events, slot))
+    counts = (
+        read_counts(question, slot)
+        .where(lambda each: of_consumer(each, parameters.get("consumer", "")))
+        .where(lambda each: of_destination(each, parameters.get("destination", "")))
+    )
+    acks = counts.acks("destination", "consumer", aggregates.slot(slot).alias("slot"))
+    histogram = collect("acknowledgement latency", latency_of(acks))
     if not histogram.num_rows:
         return empty_result("No messages acknowledged in this time range.")
     by_queue, by_consumer = (histogram.filter(histogram[each].is_null()) for each in ("consumer", "slot"))

@@ -22,9 +22,12 @@ from analytics.requests.question import RunQuestion
 from analytics.requests.request import TimeWindow
 from analytics.results import charts
 from analytics.results.storage import HeadlineFigure, JobResult, ResultColumn, ResultTable
+from analytics.tables.counts import chart_slot, read_counts
+from analytics.tables.definitions import TRAFFIC
+from analytics.transforms import aggregates
 from analytics.transforms.event_filters import of_destination
-from analytics.transforms.latency import latency_of_destinations
-from analytics.transforms.traffic import traffic
+from analytics.transforms.latency import of_destinations
+from analytics.transforms.traffic import traffic_of
 
 STEPS = 2
 #: The part of messages that may be sent in a window and stored after it without being worth a word.
@@ -41,12 +44,15 @@ _SUMMED = (*(column.name for column in _COUNTS), "arrived", "bytes_sent", "rolle
 
 def run(question: RunQuestion, collect: Collect) -> JobResult:
     """Sum messages sent, stored, dispatched and acknowledged by destination, with latency."""
-    slot = slot_seconds(question.covered)
-    events = of_destination(question.events, question.parameters.get("destination", ""))
-    by_time = collect("traffic by destination and time", traffic(events, slot))
+    slot = chart_slot(question, slot_seconds(question.covered))
+    counts = read_counts(question, slot).where(
+        lambda each: of_destination(each, question.parameters.get("destination", ""))
+    )
+    by_slot = counts.messages(TRAFFIC, "destination", aggregates.slot(slot).alias("slot"))
+    by_time = collect("traffic by destination and time", traffic_of(by_slot))
     if not by_time.num_rows:
         return empty_result()
-    histogram = collect("acknowledgement latency", latency_of_destinations(events))
+    histogram = collect("acknowledgement latency", of_destinations(counts.acks("destination")))
     slow = latency_tables.by_destination(histogram)
     totals = _totals(by_time)
     return JobResult(

@@ -14,10 +14,15 @@ from analytics.model.wording import MINUS, format_percent, pluralize, sentence, 
 from analytics.requests.question import RunQuestion
 from analytics.results import charts
 from analytics.results.storage import HeadlineFigure, JobResult, ResultColumn, ResultTable
+from analytics.tables.counts import read_counts
+from analytics.tables.definitions import TRAFFIC
+from analytics.tables.selection import table_slot_seconds
 from analytics.transforms.event_filters import of_destination
-from analytics.transforms.week_comparison import WEEK_US, weeks, windows_of
+from analytics.transforms.week_comparison import WEEK_US, week_keys, weeks_of, windows_of
 
 STEPS = 1
+#: Seconds of a window from which on its slots are hours, which tables have.
+LONGEST_FINE_SECONDS = 86_400 - 1
 #: Changes from which on a destination is worth a word, and the messages it must have had.
 NOTABLE, NOTABLE_MESSAGES = 0.25, 100
 _COLUMNS = (
@@ -34,10 +39,13 @@ _COLUMNS = (
 
 def run(question: RunQuestion, collect: Collect) -> JobResult:
     """Compare the messages of each destination with previous weeks."""
-    window, slot = question.window, slot_seconds(question.window)
+    window = question.window
+    slot = table_slot_seconds(window, slot_seconds(window), LONGEST_FINE_SECONDS)
     back = int(question.parameters.get("weeks") or 1)
-    events = of_destination(question.read(*windows_of(window, back)), question.parameters.get("destination", ""))
-    found = collect("traffic of the weeks", weeks(events, window, slot))
+    counts = read_counts(question, slot, *windows_of(window, back)).where(
+        lambda each: of_destination(each, question.parameters.get("destination", ""))
+    )
+    found = collect("traffic of the weeks", weeks_of(counts.messages(TRAFFIC, *week_keys(window, slot))))
     rows_read = total(found, "events")
     if not rows_read:
         return empty_result("No data in this time range, nor in the same hours of previous weeks.")

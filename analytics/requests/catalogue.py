@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from analytics.requests.parameters import (
+    CHART,
     CONSUMER,
     DAY,
     DAYS,
@@ -16,15 +17,19 @@ from analytics.requests.parameters import (
     PERCENTILE,
     QUIET,
     REVISION,
+    SQL_WINDOW,
+    STATEMENT,
     WEEKS,
     WINDOW,
     Parameter,
 )
-from analytics.requests.request import AnalysisRequest
+from analytics.requests.request import AnalysisRequest, TimeWindow
 from brokerapp.errors import RequestRefused
 
 #: Groups of analyses, in the order in which pages show them.
 FLOW, PACE, TROUBLE, NEED = "Traffic", "Latency and throughput", "Failures", "Unused resources"
+#: The analysis that runs an SQL statement. What its user may see travels with each request.
+SQL = "sql"
 GROUPS = (FLOW, PACE, TROUBLE, NEED)
 
 
@@ -45,6 +50,15 @@ class AnalysisDefinition:
     def values(self, given: Mapping[str, Any]) -> dict[str, str]:
         """Return all parameters, with defaults for those not given. Raises RequestRefused."""
         return {each.name: each.value(given.get(each.name)) for each in self.parameters}
+
+    def refuse_too_long(self, window: TimeWindow) -> None:
+        """Raise RequestRefused for a time range that is longer than the analysis allows."""
+        longest = next((each.longest_s for each in self.parameters if each.name == WINDOW.name), 0)
+        if longest and window.seconds > longest:
+            raise RequestRefused(
+                f"the time range of “{self.title}” must be at most {longest // 86400} days long,"
+                f" got {window.seconds / 86400:,.4g} days"
+            )
 
 
 def _table(*analyses: AnalysisDefinition) -> dict[str, AnalysisDefinition]:
@@ -186,6 +200,14 @@ ANALYSES = _table(
         group="",
         version=4,
     ),
+    AnalysisDefinition(
+        SQL,
+        "SQL query",
+        "A statement over the views of recorded traffic.",
+        "analytics.jobs.sql_query",
+        (SQL_WINDOW, STATEMENT, *CHART),
+        group="",
+    ),
 )
 
 
@@ -197,6 +219,8 @@ def analysis_for(request: AnalysisRequest) -> AnalysisDefinition:
     if unknown := sorted(set(request.parameters) - {each.name for each in analysis.parameters}):
         raise RequestRefused(f"the analysis {request.kind!r} has no parameter {', '.join(unknown)}")
     analysis.values({"window": request.window, **request.parameters})
+    if (explicit := request.explicit_window) is not None:
+        analysis.refuse_too_long(explicit)
     return analysis
 
 

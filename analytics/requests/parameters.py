@@ -21,6 +21,8 @@ class Parameter:
     is_valid: Callable[[str], bool] = lambda _: True
     rule: str = ""  #: completes `expected ...` in error texts
     help: str = ""  #: shown below the field
+    is_described: bool = True  #: whether pages name its value where they describe a run
+    longest_s: int = 0  #: of a time range, in seconds; 0: no limit
 
     def value(self, given: object) -> str:
         """Return the given value or the default. Raises RequestRefused, which names the input and the rule."""
@@ -31,6 +33,8 @@ class Parameter:
 
     def words(self, value: str) -> str:
         """Return the value as pages show it: the label of a choice, or `Label: value`; "" for an empty value."""
+        if not self.is_described:
+            return ""
         return dict(self.choices).get(value) or (value and f"{self.label}: {value}")
 
 
@@ -58,13 +62,13 @@ def number(name: str, label: str, default: int, low: int, high: int, help: str =
 
 
 def window(default: str, *choices: tuple[str, str], days: int = 0) -> Parameter:
-    """Make the parameter for a time range that ends now, of `days` at most."""
+    """Make the parameter for a time range, of `days` at most; its values end now."""
 
     def is_valid(text: str) -> bool:
         return is_window(text) and (not days or seconds_of(text) <= days * 86400)
 
     rule = WINDOW_RULE + (f", at most {days}d" if days else "")
-    return Parameter("window", "Time range", default, choices, is_valid, rule)
+    return Parameter("window", "Time range", default, choices, is_valid, rule, longest_s=days * 86400)
 
 
 _HOURS = (
@@ -100,4 +104,9 @@ DESTINATION = Parameter(
 )
 DRAFT = Parameter("draft", "Draft", "")
 REVISION = Parameter("revision", "Revision", "")
+#: The longest range is MAX_DAYS of jobs/sql_query.py.
+SQL_WINDOW = window("24h", *_HOURS, ("31d", "Last 31 days"), days=31)
+STATEMENT = Parameter("statement", "Statement", "", is_described=False)
+CHART = tuple(Parameter(name, label, "", is_described=False) for name, label in
+              (("chart", "Chart"), ("x", "x"), ("y", "y"), ("series", "Series")))  # fmt: skip
 CONSUMER = Parameter("consumer", "Consumer", "", help="client ID; empty: all")

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from analytics.requests.request import TimeWindow
 from analytics.requests.whatif_request import WhatIfRequest
+from analytics.sql.access import DataAccess
 from brokerapp.model.definitions import Definitions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+class TableReader(Protocol):
+    """Counts time ranges from tables, and from events where tables do not reach (analytics/tables/reader.py)."""
+
+    def counts(
+        self, read: Callable[..., DataFrame], windows: Sequence[TimeWindow], slot: int, hourly_only: bool = False
+    ) -> Any:
+        """Return the RecordedCounts of time ranges, by slots of so many seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +34,9 @@ class RunQuestion:
     routing: Definitions | None = None  #: active when the run started; None: not available
     trial: WhatIfRequest | None = None  #: definitions to compare
     began_us: int | None = None  #: when recording began; None: unknown
+    tables: TableReader | None = None  #: hourly and daily tables; None: everything is counted from events
+    access: DataAccess | None = None  #: what the user of an SQL statement may see
+    rows: int = 0  #: recorded events in the files of the time range, as far as known
 
     @property
     def events(self) -> DataFrame:

@@ -12,7 +12,7 @@ from brokerapp.errors import RequestRefused
 DEFAULT_WINDOW = "1h"
 _SECONDS = {"m": 60, "h": 3600, "d": 86400}
 _WINDOW = re.compile(r"([1-9][0-9]{0,3})([mhd])")
-_OWN_FIELDS = ("kind", "window", "since_us", "until_us", "routing", "trial")
+_OWN_FIELDS = ("kind", "window", "since_us", "until_us", "routing", "trial", "access")
 WINDOW_RULE = "a number and m, h or d, such as 15m, 1h or 7d"
 
 
@@ -49,7 +49,8 @@ class AnalysisRequest:
     """Names an analysis, its time range and its parameters.
 
     `window` is a range that ends when the analysis starts (`15m`, `1h`, `7d`), unless both ends are given. `routing`:
-    the active definitions as JSON, for analyses that need them. `trial`: a WhatIfRequest as JSON.
+    the active definitions as JSON, for analyses that need them. `trial`: a WhatIfRequest as JSON. `access`: a
+    DataAccess as JSON, for SQL statements.
     """
 
     kind: str
@@ -59,6 +60,7 @@ class AnalysisRequest:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     routing: Mapping[str, Any] | None = None
     trial: Mapping[str, Any] | None = None
+    access: Mapping[str, Any] | None = None
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> AnalysisRequest:
@@ -73,18 +75,25 @@ class AnalysisRequest:
         if since_us is not None and not 0 <= since_us < until_us:
             raise RequestRefused(f"since_us must be less than until_us, got {since_us} and {until_us}")
         parameters = {name: value for name, value in data.items() if name not in _OWN_FIELDS}
-        about = (data.get("routing"), data.get("trial"))
+        about = (data.get("routing"), data.get("trial"), data.get("access"))
         return AnalysisRequest(data["kind"], window, since_us, until_us, parameters, *about)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the request as plain values."""
         ends = {} if self.since_us is None else {"since_us": self.since_us, "until_us": self.until_us}
-        about = {"routing": self.routing, "trial": self.trial}
+        about = {"routing": self.routing, "trial": self.trial, "access": self.access}
         about = {name: value for name, value in about.items() if value is not None}
         return {"kind": self.kind, "window": self.window, **ends, **self.parameters, **about}
 
+    @property
+    def explicit_window(self) -> TimeWindow | None:
+        """Return the time range whose ends are both given; None for one that ends when the analysis starts."""
+        if self.since_us is None or self.until_us is None:
+            return None
+        return TimeWindow(self.since_us, self.until_us)
+
     def window_at(self, now_us: int) -> TimeWindow:
         """Return the time range of an analysis that starts now."""
-        if self.since_us is not None and self.until_us is not None:
-            return TimeWindow(self.since_us, self.until_us)
+        if (explicit := self.explicit_window) is not None:
+            return explicit
         return TimeWindow(now_us - seconds_of(self.window) * 1_000_000, now_us)

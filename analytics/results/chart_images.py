@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import matplotlib
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.dates import num2date
@@ -24,15 +26,23 @@ _INK, _SOFT, _LINE = "#15202b", "#556372", "#e1e6eb"
 _MAX_LABEL, _SHORT_LABEL = 40, 24
 _DPI = 100
 
+#: DejaVu Sans, in which charts are drawn: the files that matplotlib has with it.
+FONT_FOLDER = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
 
-def png(figure: Mapping[str, Any], zone: str = "UTC") -> bytes | None:
-    """Draw a chart as a PNG, with times in the zone; None for a type of chart that is not supported."""
+
+def png(
+    figure: Mapping[str, Any], zone: str = "UTC", size: tuple[int, int] = (WIDTH, HEIGHT), sharpness: int = SHARPNESS
+) -> bytes | None:
+    """Draw a chart as a PNG, with times in the zone; None for a type of chart that is not supported.
+
+    `size` is in CSS pixels, each of which is `sharpness` image pixels wide and high.
+    """
     traces = [trace for trace in figure["data"] if trace.get("visible", True) is True]
     draw = next((drawn for fits, drawn in _CHART_TYPES if traces and all(map(fits, traces))), None)
     if draw is None:
         return None
     canvas = Figure(
-        figsize=(WIDTH / _DPI, HEIGHT / _DPI), dpi=_DPI * SHARPNESS, layout="constrained", facecolor="white"
+        figsize=(size[0] / _DPI, size[1] / _DPI), dpi=_DPI * sharpness, layout="constrained", facecolor="white"
     )
     FigureCanvasAgg(canvas)
     drawn = canvas.add_subplot()

@@ -111,11 +111,13 @@ def save_result(
     definition: int = 1,
     began_us: int | None = None,
     completeness: Mapping[str, Any] | None = None,
+    levels: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Store the result of a run and return it.
 
     `fresh_until_us`: the time up to which all traffic was recorded. `definition`: the version of the analysis.
-    `began_us`: when recording began. `completeness`: what could not be read (completeness.py).
+    `began_us`: when recording began. `completeness`: what could not be read (completeness.py). `levels`: numbers of
+    days and hours that were read from tables, and seconds of raw events.
     """
     charts.assign_colours([figure for _, figure in findings.charts])
     result = {
@@ -128,6 +130,7 @@ def save_result(
         "freshness_us": fresh_until_us,
         "began_us": began_us,
         "completeness": completeness and dict(completeness),
+        "levels": levels and dict(levels),
         "definition": definition,
         "charts": [{"title": title, "figure": figure} for title, figure in findings.charts],
         "tables": [table.to_json() for table in findings.tables],

@@ -48,14 +48,19 @@ def read_events(
     footers = _footers(paths)
     parts = []
     if paths:
-        frame = session.read.schema(EVENTS).option("basePath", str(archive)).parquet(*map(str, paths))
-        frame = frame.withColumn("weight", F.coalesce("weight", F.lit(1)))  # files of version 1 have none
+        frame = read_files(session, archive, paths)
         parts.append(frame if lie_within(footers, windows) else frame.where(reduce(or_, map(_within, windows))))
     tail = pa.concat_tables([_unarchived_events(broker, view, windows) for broker, view in views.items()] or [_NOTHING])
     if tail.num_rows or not paths:
         parts.append(session.createDataFrame(tail, EVENTS))
     events = reduce(DataFrame.unionAll, parts)
     return events.coalesce(1) if fit_one_task(footers, tail.num_rows) else events
+
+
+def read_files(session: SparkSession, archive: Path, paths: Sequence[Path]) -> DataFrame:
+    """Return the events of these files of the archive."""
+    frame = session.read.schema(EVENTS).option("basePath", str(archive)).parquet(*map(str, paths))
+    return frame.withColumn("weight", F.coalesce("weight", F.lit(1)))  # files of version 1 have none
 
 
 def _footers(paths: Sequence[Path]) -> list[FooterStats] | None:

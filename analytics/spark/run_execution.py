@@ -31,8 +31,11 @@ from analytics.spark.event_frames import read_events
 from analytics.spark.jvm import HEAP
 from analytics.spark.run_registry import RunRegistry
 from analytics.spark.server import ran_out_of_memory
-from analytics.spark.session import SparkUnavailable, connect, fetch, interrupt_session, is_alive
+from analytics.spark.session import SparkUnavailable, connect, fetch, fetch_within, interrupt_session, is_alive
 from analytics.spark.watchdog import Watchdog
+from analytics.sql.access import DataAccess
+from analytics.tables.reader import TableReader
+from analytics.tables.storage import FolderStorage
 from brokerapp.errors import StoreUnavailable
 from brokerapp.model.definition_codec import from_json
 from brokerapp.system.environment import Environment
@@ -65,6 +68,7 @@ class RunExecution:
         self._recorded_since_us: int | None = None
         self._began = time.time()
         self._completeness = Completeness()
+        self._tables: TableReader | None = None
 
     def run(self) -> dict[str, Any]:
         """Execute the run and return its stored result."""
@@ -86,12 +90,17 @@ class RunExecution:
             seconds=time.monotonic() - started,
             began_us=self._recorded_since_us,
             completeness=self._completeness.to_json(),
+            levels=None if self._tables is None else self._tables.levels.to_json(),
         )
 
     def _run_on_archive(self, window: TimeWindow, fresh_until_us: int | None) -> JobResult:
         session = self._session()
         with read_lock(self._environment.archive):
-            self._recorded_since_us = recording_start_us(self._environment.archive)
+            self._tables = TableReader(
+                session, FolderStorage(self._environment.tables), self._environment.archive, self._completeness
+            )
+            since = (recording_start_us(self._environment.archive), self._tables.first_computed_us())
+            self._recorded_since_us = min((each for each in since if each is not None), default=None)
             rows = rows_within(self._environment.archive, window)
             self._rows = {} if rows is None else {"rows": rows}
             findings = self._run_job_without_damage(session, window.up_to(fresh_until_us))
@@ -165,7 +174,7 @@ class RunExecution:
         return findings
 
     def _question(self, session: SparkSession, window: TimeWindow) -> RunQuestion:
-        routing, trial = self._request.routing, self._request.trial
+        routing, trial, access = self._request.routing, self._request.trial, self._request.access
         return RunQuestion(
             window=window,
             read=partial(read_events, session, self._environment.archive, unarchived=self._unarchived,
@@ -174,15 +183,18 @@ class RunExecution:
             routing=None if routing is None else from_json(routing),
             trial=None if trial is None else WhatIfRequest.from_json(trial),
             began_us=self._recorded_since_us,
+            tables=self._tables,
+            access=None if access is None else DataAccess.from_json(access),
+            rows=self._rows.get("rows", 0),
         )  # fmt: skip
 
-    def _collect(self, title: str, frame: DataFrame) -> pa.Table:
-        """Compute a frame as the next step of the run, unless the run was cancelled."""
+    def _collect(self, title: str, frame: DataFrame, max_bytes: int | None = None) -> pa.Table:
+        """Compute a frame as the next step of the run, unless the run was cancelled or the rows take more bytes."""
         if self._runs.is_cancelled(self._run_id):
             raise RunCancelled
         self._title, self._part, self._step = title, 0.0, self._step + 1
         self._report_step("")
-        return fetch(frame)
+        return fetch(frame) if max_bytes is None else fetch_within(frame, max_bytes)
 
     # Spark calls with these very keywords, and an exception in here would fail the query.
     def _progress(self, stages: Any, inflight_tasks: int, operation_id: str, done: bool) -> None:

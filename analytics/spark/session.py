@@ -15,6 +15,7 @@ from pyspark.sql.connect.client import SparkConnectClient
 from pyspark.sql.connect.client.retries import DefaultPolicy
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from analytics.requests.errors import AnalysisFailed
 from analytics.spark import class_data_sharing
 from analytics.spark.server import CALL_SITES, LOOPBACK, token
 from brokerapp.errors import BrokerError
@@ -77,6 +78,21 @@ def fetch(frame: DataFrame) -> pa.Table:
     """
     table, schema = frame._to_table()
     return table.cast(to_arrow_schema(schema, timezone="UTC"))
+
+
+def fetch_within(frame: DataFrame, max_bytes: int) -> pa.Table:
+    """Fetch the rows of a frame batch by batch. Raises AnalysisFailed when they take more bytes than this."""
+    client, plan = frame._session.client, frame._plan
+    schema, parts, size = None, [], 0
+    for part in client.to_table_as_iterator(plan.to_proto(client), plan.observations):
+        if not isinstance(part, pa.Table):
+            schema = part
+            continue
+        parts.append(part)
+        size += part.nbytes
+        if size > max_bytes:
+            raise AnalysisFailed(f"The result is larger than {max_bytes // 1024**2} MiB. Select fewer rows or columns.")
+    return pa.concat_tables(parts).cast(to_arrow_schema(schema or frame.schema, timezone="UTC"))
 
 
 def is_alive(session: SparkSession) -> bool:

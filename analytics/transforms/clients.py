@@ -10,6 +10,18 @@ from analytics.requests.request import TimeWindow
 from analytics.transforms.aggregates import by_kind, last, messages, of_kinds, size_of
 
 
+def client_counts_of(counts: DataFrame) -> DataFrame:
+    """Return the columns of schemas.CLIENTS that counts by destination, client and kind have."""
+    return counts.groupBy("destination", "client").agg(
+        messages("enqueue").alias("sent"),
+        size_of("enqueue").alias("bytes_sent"),
+        messages("rollback").alias("rolled_back"),
+        messages("ack").alias("acked"),
+        size_of("ack").alias("bytes_acked"),
+        F.sum("events").alias("events"),
+    )
+
+
 def clients(events: DataFrame, window: TimeWindow) -> DataFrame:
     """Return schemas.CLIENTS: a row for each destination and client; events without a client have the client null.
 

@@ -48,8 +48,7 @@ def flows(events: DataFrame, slot_seconds: int, first: int, cuts: Sequence[Mappi
     `first`: start of the first slot, in seconds. `cuts`: times in microseconds by the number of the slot. `part` is the
     number of cuts of its slot that precede an event.
     """
-    number = ((F.unix_seconds("ts") - F.lit(first)) / slot_seconds).cast("int")
-    part = sum((_after(number, each) for each in cuts), F.lit(0))
+    number, part = number_and_part(slot_seconds, first, cuts)
     keys = ("broker", "destination", number.alias("number"), part.alias("part"))
     return (
         by_kind(events.where(F.col("kind").isin(*ARRIVALS) | leaves()), *keys)
@@ -61,6 +60,12 @@ def flows(events: DataFrame, slot_seconds: int, first: int, cuts: Sequence[Mappi
             F.sum("events").alias("events"),
         )
     )
+
+
+def number_and_part(slot_seconds: int, first: int, cuts: Sequence[Mapping[int, int]]) -> tuple[Column, Column]:
+    """Return the number of an event's slot, and the part of the slot, as for `flows`."""
+    number = ((F.unix_seconds("ts") - F.lit(first)) / slot_seconds).cast("int")
+    return number, sum((_after(number, each) for each in cuts), F.lit(0))
 
 
 def _after(number: Column, cuts: Mapping[int, int]) -> Column:

@@ -30,10 +30,11 @@ def _matches(text: str, column: Column) -> Column:
     kind = f"{wanted.kind}://" if wanted.name != text.partition("?")[0].strip() else "[a-z-]+://"
     if kind[-1] == "/" and kind[0] != "[" and not wanted.is_pattern:
         return column == str(wanted)
-    return column.rlike(f"^{kind}{_regex(wanted.name)}$")
+    return column.rlike(f"^{kind}{regex_of_name(wanted.name)}$")
 
 
-def _regex(name: str) -> str:
+def regex_of_name(name: str) -> str:
+    """Return the regular expression of the names of destinations that a name or pattern matches."""
     *head, last = name.split(SEPARATOR)
     ahead = "".join(f"{_element(each)}\\." for each in head)
     if last != ANY_REST:

@@ -20,7 +20,11 @@ def latency(events: DataFrame, slot_seconds: int) -> DataFrame:
 
     Both are sums of a small cube, which one scan computes.
     """
-    cube = _counted(events, "destination", "consumer", slot(slot_seconds).alias("slot"))
+    return latency_of(ack_counts(events, "destination", "consumer", slot(slot_seconds).alias("slot")))
+
+
+def latency_of(cube: DataFrame) -> DataFrame:
+    """Return schemas.LATENCY from counts of acks by destination, consumer, slot and bucket."""
     sets = [[F.col(name) for name in each] for each in (_TIMES, _CONSUMERS)]
     keys = [F.col(name) for name in ("destination", "consumer", "slot", "bucket")]
     summed = cube.groupingSets(sets, *keys).agg(F.sum("messages").alias("messages"))
@@ -29,13 +33,23 @@ def latency(events: DataFrame, slot_seconds: int) -> DataFrame:
 
 def latency_of_destinations(events: DataFrame) -> DataFrame:
     """Return schemas.LATENCY by destination only, with consumer and slot null."""
+    return of_destinations(ack_counts(events, "destination"))
+
+
+def of_destinations(counts: DataFrame) -> DataFrame:
+    """Return schemas.LATENCY by destination only, from counts of acks by destination and bucket."""
     nobody, never = F.lit(None).cast("string").alias("consumer"), F.lit(None).cast("timestamp").alias("slot")
-    return _counted(events, "destination").select("destination", nobody, never, "bucket", "messages")
+    return counts.select("destination", nobody, never, "bucket", "messages")
 
 
-def _counted(events: DataFrame, *keys: Column | str) -> DataFrame:
+def ack_counts(events: DataFrame, *keys: Column | str) -> DataFrame:
     """Count acks by these keys and the bucket of their latency."""
+    acks = events.where(F.col("kind") == "ack")
+    return acks.groupBy(*keys, bucket().alias("bucket")).agg(F.sum("weight").alias("messages"))
+
+
+def bucket() -> Column:
+    """Return the bucket of an event's time since its message's arrival (log_histogram.buckets_of)."""
     micros = F.unix_micros("ts") - F.unix_micros("born")
     size = F.floor(F.log2(F.greatest(F.abs(micros), F.lit(1))) * STEPS)
-    bucket = F.when(micros < 0, -1 - size).otherwise(size).alias("bucket")  # as histogram.buckets_of
-    return events.where(F.col("kind") == "ack").groupBy(*keys, bucket).agg(F.sum("weight").alias("messages"))
+    return F.when(micros < 0, -1 - size).otherwise(size)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from analytics.model.measures import WITHOUT_MESSAGE
@@ -16,9 +16,17 @@ def traffic(events: DataFrame, slot_seconds: int = 60) -> DataFrame:
     stores nothing, such as a virtual topic, has only enqueues; the target of a composite has only forwards. So
     `arrived` is the greater of both. To sum over destinations use `sent` or `stored`, as `arrived` counts copies, too.
     """
-    happened = events.where(~F.col("kind").isin(*WITHOUT_MESSAGE))
-    of_kinds = by_kind(happened, "destination", slot(slot_seconds).alias("slot"))
-    counted = of_kinds.groupBy("destination", "slot").agg(
+    return traffic_of(message_counts(events, "destination", slot(slot_seconds).alias("slot")))
+
+
+def message_counts(events: DataFrame, *keys: Column | str) -> DataFrame:
+    """Count the events of messages by these keys and their kind, as `by_kind` does."""
+    return by_kind(events.where(~F.col("kind").isin(*WITHOUT_MESSAGE)), *keys)
+
+
+def traffic_of(counts: DataFrame) -> DataFrame:
+    """Return schemas.TRAFFIC from counts of messages by destination, slot and kind."""
+    counted = counts.groupBy("destination", "slot").agg(
         messages("enqueue").alias("sent"),
         messages("rollback").alias("rolled_back"),
         messages("forward").alias("stored"),

@@ -47,7 +47,7 @@ ROLLED_BACK = 50
 SENDERS = 2
 
 _KIND = {name: code for code, name in enumerate(KINDS)}
-_EVENTS_A_MESSAGE = 5.4  # about
+EVENTS_A_MESSAGE = 5.4  # about
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,15 +154,21 @@ def generate(folder: Path, events: int, hours: int = 3, seed: int = 7) -> int:
         chunks = max(1, round(part / 2_000_000))  # bounds memory; each is a stretch of its own, so hours stay apart
         for number in range(chunks):
             first = start + number * span // chunks
-            made = _stretch(dice, first, span // chunks, round(part / chunks / _EVENTS_A_MESSAGE), start + span)
-            written += _write(folder, made, f"{start // 1000}-{number}")
-    for broker in (BROKER, SECOND_BROKER):
-        commit = ArchiveCommit(offset=f"{START_US // 1000}-{chunks}", events=written)
-        atomic_files.replace(BrokerArchive(folder, broker).folder / "_commit.json", json.dumps(asdict(commit)).encode())
+            made = stretch(dice, first, span // chunks, round(part / chunks / EVENTS_A_MESSAGE), start + span)
+            written += write(folder, made, f"{start // 1000}-{number}")
+    commit(folder, f"{START_US // 1000}-{chunks}", written)
     return written
 
 
-def _stretch(dice: np.random.Generator, start: int, span: int, count: int, end: int) -> Stretch:
+def commit(folder: Path, offset: str, events: int) -> None:
+    """Write the commit records of both brokers."""
+    for broker in (BROKER, SECOND_BROKER):
+        record = json.dumps(asdict(ArchiveCommit(offset=offset, events=events))).encode()
+        atomic_files.replace(BrokerArchive(folder, broker).folder / "_commit.json", record)
+
+
+def stretch(dice: np.random.Generator, start: int, span: int, count: int, end: int) -> Stretch:
+    """Make the traffic of a stretch of time."""
     made = Stretch(dice, start, span, count, end)
     for original, (share, legs) in ROUTES.items():
         made.send(original, share, legs)
@@ -317,7 +323,8 @@ class Stretch:
 # -- files
 
 
-def _write(folder: Path, made: Stretch, id: str) -> int:
+def write(folder: Path, made: Stretch, id: str) -> int:
+    """Write the files of a stretch of time; return the number of events."""
     found = made.events.taken()
     hours = found["ts"] // HOUR_US
     for broker, name in enumerate((BROKER, SECOND_BROKER)):

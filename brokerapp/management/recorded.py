@@ -25,6 +25,7 @@ READ_ONLY = frozenset(
     {
         "destinations", "browse", "scheduled", "subscriptions", "definitions", "export", "stats", "groups", "selectors",
         "transactions", "networks", "network-demand", "network-diagnosis", "whatif", "cluster",
+        "tables",
     }
 )  # fmt: skip
 #: Arguments that name the object of a verb, the most specific first.
@@ -126,6 +127,7 @@ STATE_READERS: dict[str, Callable[[BrokerAdmin, Namespace], Awaitable[State]]] =
     "cancel-scheduled": _of_scheduled,
     "subscribe": _of_nothing,
     "send": _of_nothing,
+    "rebuild-tables": _of_nothing,
     "commit-transaction": _of_transaction,
     "rollback-transaction": _of_transaction,
 }

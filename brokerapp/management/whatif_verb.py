@@ -6,13 +6,11 @@ cancels it.
 
 from __future__ import annotations
 
-import re
 import sys
 import time
 import uuid
 from argparse import Namespace
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +23,7 @@ from brokerapp.system.environment import Environment
 if TYPE_CHECKING:
     from analytics.requests.request import AnalysisRequest
 
-_AGO = re.compile(r"([1-9][0-9]{0,3})([mhd])")
-_SECONDS = {"m": 60, "h": 3600, "d": 86400}
-_MOMENT = "a duration such as 15m, 24h or 7d before now, or a time such as 2026-03-29T08:00 (UTC by default)"
+MOMENT = "a duration such as 15m, 24h or 7d before now, or a time such as 2026-03-29T08:00 (UTC by default)"
 #: Rows of each table that are printed; --json has all that a page shows.
 PRINTED = 40
 #: Headers of columns whose names in the result, which is stored, are not terms of the glossary.
@@ -41,7 +37,7 @@ def add_whatif_verb(verbs: Subparsers) -> None:
     """Add the verb to brokerctl's."""
     parser = add_verb(verbs, "whatif", "run a what-if analysis of an ActiveMQ XML file")
     parser.add_argument("file", type=Path)
-    parser.add_argument("--since", default="24h", help=f"{_MOMENT} (default: %(default)s)")
+    parser.add_argument("--since", default="24h", help=f"{MOMENT} (default: %(default)s)")
     parser.add_argument("--until", default="", help="end of the time range, in the same form (default: now)")
 
 
@@ -50,31 +46,21 @@ async def whatif(admin: BrokerAdmin, args: Namespace) -> Answer:
     if not args.file.is_file():
         raise RequestRefused(f"file {args.file} not found")
     from analytics.requests.request import AnalysisRequest
+    from analytics.requests.time_ranges import read_time_range
     from analytics.requests.whatif_request import (
         WhatIfRequest,  # here, with what reads files: other verbs need not wait for them
     )
     from brokerapp.config import import_definitions
 
     wanted, report = import_definitions(args.file.read_bytes())
-    now_us = time.time_ns() // 1000
-    since_us, until_us = moment(args.since, now_us), moment(args.until, now_us) if args.until else now_us
+    window = read_time_range(args.since, args.until, time.time_ns() // 1000)
+    if window is None:
+        raise RequestRefused("--since is empty: expected " + MOMENT)
     trial = WhatIfRequest(await admin.definitions(), wanted, await admin.routing_context(wanted))
-    request = AnalysisRequest("whatif", since_us=since_us, until_us=until_us, trial=trial.to_json())
-    AnalysisRequest.from_dict(request.to_dict())  # a window that ends before it begins is refused
+    request = AnalysisRequest("whatif", since_us=window.since_us, until_us=window.until_us, trial=trial.to_json())
     result = _executed(request, _environment(args, admin.broker))
     findings = [str(each) for each in report]
     return {**result, "report": findings}, [*findings, *_lines(result)]
-
-
-def moment(text: str, now_us: int) -> int:
-    """Parse a value of `--since` or `--until`; return microseconds since the epoch. Raises RequestRefused."""
-    if ago := _AGO.fullmatch(text):
-        return now_us - int(ago[1]) * _SECONDS[ago[2]] * 1_000_000
-    try:
-        said = datetime.fromisoformat(text)
-    except ValueError:
-        raise RequestRefused(f"invalid time {text!r}: expected {_MOMENT}") from None
-    return int((said if said.tzinfo else said.replace(tzinfo=UTC)).timestamp() * 1_000_000)
 
 
 def _environment(args: Namespace, broker: str) -> Environment:

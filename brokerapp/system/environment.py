@@ -24,6 +24,8 @@ INDEXED = "order,orderId,order-id,customer,invoice"
 
 #: For how long, and up to how much, recorded traffic is kept: a month, at 5 bytes an event four billion events.
 ARCHIVE_DAYS, ARCHIVE_GIGABYTES = 31, 20
+#: Retention of tables of measures in days: a quarter by the hour, five years by the day, as of rollups.
+HOURLY_TABLE_DAYS, DAILY_TABLE_DAYS = 93, 1830
 _GIGABYTE = 10**9
 
 #: Names of this machine that no other has.
@@ -68,6 +70,9 @@ class Environment:
     #: Days for which recorded traffic is kept, and bytes that it may take; 0: for ever, any number.
     archive_days: float = ARCHIVE_DAYS
     archive_bytes: int = ARCHIVE_GIGABYTES * _GIGABYTE
+    #: Days for which hourly and daily tables of measures are kept; 0: unlimited.
+    hourly_table_days: float = HOURLY_TABLE_DAYS
+    daily_table_days: float = DAILY_TABLE_DAYS
     #: Days for which results of analyses are kept that nobody pinned; 0: for ever.
     result_days: int = 90
     #: Where people find the console: links in mails begin so.
@@ -117,6 +122,8 @@ class Environment:
             audit_days=_whole(variables, "SLUICE_AUDIT_DAYS", 0),
             archive_days=_number(variables, "SLUICE_ARCHIVE_DAYS", ARCHIVE_DAYS),
             archive_bytes=int(_number(variables, "SLUICE_ARCHIVE_GB", ARCHIVE_GIGABYTES) * _GIGABYTE),
+            hourly_table_days=_number(variables, "SLUICE_HOURLY_TABLE_DAYS", HOURLY_TABLE_DAYS),
+            daily_table_days=_number(variables, "SLUICE_DAILY_TABLE_DAYS", DAILY_TABLE_DAYS),
             console_url=variables.get("SLUICE_URL") or f"http://localhost:{variables.get('SLUICE_PORT', 8000)}",
             spark_remote=variables.get("SPARK_REMOTE", ""),
             result_days=_whole(variables, "SLUICE_RESULT_DAYS", 90),
@@ -143,6 +150,11 @@ class Environment:
     def archive(self) -> Path:
         """Recorded traffic, as Parquet."""
         return self.data / "archive"
+
+    @property
+    def tables(self) -> Path:
+        """Return the directory of the hourly and daily tables of measures."""
+        return self.data / "tables"
 
     @property
     def results(self) -> Path:

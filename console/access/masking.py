@@ -161,6 +161,16 @@ def _is_hidden(rules: list[MaskRule], name: str) -> bool:
     return any(rule_for_header(rules, each) for each in (name, *identifier_for(name).headers))
 
 
+def browsing_roles(user: AnyUser) -> tuple[Role, ...]:
+    """Return the roles whose masking rules may apply to messages that a user browses anywhere.
+
+    A role that is less powerful than one with which the user browses everywhere decides nowhere.
+    """
+    grants = [each for each in grants_of(user) if each.role in _BY_POWER and each.allows(Permission.BROWSE)]
+    least = max((_BY_POWER.index(each.role) for each in grants if each.is_everywhere), default=0)
+    return tuple(dict.fromkeys(each.role for each in grants if _BY_POWER.index(each.role) >= least))
+
+
 def reader_role(grants: tuple[RoleGrant, ...], where: Destination) -> Role | None:
     """Return the most powerful role in which these grants read bodies there; None where none does."""
     return _most_powerful(grants, Permission.READ, where)

@@ -111,6 +111,11 @@ def rule_for_header(rules: Iterable[MaskRule], name: str) -> MaskRule | None:
     return next((rule for rule in about if any(map(_named(rule.pattern).match, said))), None)
 
 
+def masks_header(rule: MaskRule, name: str) -> bool:
+    """Return whether the pattern of a rule for headers matches a name."""
+    return rule.place is MaskTarget.HEADER and _named(rule.pattern).match(name) is not None
+
+
 def mask_headers(rules: Sequence[MaskRule], headers: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     """Return the masked headers and the names of those that were masked."""
     left, names = {}, []

@@ -86,6 +86,14 @@ def pattern_filter(user: AnyUser, permission: Permission = Permission.SEE) -> Se
     return lambda destination: any(grant.overlaps(destination) for grant in grants)
 
 
+def scope_patterns(user: AnyUser, permission: Permission) -> tuple[str, ...] | None:
+    """Return the patterns of destinations for which a user has the permission; None for all destinations."""
+    grants = _grants_with(user, permission)
+    if any(grant.is_everywhere for grant in grants):
+        return None
+    return tuple(dict.fromkeys(str(scope) for grant in grants for scope in grant.effective_scopes))
+
+
 def _grants_with(user: AnyUser, permission: Permission) -> list[RoleGrant]:
     return [grant for grant in grants_of(user) if grant.allows(permission)]
 

@@ -51,6 +51,7 @@ class Permission(StrEnum):
     BRIDGE = "manage network connectors"
     RECORD = "configure tracing"
     ANALYSE = "run analyses"
+    SQL = "write SQL queries"
     SCHEDULE = "create and schedule reports"
     ALERT = "manage alert rules"
     METRICS = "read monitoring endpoints"
@@ -81,6 +82,7 @@ ROLES_BY_PERMISSION: dict[Permission, frozenset[Role]] = {
     Permission.BRIDGE: _ADMIN,
     Permission.RECORD: _ADMIN,
     Permission.ANALYSE: _SUPPORT | {Role.ANALYST},
+    Permission.SQL: _OPERATORS | {Role.ANALYST},
     Permission.SCHEDULE: _OPERATORS | {Role.ANALYST},
     Permission.ALERT: _OPERATORS,
     Permission.METRICS: _OPERATORS | {Role.MONITOR},

@@ -125,7 +125,7 @@ def _jobs(user: AnyUser, since: datetime) -> Iterator[NotificationItem]:
 
 def _runs(user: AnyUser, since: datetime) -> Iterator[NotificationItem]:
     found = AnalysisRun.objects.filter(asked_by=user.get_username(), finished__gt=since)
-    for each in readable_runs(found, visible(user))[:MAX_SHOWN]:
+    for each in readable_runs(found, user)[:MAX_SHOWN]:
         state = "good" if each.state == AnalysisRun.State.DONE else "look"
         yield NotificationItem(
             each.title, each.sentence or each.reason, reverse("run", args=[each.id]), each.finished, state

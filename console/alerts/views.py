@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from django.contrib import messages
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
@@ -21,6 +23,8 @@ from console.alerts.metrics import DESCRIPTIONS, grouped
 from console.alerts.rule_changes import CHANGES, SILENCES
 
 SIZE = 25
+#: What an alert is analysed with besides its own time: its causes lie before it.
+INCIDENT_LEAD = timedelta(minutes=15)
 MAX_NAME = AlertRule._meta.get_field("name").max_length
 
 
@@ -58,6 +62,7 @@ def firing(request: HttpRequest, firing_id: int) -> HttpResponse:
         return redirect("alerts")
     context = {
         "firing": found, "deliveries": found.deliveries.all(), "states": AlertDelivery.State,
+        "incident": (found.since - INCIDENT_LEAD, found.ended),
         "may_change": found.rule is not None and rule_changes.may_change(request, rule_of(found.rule)),
     }  # fmt: skip
     return render(request, "alerts/firing.html", context)

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 from django.http import Http404, HttpRequest
 from ninja import Router, Schema, Status
+from pydantic import Field
 
-from console.access.permissions import require, visible
+from console.access.permissions import require
 from console.access.roles import Permission
-from console.analyses import run_service
+from console.analyses import run_service, tables
 from console.analyses.models import AnalysisRun
 from console.analyses.questions import catalogue, get_run_or_404, readable_runs, request_for, scope_of
+from console.analyses.time_range_form import requested_window
 from console.api.common.inputs import RequestBody
 from console.api.common.operations import operation
 from console.api.common.paging import Page, Paged, page_of
 from console.audit import trail
 
 router = Router(tags=["analyses"])
+
+SINCE_HELP = (
+    "Start of the time range, in place of the parameter `window`: a time such as 2026-03-29T08:00Z (UTC without an"
+    " offset), or a duration before now such as 24h"
+)
+UNTIL_HELP = "End of the time range, in the same form; empty: now"
 
 
 class ParameterOut(Schema):
@@ -44,6 +53,8 @@ class RunIn(RequestBody):
 
     kind: str
     parameters: dict[str, str] = {}
+    since: str = Field("", description=SINCE_HELP)
+    until: str = Field("", description=UNTIL_HELP)
 
 
 class RunOut(Schema):
@@ -77,10 +88,70 @@ def list_analyses(request: HttpRequest) -> Any:
     return catalogue()
 
 
+class BrokerTablesOut(Schema):
+    """The tables of one broker. Times are microseconds since the epoch."""
+
+    broker: str
+    version: int
+    computed_until_us: int | None
+    hours: int
+    days: int
+    bytes: int
+    events: int
+    files_set_aside: int
+    pending_hours: int
+    pending_events: int
+
+
+class LastBuildOut(Schema):
+    """How the last build of tables went; `error` is empty if it did not fail."""
+
+    finished_us: int
+    seconds: float
+    hours: int
+    events: int
+    error: str
+
+
+class TablesOut(Schema):
+    """The hourly and daily tables, and their retention in days (0: unlimited)."""
+
+    brokers: list[BrokerTablesOut]
+    last_build: LastBuildOut | None
+    hourly_days: float
+    daily_days: float
+
+
+class RebuildIn(RequestBody):
+    """The time range of the hours to compute again."""
+
+    since: datetime
+    until: datetime
+
+
+class RebuildOut(Schema):
+    """The number of hours that will be computed again."""
+
+    hours: int
+
+
+@operation(router, "GET", "/tables", Permission.SEE, response=TablesOut)
+def get_tables(request: HttpRequest) -> Any:
+    """Get the state of the hourly and daily tables of recorded traffic."""
+    return asdict(tables.tables_state())
+
+
+@operation(router, "POST", "/tables/rebuild", Permission.ANALYSE, response=RebuildOut)
+def rebuild_tables(request: HttpRequest, wanted: RebuildIn) -> Any:
+    """Compute the hourly and daily tables of a time range again."""
+    since, until = (each if each.tzinfo else each.replace(tzinfo=UTC) for each in (wanted.since, wanted.until))
+    return {"hours": tables.rebuild(request, since, until)}
+
+
 @operation(router, "GET", "/runs", Permission.SEE, response=Page[RunOut])
 def list_runs(request: HttpRequest, query: Paged) -> Any:
     """List runs, newest first."""
-    page = page_of(readable_runs(AnalysisRun.objects.all(), visible(request.user)), query)
+    page = page_of(readable_runs(AnalysisRun.objects.all(), request.user), query)
     run_service.load_progress(page["items"])
     return page
 
@@ -88,7 +159,8 @@ def list_runs(request: HttpRequest, query: Paged) -> Any:
 @operation(router, "POST", "/runs", Permission.ANALYSE, response={201: RunOut})
 def start_run(request: HttpRequest, wanted: RunIn) -> Any:
     """Start an analysis."""
-    title, parameters = request_for(wanted.kind, wanted.parameters)
+    window = requested_window(wanted.parameters.get("window"), wanted.since, wanted.until)
+    title, parameters = request_for(wanted.kind, wanted.parameters, window)
     for place in scope_of(wanted.kind, parameters):
         require(request, Permission.ANALYSE, place)
         require(request, Permission.SEE, place)

@@ -35,6 +35,8 @@ class AnalysisRun(models.Model):
     request = models.JSONField(default=dict)  #: what analytics was asked: the kind and its parameters
     #: The definitions of a what-if run, see analytics/requests/whatif_request.py; None for other analyses.
     trial = models.JSONField(null=True)
+    #: What the views show a run of SQL, see analytics/sql/access.py; None for other analyses, and before it is known.
+    access = models.JSONField(null=True)
     state = models.CharField(max_length=16, choices=State, default=State.QUEUED)
     stage = models.CharField(max_length=200, blank=True)  #: what it is doing, in words
     progress = models.FloatField(default=0)  #: 0 to 1

@@ -85,7 +85,7 @@ def _page(result: Mapping[str, Any], table: Mapping[str, Any], number: int, fold
     def url(**changes: Any) -> str:
         ours = {f"{id}.sort": sort, f"{id}.page": at if at > 1 else ""}
         ours |= {f"{id}.{name}": value for name, value in changes.items()}
-        others = {name: value for name, value in query.items() if re.fullmatch(r"t\d+\.(sort|page)", name)}
+        others = {name: value for name, value in query.items() if re.fullmatch(r"t\d+\.(sort|page)|from|to", name)}
         return query_string(**(others | ours)) + f"#{id}"
 
     return ResultPage(

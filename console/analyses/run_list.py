@@ -9,7 +9,7 @@ from typing import Any
 from django.core.paginator import Page, Paginator
 from django.db.models import F, Q, QuerySet
 
-from console.access.roles import Sees, everything
+from console.access.permissions import AnyUser
 from console.analyses.models import AnalysisRun
 from console.analyses.questions import readable_runs
 from console.ui.formatting.url_query import UrlQuery
@@ -74,9 +74,9 @@ class RunQuery(UrlQuery):
         order = expression.desc(nulls_last=True) if falls else expression.asc(nulls_last=True)
         return found.order_by(order, "-created")
 
-    def shown(self, sees: Sees = everything) -> Page:
+    def shown(self, user: AnyUser) -> Page:
         """Return the requested page of the runs that the user may see."""
-        return Paginator(readable_runs(self.runs(), sees), PAGE_SIZE).get_page(self.page)
+        return Paginator(readable_runs(self.runs(), user), PAGE_SIZE).get_page(self.page)
 
     @property
     def heads(self) -> list[tuple[str, str, str, str]]:

@@ -17,6 +17,7 @@ from django.db.models import F
 from django.http import HttpRequest
 from django.utils import timezone
 
+from analytics.requests.catalogue import SQL
 from analytics.spark.run_progress import RunProgress
 from analytics.spark.run_registry import RunRegistry
 from brokerapp.errors import RequestRefused, StoreUnavailable
@@ -64,20 +65,29 @@ def start(
     asked_by: str,
     edition_id: int | None = None,
     trial: dict[str, Any] | None = None,
+    access: dict[str, Any] | None = None,
 ) -> AnalysisRun:
     """Queue an analysis, as part of a report's edition or by itself, and return its run.
 
-    `trial`: what is to be judged, where the analysis judges.
+    `trial`: what is to be judged, where the analysis judges. `access`: what the user of an SQL statement may see.
 
     Raises RequestRefused when too many of this person wait.
     """
+    if kind == SQL and access is None and edition_id is None:
+        raise RequestRefused("SQL queries are not started as other analyses: use the page or the API for SQL.")
     if edition_id is None and AnalysisRun.objects.filter(asked_by=asked_by, state=State.QUEUED).count() >= MAX_WAITING:
         raise RequestRefused(
             f"{asked_by} already has {MAX_WAITING} queued analyses. Cancel some, or wait until they finish."
         )
     request = {"kind": kind, **parameters}
     run = AnalysisRun.objects.create(
-        kind=kind, title=title, request=request, asked_by=asked_by, edition_id=edition_id, trial=trial
+        kind=kind,
+        title=title,
+        request=request,
+        asked_by=asked_by,
+        edition_id=edition_id,
+        trial=trial,
+        access=access,
     )
     send_next()
     run.refresh_from_db()
@@ -86,17 +96,23 @@ def start(
 
 def send_next() -> None:
     """Send the next queued runs to workers, up to the limits."""
-    from console.analyses.questions import (
-        with_routing,  # needs the catalogue of analytics, which a web worker may do without
+    from console.analyses.run_requests import (
+        request_of,  # needs the catalogue of analytics, which a web worker may do without
     )
 
+    refused = 0
     for run in run_queue.claim_next(settings.SLUICE):
         try:
-            request = with_routing(run.request) | ({} if run.trial is None else {"trial": run.trial})
+            request = request_of(run)
             enqueue("analytics.tasks.analyse", str(run.id), request, queue="spark", task_id=str(run.id))
         except StoreUnavailable as error:
             _record(str(run.id), State.FAILED, {"reason": str(error)})
+        except RequestRefused as error:  # its owner lost the permission
+            _record(str(run.id), State.FAILED, {"reason": str(error)})
+            refused += 1
         notify(str(run.id))
+    if refused:  # others may have their turns
+        send_next()
 
 
 def cancel(run: AnalysisRun, by: str) -> None:
@@ -232,7 +248,9 @@ def describe_cost(run: AnalysisRun) -> str:
     """Describe the duration of a finished run, as an estimate for the next one; "" for other runs."""
     if run.finished is None:
         return ""
-    window = describe_parameters(run.kind, {"window": run.request.get("window")})
+    window = describe_parameters(
+        run.kind, {name: run.request[name] for name in ("window", "since_us", "until_us") if name in run.request}
+    )
     of = f" of the {window[0].lower()}{window[1:]}" if window.startswith("Last") else f" of {window}" if window else ""
     read = number_format.pluralize_count(run.rows, "recorded event") if run.rows else "all recorded events"
     seconds = (run.finished - (run.started or run.created)).total_seconds()

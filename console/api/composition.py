@@ -13,7 +13,9 @@ from console.access.api import masking
 from console.accounts.api import effective_rights, groups, users
 from console.alerts import api as alerts
 from console.analyses import api as analyses
+from console.analyses.exports import api as exports
 from console.analyses.reports import api as reports
+from console.analyses.sql import api as sql
 from console.api import docs
 from console.api.common import problems
 from console.audit.search import api as audit
@@ -89,6 +91,8 @@ for prefix, router in (
     ("/v1/routing", preview.router),
     ("/v1", clients.router),
     ("/v1/analyses", analyses.router),
+    ("/v1/sql", sql.router),
+    ("/v1/analyses", exports.router),
     ("/v1/reports", reports.router),
     ("/v1/audit", audit.router),
     ("/v1/alerts", alerts.router),

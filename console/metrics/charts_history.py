@@ -95,6 +95,11 @@ class ChartWindow:
         return self.query.removeprefix("?")
 
     @property
+    def link_query(self) -> str:
+        """Return the range as the query of links to pages with other defaults: always named."""
+        return self.carried or f"window={self.name}"
+
+    @property
     def start_text(self) -> str:
         """Return the start as pages of messages read it, in UTC."""
         return f"{datetime.fromtimestamp(self.start, UTC):%Y-%m-%dT%H:%M:%SZ}"

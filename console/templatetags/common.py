@@ -120,6 +120,15 @@ def pretty(value: object) -> str:
 
 
 @register.filter
+def code_marked(text: str) -> SafeString:
+    """Return a text of the documentation as HTML: `code` in backticks as such, links as their words."""
+    parts = re.sub(r"\[([^]]+)\]\([^)]*\)", r"\1", text).split("`")
+    return format_html_join(
+        "", "{}", ((format_html("<code>{}</code>", p) if n % 2 else p,) for n, p in enumerate(parts))
+    )
+
+
+@register.filter
 def breakable(name: str) -> SafeString:
     """Allow line breaks after the dots of a destination name."""
     return format_html_join(mark_safe("<wbr>"), "{}", ((part,) for part in re.findall(r"[^.]*\.|[^.]+$", name)))

@@ -14,7 +14,7 @@ from benchmarks.analytics import duckdb_queries, traffic
 pytestmark = pytest.mark.spark
 EVENTS = 30_000
 #: Analyses that are tested elsewhere.
-OTHERS = ("whatif",)
+OTHERS = ("whatif", "sql")
 #: Today without its first and last ten minutes: windows begin and end anywhere.
 WINDOW = TimeWindow(traffic.START_US + 10 * traffic.MINUTE_US, traffic.START_US + 170 * traffic.MINUTE_US)
 SLOT = 60

@@ -17,8 +17,13 @@ from recorded_traffic import wait_until
 from spark_installation import PATIENCE, REQUEST, Installation
 
 from analytics.archive import manifest
-from analytics.archive.data_files import data_files, hour_folders
+from analytics.archive.broker_archive import BrokerArchive
+from analytics.archive.data_files import HOUR_US, data_files, hour_folders
 from analytics.results import storage
+from analytics.sql.access import DataAccess
+from analytics.tables.definitions import DAY_US
+from analytics.tables.status import last_build
+from analytics.tables.storage import FolderStorage
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -28,7 +33,7 @@ def installation(tmp_path_factory, store_url):
     data = tmp_path_factory.mktemp("data")
     with redis.Redis.from_url(store_url) as client:
         client.flushall()
-    made = Installation(data, store_url, SLUICE_SPARK_PATIENCE="8")
+    made = Installation(data, store_url, SLUICE_SPARK_PATIENCE="8", SLUICE_HOURLY_TABLE_DAYS="0")
     yield made
     made.stop()
 
@@ -74,6 +79,55 @@ def test_an_analysis_runs_through_its_states_and_leaves_its_result(installation)
     assert states == ["starting", "done"], "progress does not go by Celery"
     progress = installation.progress(run_id)
     assert (progress["stage"][:6], 0.5 <= progress["progress"] <= 1) == ("2 of 2", True)
+
+
+def test_tables_are_computed_by_a_worker_and_read_by_runs_over_more_than_a_day(installation):
+    archive = installation.data / "archive"
+    if not archive.exists():
+        generated_events.write(archive, 2000)
+    end_us = generated_events.START_US + generated_events.SPAN_US
+    (broker,) = BrokerArchive.archives_in(archive)
+    broker.write_freshness(end_us + HOUR_US)  # the archiver is not running
+    installation.send("check_tables")
+    wait_until(lambda: (installation.data / "tables" / "last_build.json").exists(), PATIENCE)
+    build = last_build(FolderStorage(installation.data / "tables"))
+    assert (build.error, build.events > 2000) == ("", True)
+    since_us = generated_events.START_US - 2 * DAY_US
+    run_id = installation.analyse({"kind": "fan-out", "since_us": since_us, "until_us": end_us - HOUR_US // 2})
+    assert installation.end_of(run_id)[0] == "done"
+    result = storage.load_result(installation.data / "results", run_id)
+    assert result["levels"] == {"daily": 0, "hourly": 11, "raw_seconds": result["levels"]["raw_seconds"]}
+    assert result["levels"]["raw_seconds"] > 1800
+    assert result["tables"][0]["title"] == "By original destination"
+
+
+def test_sql_runs_on_the_server_with_its_access_and_nothing_else_runs(installation):
+    generated_events.write(installation.data / "archive", 2000)
+    access = DataAccess(destinations=(("a",),), properties=None).to_json()
+
+    def end(statement, **more):
+        run_id = installation.analyse({**REQUEST, "kind": "sql", "statement": statement, "access": access, **more})
+        return run_id, *installation.end_of(run_id)
+
+    run_id, state, info = end(
+        "WITH d AS (SELECT * FROM deliveries) SELECT destination, outcome, count(*) AS n, max(arrived_at) AS last,"
+        " (SELECT count(*) FROM messages) AS sent FROM d GROUP BY ALL ORDER BY n DESC", chart="bar", x="outcome", y="n",
+    )  # fmt: skip
+    assert state == "done", info
+    result = storage.load_result(installation.data / "results", run_id)
+    [table], [chart] = result["tables"], result["charts"]
+    assert {row[0] for row in table["rows"]} == {"queue://a"}
+    assert sum(row[2] for row in table["rows"]) == table["rows"][0][4] > 100
+    assert chart["figure"]["data"][0]["y"] == [row[1] for row in table["rows"]]
+    assert result["about"]["schema"] == 1
+    _, state, info = end("SELECT destination FROM parquet.`/etc/passwd`")
+    assert (state, info["reason"]) == (
+        "failed", "Line 1, column 25: parquet.`/etc/passwd` is not available: FROM takes views only.",
+    )  # fmt: skip
+    _, state, info = end("SELECT destination FROM messages", access=None)
+    assert (state, info["reason"]) == ("failed", "The request does not say what its user may see.")
+    _, state, info = end("SELECT destination, size FROM messages GROUP BY destination")
+    assert (state, "size" in info["reason"], "sluice_" in info["reason"]) == ("failed", True, False), info
 
 
 @pytest.fixture

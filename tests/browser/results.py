@@ -65,7 +65,7 @@ def finished_report(site: Any, name: str, **more: Any) -> int:
     report = _insert(site, "console_report", {
         "name": name, "questions": json.dumps([{"kind": "traffic", "window": "1h"}]), "cron": "0 7 * * *",
         "zone": "Europe/Berlin", "is_on": 1, "missed": "once", "roles": "[]", "addresses": "", "attach": 1,
-        "keep_days": 90, "owner": "admin", "created": now, "changed": now,
+        "document": "", "keep_days": 90, "owner": "admin", "created": now, "changed": now,
     })  # fmt: skip
     edition = _insert(site, "console_edition", {
         "report_id": report, "moment": now, "asked_by": "", "state": "done", "reason": "", "parts": 1, "missed": 0,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -63,7 +64,7 @@ def test_a_chart_of_three_minutes_has_several_marks_and_its_pointer_reads_second
     picture(page, "chart-of-three-minutes")
 
 
-def test_a_chart_that_is_zoomed_has_marks_of_what_it_shows_and_a_way_back(page_of, site):
+def test_a_chart_that_is_zoomed_has_marks_of_what_it_shows_leads_to_an_analysis_of_it_and_has_a_way_back(page_of, site):
     run = finished_run(site, found=found(60, 60))
     page = page_of("analyst")
     page.goto(f"{site.url}/analytics/runs/{run}/")
@@ -81,10 +82,26 @@ def test_a_chart_that_is_zoomed_has_marks_of_what_it_shows_and_a_way_back(page_o
     assert len(zoomed) >= 3, zoomed
     assert all(re.match(r"13:(3\d|4[012])", each) for each in zoomed), zoomed
     picture(page, "chart-zoomed")
+    address = page.url
+    ends = {name: int(values[0]) for name, values in parse_qs(urlsplit(address).query).items()}
+    half = int(START.timestamp()) + 1800
+    assert half - 700 < ends["from"] < half - 200 < ends["to"] < half + 100, "the middle of the hour"
+    page.reload()
+    assert labels(page) == zoomed, "the address keeps the time range"
+    page.get_by_role("link", name="Analyze time range").click()
+    expect(page.locator("[name=window]")).to_have_value("custom")
+    expect(page.locator("[name=from]")).to_have_value(f"{datetime.fromtimestamp(ends['from'], UTC):%Y-%m-%dT%H:%M:%S}")
+    expect(page.locator("[name=to_s]")).to_have_value(str(ends["to"]))
+    picture(page, "form-of-a-time-range")
+    assert_accessible(page)
+    page.locator("[name=window]").select_option("1h")
+    expect(page.locator("[name=from]")).to_be_hidden()
+    page.goto(address)
     reset.click()
     expect(reset).to_be_hidden()
     expect(page.locator(LABELS).nth(1)).to_have_text(before[1])
     assert labels(page) == before
+    assert "from=" not in page.url
 
 
 def test_a_chart_fits_on_a_telephone(page_of, site):

@@ -6,14 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from analytics.jobs.common.tables import Collect, total
-from analytics.model.depth_series import DepthSeries, build_series, cuts_of
+from analytics.model.depth_series import MAX_CUTS, DepthSeries, build_series, cuts_of
 from analytics.model.recording_gaps import HOUR, RecordingCoverage, find_gaps
 from analytics.model.time_buckets import slot_starts
 from analytics.requests.question import RunQuestion
 from analytics.requests.request import TimeWindow
-from analytics.transforms.depth_changes import flows, notes
+from analytics.tables.counts import read_counts
 from analytics.transforms.event_filters import of_destination
 from brokerapp.tracing.consumers import EVERYWHERE
 
@@ -25,6 +26,8 @@ STEPS = 2
 
 #: A log: its broker and destination.
 Key = tuple[str, str]
+#: A recorded depth: log, number of the slot, time in microseconds since the epoch, depth.
+Note = tuple[Key, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +45,17 @@ def read_recorded_depths(question: RunQuestion, slot: int, collect: Collect, des
     slot, window = min(slot, LONGEST), question.window
     # Each hour begins with notes of all depths, so that nothing before it needs to be read.
     whole = TimeWindow(window.since_us // HOUR_US * HOUR_US, window.until_us)
-    events = of_destination(question.read(whole), destination)
+    counts = read_counts(question, slot, whole, hourly_only=True).where(lambda each: of_destination(each, destination))
     first, begins = whole.since_us // 1_000_000, slot_starts(whole, slot)
-    notes_of_slots = collect("recorded depths", notes(events, slot))
-    noted = _numbered(notes_of_slots, first, slot)
+    notes_of_slots = collect("recorded depths", counts.depth_notes(slot))
+    from_tables = pc.is_valid(notes_of_slots["part"])
+    noted = _numbered(notes_of_slots.filter(pc.invert(from_tables)), first, slot)
     cuts = cuts_of((number, moment) for _, number, moment, _ in noted)
-    changes = collect("enqueued and removed messages", flows(events, slot, first, cuts))
+    changes = collect("enqueued and removed messages", counts.depth_flows(slot, first, cuts))
     changed = _changes(changes)
-    found = build_series(len(begins), cuts, noted, changed)
-    slots = {each[:2] for each in (*noted, *changed)}
+    splitting = notes_of_slots.filter(pc.fill_null(pc.greater(notes_of_slots["part"], 0), False))
+    found = _series_of_brokers(len(begins), cuts, noted, splitting, changed, first, slot)
+    slots = {each[:2] for each in (*noted, *_numbered(notes_of_slots.filter(from_tables), first, slot), *changed)}
     whole, started = (_moments(notes_of_slots, column) for column in ("whole", "started"))
 
     def heard(broker: str) -> RecordingCoverage:
@@ -67,7 +72,25 @@ def read_recorded_depths(question: RunQuestion, slot: int, collect: Collect, des
     return RecordedDepths(slot, begins, found, total(changes, "events"))
 
 
-def _numbered(rows: pa.Table, first: int, slot: int) -> list[tuple[Key, int, int, int]]:
+def _series_of_brokers(
+    slots: int, cuts: list[dict[int, int]], noted: list[Note], of_tables: pa.Table, changed: list, first: int, slot: int
+) -> dict[Key, DepthSeries]:
+    """Reconstruct the depths of each broker's logs: flows of tables are split at the notes of one broker."""
+    found: dict[Key, DepthSeries] = {}
+    parts = of_tables["part"].to_pylist()
+    tabled = list(zip(_numbered(of_tables, first, slot), parts, strict=True))
+    for broker in {each[0][0] for each in (*noted, *changed)} | {each[0][0] for each, _ in tabled}:
+        own = [each for each in tabled if each[0][0][0] == broker]
+        splits = [dict(cuts[part]) if part < len(cuts) else {} for part in range(MAX_CUTS if own else len(cuts))]
+        for (_, number, moment, _), part in own:
+            splits[part - 1][number] = moment
+        notes_of_broker = [*(each for each in noted if each[0][0] == broker), *(each for each, _ in own)]
+        changes = [each for each in changed if each[0][0] == broker]
+        found |= build_series(slots, splits, notes_of_broker, changes)
+    return found
+
+
+def _numbered(rows: pa.Table, first: int, slot: int) -> list[Note]:
     return [
         ((each["broker"], each["destination"]), int(each["slot"].timestamp() - first) // slot,
          round(each["ts"].timestamp() * 1e6), each["depth"])

@@ -24,6 +24,7 @@ from brokerapp.management.operations import reporting
 from brokerapp.management.queue_verbs import QUEUE_VERBS, add_verbs
 from brokerapp.management.recorded import is_recorded, object_of, run_recorded
 from brokerapp.management.send_verb import add_send_verb, send
+from brokerapp.management.tables_verb import add_table_verbs, rebuild_tables, tables
 from brokerapp.management.transaction_verbs import TRANSACTION_VERBS, add_transaction_verbs
 from brokerapp.management.verbs import BROWSE_LIMIT, FORMER_NAMES, Answer, add_verb
 from brokerapp.management.whatif_verb import add_whatif_verb, whatif
@@ -84,6 +85,7 @@ class Command(BaseCommand):
         importing.add_argument("file", type=Path)
         importing.add_argument("--dry-run", action="store_true", help="only show the report")
         add_whatif_verb(verbs)
+        add_table_verbs(verbs)
         add_verb(verbs, "export", "export definitions and connectors as an ActiveMQ XML file (without passwords)")
         add_verb(verbs, "stats", "show the running nodes")
         add_verb(verbs, "cluster", "show the brokers of the cluster, its master and its change record")
@@ -298,6 +300,8 @@ VERBS: dict[str, Verb] = {
     "import": _import,
     "export": _export,
     "whatif": whatif,
+    "tables": tables,
+    "rebuild-tables": rebuild_tables,
     "stats": _stats,
     "cluster": cluster,
     **QUEUE_VERBS,

@@ -3,35 +3,44 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
-from django.http import HttpRequest, QueryDict
+from django.http import Http404, HttpRequest, QueryDict
+from django.shortcuts import get_object_or_404
 from ninja import Router, Schema, Status
 
 from brokerapp.errors import RequestRefused
 from console.access.roles import Permission
+from console.analyses.exports.formats import FILES, ExportFormatName, export_response
 from console.analyses.reports import report_changes
 from console.analyses.reports.delivery import is_readable_by
+from console.analyses.reports.edition_document import document_of_edition
 from console.analyses.reports.forms import BY_CRON, NEVER, ReportForm
 from console.analyses.reports.models import Edition, Report
+from console.analyses.time_range_form import past_moment
 from console.api.common.inputs import RequestBody
 from console.api.common.operations import operation
 from console.api.common.paging import Page, Paged, page_of
+from console.ui.preferences import timezones
 
 router = Router(tags=["reports"])
 
 
 class ReportQuestion(RequestBody):
-    """An analysis of a report: its kind and its parameters."""
+    """An analysis of a report: its kind and its parameters; `query` is the id of a saved query, of the kind `sql`."""
 
     kind: str
+    query: int | None = None
     window: str = "24h"
     destination: str = ""
 
 
 class ReportIn(RequestBody):
-    """A report; `cron` is a crontab line in the time zone `zone`, empty for one that is made on request only."""
+    """A report; `cron` is a crontab line in the time zone `zone`, empty for one that is made on request only.
+
+    Its mail has the tables as CSV with `attach`, and the edition as a file with `document`.
+    """
 
     name: str
     questions: list[ReportQuestion]
@@ -41,6 +50,7 @@ class ReportIn(RequestBody):
     roles: list[str] = []
     addresses: list[str] = []
     attach: bool = True
+    document: Literal["", "html", "pdf", "png"] = ""
     keep_days: int = 90
     is_on: bool = True
 
@@ -58,6 +68,7 @@ class ReportOut(Schema):
     is_on: bool
     due: datetime | None
     attach: bool
+    document: str
     keep_days: int
     owner: str
 
@@ -88,25 +99,31 @@ class EditionOut(Schema):
         return list(edition.runs.order_by("created").values_list("id", flat=True))
 
 
-def _form(wanted: ReportIn, report: Report | None) -> ReportForm:
+def _form(request: HttpRequest, wanted: ReportIn, report: Report | None) -> ReportForm:
     """Build the form of the page from a request, as it contains the rules of validation. Raises RequestRefused."""
     data = QueryDict(mutable=True)
-    data.update({name: str(getattr(wanted, name)) for name in ("name", "cron", "zone", "missed", "keep_days")})
+    data.update(
+        {name: str(getattr(wanted, name)) for name in ("name", "cron", "zone", "missed", "document", "keep_days")}
+    )
     data.update({"rhythm": BY_CRON if wanted.cron else NEVER, "addresses": ", ".join(wanted.addresses)})
     data.setlist("roles", wanted.roles)
-    data.setlist("kind", [question.kind for question in wanted.questions])
+    data.setlist("kind", [question.kind for question in wanted.questions if question.query is None])
+    data.setlist("query", [str(question.query) for question in wanted.questions if question.query is not None])
     for question in wanted.questions:
+        if question.query is not None:
+            data[f"query.{question.query}.window"] = question.window
+            continue
         data[f"{question.kind}.window"], data[f"{question.kind}.destination"] = question.window, question.destination
     if wanted.attach:
         data["attach"] = "on"
-    form = ReportForm(data, report)
+    form = ReportForm(data, report, user=request.user)
     if not form.is_valid():
         raise RequestRefused("; ".join(f"{name}: {text}" for name, texts in form.errors.items() for text in texts))
     return form
 
 
 def _save(request: HttpRequest, wanted: ReportIn, report: Report | None) -> Report:
-    return report_changes.save(request, _form(wanted, report), report, wanted.is_on)
+    return report_changes.save(request, _form(request, wanted, report), report, wanted.is_on)
 
 
 @operation(router, "GET", "", Permission.SEE, response=list[ReportOut])
@@ -141,12 +158,23 @@ def delete_report(request: HttpRequest, report_id: int) -> Any:
 
 
 @operation(router, "POST", "/{int:report_id}/run", Permission.SCHEDULE, response={201: EditionOut})
-def run_report(request: HttpRequest, report_id: int) -> Any:
-    """Generate an edition now."""
-    return Status(201, report_changes.run(request, report_changes.get_changeable_report(request, report_id)))
+def run_report(request: HttpRequest, report_id: int, until: str = "") -> Any:
+    """Generate an edition now, with time ranges that end at a past time if `until` is given."""
+    report = report_changes.get_changeable_report(request, report_id)
+    moment = past_moment(until, timezones.get_zone(report.zone)) if until else None
+    return Status(201, report_changes.run(request, report, moment))
 
 
 @operation(router, "GET", "/{int:report_id}/editions", Permission.SEE, response=Page[EditionOut])
 def list_editions(request: HttpRequest, report_id: int, query: Paged) -> Any:
     """List the editions of a report, newest first."""
     return page_of(report_changes.get_report_or_404(request, report_id).editions.all(), query)
+
+
+@operation(router, "GET", "/{int:report_id}/editions/{int:edition_id}/export", Permission.SEE, **FILES)
+def export_edition(request: HttpRequest, report_id: int, edition_id: int, format: ExportFormatName) -> Any:
+    """Export an edition of a report as one file, with times in the report's time zone."""
+    edition = get_object_or_404(report_changes.get_report_or_404(request, report_id).editions, pk=edition_id)
+    if edition.state == Edition.State.RUNNING:
+        raise Http404(f"Edition {edition_id} is still being generated.")
+    return export_response(format, lambda max_rows: document_of_edition(edition, max_rows))

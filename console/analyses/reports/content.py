@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from analytics.requests.catalogue import SQL
 from brokerapp.model.destination import Destination
+from console.access.permissions import AnyUser
 from console.analyses import run_service
 from console.analyses.models import AnalysisRun
-from console.analyses.questions import describe_parameters, scope_of
+from console.analyses.questions import describe_parameters, is_readable, is_sql, scope_of
 from console.analyses.reports.models import Edition, Report
 
 
@@ -27,7 +29,7 @@ class ReportSection:
         """Return the summary of the result, or why there is no result."""
         if self.result is not None:
             return self.result["sentence"]
-        return self.run.reason or ("The result was deleted." if self.run.is_final else "In progress.")
+        return self.run.reason or ("The result was deleted or is hidden." if self.run.is_final else "In progress.")
 
     @property
     def fresh(self) -> datetime | None:
@@ -53,18 +55,29 @@ class ReportSection:
         return None if self.result is None else run_service.window_of(self.result)
 
 
-def sections_of(edition: Edition) -> list[ReportSection]:
-    """Return the parts of an edition, in the order of its report."""
+def sections_of(edition: Edition, user: AnyUser | None = None) -> list[ReportSection]:
+    """Return the parts of an edition, in the order of its report.
+
+    For a user without the results of queries that saw more than the user may see: the owner may have lost permissions.
+    """
     return [
         ReportSection(
             run,
             describe_parameters(run.kind, run.request),
-            run_service.result_of(run) if run.state == AnalysisRun.State.DONE else None,
+            run_service.result_of(run) if run.state == AnalysisRun.State.DONE and _may_read(run, user) else None,
         )
         for run in edition.runs.order_by("created")
     ]
 
 
+def _may_read(run: AnalysisRun, user: AnyUser | None) -> bool:
+    return user is None or not is_sql(run) or is_readable(run, user)
+
+
 def scope_of_report(report: Report) -> list[Destination]:
-    """Return the patterns of destinations that the report covers: everything, unless all analyses stay within some."""
-    return [place for question in report.questions for place in scope_of(question["kind"], question)]
+    """Return the patterns of destinations that the report covers: everything, unless all analyses stay within some.
+
+    Saved queries are left out: they show what their owner may see (report_queries.py).
+    """
+    asked = (question for question in report.questions if question["kind"] != SQL)
+    return [place for question in asked for place in scope_of(question["kind"], question)]

@@ -17,6 +17,7 @@ from console.alerts.delivery import retry_schedule
 from console.analyses.reports.content import scope_of_report
 from console.analyses.reports.mail import EditionMail
 from console.analyses.reports.models import Edition, Report
+from console.analyses.sql import report_queries
 
 TASK = "console.mail_edition"
 Mail, State = Edition.Mail, Edition.State
@@ -28,6 +29,8 @@ LOST = 300
 
 def is_readable_by(user: object, report: Report) -> bool:
     """Return whether a user may read a report: the user may see all destinations that it covers."""
+    if report_queries.runs_sql(report.questions) and not report_queries.may_read_of(user, report.owner):
+        return False
     return all(has_permission(user, Permission.SEE, place) for place in scope_of_report(report))
 
 

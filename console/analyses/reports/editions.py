@@ -9,13 +9,15 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
+from analytics.requests.catalogue import SQL
 from analytics.requests.request import AnalysisRequest
 from brokerapp.errors import RequestRefused
 from console.analyses import run_retention, run_service
 from console.analyses.models import AnalysisRun
-from console.analyses.questions import request_for
+from console.analyses.questions import ends_of, request_for
 from console.analyses.reports.models import Edition, Report
 from console.analyses.reports.schedule import MissedRunPolicy, plan
+from console.analyses.sql import report_queries
 
 State = Edition.State
 #: How long it takes to begin all analyses of an edition, at most.
@@ -61,7 +63,7 @@ def start_edition(report: Report, moment: datetime, asked_by: str = "", missed: 
     for question in report.questions:
         kind = question["kind"]
         try:
-            title, parameters = request_for(kind, question)
+            title, parameters = _request_for(report, question)
         except RequestRefused as error:  # the analysis changed since the report was written
             AnalysisRun.objects.create(
                 kind=kind, title=kind, request=question, asked_by=report.name, edition=edition,
@@ -73,17 +75,31 @@ def start_edition(report: Report, moment: datetime, asked_by: str = "", missed: 
     return edition
 
 
-def start_edition_now(report: Report, asked_by: str) -> Edition:
-    """Make an edition for the time that ends now. Raises RequestRefused while one is being made."""
+def _request_for(report: Report, question: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    if question["kind"] == SQL:
+        return report_queries.request_of(question, report_queries.owner_named(report.owner))
+    return request_for(question["kind"], question)
+
+
+def start_edition_now(report: Report, asked_by: str, moment: datetime | None = None) -> Edition:
+    """Make an edition for the time that ends now, or at a past moment. Raises RequestRefused.
+
+    It is refused while another one is being made, and for a moment whose editions are deleted already.
+    """
+    now = timezone.now()
+    if moment is not None and report.keep_days and moment < now - timedelta(days=report.keep_days):
+        raise RequestRefused(
+            f"Report “{report.name}” keeps editions for {report.keep_days} days, and this one would be older:"
+            " choose a later time."
+        )
     if report.editions.filter(state=State.RUNNING).exists():
         raise RequestRefused(f"Report “{report.name}” is already running. Wait until it finishes, or cancel its runs.")
-    return start_edition(report, timezone.now(), asked_by)
+    return start_edition(report, moment or now, asked_by)
 
 
 def _ends(parameters: Mapping[str, Any], moment: datetime) -> dict[str, int]:
     """Return the window that ends at the moment, whenever a worker gets to it."""
-    window = AnalysisRequest("", parameters["window"]).window_at(int(moment.timestamp() * 1_000_000))
-    return {"since_us": window.since_us, "until_us": window.until_us}
+    return ends_of(AnalysisRequest("", parameters["window"]).window_at(int(moment.timestamp() * 1_000_000)))
 
 
 def finish_if_complete(edition: Edition) -> bool:

@@ -9,10 +9,12 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
-from analytics.requests.catalogue import ANALYSES, AnalysisDefinition
+from analytics.requests.catalogue import ANALYSES, SQL, AnalysisDefinition
 from analytics.requests.parameters import WINDOW, Parameter
 from brokerapp.errors import RequestRefused
-from console.access.roles import Role
+from console.access.permissions import AnyUser, has_permission
+from console.access.roles import Permission, Role
+from console.analyses.exports.formats import FORMATS
 from console.analyses.questions import request_for
 from console.analyses.reports.models import Report
 from console.analyses.reports.schedule import (
@@ -26,6 +28,8 @@ from console.analyses.reports.schedule import (
     ReportFrequency,
     ReportSchedule,
 )
+from console.analyses.sql import report_queries, sql_service
+from console.analyses.sql.models import SavedQuery
 
 #: Addresses a report may name, analyses it may ask, days an edition may be kept.
 MOST_ADDRESSES, MOST_QUESTIONS, LONGEST_KEPT = 30, 12, 3650
@@ -41,6 +45,8 @@ FREQUENCIES = (
     (BY_CRON, "crontab expression"),
     (NEVER, "on demand"),
 )
+#: What comes with the mail besides the tables: the edition as a file.
+DOCUMENTS = (("", "no file"), *((each.name, each.label) for each in FORMATS.values()))
 #: Roles of people: the others are programs.
 READERS = (Role.VIEWER, Role.SUPPORT, Role.ANALYST, Role.OPERATOR, Role.ADMIN)
 MISSED_RUN_POLICIES = (
@@ -93,13 +99,16 @@ class ReportForm(TimingForm):
     roles = forms.MultipleChoiceField(choices=[(role, role) for role in READERS], required=False)
     addresses = forms.CharField(required=False, max_length=1000)
     attach = forms.BooleanField(required=False, initial=True)
+    document = forms.ChoiceField(choices=DOCUMENTS, required=False)
     keep_days = forms.IntegerField(min_value=0, max_value=LONGEST_KEPT, initial=90)
 
-    def __init__(self, data: Any = None, report: Report | None = None, initial: dict[str, Any] | None = None) -> None:
-        self.report = report or Report()
+    def __init__(self, data: Any = None, report: Report | None = None, initial: dict[str, Any] | None = None,
+                 user: AnyUser | None = None) -> None:  # fmt: skip
+        self.report, self.user = report or Report(), user
         if report is not None:
             own = {
-                name: getattr(report, name) for name in ("name", "missed", "roles", "addresses", "attach", "keep_days")
+                name: getattr(report, name)
+                for name in ("name", "missed", "roles", "addresses", "attach", "document", "keep_days")
             }
             initial = own | self.said_by(report)
         super().__init__(data, initial=initial)
@@ -143,10 +152,31 @@ class ReportForm(TimingForm):
 
     def _asked(self) -> Iterable[dict[str, Any]]:
         for kind in self.data.getlist("kind"):
+            if kind == SQL:
+                raise RequestRefused("Choose saved queries by their name.")
             known = ANALYSES[kind].parameters if kind in ANALYSES else ()
             given = {each.name: self.data.get(f"{kind}.{each.name}", "") for each in known}
             _, parameters = request_for(kind, given)
             yield {"kind": kind, **parameters}
+        for query in self.data.getlist("query"):
+            if self.user is None:
+                raise RequestRefused("Saved queries belong to users.")
+            yield report_queries.question_for(query, self.data.get(f"query.{query}.window", ""), self.user)
+
+    def queries(self) -> list[tuple[SavedQuery, bool, str]]:
+        """Return the saved queries that can be scheduled: whether each is chosen, and its time range."""
+        if self.user is None or not has_permission(self.user, Permission.SQL):
+            return []
+        return [(each, *self._chosen_query(each)) for each in sql_service.visible_queries(self.user)]
+
+    def _chosen_query(self, query: SavedQuery) -> tuple[bool, str]:
+        id = str(query.pk)
+        if self.is_bound:
+            return id in self.data.getlist("query"), self.data.get(f"query.{id}.window", query.window)
+        own = next((each for each in self.report.questions if str(each.get("query")) == id), None)
+        if own is not None:
+            return True, own["window"]
+        return self.initial.get("query") == id, query.window
 
     def choices(self) -> list[tuple[AnalysisDefinition, bool, list[tuple[Parameter, str]]]]:
         """Every analysis that can be scheduled: whether it is chosen, and its parameters with their values."""
@@ -168,7 +198,7 @@ class ReportForm(TimingForm):
     def save(self, owner: str) -> Report:
         """Save the report with its owner, who gets mails about failures: the user who changed it last."""
         said, report = self.cleaned_data, self.report
-        for name in ("name", "missed", "roles", "addresses", "attach", "keep_days", "questions"):
+        for name in ("name", "missed", "roles", "addresses", "attach", "document", "keep_days", "questions"):
             setattr(report, name, said[name])
         timing = said["timing"]
         report.cron, report.zone = (timing.cron, timing.zone) if timing else ("", said["zone"] or "UTC")

@@ -21,7 +21,9 @@ from django.utils import timezone
 
 from analytics.results import csv_export
 from console.analyses import result_tables
+from console.analyses.exports.formats import FORMATS, export
 from console.analyses.reports.content import ReportSection, sections_of
+from console.analyses.reports.edition_document import document_of_edition
 from console.analyses.reports.models import Edition
 from console.ui.formatting import number_format, time_format
 from console.ui.formatting.absolute_urls import absolute_url
@@ -32,6 +34,8 @@ ROWS = 5
 COLUMNS = 6
 #: Bytes of a file that comes with the mail, at most; and of all of them.
 MAX_FILE, MAX_FILES = 2_000_000, 8_000_000
+#: Bytes of the edition as a file, at most: many mail servers refuse mails of more than 10 MB.
+MAX_DOCUMENT = 6_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,21 +69,24 @@ def _pictures(edition: Edition, parts: list[ReportSection]) -> list[MailChart | 
     return [_picture(part, number, edition.report.zone) for number, part in enumerate(parts)]
 
 
-def _page(edition: Edition, parts: list[ReportSection], drawn: list[MailChart | None], preview: bool) -> str:
+def _page(
+    edition: Edition, parts: list[ReportSection], drawn: list[MailChart | None], preview: bool, note: str = ""
+) -> str:
     with timezone.override(edition.report.zone):
         found = [(part, picture, _table(part)) for part, picture in zip(parts, drawn, strict=True)]
-        return _render("mail.html", edition, found, preview)
+        return _render("mail.html", edition, found, preview, note)
 
 
-def text(edition: Edition) -> str:
-    """Return the mail for readers without HTML."""
+def text(edition: Edition, note: str = "") -> str:
+    """Return the mail for readers without HTML; `note`: on what is not attached."""
     with timezone.override(edition.report.zone):
-        return _render("mail.txt", edition, [(part, None, None) for part in sections_of(edition)])
+        return _render("mail.txt", edition, [(part, None, None) for part in sections_of(edition)], note=note)
 
 
-def _render(template: str, edition: Edition, parts: list, preview: bool = False) -> str:
+def _render(template: str, edition: Edition, parts: list, preview: bool = False, note: str = "") -> str:
     context = {
         "edition": edition, "report": edition.report, "zone": ZoneInfo(edition.report.zone), "preview": preview,
+        "note": note,
         "broker": settings.SLUICE.broker_name, "subject": subject(edition),
         "failed": edition.state == Edition.State.FAILED,
         "url": absolute_url(reverse("edition", args=[edition.report_id, edition.pk])),
@@ -134,14 +141,26 @@ def files(edition: Edition) -> Iterable[tuple[str, str]]:
                 yield f"{part.run.kind}-{path.stem}.csv", content
 
 
+def document(edition: Edition) -> tuple[tuple[str, bytes] | None, str]:
+    """Return the edition as a file, with its name, as the report says; None for no file, with a note if it is large."""
+    if edition.report.document not in FORMATS:
+        return None, ""
+    content, name = export(edition.report.document, lambda max_rows: document_of_edition(edition, max_rows))
+    if len(content) > MAX_DOCUMENT:
+        size = number_format.format_bytes(len(content))
+        return None, f"{name} is not attached: it has {size}. Open the report to download it."
+    return (name, content), ""
+
+
 class EditionMail(EmailMessage):
     """A mail whose pictures are part of its HTML, which is more than Django's own builds."""
 
     def __init__(self, edition: Edition, recipients: list[str]) -> None:
-        super().__init__(subject(edition), text(edition), to=recipients)
+        self.document, note = document(edition)
+        super().__init__(subject(edition), text(edition, note), to=recipients)
         parts = sections_of(edition)
         drawn = _pictures(edition, parts)
-        self.html = _page(edition, parts, drawn, preview=False)
+        self.html = _page(edition, parts, drawn, preview=False, note=note)
         self.pictures = [picture for picture in drawn if picture]
         self.files = list(files(edition)) if edition.report.attach else []
 
@@ -156,6 +175,10 @@ class EditionMail(EmailMessage):
         page = made.get_payload()[1]
         for each in self.pictures:
             page.add_related(each.png, "image", "png", cid=f"<{each.cid}>", disposition="inline")
+        if self.document:
+            name, content = self.document
+            kind, subtype = FORMATS[name.rpartition(".")[2]].media_type.split("/")
+            made.add_attachment(content, kind, subtype, filename=name)
         for name, content in self.files:
             made.add_attachment(content.encode(), "text", "csv", filename=name)
         return made

@@ -22,6 +22,7 @@ class Report(models.Model):
     roles = models.JSONField(default=list)  #: who is sent it: people in these roles
     addresses = models.CharField(max_length=1000, blank=True)  #: and these, comma separated
     attach = models.BooleanField(default=True)  #: whether its tables come with the mail, as CSV
+    document = models.CharField(max_length=4, blank=True)  #: format of the file with the mail; "": none
     keep_days = models.PositiveIntegerField(default=90)  #: editions are kept; 0: for ever
     owner = models.CharField(max_length=150)  #: the user who is told when it fails
     created = models.DateTimeField(auto_now_add=True)

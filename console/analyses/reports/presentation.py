@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from console.analyses import result_tables
 from console.analyses.charts import plots
+from console.analyses.questions import analyse_url
 from console.analyses.reports import editions
 from console.analyses.reports.content import ReportSection, sections_of
 from console.analyses.reports.models import Report
@@ -20,7 +21,8 @@ def audit_fields(report: Report) -> dict[str, Any]:
     """Return a report's fields for the audit log."""
     return {
         "questions": report.questions, "schedule": str(report.timing or "none"), "on": report.is_on,
-        "missed": report.missed, "roles": report.roles, "addresses": report.addresses, "keep days": report.keep_days,
+        "missed": report.missed, "roles": report.roles, "addresses": report.addresses, "attached": report.document,
+        "keep days": report.keep_days,
     }  # fmt: skip
 
 
@@ -44,6 +46,7 @@ def section_context(number: int, part: ReportSection, zone: str) -> dict[str, An
         ]
     return {
         "part": part,
+        "analyse_url": analyse_url(part.run),
         "plots": plots(result, f"figure-{number}", zone),
         "tables": tables,
     }

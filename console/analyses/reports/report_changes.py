@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
@@ -14,6 +16,7 @@ from console.analyses.reports.delivery import is_readable_by
 from console.analyses.reports.forms import ReportForm
 from console.analyses.reports.models import Edition, Report
 from console.analyses.reports.presentation import audit_fields
+from console.analyses.sql import report_queries
 from console.audit import trail
 
 
@@ -34,6 +37,10 @@ def get_changeable_report(request: HttpRequest, report_id: int) -> Report:
 
 def _require_schedule(request: HttpRequest, report: Report) -> None:
     """Raise PermissionDenied unless the user may schedule reports on all that this one is about."""
+    if report_queries.runs_sql(report.questions):
+        require(request, Permission.SCHEDULE)
+        require(request, Permission.SQL)
+        report_queries.require_own_access(request.user)
     for place in scope_of_report(report):
         require(request, Permission.SCHEDULE, place)
         require(request, Permission.SEE, place)
@@ -52,10 +59,12 @@ def save(request: HttpRequest, form: ReportForm, existing: Report | None, is_on:
     return report
 
 
-def run(request: HttpRequest, report: Report) -> Edition:
-    """Start an edition of a report now. Raises RequestRefused while one is running."""
-    with trail.recording(request, "run report", report.name, before=audit_fields(report)):
-        return editions.start_edition_now(report, request.user.get_username())
+def run(request: HttpRequest, report: Report, until: datetime | None = None) -> Edition:
+    """Start an edition of a report now, with time ranges that end now or at a past moment. Raises RequestRefused."""
+    with trail.recording(request, "run report", report.name, before=audit_fields(report)) as change:
+        if until is not None:
+            change.after = {"until": until.isoformat()}
+        return editions.start_edition_now(report, request.user.get_username(), until)
 
 
 def switch(request: HttpRequest, report: Report) -> None:

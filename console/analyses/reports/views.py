@@ -6,6 +6,7 @@ from typing import Any
 
 from csp.decorators import csp_replace, csp_update
 from django.contrib import messages
+from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -13,17 +14,23 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from analytics.requests.parameters import SQL_WINDOW
 from brokerapp.errors import RequestRefused
 from console.access.permissions import Permission, permission_required
 from console.analyses import run_queue, run_service
+from console.analyses.exports.formats import FORMATS, export_response
+from console.analyses.questions import is_readable
 from console.analyses.reports import editions, mail, report_changes
 from console.analyses.reports.content import sections_of
 from console.analyses.reports.delivery import is_readable_by, recipients
-from console.analyses.reports.forms import FREQUENCIES, MISSED_RUN_POLICIES, READERS, ReportForm, TimingForm
+from console.analyses.reports.edition_document import document_of_edition
+from console.analyses.reports.forms import DOCUMENTS, FREQUENCIES, MISSED_RUN_POLICIES, READERS, ReportForm, TimingForm
 from console.analyses.reports.models import Edition, Report
 from console.analyses.reports.presentation import row_of
 from console.analyses.reports.presentation import section_context as part_shown
 from console.analyses.reports.schedule import DAYS, LAST_DAY, zones
+from console.analyses.time_range_form import past_moment
+from console.ui.preferences import timezones
 from console.ui.staticfiles import PLOTLY_STYLES
 
 #: Reports, and older editions, on a page.
@@ -74,7 +81,7 @@ def _show(request: HttpRequest, report: Report, shown: Edition | None) -> HttpRe
     shown = shown or editions.last_successful(report)
     latest = report.editions.first()
     page = Paginator(report.editions.all(), OLDER).get_page(request.GET.get("page"))
-    parts, line = sections_of(shown) if shown else [], run_queue.waiting_ids()
+    parts, line = sections_of(shown, request.user) if shown else [], run_queue.waiting_ids()
     context = {
         "report": report, "shown": shown, "latest": latest, "page": page,
         "parts": [part_shown(*each, report.zone) for each in enumerate(parts)],
@@ -83,7 +90,7 @@ def _show(request: HttpRequest, report: Report, shown: Edition | None) -> HttpRe
                       for edition in report.editions.filter(state=State.RUNNING)],
         "has_charts": any(part.result and part.result["charts"] for part in parts),
         "next": report.timing.next(timezone.now(), SHOWN) if report.timing and report.is_on else [],
-        "recipients": recipients(report),
+        "recipients": recipients(report), "formats": FORMATS.values(),
     }  # fmt: skip
     return render(request, "analyses/reports/report.html", context)
 
@@ -94,15 +101,18 @@ def edit(request: HttpRequest, report_id: int | None = None) -> HttpResponse:
     """Make a report, or change one. A link may say which analysis a new one begins with."""
     existing = report_changes.get_changeable_report(request, report_id) if report_id else None
     question = request.GET.dict() if "kind" in request.GET else {}
-    form = ReportForm(request.POST or None, existing, {"question": question} if question else None)
+    initial = {"question": question, "query": request.GET.get("query", "")}
+    form = ReportForm(request.POST or None, existing, initial, request.user)
     if request.method == "POST" and form.is_valid():
         made = report_changes.save(request, form, existing)
         messages.success(request, f"Report “{made.name}” saved.")
         return redirect("report", report_id=made.pk)
     context = {
         "form": form, "report": existing, "rhythms": FREQUENCIES, "weekdays": WEEK, "policies": MISSED_RUN_POLICIES,
+        "documents": DOCUMENTS,
         "readers": READERS, "zones": sorted(zones()), "last_day": LAST_DAY, "days": range(1, 32),
-        "choices": form.choices(), **_timing(TimingForm(request.POST or _initial(form))),
+        "choices": form.choices(), "queries": form.queries(), "windows": SQL_WINDOW.choices,
+        **_timing(TimingForm(request.POST or _initial(form))),
     }  # fmt: skip
     return render(request, "analyses/reports/form.html", context, status=400 if request.method == "POST" else 200)
 
@@ -146,6 +156,18 @@ def _run(request: HttpRequest, report: Report) -> str:
     return _url(report)
 
 
+def _run_until(request: HttpRequest, report: Report) -> str:
+    """Run the report as of a past time, which the form has in the report's time zone."""
+    try:
+        moment = past_moment(request.POST.get("until", ""), timezones.get_zone(report.zone))
+        edition = report_changes.run(request, report, moment)
+    except RequestRefused as error:
+        messages.error(request, f"{str(error)[:1].upper()}{str(error)[1:]}")
+        return _url(report)
+    messages.success(request, "Report started. The page of the edition shows the result when it is done.")
+    return reverse("edition", args=[report.pk, edition.pk])
+
+
 def _switch(request: HttpRequest, report: Report) -> str:
     report_changes.switch(request, report)
     messages.success(request, f"Report “{report.name}” {'enabled' if report.is_on else 'disabled'}.")
@@ -158,7 +180,7 @@ def _delete(request: HttpRequest, report: Report) -> str:
     return "reports"
 
 
-_CHANGES = {"run": _run, "switch": _switch, "delete": _delete}
+_CHANGES = {"run": _run, "run-until": _run_until, "switch": _switch, "delete": _delete}
 
 
 def _url(report: Report) -> str:
@@ -167,8 +189,21 @@ def _url(report: Report) -> str:
 
 @require_GET
 @permission_required(Permission.SEE)
+def export(request: HttpRequest, report_id: int, edition_id: int, format: str) -> HttpResponse:
+    """Return an edition as one file: HTML, PDF or PNG, with times in the report's time zone."""
+    found = get_object_or_404(report_changes.get_report_or_404(request, report_id).editions, pk=edition_id)
+    if format not in FORMATS or found.state == State.RUNNING:
+        raise Http404(f"Export {format} not found.")
+    return export_response(format, lambda max_rows: document_of_edition(found, max_rows))
+
+
+@require_GET
+@permission_required(Permission.SEE)
 @csp_replace(MAIL_POLICY)
 def preview(request: HttpRequest, report_id: int, edition_id: int) -> HttpResponse:
     """Return the mail of an edition, as mail clients show it."""
     found = report_changes.get_report_or_404(request, report_id)
-    return HttpResponse(mail.preview(get_object_or_404(found.editions, pk=edition_id)))
+    edition = get_object_or_404(found.editions, pk=edition_id)
+    if not all(is_readable(run, request.user) for run in edition.runs.all()):
+        raise PermissionDenied("This edition has results of queries that you may not see.")
+    return HttpResponse(mail.preview(edition))

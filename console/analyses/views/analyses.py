@@ -15,13 +15,14 @@ from django.views.decorators.http import require_GET, require_POST
 
 from analytics.requests.catalogue import ANALYSES, AnalysisDefinition, by_group
 from brokerapp.errors import RequestRefused
-from console.access.permissions import Permission, permission_required, require, visible
-from console.analyses import result_tables, run_queue, run_service
+from console.access.permissions import Permission, permission_required, require
+from console.analyses import result_tables, run_queue, run_service, time_range_form
 from console.analyses.charts import plots
+from console.analyses.exports.formats import FORMATS
 from console.analyses.models import AnalysisRun
 from console.analyses.questions import (
+    analyse_url,
     catalogue,
-    choice_for,
     describe_parameters,
     get_run_or_404,
     previous_run,
@@ -30,9 +31,10 @@ from console.analyses.questions import (
     rerun_query,
     scope_of,
 )
+from console.analyses.tables import levels_of
+from console.analyses.time_range_form import TimeRangeField
 from console.audit import trail
 from console.metrics.archive_status import archive_status
-from console.metrics.charts_history import OF_WINDOW, ChartWindow
 from console.ui.staticfiles import PLOTLY_STYLES
 
 #: Runs shown below the catalogue.
@@ -47,7 +49,7 @@ def analyses(request: HttpRequest) -> HttpResponse:
 
 
 def _page(request: HttpRequest, error: str = "") -> HttpResponse:
-    line, latest = run_queue.waiting_ids(), readable_runs(AnalysisRun.objects.all(), visible(request.user))[:LATEST]
+    line, latest = run_queue.waiting_ids(), readable_runs(AnalysisRun.objects.all(), request.user)[:LATEST]
     context = {
         "catalogue": catalogue(),
         "groups": by_group(),
@@ -64,20 +66,24 @@ def ask(request: HttpRequest, kind: str) -> HttpResponse:
     """Return the form of one question."""
     if kind not in ANALYSES or not ANALYSES[kind].group:
         raise Http404(f"Analysis {kind} not found.")
-    given, now = request.GET.dict(), time.time()
-    if OF_WINDOW & given.keys():
-        given["window"] = choice_for(ANALYSES[kind], int(now) - ChartWindow.read(request.GET, now).start)
-    return _form(request, ANALYSES[kind], given)
+    given = request.GET.dict()
+    return _form(request, ANALYSES[kind], given, time_range_form.field_of_link(ANALYSES[kind], given, time.time()))
 
 
 def _form(
-    request: HttpRequest, analysis: AnalysisDefinition, given: Mapping[str, str], error: str = ""
+    request: HttpRequest,
+    analysis: AnalysisDefinition,
+    given: Mapping[str, str],
+    time_range: TimeRangeField,
+    error: str = "",
 ) -> HttpResponse:
     done = AnalysisRun.objects.filter(kind=analysis.kind, state=AnalysisRun.State.DONE)
-    last = list(readable_runs(done, visible(request.user))[:3])
+    last = list(readable_runs(done, request.user)[:3])
     context = {
         "analysis": analysis,
         "cost": run_service.describe_cost(last[0]) if last else "",
+        "time_range": time_range,
+        "custom": time_range_form.CUSTOM,
         "fields": [(each, given.get(each.name) or each.default) for each in analysis.parameters],
         "last": last,
         "error": error,
@@ -91,10 +97,11 @@ def start(request: HttpRequest) -> HttpResponse:
     """Start an analysis and go to its run."""
     kind = request.POST.get("kind", "")
     try:
-        title, parameters = request_for(kind, request.POST.dict())
+        title, parameters = request_for(kind, request.POST.dict(), time_range_form.posted_window(request.POST))
     except RequestRefused as error:
         if kind in ANALYSES:
-            return _form(request, ANALYSES[kind], request.POST, str(error))
+            field = time_range_form.field_of_post(request.POST)
+            return _form(request, ANALYSES[kind], request.POST, field, str(error))
         return _page(request, str(error))
     for place in scope_of(kind, parameters):
         require(request, Permission.ANALYSE, place)
@@ -117,7 +124,7 @@ def run(request: HttpRequest, run_id: str) -> HttpResponse:
         "cells": run_service.cells_of(found),
         "parameters": describe_parameters(found.kind, found.request),
     }
-    context["before"] = previous_run(found, visible(request.user)) if result else None
+    context["before"] = previous_run(found, request.user) if result else None
     return render(request, "analyses/run.html", context | (_shown(result, found, request.GET) if result else {}))
 
 
@@ -131,16 +138,19 @@ def _shown(result: dict, run: AnalysisRun, query: Mapping[str, str]) -> dict:
         "fresh": _time(result.get("freshness_us")),
         "began": run_service.recording_start_of(result),
         "missing": run_service.missing_events_of(result),
+        "levels": levels_of(result),
         "completeness": run_service.completeness_of(result),
         "again": rerun_query(run),
+        "analyse_url": analyse_url(run),
         "files": [table["file"].removesuffix(".parquet") for table in result["tables"] if "file" in table],
         "plots": plots(result),
+        "formats": FORMATS.values(),
         "tables": result_tables.result_pages(result, settings.SLUICE.results / str(run.id), query),
     }
 
 
 def _time(us: int | None) -> datetime | None:
-    return datetime.fromtimestamp(us / 1e6, UTC) if us else None
+    return None if us is None else datetime.fromtimestamp(us / 1e6, UTC)
 
 
 @require_POST

@@ -13,12 +13,15 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from analytics.results import csv_export
-from console.access.permissions import Permission, permission_required, visible
+from console.access.permissions import Permission, permission_required
 from console.analyses import comparison, run_queue, run_service
+from console.analyses.exports.document import document_of_run
+from console.analyses.exports.formats import FORMATS, export_response
 from console.analyses.models import AnalysisRun
 from console.analyses.questions import catalogue, describe_parameters, get_run_or_404, previous_run
 from console.analyses.run_list import CHIPS, RunQuery
 from console.audit.search.queries import in_chunks
+from console.ui.preferences import timezones
 
 #: Rows of a table that are compared.
 COMPARED = 20_000
@@ -29,7 +32,7 @@ COMPARED = 20_000
 def runs_list(request: HttpRequest) -> HttpResponse:
     """Runs, newest first; see RunQuery for what the query string may say."""
     query, line = RunQuery.read(request.GET), run_queue.waiting_ids()
-    page = query.shown(visible(request.user))
+    page = query.shown(request.user)
     context = {
         "query": query,
         "page": page,
@@ -57,7 +60,7 @@ def compare(request: HttpRequest) -> HttpResponse:
     """Two finished runs of one kind: `run` twice, or `run` once for it and the one before."""
     asked = request.GET.getlist("run")
     found = sorted((_run(request, each) for each in dict.fromkeys(asked[:2])), key=lambda run: run.created)
-    if len(asked) == 1 and (former := previous_run(found[0], visible(request.user))):
+    if len(asked) == 1 and (former := previous_run(found[0], request.user)):
         found.insert(0, former)
     if trouble := _trouble(found, len(asked)):
         messages.error(request, trouble)
@@ -107,6 +110,18 @@ def _file(run: AnalysisRun, name: str) -> Path:
     if not path.is_file():
         raise Http404(f"{name} was deleted.")
     return path
+
+
+@require_GET
+@permission_required(Permission.SEE)
+def export(request: HttpRequest, run_id: str, format: str) -> HttpResponse:
+    """Return a result as one file: HTML, PDF or PNG, with times in the reader's time zone."""
+    run = get_run_or_404(request, run_id)
+    result = run_service.result_of(run)
+    if format not in FORMATS or result is None:
+        raise Http404(f"Export {format} not found.")
+    zone = timezones.current_zone_name()
+    return export_response(format, lambda max_rows: document_of_run(run, result, zone, max_rows))
 
 
 @require_GET

@@ -216,7 +216,7 @@ VISIBLE_ROWS: dict[str, Callable[[BrokerSnapshot, Sees], Container[str]]] = {
 
 def run_cells(user: AnyUser, topic: LiveChannel) -> Cells:
     """Return the cells of a run of an analysis, or of the runs in the rows shown, if the user may see them."""
-    return run_service.cells(topic.argument, topic.rows, lambda run: is_readable(run, visible(user)))
+    return run_service.cells(topic.argument, topic.rows, lambda run: is_readable(run, user))
 
 
 def job_cells(user: AnyUser, topic: LiveChannel) -> Cells:

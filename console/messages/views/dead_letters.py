@@ -13,7 +13,8 @@ from django.views.decorators.http import require_GET
 
 from console.access.permissions import Permission, has_permission, permission_required, visible
 from console.accounts.impersonation import impersonation_of
-from console.messages.dead_letter_groups import BARS, histogram
+from console.analyses.window_links import analysis_link
+from console.messages.dead_letter_groups import BARS, DeadLetterGroup, histogram
 from console.messages.dead_letter_survey import survey_visible
 from console.messages.jobs import job_service
 from console.messages.jobs.models import Job
@@ -75,8 +76,17 @@ def _row(request: HttpRequest, group, since_ms: float, now_ms: float, seen_ms: f
         "is_new": 0 < seen_ms < group.first_ms < math.inf,
         "browse": query_string(selector=group.selector)[1:],
         "retry": query_string(action="retry", selector=group.selector)[1:],
+        "analyse": _analysis_url(request, group),
         "may_retry": has_permission(request.user, Permission.RESUBMIT, group.queue),
     }
+
+
+def _analysis_url(request: HttpRequest, group: DeadLetterGroup) -> str:
+    """Return the analysis of causes from the first to the last failure of a group; "" without permission or times."""
+    about = group.original_destination
+    if group.first is None or group.last is None or not has_permission(request.user, Permission.ANALYSE, about):
+        return ""
+    return analysis_link("dead-letters", group.first, group.last, about)
 
 
 def _bars(counts: list[int], width: int, height: int) -> list[tuple[str, str, str, str, int]]:

@@ -20,6 +20,8 @@ from console.metrics import rollup_history
 from console.ui.preferences import timezones
 
 PAGE_SIZE = 100
+#: What is analysed of the traffic before and after the moment.
+AROUND = timedelta(minutes=30)
 #: How a moment stands in the URL and in the browser's field, beside its zone: to the minute.
 _FORM = "%Y-%m-%dT%H:%M"
 #: The steps that the page offers: what they are called, and minutes.
@@ -85,6 +87,7 @@ def depths(request: HttpRequest) -> HttpResponse:
         {
             "moment": moment,
             "steps": moment.steps(now),
+            "around": (moment.at - AROUND, min(moment.at + AROUND, now)),
             "noted": found and datetime.fromtimestamp(found.noted, UTC),
             "is_old": bool(found) and int(moment.at.timestamp()) - found.noted >= rollup_history.QUIET_SECONDS,
             "page": pages.get_page(request.GET.get("page")),

@@ -15,7 +15,8 @@ from brokerapp.errors import DefinitionRefused
 from console.access import redaction
 from console.access.permissions import pattern_filter, visible
 from console.access.roles import Permission
-from console.analyses.api import RunOut
+from console.analyses.api import SINCE_HELP, UNTIL_HELP, RunOut
+from console.analyses.time_range_form import requested_window
 from console.api.common.inputs import Count, RequestBody
 from console.api.common.operations import operation
 from console.api.common.paging import Page, PageQuery, page_of
@@ -48,7 +49,9 @@ class DraftIn(RequestBody):
 class WhatIfIn(RequestBody):
     """The time range of recorded traffic for a what-if run."""
 
-    window: str = what_if.DEFAULT_WINDOW
+    window: str = Field("", description=f"Length of a range that ends now; {what_if.DEFAULT_WINDOW} by default")
+    since: str = Field("", description=SINCE_HELP)
+    until: str = Field("", description=UNTIL_HELP)
 
 
 class RemarkOut(Schema):
@@ -176,8 +179,9 @@ def start_trial(request: HttpRequest, draft_id: int, wanted: WhatIfIn) -> Any:
     """Start a what-if analysis: replay recorded traffic against a draft."""
     draft = get_draft_or_404(request, draft_id)
     with trail.recording(request, "try draft", draft.name) as change:
-        run = what_if.start_draft_run(draft, wanted.window, request.user.get_username())
-        change.after = {"run": str(run.id), "window": run.request["window"], "revision": draft.revision}
+        explicit = requested_window(wanted.window, wanted.since, wanted.until)
+        run = what_if.start_draft_run(draft, wanted.window, request.user.get_username(), explicit)
+        change.after = {"run": str(run.id), **what_if.window_of(run), "revision": draft.revision}
     return Status(201, run)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from analytics.requests.catalogue import ANALYSES
 from analytics.requests.parameters import WINDOW
+from analytics.requests.request import TimeWindow
 from analytics.requests.whatif_request import WhatIfRequest
 from brokerapp.errors import DefinitionRefused, InvalidDestination
 from brokerapp.model.definitions import Definitions
@@ -16,7 +18,10 @@ from console.access.roles import Sees, everything
 from console.analyses import run_service
 from console.analyses.charts import Plot, link_targets
 from console.analyses.models import AnalysisRun
+from console.analyses.questions import describe_parameters, explicit_window, link_fields, request_for
+from console.analyses.time_range_form import TimeRangeField, field_of_link
 from console.broker.gateway import gateway
+from console.metrics.charts_history import OF_WINDOW
 from console.routing.definitions.definition_values import LABELS
 from console.routing.definitions.publishing import propose
 from console.routing.drafts.models import Draft
@@ -32,27 +37,54 @@ MAX_RUNS = 10
 RENAMED = {"today": "in_force", "today_bytes": "in_force_bytes", "waiting_today": "waiting_recorded"}
 
 
-def start_draft_run(draft: Draft, window: str, asked_by: str) -> AnalysisRun:
-    """Run a what-if analysis of a draft. Raises DefinitionRefused, RequestRefused for a wrong time range."""
+def start_draft_run(draft: Draft, window: str, asked_by: str, explicit: TimeWindow | None = None) -> AnalysisRun:
+    """Run a what-if analysis of a draft. Raises DefinitionRefused, RequestRefused for a wrong time range.
+
+    An explicit time range takes the place of `window`, which ends now.
+    """
     proposal = propose(draft.read_changes(), gateway().definitions())
     if not proposal.can_apply:
         reason = proposal.problem or "resolve its conflicts first"
         raise DefinitionRefused(f"the draft cannot be analyzed: {reason}")
-    return start_run(
-        proposal.current, proposal.proposed, window, asked_by, draft=str(draft.pk), revision=str(draft.revision)
-    )
+    about = {"window": window, "draft": str(draft.pk), "revision": str(draft.revision)}
+    return start_run(proposal.current, proposal.proposed, about, asked_by, explicit)
 
 
-def start_run(current: Definitions, proposed: Definitions, window: str, asked_by: str, **about: str) -> AnalysisRun:
+def start_run(
+    current: Definitions,
+    proposed: Definitions,
+    given: Mapping[str, str],
+    asked_by: str,
+    explicit: TimeWindow | None = None,
+) -> AnalysisRun:
     """Run a what-if analysis of proposed definitions, compared with the active ones."""
-    parameters = ANALYSES[KIND].values({"window": window or DEFAULT_WINDOW, **about})
+    title, parameters = request_for(KIND, {**given, "window": given.get("window") or DEFAULT_WINDOW}, explicit)
     trial = WhatIfRequest(current, proposed, gateway().routing_context(proposed))
-    return run_service.start(KIND, ANALYSES[KIND].title, parameters, asked_by, trial=trial.to_json())
+    return run_service.start(KIND, title, parameters, asked_by, trial=trial.to_json())
 
 
 def runs_of_draft(draft: Draft) -> list[AnalysisRun]:
     """Return the latest runs of a draft, newest first."""
     return list(AnalysisRun.objects.filter(kind=KIND, request__draft=str(draft.pk)).order_by("-created")[:MAX_RUNS])
+
+
+def window_of(run: AnalysisRun) -> dict[str, Any]:
+    """Return the time range of a run's request: its length, or its two ends."""
+    return {name: run.request[name] for name in ("window", "since_us", "until_us") if name in run.request}
+
+
+def describe_window(run: AnalysisRun) -> str:
+    """Return the time range of a run in words: `Last hour`, or its two ends."""
+    return describe_parameters(KIND, window_of(run))
+
+
+def time_range_of(run: AnalysisRun | None, query: Mapping[str, str]) -> TimeRangeField:
+    """Return the time range that the form begins with: that of a link, of the run that is shown, or the default."""
+    given = dict(query.items()) if OF_WINDOW & set(query) else {"window": DEFAULT_WINDOW}
+    if run is not None and not OF_WINDOW & set(query):
+        explicit = explicit_window(run.request)
+        given = {"window": run.request.get("window", DEFAULT_WINDOW)} if explicit is None else link_fields(explicit)
+    return field_of_link(ANALYSES[KIND], given, time.time())
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from csp.decorators import csp_update
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from brokerapp.errors import BrokerError
@@ -15,6 +16,7 @@ from console.access.permissions import Permission, permission_required, visible
 from console.access.roles import everything
 from console.analyses import run_service
 from console.analyses.models import AnalysisRun
+from console.analyses.time_range_form import CUSTOM, posted_window
 from console.audit import trail
 from console.routing.drafts.actions import get_draft_or_404
 from console.routing.drafts.models import Draft
@@ -31,10 +33,12 @@ def show_run(request: HttpRequest, draft_id: int, run_id: str | None = None) -> 
     every = what_if.runs_of_draft(draft)
     run = next(iter(every), None) if run_id is None else get_object_or_404(_runs_of(draft), pk=run_id)
     context = {
-        "draft": draft, "run": run, "earlier": [each for each in every if each != run],
+        "draft": draft, "run": run, "earlier": [(each, what_if.describe_window(each)) for each in every if each != run],
         "time_ranges": what_if.time_ranges(),
-        "time_range": run.request.get("window") if run else what_if.DEFAULT_WINDOW,
+        "time_range": what_if.time_range_of(run, request.GET), "custom": CUSTOM,
     }  # fmt: skip
+    if draft.is_open:
+        context["analyse_url"] = reverse("draft-trials", args=[draft.pk])
     context["sees_all"] = visible(request.user) is everything
     if run is not None:
         context |= {"cells": run_service.cells_of(run), "is_old": run.request.get("revision") != str(draft.revision)}
@@ -61,7 +65,7 @@ def _result_context(request: HttpRequest, run: AnalysisRun) -> dict:
 
 
 def _time(us: int | None) -> datetime | None:
-    return datetime.fromtimestamp(us / 1e6, UTC) if us else None
+    return None if us is None else datetime.fromtimestamp(us / 1e6, UTC)
 
 
 def _runs_of(draft: Draft):
@@ -73,11 +77,12 @@ def _runs_of(draft: Draft):
 def start_run(request: HttpRequest, draft_id: int) -> HttpResponse:
     """Start a what-if run of a draft."""
     draft = get_draft_or_404(request, draft_id)
-    window = request.POST.get("window", "")
     try:
         with trail.recording(request, "try draft", draft.name) as change:
-            run = what_if.start_draft_run(draft, window, request.user.get_username())
-            change.after = {"run": str(run.id), "window": run.request["window"], "revision": draft.revision}
+            explicit = posted_window(request.POST)
+            window = "" if explicit else request.POST.get("window", "")
+            run = what_if.start_draft_run(draft, window, request.user.get_username(), explicit)
+            change.after = {"run": str(run.id), **what_if.window_of(run), "revision": draft.revision}
     except BrokerError as error:
         messages.error(request, f"{str(error)[:1].upper()}{str(error)[1:]}.")
         return redirect("draft-trials", draft_id=draft.pk)

@@ -5,12 +5,14 @@ Where no zone is named it is the one of whoever reads (preferences/timezones.py)
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from django.utils import timezone
 
 _DAY, _MINUTE, _SECOND = "%-d %b %Y", "%H:%M", "%H:%M:%S"
+#: Time ranges below this length are shown to the second: minutes would hide where they start.
+_SHORT = timedelta(minutes=10)
 
 
 def format_time(moment: datetime | None, zone: str = "") -> str:
@@ -34,11 +36,12 @@ def format_time_without_zone(moment: datetime) -> str:
 
 
 def format_period(since: datetime, until: datetime, zone: str = "") -> str:
-    """Return a time range: 21 Nov 2026, 12:05 to 13:05 UTC."""
+    """Return a time range: 21 Nov 2026, 12:05 to 13:05 UTC; with seconds for one of a few minutes."""
     first, last = _local(since, zone), _local(until, zone)
+    clock = _SECOND if until - since < _SHORT else _MINUTE
     if (first.date(), first.tzname()) == (last.date(), last.tzname()):
-        return f"{first:{_DAY}, {_MINUTE}} to {last:{_MINUTE} %Z}"
-    return f"{format_time(since, zone)} to {format_time(until, zone)}"
+        return f"{first:{_DAY}, {clock}} to {last:{clock} %Z}"
+    return f"{first:{_DAY}, {clock} %Z} to {last:{_DAY}, {clock} %Z}"
 
 
 def format_weekday_time(moment: datetime) -> str:

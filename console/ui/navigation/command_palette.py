@@ -51,6 +51,7 @@ COMMANDS = (
     PaletteCommand("Send message", "send", "play", Permission.SEND, keys="g m"),
     PaletteCommand("Analyses", "analyses", "analysis", keys="g a"),
     PaletteCommand("Analysis runs", "runs", "analysis"),
+    PaletteCommand("SQL", "sql", "analysis", Permission.SQL),
     PaletteCommand("Reports", "reports", "report", keys="g p"),
     PaletteCommand("New report", "new-report", "report", Permission.SCHEDULE),
     PaletteCommand("Audit log", "audit", "audit", Permission.AUDIT, keys="g u"),

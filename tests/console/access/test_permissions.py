@@ -35,7 +35,7 @@ def test_support_browses_resubmits_and_drafts_and_changes_nothing_else():
 
 
 def test_an_analyst_reads_no_messages():
-    assert rights(Role.ANALYST) == {Permission.SEE, Permission.ANALYSE, Permission.SCHEDULE}
+    assert rights(Role.ANALYST) == {Permission.SEE, Permission.ANALYSE, Permission.SQL, Permission.SCHEDULE}
 
 
 def test_an_operator_does_all_but_what_is_an_admins():

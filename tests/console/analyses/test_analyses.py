@@ -106,8 +106,17 @@ def test_a_form_says_what_the_last_run_of_its_kind_took(run, admin):
 def test_a_window_that_somebody_looked_at_is_asked_about(admin, db):
     url = reverse("ask-analysis", kwargs={"kind": "traffic"})
     now = int(time.time())
-    for query, chosen in (("window=24h", "24h"), (f"from={now - 7000}&to={now - 60}", "6h"), ("window=15m", "15m")):
+    queries = {
+        "window=24h": "24h",
+        "window=6h": "6h",
+        "window=15m": "15m",
+        f"from={now - 7000}&to={now - 60}": "custom",
+    }
+    for query, chosen in queries.items():
         assert f'<option value="{chosen}" selected>' in admin.get(f"{url}?{query}").content.decode()
+    shown = admin.get(f"{url}?window=30d").context["time_range"]
+    assert shown.is_custom, "no choice reaches as far back"
+    assert int(shown.until_s) - int(shown.since_s) == 30 * 86_400
 
 
 def test_a_run_whose_task_cannot_be_sent_has_failed_and_says_why(admin, console_without_store):

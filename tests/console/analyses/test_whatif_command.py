@@ -5,8 +5,9 @@ import sys
 
 import pytest
 
+from analytics.requests.time_ranges import read_moment as moment
 from brokerapp.errors import RequestRefused
-from brokerapp.management.whatif_verb import _executed, _lines, moment
+from brokerapp.management.whatif_verb import _executed, _lines
 from brokerapp.system.environment import PROJECT
 
 NOW_US = 1_774_771_200_000_000  # 2026-03-29T08:00:00Z

@@ -39,11 +39,11 @@ def test_a_body_that_is_not_an_object_is_refused_as_such(program, body):  # noqa
 
 
 def test_an_unknown_field_is_refused_by_its_name(program):  # noqa: F811
-    wanted = {"kind": "hourly", "parameters": {}, "since": "2026-01-01", "until": "2026-01-02"}
+    wanted = {"kind": "hourly", "parameters": {}, "from": "2026-01-01", "to": "2026-01-02"}
     found = call(program, "post", "/analyses/runs", wanted, 422)
     assert found["errors"] == [
-        {"input": "since", "rule": "unknown field"},
-        {"input": "until", "rule": "unknown field"},
+        {"input": "from", "rule": "unknown field"},
+        {"input": "to", "rule": "unknown field"},
     ]
     message = {"action": "edit", "queue": "q", "edit": {"prioritty": 3}}
     [error] = call(program, "post", "/jobs", message, 422)["errors"]

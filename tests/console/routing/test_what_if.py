@@ -114,6 +114,28 @@ def test_a_draft_that_cannot_work_is_not_tried(draft, admin):
     assert not AnalysisRun.objects.exists()
 
 
+def test_a_draft_is_tried_on_an_explicit_time_range_by_form_and_api(draft, admin):
+    given = {"window": "custom", "from": "2026-07-01T10:00", "to": "2026-07-01T11:00", "zone": "Europe/Berlin"}
+    run = started(admin, draft, **given)
+    ends = {"since_us": 1_782_892_800_000_000, "until_us": 1_782_896_400_000_000}
+    assert {name: run.request.get(name) for name in ("window", *ends)} == {"window": None, **ends}
+    admin.post(reverse("cancel-trial", args=[draft.pk, run.id]))
+    page = admin.get(reverse("draft-trials", args=[draft.pk])).content.decode()
+    assert 'name="from" step="1" value="2026-07-01T08:00:00"' in page, "the same range, in the reader's zone"
+    url = f"/api/v1/routing/drafts/{draft.pk}/trials"
+    body = {"since": "2026-07-01T08:00", "until": "2026-07-01T09:00Z"}
+    made = admin.post(url, body, content_type="application/json")
+    assert {name: made.json()["request"][name] for name in ends} == ends
+    assert AuditEntry.objects.filter(action="try draft").first().after["until_us"] == ends["until_us"]
+    refused = started_refused(admin, draft, **{**given, "to": "2026-07-01T09:00"})
+    assert "The time range must start before it ends" in refused
+
+
+def started_refused(client, draft, **given) -> str:
+    """The page after a request that was refused."""
+    return client.post(reverse("start-trial", args=[draft.pk]), given, follow=True).content.decode()
+
+
 def test_the_comparison_shows_targets_legs_samples_and_what_is_doubtful(draft, admin, settings):
     run = started(admin, draft)
     finished(run, settings)
@@ -122,6 +144,7 @@ def test_the_comparison_shows_targets_legs_samples_and_what_is_doubtful(draft, a
         RESULT["sentence"], "Some of the traffic was sampled.", 'badge-accent">new<', 'badge-look">lost<', "+2.0 KiB",
         "region = &#x27;eu&#x27;", f'{reverse("find")}?q=ID%3Ab-1%3A7', "Unrouted messages",
         reverse("queue", args=["shop.eu"]), "Copies stored",
+        f'data-analyse="{reverse("draft-trials", args=[draft.pk])}"',
     ):  # fmt: skip
         assert expected in page, expected
     assert "The draft has changed since this run" not in page

@@ -195,29 +195,85 @@ for (const details of document.querySelectorAll("details.chart-table")) {
   });
 }
 
-// -- zoom: marks are chosen anew for what is shown, and there is a way back
+// -- zoom: marks are chosen anew for what is shown, there is a way back, and what is shown can be analysed. The address
+// keeps the time range, so that a link or a reload shows the same.
+
+// Milliseconds since the epoch of a time as the axis has it: a text of the zone's clock.
+function instantOf(text, timeZone) {
+  const local = asUtc(String(text).length === 10 ? `${text}T00:00` : text);
+  const ahead = (at) => asUtc(clockOf(timeZone).format(at)) - Math.floor(at / 1000) * 1000;
+  return local - ahead(local - ahead(local));
+}
+
+function keepInAddress(ends) {
+  const address = new URL(location.href);
+  for (const [place, name] of ["from", "to"].entries()) {
+    if (ends) address.searchParams.set(name, ends[place]);
+    else address.searchParams.delete(name);
+  }
+  history.replaceState(history.state, "", address);
+}
+
+// The range of the address, as texts of the zone's clock; null unless the chart shows a part of it.
+function rangeOfAddress(data, timeZone) {
+  const query = new URL(location.href).searchParams;
+  const [from, to] = ["from", "to"].map((name) => Number(query.get(name)) * 1000);
+  if (!(from > 0 && from < to)) return null;
+  const texts = [from, to].map((at) => clockOf(timeZone).format(at));
+  const [first, last] = rangeOf(data);
+  return asUtc(texts[0]) < last && asUtc(texts[1]) > first ? texts : null;
+}
+
+function zoomActions(host) {
+  if (host.nextElementSibling?.classList.contains("figure-actions")) host.nextElementSibling.remove();
+  const actions = document.createElement("div");
+  actions.className = "figure-actions";
+  actions.hidden = true;
+  const back = document.createElement("button");
+  back.type = "button";
+  back.className = "button button-small";
+  back.textContent = "Reset zoom";
+  actions.append(back);
+  let analyse = null;
+  if (host.dataset.analyse) {
+    analyse = document.createElement("a");
+    analyse.className = "button button-small";
+    analyse.textContent = "Analyze time range";
+    actions.append(analyse);
+  }
+  host.after(actions);
+  return { actions, back, analyse };
+}
 
 function zoom(host, layout, time, isNarrow) {
   if (layout.xaxis?.type !== "date") return;
-  const back = document.createElement("button");
-  back.type = "button";
-  back.className = "button button-small figure-reset";
-  back.textContent = "Reset zoom";
-  back.hidden = true;
-  host.nextElementSibling?.classList.contains("figure-reset") && host.nextElementSibling.remove();
-  host.after(back);
+  const { actions, back, analyse } = zoomActions(host);
+  const show = () => {
+    const isZoomed = host.layout.xaxis.autorange === false || host.layout.yaxis.autorange === false;
+    actions.hidden = !isZoomed;
+    if (!isZoomed) return null;
+    const [from, to] = host.layout.xaxis.range.map((text) => instantOf(text, time.zone) / 1000);
+    const latest = Math.min(Math.ceil(to), Math.floor(Date.now() / 1000)); // analyses end now at the latest
+    const ends = [Math.floor(from), Math.max(latest, Math.floor(from) + 1)];
+    if (analyse) {
+      const address = new URL(host.dataset.analyse, location.href);
+      ["from", "to"].forEach((name, place) => address.searchParams.set(name, ends[place]));
+      analyse.href = address;
+    }
+    return ends;
+  };
   host.removeAllListeners("plotly_relayout");
   host.on("plotly_relayout", (change) => {
     if ("xaxis.dtick" in change) return; // our own answer
-    const range = host.layout.xaxis.range.map(asUtc);
-    back.hidden = host.layout.xaxis.autorange !== false && host.layout.yaxis.autorange !== false;
-    const chosen = marks(range, time, isNarrow);
+    const chosen = marks(host.layout.xaxis.range.map(asUtc), time, isNarrow);
+    keepInAddress(show());
     window.Plotly.relayout(host, { "xaxis.dtick": chosen.dtick, "xaxis.tickformat": chosen.tickformat });
   });
   back.addEventListener("click", () => {
     window.Plotly.relayout(host, { "xaxis.autorange": true, "yaxis.autorange": true });
     host.querySelector("a, button")?.focus();
   });
+  show();
 }
 
 function draw() {
@@ -228,6 +284,8 @@ function draw() {
     const data = zoned(figure.data, time.zone).map((trace, place) => shaded(trace, place, shades(colorway), colorway));
     const isNarrow = host.clientWidth < NARROW;
     const shown = themed(data, isNarrow ? stood(data, layout) : layout, isNarrow, time);
+    const range = layout.xaxis?.type === "date" ? rangeOfAddress(data, time.zone) : null;
+    if (range) Object.assign(shown.xaxis, { range, autorange: false, ...marks(range.map(asUtc), time, isNarrow) });
     host.style.height = `${shown.height}px`; // what Plotly draws does not make it grow
     window.Plotly.react(host, data, shown, CONFIG);
     follow(host, opens);

@@ -1,0 +1,1 @@
+"""Hourly and daily tables of measures, derived from the archive by Spark, and what reads them."""

@@ -1,0 +1,112 @@
+"""Read counts of a time range by Spark, from tables and raw events together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from analytics.requests.request import TimeWindow
+from analytics.tables.definitions import (
+    DEAD_LETTERS,
+    DEPTH_FLOWS,
+    DEPTH_NOTES,
+    HIGHEST,
+    LATENCY,
+    LOWEST,
+    SLOT,
+    SUM,
+    MeasureTable,
+)
+from analytics.tables.selection import table_slot_seconds
+from analytics.transforms.aggregates import slot as slot_of
+from analytics.transforms.depth_changes import flows, notes
+from analytics.transforms.failure_causes import causes
+from analytics.transforms.latency import ack_counts
+from analytics.transforms.traffic import message_counts
+
+if TYPE_CHECKING:
+    from analytics.requests.question import RunQuestion
+
+#: The slot, in seconds, of counts over a time range as a whole, which daily rows may have.
+WHOLE_DAYS = 86_400
+_MERGED = {SUM: F.sum, HIGHEST: F.max, LOWEST: F.min}
+_FILTER = Callable[[DataFrame], DataFrame]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCounts:
+    """The counts of time ranges: raw events where tables do not reach, and frames of the tables elsewhere."""
+
+    events: DataFrame | None  #: None: tables have everything
+    tables: Callable[[str], DataFrame | None] = lambda _: None  #: rows of a table, or None
+    filters: tuple[_FILTER, ...] = field(default=())
+
+    def where(self, choose: _FILTER) -> RecordedCounts:
+        """Return the counts of the events that a filter on the keys chooses, from raw events and tables alike."""
+        return replace(self, filters=(*self.filters, choose))
+
+    def messages(self, table: MeasureTable, *keys: Column | str) -> DataFrame:
+        """Count messages by these keys and their kind, as `by_kind`. Keys may refer to `ts`."""
+        return self._union(table, (*keys, "kind"), lambda events: message_counts(events, *keys))
+
+    def acks(self, *keys: Column | str) -> DataFrame:
+        """Count acks by these keys and the bucket of their latency."""
+        return self._union(LATENCY, (*keys, "bucket"), lambda events: ack_counts(events, *keys))
+
+    def causes(self, slot_seconds: int) -> DataFrame:
+        """Return schemas.CAUSES, of which several rows may have equal keys."""
+        events, rows = self._frames(DEAD_LETTERS)
+        parts = [] if events is None else [causes(events, slot_seconds)]
+        if rows is not None:
+            at = slot_of(slot_seconds).alias(SLOT)
+            parts.append(rows.select(*DEAD_LETTERS.keys, at, *DEAD_LETTERS.values))
+        return reduce(DataFrame.unionByName, parts)
+
+    def depth_notes(self, slot_seconds: int) -> DataFrame:
+        """Return schemas.DEPTH_NOTES, with the `part` of flows that begins with a note of a table; else null."""
+        events, rows = self._frames(DEPTH_NOTES)
+        parts = [] if events is None else [notes(events, slot_seconds).withColumn("part", F.lit(None).cast("long"))]
+        return reduce(DataFrame.unionByName, [*parts, *(() if rows is None else (rows,))])
+
+    def depth_flows(self, slot_seconds: int, first: int, cuts: Sequence[Mapping[int, int]]) -> DataFrame:
+        """Return schemas.DEPTH_FLOWS; the cuts are those of raw events."""
+        events, rows = self._frames(DEPTH_FLOWS)
+        parts = [] if events is None else [flows(events, slot_seconds, first, cuts)]
+        if rows is not None:
+            number = ((F.unix_seconds("ts") - F.lit(first)) / slot_seconds).cast("int").alias("number")
+            part = F.col("part").cast("int").alias("part")
+            parts.append(rows.select("broker", "destination", number, part, *DEPTH_FLOWS.values))
+        return reduce(DataFrame.unionByName, parts)
+
+    def _union(self, table: MeasureTable, keys: tuple, count: Callable[[DataFrame], DataFrame]) -> DataFrame:
+        events, rows = self._frames(table)
+        parts = [] if events is None else [count(events)]
+        if rows is not None:
+            values = (_MERGED[rule](name).alias(name) for name, (_, rule) in table.values.items())
+            parts.append(rows.groupBy(*keys).agg(*values))
+        return reduce(DataFrame.unionByName, parts)
+
+    def _frames(self, table: MeasureTable) -> tuple[DataFrame | None, DataFrame | None]:
+        """Return raw events and rows of the table, filtered. Rows have the start of their slot as `ts`."""
+        events, rows = self.events, self.tables(table.name)
+        for choose in self.filters:
+            events, rows = (None if each is None else choose(each) for each in (events, rows))
+        return events, rows
+
+
+def read_counts(question: RunQuestion, slot: int, *windows: TimeWindow, hourly_only: bool = False) -> RecordedCounts:
+    """Return the counts of the question's time range, or of other ones, by slots of so many seconds."""
+    windows = windows or (question.window,)
+    if question.tables is None:
+        return RecordedCounts(question.read(*windows))
+    return question.tables.counts(question.read, windows, slot, hourly_only)
+
+
+def chart_slot(question: RunQuestion, slot: int) -> int:
+    """Return the slot of a chart over the question's time range, which tables can have."""
+    return table_slot_seconds(question.covered, slot)

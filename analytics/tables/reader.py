@@ -1,0 +1,152 @@
+"""Find the tables that can be read, and make Spark frames of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from analytics.archive.manifest import SetAside
+from analytics.readers.completeness import Completeness
+from analytics.requests.request import TimeWindow
+from analytics.tables.catalog import TableCatalog
+from analytics.tables.counts import RecordedCounts
+from analytics.tables.day_manifest import DayManifest
+from analytics.tables.definitions import DAILY, DAY_US, HOUR_US, HOURLY, SLOT, TABLES
+from analytics.tables.selection import AvailableDay, Selection, select
+from analytics.tables.storage import TableStorage
+
+
+@dataclass(slots=True)
+class LevelsRead:
+    """Which levels a run read."""
+
+    days: set[int] = field(default_factory=set)
+    hours: set[int] = field(default_factory=set)
+    raw: set[TimeWindow] = field(default_factory=set)
+
+    def to_json(self) -> dict[str, object]:
+        """Return plain values for the stored result: number of days, of hours, and seconds of raw events."""
+        seconds = sum(each.seconds for each in self.raw)
+        return {"daily": len(self.days), "hourly": len(self.hours), "raw_seconds": round(seconds, 3)}
+
+
+class TableReader:
+    """Reads tables for one run, and notes what was read."""
+
+    def __init__(
+        self, session: SparkSession, storage: TableStorage, archive: Path, completeness: Completeness | None = None
+    ) -> None:
+        self._session, self._storage, self._completeness = session, storage, completeness
+        self._catalogs = TableCatalog.all_of(storage, archive)
+        self._first_us = {each.broker: each.first_us() for each in self._catalogs}
+        self._days: dict[tuple[str, int], DayManifest] = {}
+        self.levels = LevelsRead()
+
+    def first_us(self) -> int | None:
+        """Return the start of the first hour that is archived or in a table, of all brokers."""
+        return min((at for at in self._first_us.values() if at is not None), default=None)
+
+    def first_computed_us(self) -> int | None:
+        """Return the start of the first hour with events in a table, of all brokers."""
+        found = (each.first_recorded_us() for each in self._catalogs)
+        return min((at for at in found if at is not None), default=None)
+
+    def counts(
+        self,
+        read: Callable[..., DataFrame],
+        windows: Sequence[TimeWindow],
+        slot: int,
+        hourly_only: bool = False,
+    ) -> RecordedCounts:
+        """Return the counts of time ranges, from the highest level that has them."""
+        chosen = self.choose(windows, slot, hourly_only)
+        events = read(*chosen.raw) if chosen.raw else None
+        return RecordedCounts(events, lambda table: self.frame(table, chosen))
+
+    def choose(self, windows: Sequence[TimeWindow], slot: int, hourly_only: bool = False) -> Selection:
+        """Choose the levels to read, and note them."""
+        first = self.first_us()
+        starts = (
+            set()
+            if first is None
+            else {
+                day
+                for window in windows
+                for day in range(max(window.since_us, first) // DAY_US * DAY_US, window.until_us, DAY_US)
+            }
+        )
+        chosen = select(windows, slot, {day: self._available(day) for day in sorted(starts)}, hourly_only)
+        self.levels.days.update(chosen.days)
+        self.levels.hours.update(chosen.hours)
+        self.levels.raw.update(chosen.raw)
+        self._note_completeness(chosen)
+        return chosen
+
+    def frame(self, table: str, chosen: Selection) -> DataFrame | None:
+        """Return the rows of a table that were chosen, with the start of their slot as `ts`; None without any."""
+        parts = [
+            frame
+            for level, starts in ((DAILY, chosen.days), (HOURLY, chosen.hours))
+            if level in TABLES[table].levels and (frame := self._level(table, level, starts)) is not None
+        ]
+        if not parts:
+            return None
+        found = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
+        return found.withColumn("ts", F.col(SLOT)).drop(SLOT) if "ts" not in TABLES[table].values else found
+
+    def _level(self, table: str, level: str, starts: Sequence[int]) -> DataFrame | None:
+        days = sorted({each // DAY_US * DAY_US for each in starts})
+        names = [
+            each.name(day, file)
+            for each in self._catalogs
+            for day in days
+            if (file := self._day(each, day).files.get(level, {}).get(table)) is not None
+        ]
+        if not names:
+            return None
+        schema = from_arrow_schema(TABLES[table].schema)
+        frame = self._session.read.schema(schema).parquet(*map(self._storage.location, names))
+        if level == DAILY or _are_whole_days(starts, days):
+            return frame
+        seconds = F.unix_seconds(SLOT)
+        return frame.where(seconds.isin([each // 1_000_000 for each in starts]))
+
+    def _available(self, day_us: int) -> AvailableDay:
+        """Return what all brokers have of a day; a broker that recorded nothing before it has all of it."""
+        hours, is_merged = set(range(24)), True
+        for each in self._catalogs:
+            first = self._first_us[each.broker]
+            if first is None or day_us + DAY_US <= first:
+                continue
+            day = self._day(each, day_us)
+            current = {hour for hour, record in day.hours.items() if each.is_current(day_us + hour * HOUR_US, record)}
+            is_merged = is_merged and DAILY in day.files and len(current) == 24
+            hours &= current if HOURLY in day.files else set()
+        return AvailableDay(frozenset(hours), is_merged)
+
+    def _day(self, catalog: TableCatalog, day_us: int) -> DayManifest:
+        key = (catalog.broker, day_us)
+        if key not in self._days:
+            self._days[key] = catalog.day(day_us)
+        return self._days[key]
+
+    def _note_completeness(self, chosen: Selection) -> None:
+        """Note the events that the tables were made from, and the files that could not be read then."""
+        if self._completeness is None:
+            return
+        starts = {*chosen.hours, *(day + hour * HOUR_US for day in chosen.days for hour in range(24))}
+        for each in self._catalogs:
+            for start in starts:
+                record = self._day(each, start // DAY_US * DAY_US).hours.get(start % DAY_US // HOUR_US)
+                for aside in record.set_aside if record else ():
+                    found = SetAside(**aside)
+                    self._completeness.set_aside[f"{each.broker}/{found.path}"] = found
+
+
+def _are_whole_days(starts: Sequence[int], days: Sequence[int]) -> bool:
+    return len(starts) == 24 * len(days)

@@ -1,0 +1,1 @@
+"""The views of SQL statements as Spark frames."""

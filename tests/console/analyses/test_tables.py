@@ -1,0 +1,119 @@
+"""The page, the API and brokerctl show the tables of recorded traffic, and have periods computed again."""
+
+import json
+import time
+
+import pytest
+from django.core.management import call_command
+from django.urls import reverse
+from django_celery_beat.models import PeriodicTask
+
+from analytics.archive.broker_archive import ArchiveCommit, BrokerArchive
+from analytics.tables.builder import TableBuilder
+from analytics.tables.catalog import TableCatalog
+from analytics.tables.definitions import DAY_US, HOUR_US, TABLES
+from analytics.tables.storage import FolderStorage
+from brokerapp.model.message import Message
+from brokerapp.tracing.decoding import decode
+from brokerapp.tracing.recorder import TraceRecorder
+from console.analyses.tables import UPDATE_TASK, levels_of
+from console.audit.models import AuditEntry
+from tests.console.accounts.test_api_tokens import caller, token_of
+from tests.console.api.test_api import call
+from tests.console.conftest import waiting_tasks
+
+HOUR = time.time_ns() // 1000 // HOUR_US * HOUR_US - 5 * HOUR_US
+
+
+@pytest.fixture
+def recorded(console, settings):
+    """An archive with an hour of traffic, whose tables are computed."""
+    broker = settings.SLUICE.broker_name
+    archive, recorder = BrokerArchive(settings.SLUICE.archive, broker), TraceRecorder(broker)
+    recorder.record_enqueue(HOUR, [Message("ID:1", b"message-id:ID\\c1\n", b"x", True, born_us=HOUR)], "queue://a")
+    archive.append(decode(recorder.take_encoded()[0]), ArchiveCommit("1-0"))
+    catalog = TableCatalog(FolderStorage(settings.SLUICE.tables), archive)
+    nothing = {each.name: each.schema.empty_table() for each in TABLES.values()}
+    TableBuilder(catalog, lambda *_: nothing).build(time.time_ns() // 1000)
+    return catalog
+
+
+def text(seconds: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M", time.gmtime(seconds))
+
+
+def test_the_page_shows_what_is_computed_and_what_is_pending(recorded, admin, settings):
+    shown = admin.get(reverse("tables")).content.decode()
+    assert settings.SLUICE.broker_name in shown
+    assert ">none</span>" in shown
+    recorded.storage.delete(recorded.name(HOUR // DAY_US * DAY_US, "manifest.json"))
+    assert "(1 event)" in admin.get(reverse("tables")).content.decode()
+
+
+def test_a_period_is_rebuilt_on_request_and_recorded(recorded, admin):
+    waiting_tasks("spark")
+    begin = HOUR / 1e6
+    answer = admin.post(reverse("rebuild-tables"), {"since": text(begin), "until": text(begin + 60), "zone": "UTC"})
+    assert answer.status_code == 302
+    assert [each.start_us for each in recorded.pending(time.time_ns() // 1000)] == [HOUR]
+    assert UPDATE_TASK in [name for name, _ in waiting_tasks("spark")]
+    assert AuditEntry.objects.get(action="rebuild").detail == ""
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "expected"),
+    [
+        ("yesterday", "2026-01-01", "Invalid date or time &#x27;yesterday&#x27;"),
+        ("2026-01-02", "2026-01-01", "the start of the time range must be before its end"),
+    ],
+)
+def test_an_invalid_period_is_refused_with_the_rule(recorded, admin, since, until, expected):
+    answer = admin.post(reverse("rebuild-tables"), {"since": since, "until": until})
+    assert answer.status_code == 400
+    assert expected.casefold() in answer.content.decode().casefold()
+
+
+def test_only_users_who_run_analyses_rebuild(recorded, browser_of):
+    viewer = browser_of("viewer")
+    assert "Rebuild a period" not in viewer.get(reverse("tables")).content.decode()
+    assert viewer.post(reverse("rebuild-tables"), {}).status_code == 403
+
+
+def test_the_api_has_the_state_and_rebuilds(recorded, settings, db):
+    program = caller(token_of("admin", "see", "analyse"))
+    found = call(program, "get", "/analyses/tables")
+    assert [each["broker"] for each in found["brokers"]] == [settings.SLUICE.broker_name]
+    assert found["brokers"][0]["events"] == 1
+    assert (found["hourly_days"], found["daily_days"]) == (93, 1830)
+    body = {"since": text(HOUR / 1e6) + "Z", "until": text(HOUR / 1e6 + 1800) + "Z"}
+    assert call(program, "post", "/analyses/tables/rebuild", body) == {"hours": 1}
+    call(program, "post", "/analyses/tables/rebuild", {**body, "until": body["since"]}, status=409)
+
+
+def test_brokerctl_shows_the_state_and_marks_a_period(recorded, settings, monkeypatch, capsys):
+    monkeypatch.setenv("SLUICE_DATA", str(settings.SLUICE.data))
+    broker = settings.SLUICE
+    options = ["--redis", broker.redis_url, "--name", broker.broker_name, "--json"]
+    call_command("brokerctl", *options, "tables")
+    assert json.loads(capsys.readouterr().out)["brokers"][0]["pending_hours"] == 0
+    call_command("brokerctl", *options, "rebuild-tables", "--since", text(HOUR / 1e6))
+    assert json.loads(capsys.readouterr().out)["hours"] == 1
+    assert len(list(recorded.pending(time.time_ns() // 1000))) == 1
+
+
+def test_beat_checks_every_ten_minutes_whether_tables_are_to_be_computed(db):
+    task = PeriodicTask.objects.get(task="analytics.tasks.check_tables")
+    assert (task.interval.every, task.interval.period, task.queue) == (10, "minutes", "default")
+
+
+@pytest.mark.parametrize(
+    ("levels", "expected"),
+    [
+        (None, ""),
+        ({"daily": 0, "hourly": 0, "raw_seconds": 3600}, "Events"),
+        ({"daily": 29, "hourly": 1, "raw_seconds": 60}, "29 daily tables, 1 hourly table, events for the rest"),
+        ({"daily": 0, "hourly": 48, "raw_seconds": 0}, "48 hourly tables"),
+    ],
+)
+def test_a_result_says_what_it_was_read_from(levels, expected):
+    assert levels_of({"levels": levels}) == expected
