@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("console", "0028_job_state_labels")]
+    dependencies = [("console", "0031_table_schedule")]
 
     operations = [
         migrations.CreateModel(
