@@ -9,6 +9,7 @@ from console.analyses.sql.models import SavedQuery
 from console.audit.models import AuditEntry
 from console.messages.jobs.models import Job, JobOutcome, Replacement, SavedSelector, Template
 from console.messages.search.models import MessageSearch, SearchHit
+from console.objectives.models import Objective
 from console.routing.drafts.models import Draft, DraftRemark
 from console.ui.preferences.models import SavedView, Star, UserSetting
 
@@ -27,6 +28,7 @@ __all__ = [
     "JobOutcome",
     "MaskingRule",
     "MessageSearch",
+    "Objective",
     "Replacement",
     "Report",
     "RightsVersion",

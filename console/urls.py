@@ -27,6 +27,7 @@ from console.exporters import probes
 from console.messages.search import urls as message_search
 from console.messages.views import urls as repair
 from console.metrics.views import charts, depths, overview
+from console.objectives import views as objectives
 from console.routing.views import urls as routing
 from console.topology import views as topology
 from console.transactions import urls as transactions
@@ -94,6 +95,10 @@ urlpatterns = [
         name="subscription-messages",
     ),
     path("subscriptions/<name:log>/delete", clients.delete_subscription, name="delete-subscription"),
+    path("objectives/", objectives.objectives, name="objectives"),
+    path("objectives/new", objectives.edit, name="new-objective"),
+    path("objectives/<int:objective_id>/", objectives.edit, name="edit-objective"),
+    path("objectives/<int:objective_id>/delete", objectives.delete, name="delete-objective"),
     path("alerts/", alerts.alerts, name="alerts"),
     path("alerts/new", alerts.edit, name="new-alert"),
     path("alerts/test", alerts.test_rule, name="test-alert"),

@@ -125,6 +125,15 @@ ANALYSES = _table(
         stays_within=True,
     ),
     AnalysisDefinition(
+        "lag",
+        "Consumer lag",
+        "Age of the oldest message, time behind and rates of queues and durable subscriptions.",
+        "analytics.jobs.lag",
+        (WINDOW, DESTINATION),
+        PACE,
+        stays_within=True,
+    ),
+    AnalysisDefinition(
         "skew",
         "Consumer skew",
         "How evenly competing consumers share the messages of a queue.",

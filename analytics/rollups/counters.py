@@ -63,11 +63,21 @@ class DepthNote:
 
 
 @dataclass(frozen=True, slots=True)
+class ConsumerNote:
+    """The number of consuming clients of a destination from one time on."""
+
+    ts_us: int
+    destination: str  #: brokerapp.tracing.consumers.EVERYWHERE: all, as the broker started
+    clients: int
+
+
+@dataclass(frozen=True, slots=True)
 class EventCounts:
-    """Counts of events, and recorded depths."""
+    """Counts of events, and recorded depths and consumers."""
 
     cells: Mapping[tuple[str, str, int], CounterCell]  #: by destination, consumer ("": none) and minute since the epoch
     depths: list[DepthNote]  #: in the order of the events
+    consumers: list[ConsumerNote] = field(default_factory=list)  #: in the order of the events
 
 
 def count_events(events: pa.Table) -> EventCounts:
@@ -78,7 +88,8 @@ def count_events(events: pa.Table) -> EventCounts:
     cells: dict[tuple[str, str, int], CounterCell] = {}
     if happened.any():
         _add_numbers(cells, events if happened.all() else events.filter(pa.array(happened)))
-    return EventCounts(cells, depths)
+    changed = np.isin(kind, [place for place, name in enumerate(kinds) if name in ("subscribe", "unsubscribe")])
+    return EventCounts(cells, depths, _consumers(events.filter(pa.array(changed))) if changed.any() else [])
 
 
 def _add_numbers(cells: dict[tuple[str, str, int], CounterCell], events: pa.Table) -> None:
@@ -144,6 +155,11 @@ def _sums_by_key(key: np.ndarray, *values: np.ndarray) -> Iterable[tuple[int, ..
 def _depths(events: pa.Table) -> list[DepthNote]:
     columns = (events["ts"].cast(pa.int64()), events["destination"], events["size"], events["reason"])
     return [DepthNote(*row) for row in zip(*(column.to_pylist() for column in columns), strict=True)]
+
+
+def _consumers(events: pa.Table) -> list[ConsumerNote]:
+    columns = (events["ts"].cast(pa.int64()), events["destination"], events["size"])
+    return [ConsumerNote(*row) for row in zip(*(column.to_pylist() for column in columns), strict=True)]
 
 
 # -- histograms

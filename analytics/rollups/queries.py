@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from analytics.model.measures import REMOVALS
+from analytics.model.service_level import Outcomes
 from analytics.rollups.counters import COLUMNS, NUMBERS, CounterCell, unpack_histogram
+from analytics.rollups.log_histogram import buckets_of
 from analytics.rollups.store import DAY, HOUR, MINUTE, NAME
 
 #: The destination under which the whole broker is counted.
@@ -33,6 +37,14 @@ class RollupPoint:
 
 
 @dataclass(frozen=True, slots=True)
+class ConsumersSince:
+    """How many clients consume from a destination, and since when there are any or none."""
+
+    clients: int
+    since: int  #: seconds since the epoch
+
+
+@dataclass(frozen=True, slots=True)
 class DepthsAt:
     """The depths of all destinations at one time."""
 
@@ -51,7 +63,7 @@ class RollupQueries:
     """Queries the rollups of one broker. An archive without rollups gives empty answers."""
 
     def __init__(self, broker: Path) -> None:
-        self._path = broker / NAME
+        self.path = broker / NAME
 
     def points(
         self, start: int, end: int, width: int, destination: str = WHOLE_BROKER, consumer: str = ""
@@ -87,6 +99,43 @@ class RollupQueries:
         rows = self._query("SELECT consumer FROM name WHERE destination = ? AND consumer <> ''", (destination,))
         return sorted(consumer for (consumer,) in rows)
 
+    def destinations(self) -> list[str]:
+        """Return the destinations that are counted apart, in native form."""
+        rows = self._query("SELECT destination FROM name WHERE consumer = '' AND destination LIKE '%://%'", ())
+        return sorted(destination for (destination,) in rows)
+
+    def outcomes(self, cells: Mapping[int, Sequence[int]], destinations: Sequence[str], seconds: float) -> Outcomes:
+        """Count the messages of these cells (starts by width) that were acknowledged in time, later, and that failed.
+
+        The bucket of the histogram that contains the time counts as in time: it ends up to 4.4% later.
+        """
+        limit, within, late, failed = int(buckets_of(np.array([seconds * 1e6]))[0]), 0, 0, 0
+        for width, starts in cells.items():
+            rows = self._query(
+                'SELECT latency, dead_letter + "drop" - never_stored '
+                "FROM json_each(?) AS wanted CROSS JOIN json_each(?) AS named "
+                "JOIN name ON name.destination = named.value AND name.consumer = '' "
+                "CROSS JOIN cell ON width = ? AND cell.start = wanted.value AND cell.name = name.id",
+                (json.dumps(list(starts)), json.dumps(list(destinations)), width),
+            )
+            for latency, gone in rows:
+                failed += gone
+                for bucket, count in unpack_histogram(latency).items():
+                    if bucket <= limit:
+                        within += count
+                    else:
+                        late += count
+        return Outcomes(within, late, failed)
+
+    def consumers_since(self, destinations: Sequence[str] | None = None) -> dict[str, ConsumersSince]:
+        """Return the recorded consumers of these queues and subscriptions, or of all that ever had any."""
+        chosen = "" if destinations is None else " WHERE destination IN (SELECT value FROM json_each(?))"
+        rows = self._query(
+            f"SELECT destination, clients, since FROM consumers{chosen}",
+            () if destinations is None else (json.dumps(list(destinations)),),
+        )
+        return {destination: ConsumersSince(clients, since) for destination, clients, since in rows}
+
     def depths_before(self, start: int, destinations: Sequence[str]) -> dict[str, int]:
         """Return the depths at the start of a time range, from the hour before."""
         minute = start // MINUTE
@@ -113,7 +162,7 @@ class RollupQueries:
 
     def _query(self, question: str, values: tuple) -> list[tuple]:
         try:
-            with closing(sqlite3.connect(f"file:{self._path}?mode=ro", uri=True, timeout=2)) as db:
+            with closing(sqlite3.connect(f"file:{self.path}?mode=ro", uri=True, timeout=2)) as db:
                 return db.execute(question, values).fetchall()
         except sqlite3.OperationalError:  # there is no file, or nothing in it yet
             return []

@@ -7,7 +7,8 @@ If the process ends between the two, the position tells which events are missing
 archive's files: so each event is counted once, as it is archived once.
 
 There are cells for each minute, hour and day, for the whole broker (destination "") and each destination, there for all
-consumers ("") and each one. Depths are stored by the minute where they changed.
+consumers ("") and each one. Depths are stored by the minute where they changed. Each queue and subscription has the
+number of its consuming clients, and since when it has any or none.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ from pathlib import Path
 from analytics.rollups.counters import (
     COLUMNS,
     NUMBERS,
+    ConsumerNote,
     CounterCell,
     DepthNote,
     EventCounts,
     merge_histograms,
     pack_histogram,
 )
+from brokerapp.tracing.consumers import EVERYWHERE
 from brokerapp.tracing.schema import ALL, START
 
 NAME = "_rollups.sqlite"
@@ -36,6 +39,8 @@ DEPTH_RETENTION_SECONDS = 31 * DAY
 MAX_DESTINATIONS, MAX_CONSUMERS = 10_000, 50
 OTHERS = "(others)"
 TEMPORARY = "(temporary)"
+#: Destinations whose consumers are stored: messages wait there for consumers.
+STORED_KINDS = ("queue://", "subscription://")
 
 _SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS place (place INTEGER NOT NULL);
@@ -49,6 +54,15 @@ CREATE TABLE IF NOT EXISTS depth (minute INTEGER, name INTEGER, depth INTEGER NO
 CREATE TABLE IF NOT EXISTS standing (destination TEXT PRIMARY KEY, name INTEGER NOT NULL, depth INTEGER NOT NULL)
     WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS standing_name ON standing (name);
+CREATE TABLE IF NOT EXISTS consumers (destination TEXT PRIMARY KEY, clients INTEGER NOT NULL, since INTEGER NOT NULL)
+    WITHOUT ROWID;
+"""
+#: `since` changes only when the first client comes or the last one leaves.
+_NOTE_CONSUMERS = f"""
+INSERT INTO consumers SELECT ?1, ?2, ?3
+WHERE EXISTS (SELECT 1 FROM consumers WHERE destination = ?1) OR (SELECT count(*) FROM consumers) < {MAX_DESTINATIONS}
+ON CONFLICT DO UPDATE SET clients = excluded.clients,
+    since = CASE WHEN (clients = 0) = (excluded.clients = 0) THEN since ELSE excluded.since END
 """
 _ADD = f"""
 INSERT INTO cell (width, start, name, {", ".join(COLUMNS)}, latency) VALUES ({", ".join("?" * (4 + len(NUMBERS)))})
@@ -103,6 +117,7 @@ class RollupStore:
                 rows = [(*key, *cell.numbers, pack_histogram(cell.latency)) for key, cell in cells.items()]
                 self._db.executemany(_ADD, rows)
                 self._add_depths(counted.depths)
+                self._note_consumers(counted.consumers)
             self._db.execute("DELETE FROM place")
             self._db.execute("INSERT INTO place VALUES (?)", (place,))
 
@@ -176,6 +191,16 @@ class RollupStore:
         cells = [(width, seconds // width * width, *row, row[1]) for width in RETENTION_SECONDS for row in rows]
         self._db.executemany(_ADD_DEPTH, cells)
 
+    def _note_consumers(self, notes: Iterable[ConsumerNote]) -> None:
+        """Store how many clients consume from queues and subscriptions, and since when."""
+        for each in notes:
+            if each.destination == EVERYWHERE:
+                since = each.ts_us // 1_000_000
+                self._db.execute("UPDATE consumers SET clients = 0, since = ? WHERE clients > 0", (since,))
+            elif each.destination.startswith(STORED_KINDS):
+                values = (each.destination, each.clients, each.ts_us // 1_000_000)
+                self._db.execute(_NOTE_CONSUMERS, values)
+
     def delete_expired(self, now: float) -> None:
         """Delete cells and depths past their retention, and names without cells."""
         with self._db:
@@ -186,6 +211,9 @@ class RollupStore:
                 "DELETE FROM name WHERE destination <> '' AND id NOT IN (SELECT name FROM cell WHERE width = ?) "
                 "AND id NOT IN (SELECT name FROM cell WHERE width = ?)", (HOUR, MINUTE),
             )  # fmt: skip
+            self._db.execute(
+                "DELETE FROM consumers WHERE clients = 0 AND destination NOT IN (SELECT destination FROM name)"
+            )
         self._read_names()
 
 

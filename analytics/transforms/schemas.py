@@ -128,6 +128,30 @@ DEPTH_FLOWS = _struct(
     events=LongType(),
 )
 
+#: Of each log and block of 2**level slots from `start`: when the oldest message that waited at the end of all of them
+#: reached the broker. Of level BEFORE: how many copies are known to have been stored before the first slot.
+OLDEST = _struct(
+    broker=StringType(),
+    destination=StringType(),
+    level=IntegerType(),
+    start=IntegerType(),
+    born=TimestampType(),
+    messages=LongType(),
+)
+
+#: Of each log and slot (its number): messages that arrived, were served and acknowledged; how many of the last have an
+#: age, and the sum of these ages.
+SERVICE = _struct(
+    broker=StringType(),
+    destination=StringType(),
+    number=IntegerType(),
+    arrived=LongType(),
+    served=LongType(),
+    acked=LongType(),
+    timed=LongType(),
+    age_us=DoubleType(),
+)
+
 #: Of each outcome, cause, destination, consumer and slot: how many messages, and the newest of them.
 CAUSES = _struct(
     outcome=StringType(),

@@ -131,6 +131,31 @@ def depths(window: TimeWindow, seconds: int) -> str:
         ASOF LEFT JOIN changes c ON n.broker = c.broker AND n.destination = c.destination AND n.noted_at > c.ts"""
 
 
+def oldest(window: TimeWindow, seconds: int) -> str:
+    """The arrival of the oldest message that waits at the end of each slot, from arrival to first removal."""
+    arrived, removed = _listed(ARRIVALS), _listed(REMOVALS)
+    return f"""WITH
+        slots AS (SELECT make_timestamptz(({window.since_us} + unnest(range(1, {_slots(window, seconds)} + 1))
+                         * {seconds * 1_000_000})::BIGINT) AS until),
+        copies AS (SELECT broker, destination, msg_id, min(born) AS born,
+                   coalesce(min(ts) FILTER (kind IN ({arrived})), {_moment(0)}) AS came,
+                   coalesce(min(ts) FILTER (kind IN ({removed})), 'infinity') AS gone
+                   FROM events WHERE kind IN ({arrived}, {removed}) AND NOT {NEVER}
+                   AND destination NOT LIKE 'topic:%' GROUP BY ALL)
+        SELECT broker, destination, until, min(born) AS born FROM slots
+        JOIN copies ON came < until AND gone >= until GROUP BY ALL"""
+
+
+def service(seconds: int) -> str:
+    """As transforms.lag.service, with the start of the slot in place of its number."""
+    ages = "epoch_us(ts) - epoch_us(born)"
+    return f"""SELECT broker, destination, {_slot(seconds)} AS slot, {_messages(*ARRIVALS)} AS arrived,
+        {_messages(*SERVED)} AS served, {_messages("ack")} AS acked,
+        coalesce(sum({ages} * weight) FILTER (kind = 'ack' AND ts >= born), 0) AS age_us
+        FROM events WHERE kind IN ({_listed(ARRIVALS)}, {_listed(REMOVALS)}) AND NOT {NEVER}
+        AND destination NOT LIKE 'topic:%' GROUP BY ALL"""
+
+
 def _slots(window: TimeWindow, seconds: int) -> int:
     return -(-(window.until_us - window.since_us) // (seconds * 1_000_000))
 

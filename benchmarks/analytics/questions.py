@@ -41,6 +41,10 @@ def _latency(slot: int) -> list[str]:
     ]
 
 
+def _lag(window: TimeWindow, slot: int) -> list[str]:
+    return [duckdb_queries.depths(window, slot), duckdb_queries.oldest(window, slot), duckdb_queries.service(slot)]
+
+
 ASKED = (
     Asked("traffic", lambda _, slot: [duckdb_queries.traffic(slot), duckdb_queries.latency("destination")]),
     Asked("weeks", lambda window, slot: [duckdb_queries.weeks(window, slot)]),
@@ -48,6 +52,7 @@ ASKED = (
     Asked("fan-out", lambda *_: [duckdb_queries.ways()]),
     Asked("latency", lambda _, slot: _latency(slot), points=60),
     Asked("depth", lambda window, slot: [duckdb_queries.depths(window, min(slot, 3600))]),
+    Asked("lag", lambda window, slot: _lag(window, min(slot, 3600))),
     Asked("skew", lambda window, _: [duckdb_queries.clients(window)]),
     Asked("health", lambda window, _: [duckdb_queries.clients(window)]),
     Asked("dead-letters", lambda _, slot: [duckdb_queries.causes(slot)]),

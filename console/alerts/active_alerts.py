@@ -37,8 +37,11 @@ def invalidate() -> None:
 
 
 def is_visible(firing: AlertFiring, sees: Callable[[Destination], bool]) -> bool:
-    """Return whether a user who sees these destinations may see an alert; of a subscription one topic suffices."""
-    if sees is everything or "://" not in firing.subject:
+    """Return whether a user who sees these destinations may see an alert.
+
+    Of a subscription one topic suffices; of an objective the user must see all its queues.
+    """
+    if sees is everything or ("://" not in firing.subject and not firing.topics):
         return True
     about = firing.topics or [firing.subject]
     return any(sees(Destination.parse(each)) for each in about)

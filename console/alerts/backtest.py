@@ -81,7 +81,7 @@ def _reading_of_past(
             return now.left / step
         case AlertMetric.OLDEST:
             return _age_of_past(now, recent)
-        case AlertMetric.OFFLINE:
+        case AlertMetric.OFFLINE | AlertMetric.CONSUMER_GONE:
             return _without_consumer(recent)
     return None
 

@@ -12,6 +12,7 @@ from console.alerts.readings import COUNTED_LATELY, OF_BROKER
 from console.alerts.rules import AlertCondition, subjects_of
 from console.broker.gateway import Gateway, gateway
 from console.broker.mirror import mirror
+from console.broker.rollups import rollups
 from console.metrics import charts_history
 from console.metrics.charts_history import MAX_DESTINATIONS
 
@@ -72,4 +73,7 @@ def _concerned(rule: AlertCondition, door: Gateway) -> list[Destination]:
     stats = mirror().current().stats
     is_about = rule.is_about
     found = [each for each in known if is_about(each)]
+    if rule.metric is AlertMetric.CONSUMER_GONE:  # queues that never had a consumer miss none
+        had = rollups().consumers_since()
+        return [each for each in found if str(each) in had]
     return [each for each in found if each in stats and stats[each].DLQ] if rule.metric is AlertMetric.DEAD else found

@@ -19,11 +19,22 @@ from brokerapp.store.history_rings import BROKER_RING
 from console.alerts.delivery import alert_delivery
 from console.alerts.delivery.models import AlertFiring, AlertRule
 from console.alerts.metrics import DESCRIPTIONS, LATELY_SECONDS, AlertMetric
-from console.alerts.readings import COUNTED_LATELY, OF_DESTINATION, MetricReadings
-from console.alerts.rules import AlertCondition, OpenSubject, evaluate_rule, sentence, subjects_of, transitions
+from console.alerts.readings import COUNTED_LATELY, OF_DESTINATION, OF_OBJECTIVE, MetricReadings
+from console.alerts.rules import (
+    OBJECTIVE_PREFIX,
+    AlertCondition,
+    OpenSubject,
+    evaluate_rule,
+    sentence,
+    subjects_of,
+    transitions,
+)
 from console.broker.gateway import gateway
+from console.broker.rollups import last_consumers_left, rollups
 from console.broker.snapshot import BrokerSnapshot
 from console.metrics.charts_history import MAX_DESTINATIONS
+from console.objectives.attainment import measure
+from console.objectives.models import Objective
 
 logger = logging.getLogger(__name__)
 
@@ -118,6 +129,14 @@ def _ask_offline(_picture: BrokerSnapshot, _rules: Collection[AlertCondition], _
     return {"offline": gateway().run(gateway().admin.peers.offline())}
 
 
+def _ask_gone(_picture: BrokerSnapshot, _rules: Collection[AlertCondition], _now: float) -> dict[str, Any]:
+    return {"gone": last_consumers_left(rollups())}
+
+
+def _ask_objectives(_picture: BrokerSnapshot, _rules: Collection[AlertCondition], _now: float) -> dict[str, Any]:
+    return {"objectives": {each.name: measure(each.target) for each in Objective.objects.all()}}
+
+
 #: Which metrics need what is not in the picture, and who asks for it.
 _ASKED: tuple[
     tuple[frozenset[AlertMetric], Callable[[BrokerSnapshot, Collection[AlertCondition], float], dict[str, Any]]], ...
@@ -126,6 +145,8 @@ _ASKED: tuple[
     (frozenset(COUNTED_LATELY), _ask_counts),
     (frozenset({AlertMetric.BACKLOG, AlertMetric.OFFLINE}), _ask_names),
     (frozenset({AlertMetric.OFFLINE}), _ask_offline),
+    (frozenset({AlertMetric.CONSUMER_GONE}), _ask_gone),
+    (frozenset(OF_OBJECTIVE), _ask_objectives),
 )
 
 
@@ -165,7 +186,10 @@ def _evaluate_rule(row: AlertRule, rule: AlertCondition, readings: MetricReading
 
 
 def _topics_of(subject: str, readings: MetricReadings) -> list[str]:
-    """Return the topics of a subscription; a user who may see one of them may see the alert."""
+    """Return the topics of a subscription, or the queues of an objective; who may see one of them may see the alert."""
+    if subject.startswith(OBJECTIVE_PREFIX):
+        found = readings.objectives.get(subject.removeprefix(OBJECTIVE_PREFIX))
+        return [str(Destination.queue(found.target.pattern))] if found else []
     named = readings.named.get(Destination.parse(subject)) if "://" in subject else None
     return [str(each) for each in named.topics] if named else []
 

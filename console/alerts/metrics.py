@@ -19,6 +19,7 @@ class AlertMetric(StrEnum):
     DEPTH = "depth"
     OLDEST = "oldest"
     NO_CONSUMER = "no-consumer"
+    CONSUMER_GONE = "consumer-gone"
     DEAD = "dead-letters"
     RATE_IN = "rate-in"
     RATE_OUT = "rate-out"
@@ -43,10 +44,14 @@ class AlertMetric(StrEnum):
     AWAY = "brokers-away"
     NODES = "nodes"
     PREPARED = "prepared"
+    BURN_FAST = "burn-fast"
+    BURN_SLOW = "burn-slow"
+    BUDGET = "error-budget"
 
 
 #: Groups of metrics in the form.
 QUEUES, SUBSCRIPTIONS, WHOLE = "Queues and topics", "Durable subscriptions", "Broker"
+OBJECTIVES = "Objectives"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +78,11 @@ class MetricDescription:
         return self.group == WHOLE
 
     @property
+    def of_objectives(self) -> bool:
+        """Return whether it is of objectives; each whose queues all match the pattern fires separately."""
+        return self.group == OBJECTIVES
+
+    @property
     def is_per_part(self) -> bool:
         """Return whether it fires for each part of the broker by itself, as a fact."""
         return bool(self.fact)
@@ -94,6 +104,11 @@ DESCRIPTIONS: dict[AlertMetric, MetricDescription] = {
         "messages",
         "Depth of a queue without consumers",
         noun="depth without consumers",
+    ),
+    AlertMetric.CONSUMER_GONE: MetricDescription(
+        "Time without consumers",
+        "s",
+        "Time since the last consumer of a queue left; none for queues that never had one",
     ),
     AlertMetric.DEAD: MetricDescription(
         "Dead letters",
@@ -194,6 +209,20 @@ DESCRIPTIONS: dict[AlertMetric, MetricDescription] = {
         "Oldest prepared transaction", "s", "Age of the oldest distributed transaction that was prepared and not ended",
         WHOLE, noun="age of the oldest prepared transaction", has_history=False,
     ),
+    AlertMetric.BURN_FAST: MetricDescription(
+        "Burn rate, 1 h and 5 min", "x",
+        "How fast the error budget is spent, over the last hour and the last 5 minutes; usual threshold: 14.4",
+        OBJECTIVES, noun="burn rate over 1 h and 5 min", has_history=False,
+    ),
+    AlertMetric.BURN_SLOW: MetricDescription(
+        "Burn rate, 6 h and 30 min", "x",
+        "How fast the error budget is spent, over the last 6 hours and the last 30 minutes; usual threshold: 6",
+        OBJECTIVES, noun="burn rate over 6 h and 30 min", has_history=False,
+    ),
+    AlertMetric.BUDGET: MetricDescription(
+        "Error budget left", "%", "Share of the error budget of the period that is left, 0 if it is spent", OBJECTIVES,
+        has_history=False,
+    ),
 }  # fmt: skip
 
 #: Units that are nouns, so that one of them has no s.
@@ -211,6 +240,8 @@ def grouped() -> list[tuple[str, list[tuple[AlertMetric, MetricDescription]]]]:
 def amount(metric: AlertMetric, value: float) -> str:
     """Format a value of a metric with its unit: `1,204 messages`, `4 min`, `80%`."""
     unit = DESCRIPTIONS[metric].unit
+    if unit == "x":
+        return f"{value:,.3g}x"
     if unit == "s":
         return number_format.format_duration(value)
     if unit in COUNTED:

@@ -13,6 +13,7 @@ from brokerapp.model.time_series import BrokerPoint, DestinationPoint
 from console.alerts.metrics import LATELY_SECONDS, AlertMetric
 from console.broker.broker_sample import broker_point, links_down, prepared_transactions, unreachable_brokers
 from console.broker.snapshot import BrokerSnapshot
+from console.objectives.targets import Measurement
 
 #: What a rule of the whole broker is about.
 BROKER = "broker"
@@ -30,6 +31,8 @@ class MetricReadings:
     `watched`: points were recorded without a gap all that time.
     `named`: durable subscriptions by their logs.
     `offline`: since when a subscription has had no consumer, ms since the epoch, by the name of its log.
+    `gone`: when the last consumer of a destination left, seconds since the epoch, by its name in native form.
+    `objectives`: measurements of objectives by their names.
     `unread`: metrics whose figures are unavailable now.
     """
 
@@ -41,6 +44,8 @@ class MetricReadings:
     watched: bool = True
     named: Mapping[Destination, SubscriptionIdentity] = field(default_factory=dict)
     offline: Mapping[str, int] = field(default_factory=dict)
+    gone: Mapping[str, int] = field(default_factory=dict)
+    objectives: Mapping[str, Measurement] = field(default_factory=dict)
     unread: frozenset[AlertMetric] = frozenset()
 
 
@@ -85,10 +90,16 @@ def _offline(stats: DestinationStats, readings: MetricReadings) -> float | None:
     return max(0.0, readings.now - since / 1000) if since and not stats.ConsumerCount else None
 
 
+def _gone(stats: DestinationStats, readings: MetricReadings) -> float | None:
+    since = readings.gone.get(str(stats.destination))
+    return max(0.0, readings.now - since) if since is not None and not stats.ConsumerCount else None
+
+
 OF_DESTINATION: dict[AlertMetric, Reading] = {
     AlertMetric.DEPTH: lambda stats, _: stats.QueueSize,
     AlertMetric.OLDEST: _age,
     AlertMetric.NO_CONSUMER: lambda stats, _: None if stats.ConsumerCount else stats.QueueSize,
+    AlertMetric.CONSUMER_GONE: _gone,
     AlertMetric.RATE_IN: lambda stats, readings: readings.picture.rates(stats.destination).enqueue,
     AlertMetric.RATE_OUT: _out,
     AlertMetric.CONSUMERS: lambda stats, _: stats.ConsumerCount,
@@ -97,6 +108,18 @@ OF_DESTINATION: dict[AlertMetric, Reading] = {
     AlertMetric.BACKLOG: lambda stats, _: stats.QueueSize,
     AlertMetric.OFFLINE: _offline,
     **{metric: _lately(metric) for metric in COUNTED_LATELY},
+}
+
+
+def _budget(found: Measurement) -> float | None:
+    return None if found.budget_left is None else max(0.0, 100 * found.budget_left)
+
+
+#: Of objectives; None: no messages.
+OF_OBJECTIVE: dict[AlertMetric, Callable[[Measurement], float | None]] = {
+    AlertMetric.BURN_FAST: lambda found: found.fast_burn,
+    AlertMetric.BURN_SLOW: lambda found: found.slow_burn,
+    AlertMetric.BUDGET: _budget,
 }
 
 

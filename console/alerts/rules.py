@@ -13,12 +13,14 @@ from brokerapp.model.stats_records import DestinationStats
 from brokerapp.model.subscription_identity import SubscriptionIdentity
 from console.access.roles import Scope
 from console.alerts.metrics import COUNTED, DESCRIPTIONS, AlertMetric, MetricDescription, amount
-from console.alerts.readings import COUNTED_LATELY, OF_DESTINATION, MetricReadings, of_broker
+from console.alerts.readings import COUNTED_LATELY, OF_DESTINATION, OF_OBJECTIVE, MetricReadings, of_broker
 from console.broker.snapshot import BrokerSnapshot
 from console.ui.formatting import number_format
 
 #: Subjects that one rule has open at a time; the worst begin first.
 MAX_OPEN = 100
+#: What the subject of an alert about an objective begins with.
+OBJECTIVE_PREFIX = "objective "
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,8 @@ class AlertCondition:
 
     @property
     def _which(self) -> str:
+        if self.description.of_objectives:
+            return "any objective" if self.pattern == ANY_REST else f"objectives of {self.pattern}"
         if self.description.of_subscriptions:
             every = "durable subscription"
             return f"any {every}" if self.pattern == ANY_REST else f"any {every} to {self.pattern}"
@@ -88,7 +92,12 @@ class RuleEvaluation:
 
 def evaluate_rule(rule: AlertCondition, readings: MetricReadings) -> RuleEvaluation:
     """Destinations in native form, or parts of the broker, as they are to a rule now."""
-    numbers = of_broker(rule.metric, readings.picture) if rule.description.of_broker else _numbers(rule, readings)
+    if rule.description.of_objectives:
+        numbers = _of_objectives(rule, readings)
+    elif rule.description.of_broker:
+        numbers = of_broker(rule.metric, readings.picture)
+    else:
+        numbers = _numbers(rule, readings)
     unseen = frozenset[str]()
     if rule.metric in COUNTED_LATELY and not readings.watched:  # there may have been more: only what is enough is known
         unseen = frozenset(subject for subject, value in numbers.items() if rule.is_broken(value) == rule.below)
@@ -97,6 +106,17 @@ def evaluate_rule(rule: AlertCondition, readings: MetricReadings) -> RuleEvaluat
     }
     unknown = frozenset(subject for subject, value in numbers.items() if isnan(value)) - unseen
     return RuleEvaluation(breaking, unknown, unseen)
+
+
+def _of_objectives(rule: AlertCondition, readings: MetricReadings) -> dict[str, float]:
+    """Return the values of the objectives whose queues are all covered by the rule."""
+    read, scope = OF_OBJECTIVE[rule.metric], Scope.parse(rule.pattern)
+    values = (
+        (f"{OBJECTIVE_PREFIX}{name}", read(found))
+        for name, found in readings.objectives.items()
+        if scope.contains(Destination.queue(found.target.pattern))
+    )
+    return {subject: value for subject, value in values if value is not None}
 
 
 def _numbers(rule: AlertCondition, readings: MetricReadings) -> dict[str, float]:
@@ -111,7 +131,7 @@ def subjects_of(
     rule: AlertCondition, picture: BrokerSnapshot, named: Mapping[Destination, SubscriptionIdentity] | None = None
 ) -> list[DestinationStats]:
     """Return the destinations, or the logs of `named` subscriptions, that a rule is about."""
-    if rule.description.of_broker:
+    if rule.description.of_broker or rule.description.of_objectives:
         return []
     if rule.description.of_subscriptions:
         logs = [log for log, each in (named or {}).items() if rule.covers_subscription(each)]

@@ -23,6 +23,7 @@ from console.destinations import api as destinations
 from console.destinations.clients import api as clients
 from console.messages.api import dead_letters, jobs, messages, scheduled, searches, tracing
 from console.metrics.api import metrics
+from console.objectives import api as objectives
 from console.routing.api import definitions, drafts, preview
 from console.topology.api import networks, nodes
 from console.transactions import api as transactions
@@ -95,6 +96,7 @@ for prefix, router in (
     ("/v1/reports", reports.router),
     ("/v1/audit", audit.router),
     ("/v1/alerts", alerts.router),
+    ("/v1/objectives", objectives.router),
     ("/v1/nodes", nodes.router),
     ("/v1/networks", networks.router),
     ("/v1", users.router),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from django.http import HttpRequest
@@ -50,6 +52,9 @@ class DestinationOut(Schema):
     DispatchRate: float
     Paused: bool
     DLQ: bool
+    ConsumerGoneSince: datetime | None = Field(
+        None, description="When the last consumer of a queue left; null: it has consumers, or never had any"
+    )
 
 
 class DestinationListQuery(PageQuery):
@@ -131,7 +136,8 @@ def list_destinations(request: HttpRequest, query: Annotated[DestinationListQuer
     elif query.sort == "-name":
         found.reverse()
     page = page_of(found, query)
-    return page | {"items": [_destination_out(picture, each) for each in page["items"]]}
+    gone = services.consumer_gone_since(page["items"])
+    return page | {"items": [_destination_out(picture, each, gone) for each in page["items"]]}
 
 
 @operation(router, "POST", "", Permission.CREATE, response={201: DestinationOut})
@@ -208,12 +214,22 @@ def delete_destination(request: HttpRequest, kind: KindName, name: str) -> Any:
     return {"removed": services.delete(request, Destination(DestinationKind(kind), name))}
 
 
-def _destination_out(picture: BrokerSnapshot, stats: DestinationStats) -> dict[str, Any]:
+def _destination_out(
+    picture: BrokerSnapshot, stats: DestinationStats, gone: Mapping[Destination, datetime] | None = None
+) -> dict[str, Any]:
     destination, rates = stats.destination, picture.rates(stats.destination)
+    left = (services.consumer_gone_since([stats]) if gone is None else gone).get(destination)
     numbers = {name: getattr(stats, name) for name in DestinationOut.model_fields if hasattr(stats, name)}
     moving = {"EnqueueRate": rates.enqueue, "DequeueRate": rates.dequeue, "DispatchRate": rates.dispatch}
     href = reverse("api:get_destination", args=[str(destination.kind), destination.name])
-    return {"kind": str(destination.kind), "name": destination.name, "href": href, **numbers, **moving}
+    return {
+        "kind": str(destination.kind),
+        "name": destination.name,
+        "href": href,
+        **numbers,
+        **moving,
+        "ConsumerGoneSince": left,
+    }
 
 
 __all__ = ["Paged", "router"]

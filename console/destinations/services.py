@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
 from django.http import Http404, HttpRequest
 
 from brokerapp.model.destination import Destination, DestinationKind
@@ -10,6 +13,7 @@ from console.access.permissions import Permission, require
 from console.audit import trail
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
+from console.broker.rollups import last_consumers_left, rollups
 from console.broker.snapshot import BrokerSnapshot
 
 
@@ -24,6 +28,15 @@ def get_stats(destination: Destination) -> tuple[BrokerSnapshot, DestinationStat
     if destination not in picture.stats:
         raise Http404(f"{str(destination.kind).capitalize()} {destination.name} not found. It may have been deleted.")
     return picture, picture.stats[destination]
+
+
+def consumer_gone_since(of: Sequence[DestinationStats]) -> dict[Destination, datetime]:
+    """Return when the last consumer left the queues without consumers, as far as it was recorded."""
+    alone = [each.destination for each in of if each.destination.is_queue and not each.ConsumerCount]
+    if not alone:
+        return {}
+    left = last_consumers_left(rollups(), alone)
+    return {each: datetime.fromtimestamp(left[str(each)], UTC) for each in alone if str(each) in left}
 
 
 def create(request: HttpRequest, kind: DestinationKind, name: str) -> tuple[Destination, bool]:

@@ -7,15 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from django.conf import settings
-
-from analytics.archive.broker_archive import BrokerArchive
 from analytics.model.wording import format_signed
 from analytics.rollups.counters import CounterCell
 from analytics.rollups.log_histogram import negative_durations, percentile
 from analytics.rollups.queries import WHOLE_BROKER, RollupPoint, RollupQueries
 from analytics.rollups.store import MINUTE, OTHERS, TEMPORARY
 from brokerapp.model.destination import Destination
+from console.broker.rollups import rollups as rollups
 from console.metrics.charts_history import ChartWindow, Mark
 
 #: Destinations that are summed for users who do not see all: each takes some milliseconds.
@@ -24,11 +22,6 @@ MOST_TOGETHER = 50
 #: queues are empty.
 QUIET_SECONDS = 3700
 PARTS = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
-
-
-def rollups() -> RollupQueries:
-    """Return the rollups of this broker."""
-    return RollupQueries(BrokerArchive(settings.SLUICE.archive, settings.SLUICE.broker_name).folder)
 
 
 def marks(

@@ -212,6 +212,28 @@ def test_the_depth_is_what_was_noted_and_what_came_and_went_since(ask, archive):
     assert "20 messages" in found.sentence
 
 
+def test_the_oldest_message_over_time_is_that_of_all_copies_that_wait(ask, archive):
+    from analytics.jobs import lag as job
+
+    found, tables = ask(job)
+    whole = TimeWindow(traffic.START_US, WINDOW.until_us)
+    duck = duckdb_queries.connect(archive, whole)
+    rows = duck.sql(duckdb_queries.oldest(whole, SLOT)).fetchall()
+    exact: dict[tuple, list[float]] = {}  # of both brokers
+    for _, name, until, born in rows:
+        exact.setdefault((name, until), []).append((until - born).total_seconds())
+    shown = [row for row in tables["lag-by-time"] if row["certainty"] == "exact"]
+    assert len(shown) > 0.9 * sum(bool(row["depth"]) for row in tables["lag-by-time"])
+    for row in shown:
+        ages = exact[row["destination"], row["time"]]
+        assert any(row["oldest_seconds"] == pytest.approx(age) for age in ages), (row, ages)
+    at_the_end = {row["destination"]: row for row in tables["lag"]}
+    forgotten = at_the_end[traffic.FORGOTTEN]
+    assert (forgotten["service_rate"], forgotten["behind_seconds"]) == (0.0, None)
+    assert forgotten["oldest_max_seconds"] == forgotten["oldest_seconds"]
+    assert next(each.value for each in found.headline if each.label == "Of these not served") >= 1
+
+
 def test_traffic_says_charts_and_lists_what_came(ask, duck):
     from analytics.jobs import traffic as job
 

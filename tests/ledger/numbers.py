@@ -127,12 +127,12 @@ def depths(ledger: Ledger, moment: int | None = None) -> dict[str, tuple[int, in
     for each in ledger.copies:
         if each.is_stored:
             least, most = found.get(each.place, (0, 0))
-            may, must = _is_there(each, moment)
+            may, must = is_there(each, moment)
             found[each.place] = (least + must, most + may)
     return found
 
 
-def _is_there(copy: Copy, moment: int | None) -> tuple[bool, bool]:
+def is_there(copy: Copy, moment: int | None) -> tuple[bool, bool]:
     """Whether it may have been there then, and whether it must."""
     if moment is None:
         return copy.gone is None, copy.gone is None

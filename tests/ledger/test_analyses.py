@@ -20,6 +20,7 @@ from tests.ledger.comparing import check
 from tests.ledger.expected import Account, Expected
 from tests.ledger.expected_consumers import health, skew
 from tests.ledger.expected_failures import dead_letters, repeats
+from tests.ledger.expected_lag import lag
 from tests.ledger.expected_whatif import targets_of, whatif
 from tests.ledger.numbers import ROLLED_BACK, count
 from tests.ledger.rules import ARCHIVE, ARCHIVED, BROKER, COMPOSITE, DRAFT
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.spark
 #: By the kind of the analysis; weeks and what-if need more than an account.
 EXPECTED: dict[str, Callable[..., Expected]] = {
     "traffic": expected.traffic, "weeks": expected.weeks, "league": expected.league, "fan-out": expected.fan_out,
-    "latency": expected.latency, "depth": expected.depth, "skew": skew, "health": health,
+    "latency": expected.latency, "depth": expected.depth, "lag": lag, "skew": skew, "health": health,
     "dead-letters": dead_letters, "repeats": repeats, "filters": expected.filters, "orphans": expected.orphans,
 }  # fmt: skip
 #: The way up to which the load happened a week before, too.
@@ -105,6 +106,10 @@ def test_each_message_that_failed_is_told_once_with_its_cause(ask, account):
         newest[key] = row
     tables = {**answer.tables, "examples": list(newest.values())}
     check("dead-letters", expected_answer, answer.headline, tables)
+
+
+def test_lag_is_the_age_of_the_oldest_copy_that_waits_and_the_rates_of_what_comes_and_is_served(compare):
+    compare("lag")
 
 
 def test_repeats_are_messages_that_were_given_or_processed_again(compare):

@@ -35,7 +35,7 @@ from console.destinations.clients.clients import consumers_of, current_connectio
 from console.destinations.lists import COLUMNS
 from console.destinations.placement import node_of_connection, owner_node
 from console.destinations.queue_health import delivery_issues
-from console.destinations.services import get_stats
+from console.destinations.services import consumer_gone_since, get_stats
 from console.destinations.views.deleted import deleted_page
 from console.metrics import charts_history, rollup_history
 from console.metrics.charts.chart_data import chart_of
@@ -90,6 +90,7 @@ def _overview(
     return {
         "columns": [(column, numbers[column.name]) for column in shown if column.is_jmx],
         "oldest": _oldest(stats),
+        "gone_since": consumer_gone_since([stats]).get(stats.destination),
         "chart": chart_of(request, window, stats.destination),
     }
 

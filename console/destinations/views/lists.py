@@ -21,6 +21,7 @@ from console.broker.live.sparklines import read_sparklines
 from console.broker.mirror import mirror
 from console.broker.snapshot import BrokerSnapshot
 from console.destinations.lists import DESTINATION_TABLES, PAGE_SIZES, DestinationRow, visible_rows
+from console.destinations.services import consumer_gone_since
 from console.ui.formatting.number_format import pluralize_count
 from console.ui.partials import render_list
 from console.ui.preferences.favourites import favourites_of
@@ -66,6 +67,7 @@ def _list(request: HttpRequest, kind: DestinationKind) -> HttpResponse:
         "page": page,
         "channel": f"list:{kind}s",
         "lines": _sparklines(picture, page.rows),
+        "gone": consumer_gone_since([row.stats for row in page.rows]),
         "menu": views_menu(request.user, f"{kind}s", request.GET),
         "part": "destinations/list_rows.html",
         "actions": [

@@ -42,6 +42,8 @@ COMMANDS = (
     PaletteCommand("Subscriptions", "subscribers", "subscriber", keys="g s"),
     PaletteCommand("Alerts", "alerts", "bell", keys="g l"),
     PaletteCommand("New alert rule", "new-alert", "bell", Permission.ALERT),
+    PaletteCommand("Objectives", "objectives", "objective"),
+    PaletteCommand("New objective", "new-objective", "objective", Permission.ALERT),
     PaletteCommand("Dead letters", "dead-letters", "dlq", Permission.BROWSE, keys="g d"),
     PaletteCommand("Jobs", "jobs", "history", Permission.BROWSE, keys="g j"),
     PaletteCommand("Scheduled messages", "scheduled", "clock", Permission.BROWSE, keys="g w"),

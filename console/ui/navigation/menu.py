@@ -11,7 +11,7 @@ _GROUPS = (
     ("", ("overview",)),
     ("Broker", ("queues", "topics", "subscribers", "connections", "routing", "topology")),
     ("Messages", ("dead-letters", "jobs", "scheduled", "transactions", "send")),
-    ("Monitoring", ("alerts", "analyses", "reports")),
+    ("Monitoring", ("alerts", "objectives", "analyses", "reports")),
     ("Administration", ("audit", "users")),
 )
 _COMMANDS = {each.page: each for each in COMMANDS}

@@ -15,6 +15,7 @@ from analytics.rollups import store as rollups_module
 from analytics.rollups.counters import (
     COUNTED,
     NUMBERS,
+    ConsumerNote,
     CounterCell,
     DepthNote,
     EventCounts,
@@ -26,6 +27,7 @@ from analytics.rollups.counters import (
 from analytics.rollups.log_histogram import negative_durations, percentile
 from analytics.rollups.queries import WHOLE_BROKER, RollupQueries, width_for
 from analytics.rollups.store import DAY, HOUR, MINUTE, NAME, OTHERS, TEMPORARY, RollupStore
+from brokerapp.tracing.consumers import EVERYWHERE, ConsumerRecorder
 from brokerapp.tracing.decoding import decode
 from brokerapp.tracing.depths import DepthRecorder
 from brokerapp.tracing.recorder import TraceRecorder
@@ -310,3 +312,51 @@ def test_an_archive_without_rollups_knows_nothing(tmp_path):
 )  # fmt: skip
 def test_a_window_is_told_of_as_finely_as_it_is_kept(ago, seconds, width):
     assert width_for(START - ago - seconds, START - ago, START) == width
+
+
+def test_the_consumers_of_a_queue_are_known_with_the_time_since_when_there_are_any_or_none(archive):
+    archive.folder.mkdir(parents=True)
+    store, moment = RollupStore(archive.folder), START_US
+
+    def note(*notes):
+        nonlocal moment
+        moment += 60_000_000
+        store.add([EventCounts({}, [], [ConsumerNote(moment, *each) for each in notes])], moment)
+
+    def known():
+        found = RollupQueries(archive.folder).consumers_since()
+        return {name: (each.clients, (each.since - START) // 60) for name, each in found.items()}
+
+    note((A, 1), ("topic://t", 1), ("temp-queue://t", 1))
+    note((A, 2), (B, 1))
+    assert known() == {A: (2, 1), B: (1, 2)}
+    note((A, 1))
+    note((A, 0))
+    note((A, 0))
+    assert known() == {A: (0, 4), B: (1, 2)}
+    assert list(RollupQueries(archive.folder).consumers_since([B])) == [B]
+    note((EVERYWHERE, 0))
+    assert known() == {A: (0, 4), B: (0, 6)}
+    note((A, 1))
+    assert known()[A] == (1, 7)
+    store.close()
+
+
+def test_what_clients_subscribe_to_is_read_from_events_in_their_order():
+    recorder = TraceRecorder(BROKER)
+    consumers = ConsumerRecorder(recorder)
+    consumers.on_subscribed(A, "one")
+    consumers.on_subscribed(A, "two")
+    consumers.on_unsubscribed(A, "one")
+    consumers.on_broker_started()
+    notes = count_events(to_archive_schema(decode(recorder.take_encoded()[0]), 1)).consumers
+    assert [(each.destination, each.clients) for each in notes] == [(A, 1), (A, 2), (A, 1), (EVERYWHERE, 0)]
+
+
+def test_queues_that_were_forgotten_have_no_consumers_that_left(archive):
+    archive.folder.mkdir(parents=True)
+    store = RollupStore(archive.folder)
+    store.add([EventCounts({}, [], [ConsumerNote(START_US, A, 0), ConsumerNote(START_US, B, 1)])], 1)
+    store.delete_expired(START + DAY)
+    assert set(RollupQueries(archive.folder).consumers_since()) == {B}
+    store.close()

@@ -88,6 +88,9 @@ CASES = [
     ("a backlog of other topics", AlertCondition(AlertMetric.BACKLOG, 5, "news.>"), [stats(LOG, QueueSize=6)], {}),
     ("offline for long", AlertCondition(AlertMetric.OFFLINE, 600), [stats(LOG)], {str(LOG): 700}),
     ("online again", AlertCondition(AlertMetric.OFFLINE, 600), [stats(LOG, ConsumerCount=1)], {}),
+    ("the last consumer left", AlertCondition(AlertMetric.CONSUMER_GONE, 600),
+     [stats(A), stats(B, ConsumerCount=1), stats(DLQ)], {str(A): 900}),
+    ("the last consumer left a while ago", AlertCondition(AlertMetric.CONSUMER_GONE, 900), [stats(A)], {}),
     ("dead letters that came lately", AlertCondition(AlertMetric.DEAD, 3),
      [stats(DLQ, QueueSize=9, DLQ=True), stats(QueueSize=9)],
      {str(DLQ): 4}),
@@ -98,7 +101,8 @@ CASES = [
 def test_what_breaks_a_rule(rule, rows, expected):
     oldest = {A: (NOW - 100) * 1000, B: (NOW - 10) * 1000}
     offline = {str(LOG): (NOW - 700) * 1000}
-    readings = MetricReadings(NOW, picture(*rows), oldest, RECENT, named=NAMED, offline=offline)
+    gone = {str(A): NOW - 900, str(B): NOW - 900}
+    readings = MetricReadings(NOW, picture(*rows), oldest, RECENT, named=NAMED, offline=offline, gone=gone)
     assert evaluate_rule(rule, readings) == RuleEvaluation(expected)
 
 

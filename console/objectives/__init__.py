@@ -1,0 +1,1 @@
+"""Objectives: the share of messages that is to be acknowledged in time, with attainment, error budget and burn rate."""

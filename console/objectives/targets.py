@@ -1,0 +1,73 @@
+"""Describe what objectives demand, and what was measured of them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import floor
+
+from analytics.model.service_level import FAST, SLOW, Outcomes, budget_left
+from analytics.model.wording import MINUS
+from console.ui.formatting.number_format import format_duration
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What an objective demands. `pattern` is that of queues."""
+
+    pattern: str
+    percent: float
+    seconds: int
+    days: int
+
+    def __str__(self) -> str:
+        period = "24 hours" if self.days == 1 else f"{self.days} days"
+        within = format_duration(self.seconds)
+        return f"{self.percent:g}% of messages of {self.pattern} acknowledged within {within}, over {period}"
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What was measured of an objective: messages of the period, and burn rates by the length of their window."""
+
+    target: Target
+    queues: int
+    left_out: int  #: queues beyond MAX_QUEUES
+    outcomes: Outcomes
+    burn_rates: Mapping[int, float]
+
+    @property
+    def attainment(self) -> float | None:
+        """Return the share of messages in time; None without messages."""
+        return self.outcomes.attainment
+
+    @property
+    def budget_left(self) -> float | None:
+        """Return the share of the error budget that is left, below 0 if it was exceeded; None without messages."""
+        return budget_left(self.outcomes, self.target.percent) if self.outcomes.total else None
+
+    @property
+    def is_met(self) -> bool | None:
+        """Return whether the share of messages in time is as high as demanded; None without messages."""
+        share = self.attainment
+        return None if share is None else share * 100 >= self.target.percent
+
+    @property
+    def attainment_text(self) -> str:
+        """Return the share of messages in time as text, never rounded up to what is demanded."""
+        return "" if self.attainment is None else f"{floor(self.attainment * 10_000) / 100:.2f}%"
+
+    @property
+    def budget_text(self) -> str:
+        """Return the share of the error budget that is left as text."""
+        return "" if self.budget_left is None else f"{self.budget_left * 100:,.0f}%".replace("-", MINUS)
+
+    @property
+    def fast_burn(self) -> float:
+        """Return the burn rate of both windows of FAST."""
+        return min(self.burn_rates[each] for each in FAST)
+
+    @property
+    def slow_burn(self) -> float:
+        """Return the burn rate of both windows of SLOW."""
+        return min(self.burn_rates[each] for each in SLOW)
