@@ -211,11 +211,11 @@ class TraceRecorder:
 class NullTraceRecorder(TraceRecorder):
     """Discards all trace events, where recording is off."""
 
-    def record_enqueue(self, *_events: object) -> None:
+    def record_enqueue(self, *_events: object, **_named: object) -> None:
         """Discard the arrival of messages."""
 
-    def record_one(self, *_event: object) -> None:
+    def record_one(self, *_event: object, **_named: object) -> None:
         """Discard an event of one message."""
 
-    def record(self, *_events: object, in_depths: bool = False) -> None:
+    def record(self, *_events: object, in_depths: bool = False, **_named: object) -> None:
         """Discard events of several messages."""

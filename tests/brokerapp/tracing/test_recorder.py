@@ -263,3 +263,13 @@ def test_nodes_in_several_threads_encode_their_batches_at_once():
     expected = batch.encode()
     with ThreadPoolExecutor(4) as threads:
         assert set(threads.map(lambda _: batch.encode(), range(200))) == {expected}
+
+
+def test_a_recorder_that_discards_takes_what_one_that_records_takes():
+    recorder = NullTraceRecorder("sluice")
+    recorder.record(FORWARD, START, [message(1)], [EU], TOPIC, consumer="c", reason="r", in_depths=True)
+    recorder.record_one(
+        kind=ACK, ts_us=START, message=message(1), destination=EU, original=TOPIC, consumer="c", reason="r"
+    )
+    recorder.record_enqueue(START, [message(1)], TOPIC, producer="p")
+    assert recorder.take_batch() is None
