@@ -338,6 +338,19 @@ def test_a_report_runs_a_saved_query_with_the_rights_of_its_owner_at_that_time(b
     assert not any(is_readable_by(each, report) for each in hidden)
 
 
+def test_no_export_of_an_edition_has_results_that_its_reader_may_not_see(browser_of, workers, settings):
+    viewer, admin = browser_of("viewer"), browser_of("admin")
+    report = Report.objects.create(name="Was SQL", zone="UTC", questions=[{"kind": "traffic"}], owner="admin")
+    edition = report.editions.create(moment=datetime(2026, 5, 1, tzinfo=UTC), state="done", parts=1)
+    done(settings, "admin", access("admin"), edition=edition)
+    of = report.pk, edition.pk
+    page, api = reverse("export-edition", args=[*of, "html"]), "/api/v1/reports/{}/editions/{}/export?format=html"
+    for url in (page, api.format(*of)):
+        pages = [client.get(url).content.decode() for client in (admin, viewer)]
+        assert ["secret" in each for each in pages] == [True, False]
+        assert "The result was deleted or is hidden." in pages[1]
+
+
 @pytest.mark.parametrize("lost", ["role", "account", "query"])
 def test_an_edition_fails_when_its_owner_lost_what_it_needs(lost, browser_of, workers):
     make_user("analyst", name="ada")
