@@ -97,7 +97,11 @@ class RunExecution:
         session = self._session()
         with read_lock(self._environment.archive):
             self._tables = TableReader(
-                session, FolderStorage(self._environment.tables), self._environment.archive, self._completeness
+                session,
+                FolderStorage(self._environment.tables),
+                self._environment.archive,
+                self._completeness,
+                None if self._unarchived is None else self._unarchived[1],
             )
             since = (recording_start_us(self._environment.archive), self._tables.first_computed_us())
             self._recorded_since_us = min((each for each in since if each is not None), default=None)
