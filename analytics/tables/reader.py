@@ -13,7 +13,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from analytics.archive.manifest import SetAside
 from analytics.readers.completeness import Completeness
 from analytics.requests.request import TimeWindow
-from analytics.tables.catalog import TableCatalog
+from analytics.tables.catalog import TableCatalog, first_recorded_us
 from analytics.tables.counts import RecordedCounts
 from analytics.tables.day_manifest import DayManifest
 from analytics.tables.definitions import DAILY, DAY_US, HOUR_US, HOURLY, SLOT, TABLES
@@ -59,8 +59,7 @@ class TableReader:
 
     def first_computed_us(self) -> int | None:
         """Return the start of the first hour with events in a table, of all brokers."""
-        found = (each.first_recorded_us() for each in self._catalogs)
-        return min((at for at in found if at is not None), default=None)
+        return first_recorded_us(self._catalogs)
 
     def counts(
         self,

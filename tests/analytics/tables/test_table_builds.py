@@ -18,7 +18,7 @@ from analytics.archive.broker_archive import ArchiveCommit, BrokerArchive
 from analytics.archive.compaction import compact, next_merge_group
 from analytics.requests.request import TimeWindow
 from analytics.tables.builder import TableBuilder, UnreadableSource, is_worthwhile
-from analytics.tables.catalog import TableCatalog
+from analytics.tables.catalog import TableCatalog, recording_start
 from analytics.tables.day_manifest import HourRecord, SourceFile, needs_computing
 from analytics.tables.definitions import DAILY, DAY_US, HOUR_US, HOURLY, TABLES, TRAFFIC
 from analytics.tables.merging import merge
@@ -240,6 +240,16 @@ def test_a_broker_that_records_no_longer_does_not_keep_others_from_reading_table
     assert not chosen(BROKER).raw
     assert len(chosen(BROKER, 3600).hours) == 48
     assert chosen("retired").raw, "events of a broker that records may be in its stream only"
+
+
+@pytest.mark.parametrize(("archived", "tabled", "expected"), [
+    (None, None, None), (DAY + 5, None, DAY + 5), (None, DAY, DAY),
+    (DAY + 5, DAY, DAY + 5), (DAY + HOUR_US, DAY, DAY), (DAY + 5, DAY - HOUR_US, DAY - HOUR_US),
+])  # fmt: skip
+def test_recording_began_with_the_first_event_or_an_hour_of_which_events_are_no_longer_archived(
+    archived, tabled, expected
+):
+    assert recording_start(archived, tabled) == expected
 
 
 def test_little_waits_for_more_but_not_for_long(catalog):
