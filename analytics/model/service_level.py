@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 #: Widths of cells, the widest first.
@@ -43,9 +44,15 @@ class Outcomes:
         return self.within / self.total if self.total else None
 
 
+def is_met(found: Outcomes, percent: float) -> bool | None:
+    """Return whether the share of messages in time is as high as demanded; None without messages."""
+    return Fraction(100 * found.within, found.total) >= Fraction(str(percent)) if found.total else None
+
+
 def burn_rate(found: Outcomes, percent: float) -> float:
     """Return how fast the error budget is spent: 1 spends all of it by the end of the period, 0 none."""
-    return found.missed / found.total / (1 - percent / 100) if found.total else 0.0
+    # Shares have few decimals: 100 - 99.9 is 0.1 here, so that a budget that is just spent is not exceeded.
+    return 100 * found.missed / found.total / round(100 - percent, 9) if found.total else 0.0
 
 
 def budget_left(found: Outcomes, percent: float) -> float:

@@ -45,6 +45,7 @@ class AnalysisDefinition:
     group: str = FLOW  #: "": not in the catalogue; started from another page
     reads_routing: bool = False  #: whether the request must include the active definitions
     stays_within: bool = False  #: whether its result names only the destination it was run for
+    reads_tables: bool = False  #: whether tables suffice for it where events are no longer archived
     version: int = 1  #: raised when the same traffic gives different numbers
 
     def values(self, given: Mapping[str, Any]) -> dict[str, str]:
@@ -75,6 +76,7 @@ ANALYSES = _table(
         FLOW,
         stays_within=True,
         version=3,
+        reads_tables=True,
     ),
     AnalysisDefinition(
         "weeks",
@@ -84,6 +86,7 @@ ANALYSES = _table(
         (DAY, WEEKS, DESTINATION),
         FLOW,
         stays_within=True,
+        reads_tables=True,
     ),
     AnalysisDefinition(
         "league",
@@ -93,6 +96,7 @@ ANALYSES = _table(
         (WINDOW, DESTINATION),
         FLOW,
         stays_within=True,
+        reads_tables=True,
     ),
     AnalysisDefinition(
         "fan-out",
@@ -102,6 +106,7 @@ ANALYSES = _table(
         (WINDOW, DESTINATION),
         FLOW,
         reads_routing=True,
+        reads_tables=True,
     ),
     AnalysisDefinition(
         "latency",
@@ -112,6 +117,7 @@ ANALYSES = _table(
         PACE,
         stays_within=True,
         version=2,
+        reads_tables=True,
     ),
     AnalysisDefinition(
         "depth",
@@ -123,6 +129,7 @@ ANALYSES = _table(
         reads_routing=True,
         version=3,
         stays_within=True,
+        reads_tables=True,
     ),
     AnalysisDefinition(
         "lag",
@@ -162,6 +169,7 @@ ANALYSES = _table(
         TROUBLE,
         stays_within=True,
         version=2,
+        reads_tables=True,
     ),
     AnalysisDefinition(
         "repeats",

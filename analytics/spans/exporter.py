@@ -131,8 +131,9 @@ class SpanExport:
     def _save(self, progress: ExportProgress) -> None:
         unknown, self._messages.unknown = self._messages.unknown, 0
         unsampled, self._spans.unsampled = self._spans.unsampled, 0
+        known = self._progress  # `progress` may be older than what was counted while the receiver was unavailable
         self._progress = replace(
-            progress, unknown_contexts=progress.unknown_contexts + unknown, unsampled=progress.unsampled + unsampled,
+            progress, unknown_contexts=known.unknown_contexts + unknown, unsampled=known.unsampled + unsampled,
             written_at=time.time(),
         )  # fmt: skip
         write_progress(self._folder, self._progress)

@@ -34,6 +34,7 @@ from analytics.spark.server import ran_out_of_memory
 from analytics.spark.session import SparkUnavailable, connect, fetch, fetch_within, interrupt_session, is_alive
 from analytics.spark.watchdog import Watchdog
 from analytics.sql.access import DataAccess
+from analytics.tables.catalog import recording_start
 from analytics.tables.reader import TableReader
 from analytics.tables.storage import FolderStorage
 from brokerapp.errors import StoreUnavailable
@@ -97,10 +98,14 @@ class RunExecution:
         session = self._session()
         with read_lock(self._environment.archive):
             self._tables = TableReader(
-                session, FolderStorage(self._environment.tables), self._environment.archive, self._completeness
+                session,
+                FolderStorage(self._environment.tables),
+                self._environment.archive,
+                self._completeness,
+                None if self._unarchived is None else self._unarchived[1],
             )
-            since = (recording_start_us(self._environment.archive), self._tables.first_computed_us())
-            self._recorded_since_us = min((each for each in since if each is not None), default=None)
+            tabled = self._tables.first_computed_us() if self._analysis.reads_tables else None
+            self._recorded_since_us = recording_start(recording_start_us(self._environment.archive), tabled)
             rows = rows_within(self._environment.archive, window)
             self._rows = {} if rows is None else {"rows": rows}
             findings = self._run_job_without_damage(session, window.up_to(fresh_until_us))

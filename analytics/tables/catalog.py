@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -167,6 +167,18 @@ class TableCatalog:
         except FileNotFoundError:
             return None
         return found.st_size, found.st_mtime_ns
+
+
+def first_recorded_us(catalogs: Iterable[TableCatalog]) -> int | None:
+    """Return the start of the first hour with events in the tables of these brokers; None without any."""
+    return min((at for each in catalogs if (at := each.first_recorded_us()) is not None), default=None)
+
+
+def recording_start(archived_us: int | None, tabled_us: int | None) -> int | None:
+    """Return when recording began: tables know the hour only, and reach further back than the archive."""
+    if archived_us is None or tabled_us is None:
+        return tabled_us if archived_us is None else archived_us
+    return tabled_us if tabled_us + HOUR_US <= archived_us else archived_us
 
 
 def us_of(name: str) -> int:

@@ -13,7 +13,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from analytics.archive.manifest import SetAside
 from analytics.readers.completeness import Completeness
 from analytics.requests.request import TimeWindow
-from analytics.tables.catalog import TableCatalog
+from analytics.tables.catalog import TableCatalog, first_recorded_us
 from analytics.tables.counts import RecordedCounts
 from analytics.tables.day_manifest import DayManifest
 from analytics.tables.definitions import DAILY, DAY_US, HOUR_US, HOURLY, SLOT, TABLES
@@ -39,9 +39,15 @@ class TableReader:
     """Reads tables for one run, and notes what was read."""
 
     def __init__(
-        self, session: SparkSession, storage: TableStorage, archive: Path, completeness: Completeness | None = None
+        self,
+        session: SparkSession,
+        storage: TableStorage,
+        archive: Path,
+        completeness: Completeness | None = None,
+        unarchived: str | None = None,
     ) -> None:
-        self._session, self._storage, self._completeness = session, storage, completeness
+        """`unarchived`: name of the broker whose events are read from its stream, too."""
+        self._session, self._storage, self._completeness, self._unarchived = session, storage, completeness, unarchived
         self._catalogs = TableCatalog.all_of(storage, archive)
         self._first_us = {each.broker: each.first_us() for each in self._catalogs}
         self._days: dict[tuple[str, int], DayManifest] = {}
@@ -53,8 +59,7 @@ class TableReader:
 
     def first_computed_us(self) -> int | None:
         """Return the start of the first hour with events in a table, of all brokers."""
-        found = (each.first_recorded_us() for each in self._catalogs)
-        return min((at for at in found if at is not None), default=None)
+        return first_recorded_us(self._catalogs)
 
     def counts(
         self,
@@ -117,7 +122,7 @@ class TableReader:
         return frame.where(seconds.isin([each // 1_000_000 for each in starts]))
 
     def _available(self, day_us: int) -> AvailableDay:
-        """Return what all brokers have of a day; a broker that recorded nothing before it has all of it."""
+        """Return what all brokers have of a day; a broker that recorded nothing in it has all of it."""
         hours, is_merged = set(range(24)), True
         for each in self._catalogs:
             first = self._first_us[each.broker]
@@ -125,9 +130,20 @@ class TableReader:
                 continue
             day = self._day(each, day_us)
             current = {hour for hour, record in day.hours.items() if each.is_current(day_us + hour * HOUR_US, record)}
-            is_merged = is_merged and DAILY in day.files and len(current) == 24
-            hours &= current if HOURLY in day.files else set()
+            empty = self._empty_hours(each, day_us, day)
+            is_merged = is_merged and ((DAILY in day.files and len(current) == 24) or len(empty) == 24)
+            hours &= (current if HOURLY in day.files else set()) | empty
         return AvailableDay(frozenset(hours), is_merged)
+
+    def _empty_hours(self, catalog: TableCatalog, day_us: int, day: DayManifest) -> set[int]:
+        """Return the hours of which a broker has no events anywhere, such as those after it was shut down for good."""
+        if catalog.broker == self._unarchived:
+            return set()
+        return {
+            hour
+            for hour in range(24)
+            if hour not in day.hours and not catalog.folder_of(day_us + hour * HOUR_US).is_dir()
+        }
 
     def _day(self, catalog: TableCatalog, day_us: int) -> DayManifest:
         key = (catalog.broker, day_us)

@@ -11,6 +11,7 @@ from django.http import Http404, HttpRequest
 from ninja import Router, Schema, Status
 from pydantic import Field
 
+from analytics.requests.catalogue import ANALYSES
 from console.access.permissions import require
 from console.access.roles import Permission
 from console.analyses import run_service, tables
@@ -159,7 +160,8 @@ def list_runs(request: HttpRequest, query: Paged) -> Any:
 @operation(router, "POST", "/runs", Permission.ANALYSE, response={201: RunOut})
 def start_run(request: HttpRequest, wanted: RunIn) -> Any:
     """Start an analysis."""
-    window = requested_window(wanted.parameters.get("window"), wanted.since, wanted.until)
+    analysis = ANALYSES.get(wanted.kind)
+    window = requested_window(wanted.parameters.get("window"), wanted.since, wanted.until, analysis)
     title, parameters = request_for(wanted.kind, wanted.parameters, window)
     for place in scope_of(wanted.kind, parameters):
         require(request, Permission.ANALYSE, place)

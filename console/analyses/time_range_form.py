@@ -24,6 +24,8 @@ from analytics.requests.time_ranges import (
     refuse_future,
     refuse_unrecorded,
 )
+from analytics.tables.catalog import TableCatalog, first_recorded_us, recording_start
+from analytics.tables.storage import FolderStorage
 from brokerapp.errors import RequestRefused
 from console.analyses.questions import choice_for
 from console.metrics.charts_history import OF_WINDOW, ChartWindow
@@ -57,7 +59,7 @@ class TimeRangeField:
 def field_of_link(analysis: AnalysisDefinition, query: Mapping[str, str], now: float) -> TimeRangeField:
     """Return the time range that a link asks for: its explicit one, or the choice that reaches as far back."""
     if (found := read_link(*(query.get(name, "") for name in LINK_FIELDS))) is not None:
-        return _custom(*found)
+        return _custom(analysis, *found)
     asked = query.get(WINDOW.name, "")
     if asked in _choices(analysis):
         return _offered(asked)
@@ -65,7 +67,7 @@ def field_of_link(analysis: AnalysisDefinition, query: Mapping[str, str], now: f
         return _offered(_default(analysis))
     shown = ChartWindow.read(query, now)
     choice = choice_for(analysis, int(now) - shown.start)
-    return _offered(choice) if seconds_of(choice) >= shown.seconds else _custom(shown.start, shown.end)
+    return _offered(choice) if seconds_of(choice) >= shown.seconds else _custom(analysis, shown.start, shown.end)
 
 
 def field_of_post(post: Mapping[str, str]) -> TimeRangeField:
@@ -76,29 +78,32 @@ def field_of_post(post: Mapping[str, str]) -> TimeRangeField:
     return TimeRangeField(CUSTOM, *texts, zone=post.get("zone", ""))
 
 
-def posted_window(post: Mapping[str, str]) -> TimeWindow | None:
+def posted_window(post: Mapping[str, str], analysis: AnalysisDefinition | None = None) -> TimeWindow | None:
     """Return the explicit time range of a form; None for one that ends now. Raises RequestRefused.
 
+    It may begin as far back as the analysis has data: without one, that of the archive.
     A stored request that is started again has both ends in microseconds.
     """
     zone = timezones.get_zone(post.get("zone") or timezones.current_zone_name())
     if WINDOW.name not in post and post.get("since_us", "").isdecimal() and post.get("until_us", "").isdecimal():
-        return _recorded(checked(int(post["since_us"]), int(post["until_us"]), _now_us(), zone), zone)
+        return _recorded(checked(int(post["since_us"]), int(post["until_us"]), _now_us(), zone), zone, analysis)
     if post.get(WINDOW.name) != CUSTOM:
         return None
     since, until = (_exact(post, name, zone) for name in LINK_FIELDS)
     found = read_time_range(since, until, _now_us(), zone)
     if found is None:
         raise RequestRefused("enter the start of the time range")
-    return _recorded(found, zone)
+    return _recorded(found, zone, analysis)
 
 
-def requested_window(window: str | None, since: str, until: str) -> TimeWindow | None:
+def requested_window(
+    window: str | None, since: str, until: str, analysis: AnalysisDefinition | None = None
+) -> TimeWindow | None:
     """Return the explicit time range of an API request; None for one that ends now. Raises RequestRefused."""
     found = read_time_range(since, until, _now_us())
     if found is not None and window:
         raise RequestRefused("window and since exclude each other: give a length, or a start and an end")
-    return None if found is None else _recorded(found, UTC)
+    return None if found is None else _recorded(found, UTC, analysis)
 
 
 def past_moment(text: str, zone: tzinfo = UTC) -> datetime:
@@ -109,9 +114,17 @@ def past_moment(text: str, zone: tzinfo = UTC) -> datetime:
     return datetime.fromtimestamp(us / SECOND_US, UTC)
 
 
-def _recorded(window: TimeWindow, zone: tzinfo) -> TimeWindow:
-    refuse_unrecorded(window, recording_start_us(settings.SLUICE.archive), zone)
+def _recorded(window: TimeWindow, zone: tzinfo, analysis: AnalysisDefinition | None) -> TimeWindow:
+    refuse_unrecorded(window, _recorded_since_us(analysis), zone)
     return window
+
+
+def _recorded_since_us(analysis: AnalysisDefinition | None) -> int | None:
+    """Return the start of what an analysis can read: the archive, or tables that reach further back."""
+    archive, tabled = settings.SLUICE.archive, None
+    if analysis is not None and analysis.reads_tables:
+        tabled = first_recorded_us(TableCatalog.all_of(FolderStorage(settings.SLUICE.tables), archive))
+    return recording_start(recording_start_us(archive), tabled)
 
 
 def _exact(post: Mapping[str, str], name: str, zone: tzinfo) -> str:
@@ -124,10 +137,10 @@ def _exact(post: Mapping[str, str], name: str, zone: tzinfo) -> str:
     return text
 
 
-def _custom(since: int, until: int) -> TimeRangeField:
+def _custom(analysis: AnalysisDefinition, since: int, until: int) -> TimeRangeField:
     zone = timezone.get_current_timezone()
     texts = (f"{datetime.fromtimestamp(each, zone):{_FORM}}" for each in (since, until))
-    began_us = recording_start_us(settings.SLUICE.archive)
+    began_us = _recorded_since_us(analysis)
     is_later = began_us is not None and since * SECOND_US < began_us
     recorded_since = datetime.fromtimestamp(began_us / SECOND_US, UTC) if is_later else None
     return TimeRangeField(CUSTOM, *texts, str(since), str(until), timezones.current_zone_name(), recorded_since)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import floor
 
-from analytics.model.service_level import FAST, SLOW, Outcomes, budget_left
+from analytics.model.service_level import FAST, SLOW, Outcomes, budget_left, is_met
 from analytics.model.wording import MINUS
 from console.ui.formatting.number_format import format_duration
 
@@ -49,13 +48,13 @@ class Measurement:
     @property
     def is_met(self) -> bool | None:
         """Return whether the share of messages in time is as high as demanded; None without messages."""
-        share = self.attainment
-        return None if share is None else share * 100 >= self.target.percent
+        return is_met(self.outcomes, self.target.percent)
 
     @property
     def attainment_text(self) -> str:
         """Return the share of messages in time as text, never rounded up to what is demanded."""
-        return "" if self.attainment is None else f"{floor(self.attainment * 10_000) / 100:.2f}%"
+        total = self.outcomes.total
+        return f"{self.outcomes.within * 10_000 // total / 100:.2f}%" if total else ""
 
     @property
     def budget_text(self) -> str:

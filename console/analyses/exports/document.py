@@ -119,7 +119,7 @@ def section_of(run: AnalysisRun, result: Mapping[str, Any] | None, zone: str, ma
     with timezone.override(zone):
         parameters, url = describe_parameters(run.kind, run.request), absolute_url(reverse("run", args=[run.id]))
         if result is None:
-            reason = run.reason or ("The result was deleted." if run.is_final else "In progress.")
+            reason = run.reason or ("The result was deleted or is hidden." if run.is_final else "In progress.")
             return ExportSection(run.title, reason, parameters, [], [], [], [], [], url, is_failed=True)
         return ExportSection(
             title=run.title,

@@ -177,4 +177,4 @@ def export_edition(request: HttpRequest, report_id: int, edition_id: int, format
     edition = get_object_or_404(report_changes.get_report_or_404(request, report_id).editions, pk=edition_id)
     if edition.state == Edition.State.RUNNING:
         raise Http404(f"Edition {edition_id} is still being generated.")
-    return export_response(format, lambda max_rows: document_of_edition(edition, max_rows))
+    return export_response(format, lambda max_rows: document_of_edition(edition, max_rows, request.user))

@@ -12,7 +12,7 @@ from brokerapp.model.destination import Destination
 from console.access.permissions import AnyUser
 from console.analyses import run_service
 from console.analyses.models import AnalysisRun
-from console.analyses.questions import describe_parameters, is_readable, is_sql, scope_of
+from console.analyses.questions import describe_parameters, is_readable, scope_of
 from console.analyses.reports.models import Edition, Report
 
 
@@ -58,7 +58,8 @@ class ReportSection:
 def sections_of(edition: Edition, user: AnyUser | None = None) -> list[ReportSection]:
     """Return the parts of an edition, in the order of its report.
 
-    For a user without the results of queries that saw more than the user may see: the owner may have lost permissions.
+    For a user without the results that the user may not see: older editions may cover other destinations than the
+    report does now, and queries saw what its owner was allowed to see then.
     """
     return [
         ReportSection(
@@ -71,7 +72,7 @@ def sections_of(edition: Edition, user: AnyUser | None = None) -> list[ReportSec
 
 
 def _may_read(run: AnalysisRun, user: AnyUser | None) -> bool:
-    return user is None or not is_sql(run) or is_readable(run, user)
+    return user is None or is_readable(run, user)
 
 
 def scope_of_report(report: Report) -> list[Destination]:

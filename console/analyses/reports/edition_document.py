@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.urls import reverse
 from django.utils.text import capfirst
 
+from console.access.permissions import AnyUser
 from console.analyses.exports.document import ExportDocument, section_of
 from console.analyses.reports.content import sections_of
 from console.analyses.reports.models import Edition
@@ -15,8 +16,8 @@ from console.ui.formatting.absolute_urls import absolute_url
 MAX_ROWS = 100
 
 
-def document_of_edition(edition: Edition, max_rows: int = MAX_ROWS) -> ExportDocument:
-    """Build the document of an edition."""
+def document_of_edition(edition: Edition, max_rows: int = MAX_ROWS, user: AnyUser | None = None) -> ExportDocument:
+    """Build the document of an edition; for a user without the results that the user may not see."""
     report = edition.report
     moment = time_format.format_time(edition.moment, report.zone)
     by = f", requested by {edition.asked_by}" if edition.asked_by else ""
@@ -25,7 +26,8 @@ def document_of_edition(edition: Edition, max_rows: int = MAX_ROWS) -> ExportDoc
         title=report.name,
         lines=[f"{moment}{by}.{schedule}"],
         sections=[
-            section_of(part.run, part.result, report.zone, min(max_rows, MAX_ROWS)) for part in sections_of(edition)
+            section_of(part.run, part.result, report.zone, min(max_rows, MAX_ROWS))
+            for part in sections_of(edition, user)
         ],
         warnings=list(_warnings(edition)),
         url=absolute_url(reverse("edition", args=[report.pk, edition.pk])),

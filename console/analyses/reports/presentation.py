@@ -6,6 +6,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from console.access.permissions import AnyUser
 from console.analyses import result_tables
 from console.analyses.charts import plots
 from console.analyses.questions import analyse_url
@@ -26,10 +27,10 @@ def audit_fields(report: Report) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def row_of(report: Report) -> dict[str, Any]:
-    """Return a report's row for the list."""
+def row_of(report: Report, user: AnyUser) -> dict[str, Any]:
+    """Return a report's row for the list, as the user may see it."""
     good = editions.last_successful(report)
-    sentences = [part.sentence for part in sections_of(good)] if good else []
+    sentences = [part.sentence for part in sections_of(good, user)] if good else []
     return {
         "report": report, "latest": report.editions.first(), "good": good, "sentences": sentences,
         "is_overdue": report.due is not None and report.due <= timezone.now(),

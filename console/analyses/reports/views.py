@@ -54,7 +54,7 @@ def reports(request: HttpRequest) -> HttpResponse:
     asked = request.GET.get("q", "").strip()
     found = [report for report in Report.objects.filter(name__icontains=asked) if is_readable_by(request.user, report)]
     page = Paginator(found, PAGE_SIZE).get_page(request.GET.get("page"))
-    context = {"page": page, "rows": [row_of(report) for report in page], "q": asked}
+    context = {"page": page, "rows": [row_of(report, request.user) for report in page], "q": asked}
     return render(request, "analyses/reports/list.html", context)
 
 
@@ -194,7 +194,7 @@ def export(request: HttpRequest, report_id: int, edition_id: int, format: str) -
     found = get_object_or_404(report_changes.get_report_or_404(request, report_id).editions, pk=edition_id)
     if format not in FORMATS or found.state == State.RUNNING:
         raise Http404(f"Export {format} not found.")
-    return export_response(format, lambda max_rows: document_of_edition(found, max_rows))
+    return export_response(format, lambda max_rows: document_of_edition(found, max_rows, request.user))
 
 
 @require_GET
@@ -205,5 +205,5 @@ def preview(request: HttpRequest, report_id: int, edition_id: int) -> HttpRespon
     found = report_changes.get_report_or_404(request, report_id)
     edition = get_object_or_404(found.editions, pk=edition_id)
     if not all(is_readable(run, request.user) for run in edition.runs.all()):
-        raise PermissionDenied("This edition has results of queries that you may not see.")
+        raise PermissionDenied("This edition has results that you may not see.")
     return HttpResponse(mail.preview(edition))

@@ -7,11 +7,13 @@ from typing import Any
 
 from django.http import HttpRequest
 from ninja import Router, Schema, Status
+from pydantic import Field
 
 from console.access.roles import Permission
-from console.analyses.api import RunOut
+from console.analyses.api import SINCE_HELP, UNTIL_HELP, RunOut
 from console.analyses.sql import sql_service
 from console.analyses.sql.models import SavedQuery
+from console.analyses.time_range_form import requested_window
 from console.api.common.inputs import RequestBody
 from console.api.common.operations import operation
 
@@ -44,15 +46,15 @@ class SqlSchemaOut(Schema):
 
 
 class SqlRunIn(RequestBody):
-    """A statement to run over a time range: `window` until now, or `since` and `until` as ISO 8601 times (UTC).
+    """A statement to run over a time range: `window` until now (24h by default), or from `since` to `until`.
 
     `chart`: line, area, bar or stacked, with columns of the result for `x`, `y` and `series`.
     """
 
     statement: str
-    window: str = "24h"
-    since: str = ""
-    until: str = ""
+    window: str = ""
+    since: str = Field("", description=SINCE_HELP)
+    until: str = Field("", description=UNTIL_HELP)
     chart: str = ""
     x: str = ""
     y: str = ""
@@ -94,8 +96,8 @@ class SqlQueryRunIn(RequestBody):
     """The time range of a run of a saved query, in place of its own."""
 
     window: str = ""
-    since: str = ""
-    until: str = ""
+    since: str = Field("", description=SINCE_HELP)
+    until: str = Field("", description=UNTIL_HELP)
 
 
 @operation(router, "GET", "/schema", Permission.SQL, response=SqlSchemaOut)
@@ -107,7 +109,8 @@ def get_sql_schema(request: HttpRequest) -> Any:
 @operation(router, "POST", "/runs", Permission.SQL, response={201: RunOut})
 def run_sql(request: HttpRequest, wanted: SqlRunIn) -> Any:
     """Run a statement. State and result are those of a run of an analysis."""
-    return Status(201, sql_service.start(request, wanted.model_dump()))
+    window = requested_window(wanted.window, wanted.since, wanted.until)
+    return Status(201, sql_service.start(request, wanted.model_dump(), window=window))
 
 
 @operation(router, "GET", "/queries", Permission.SQL, response=list[SqlQueryOut])
@@ -146,6 +149,6 @@ def delete_sql_query(request: HttpRequest, query_id: int) -> Any:
 def run_sql_query(request: HttpRequest, query_id: int, wanted: SqlQueryRunIn) -> Any:
     """Run a saved query with one's own permissions."""
     query = sql_service.get_query_or_404(request, query_id)
-    given = {**query.parameters, "since": wanted.since, "until": wanted.until}
-    given |= {"window": wanted.window} if wanted.window else {}
-    return Status(201, sql_service.start(request, given, query.name))
+    window = requested_window(wanted.window, wanted.since, wanted.until)
+    given = query.parameters | ({"window": wanted.window} if wanted.window else {})
+    return Status(201, sql_service.start(request, given, query.name, window))

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest
-from django.utils import timezone
 
 from analytics.requests.catalogue import SQL
-from analytics.requests.request import is_window
+from analytics.requests.request import TimeWindow, is_window
 from brokerapp.errors import RequestRefused
 from console.access.permissions import AnyUser, require, roles_of
 from console.access.roles import Permission, Role
@@ -29,7 +27,6 @@ MAX_NAME, MAX_DESCRIPTION = 80, 300
 CHART_FIELDS = ("chart", "x", "y", "series")
 #: Roles of people that a query can be shared with: those that can have the permission.
 SHARED_ROLES = (Role.ANALYST, Role.OPERATOR, Role.ADMIN)
-_END_RULE = "expected a time such as 2026-03-29T08:00"
 
 
 def check_statement(text: str) -> None:
@@ -39,38 +36,15 @@ def check_statement(text: str) -> None:
     check(text)
 
 
-def request_of_statement(given: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
+def request_of_statement(given: Mapping[str, str], window: TimeWindow | None = None) -> tuple[str, dict[str, Any]]:
     """Return title and parameters of a run. Raises RequestRefused.
 
-    `given`: statement, the fields of a chart, and window, or since and until as ISO 8601 times in the user's time zone.
+    `given`: statement, the fields of a chart, and `window`; an explicit time range takes the place of the last.
     """
     check_statement(given.get("statement", ""))
     named = {name: given.get(name, "") for name in ("statement", "window", *CHART_FIELDS)}
     _check_chart(named)
-    ends = _explicit_ends(given.get("since", ""), given.get("until", ""))
-    title, parameters = request_for(SQL, named)
-    return title, parameters | ends
-
-
-def _explicit_ends(since: str, until: str) -> dict[str, int]:
-    if not since and not until:
-        return {}
-    if not since:
-        raise RequestRefused("the time range has no start: enter both times, or the start alone for a range until now")
-    now_us = int(timezone.now().timestamp() * 1_000_000)
-    since_us, until_us = _moment(since), min(_moment(until), now_us) if until else now_us
-    if since_us >= until_us:
-        raise RequestRefused(f"the time range must start before it ends and before now, got {since} and {until}")
-    return {"since_us": since_us, "until_us": until_us}
-
-
-def _moment(text: str) -> int:
-    try:
-        found = datetime.fromisoformat(text.strip())
-        aware = found if found.tzinfo else found.replace(tzinfo=timezone.get_current_timezone())
-        return round(aware.timestamp() * 1_000_000)
-    except (ValueError, OverflowError):
-        raise RequestRefused(f"{text[:40]!r} is not a time: {_END_RULE}") from None
+    return request_for(SQL, named, window)
 
 
 def _check_chart(given: Mapping[str, str]) -> None:
@@ -83,11 +57,13 @@ def _check_chart(given: Mapping[str, str]) -> None:
         raise RequestRefused("a chart needs columns of the result for x and y")
 
 
-def start(request: HttpRequest, given: Mapping[str, str], title: str = "") -> AnalysisRun:
+def start(
+    request: HttpRequest, given: Mapping[str, str], title: str = "", window: TimeWindow | None = None
+) -> AnalysisRun:
     """Run a statement with the permissions of the request's user. Raises RequestRefused."""
     with trail.recording(request, "run SQL", title or "SQL query") as change:
         change.before = {"statement": given.get("statement", "")}  # also of one that is refused
-        usual, parameters = request_of_statement(given)
+        usual, parameters = request_of_statement(given, window)
         access = access_of(request.user).to_json()
         name = request.user.get_username()
         run = run_service.start(SQL, title or usual, parameters, name, access=access)
@@ -131,7 +107,9 @@ def save_query(request: HttpRequest, existing: SavedQuery | None, given: Mapping
         query.description = " ".join(str(given.get("description", "")).split())[:MAX_DESCRIPTION]
         query.window = given.get("window") or "24h"
         if not is_window(query.window):
-            raise RequestRefused(f"{query.window[:20]!r} is not a time range")
+            raise RequestRefused(
+                f"{query.window[:20]!r} is not a time range that ends now: a saved query needs one, such as 24h"
+            )
         chart = {field: str(given.get(field, "")) for field in CHART_FIELDS}
         _check_chart(chart)
         query.chart = {field: value for field, value in chart.items() if value} if chart["chart"] else {}

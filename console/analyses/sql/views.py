@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,17 +12,21 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
+from analytics.requests.catalogue import ANALYSES, SQL
 from analytics.requests.parameters import SQL_WINDOW
+from analytics.requests.time_ranges import LINK_FIELDS
 from analytics.results.query_charts import KINDS
 from brokerapp.errors import RequestRefused
 from console.access.permissions import Permission, permission_required
-from console.analyses.questions import get_run_or_404
+from console.analyses import time_range_form
+from console.analyses.models import AnalysisRun
+from console.analyses.questions import explicit_window, get_run_or_404, link_fields
 from console.analyses.sql import sql_service
 from console.analyses.sql.examples import EXAMPLES
 from console.analyses.sql.models import SavedQuery
 
 #: Fields of the form, beside the boxes of whom a query is shared with.
-FIELDS = ("query", "name", "description", "statement", "window", "since", "until", *sql_service.CHART_FIELDS)
+FIELDS = ("query", "name", "description", "statement", "window", *sql_service.CHART_FIELDS)
 
 
 @require_GET
@@ -34,11 +39,15 @@ def sql(request: HttpRequest) -> HttpResponse:
         shown = {"query": query.pk, "name": query.name, "description": query.description, **query.parameters}
         return _page(request, shown | {"everyone": query.everyone, "roles": query.roles}, query)
     if run_id := request.GET.get("run", ""):
-        return _page(request, {name: str(value) for name, value in _run(request, run_id).request.items()})
-    return _page(request, {"statement": EXAMPLES[0].statement, **EXAMPLES[0].chart})
+        asked = _run(request, run_id).request
+        window = explicit_window(asked)
+        ends = {} if window is None else link_fields(window)
+        return _page(request, {name: str(value) for name, value in asked.items()} | ends)
+    linked = {name: request.GET[name] for name in (SQL_WINDOW.name, *LINK_FIELDS) if name in request.GET}
+    return _page(request, {"statement": EXAMPLES[0].statement, **EXAMPLES[0].chart, **linked})
 
 
-def _run(request: HttpRequest, run_id: str) -> Any:
+def _run(request: HttpRequest, run_id: str) -> AnalysisRun:
     from console.ui.formatting.uuids import valid_ids
 
     found = valid_ids([run_id])
@@ -49,7 +58,9 @@ def _page(
     request: HttpRequest, shown: Mapping[str, Any], query: SavedQuery | None = None, error: RequestRefused | None = None
 ) -> HttpResponse:
     context = {
-        "shown": {"window": SQL_WINDOW.default, **shown},
+        "shown": shown,
+        "time_range": _time_range(request, shown),
+        "custom": time_range_form.CUSTOM,
         "query": query,
         "is_own": query is not None and query.owner == request.user.get_username(),
         "queries": sql_service.visible_queries(request.user),
@@ -63,6 +74,12 @@ def _page(
         "sees_properties": _sees_properties(request),
     }  # fmt: skip
     return render(request, "analyses/sql/editor.html", context, status=400 if error else 200)
+
+
+def _time_range(request: HttpRequest, shown: Mapping[str, Any]) -> time_range_form.TimeRangeField:
+    if request.method == "POST":
+        return time_range_form.field_of_post(request.POST)
+    return time_range_form.field_of_link(ANALYSES[SQL], shown, time.time())
 
 
 def _sees_properties(request: HttpRequest) -> bool:
@@ -86,7 +103,7 @@ def run(request: HttpRequest) -> HttpResponse:
     given, query = _posted(request), _posted_query(request)
     title = query.name if query is not None and query.statement == given["statement"].strip() else ""
     try:
-        found = sql_service.start(request, given, title)
+        found = sql_service.start(request, given, title, time_range_form.posted_window(request.POST))
     except RequestRefused as error:
         return _page(request, given, query, error)
     return redirect("run", run_id=found.id)

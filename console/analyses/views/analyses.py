@@ -97,7 +97,8 @@ def start(request: HttpRequest) -> HttpResponse:
     """Start an analysis and go to its run."""
     kind = request.POST.get("kind", "")
     try:
-        title, parameters = request_for(kind, request.POST.dict(), time_range_form.posted_window(request.POST))
+        window = time_range_form.posted_window(request.POST, ANALYSES.get(kind))
+        title, parameters = request_for(kind, request.POST.dict(), window)
     except RequestRefused as error:
         if kind in ANALYSES:
             field = time_range_form.field_of_post(request.POST)

@@ -1,5 +1,7 @@
 """Test attainment, error budget and burn rate, and which cells cover a time range. No I/O."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +18,7 @@ from analytics.model.service_level import (
     budget_left,
     burn_rate,
     cells_between,
+    is_met,
     overdue,
 )
 
@@ -32,6 +35,14 @@ def test_messages_that_are_late_failed_or_still_wait_too_long_miss_the_objective
 
 def test_without_messages_nothing_is_attained_and_no_budget_is_spent():
     assert (Outcomes().attainment, burn_rate(Outcomes(), 99), budget_left(Outcomes(), 99)) == (None, 0.0, 1)
+
+
+@given(st.integers(1, 1000), st.integers(10, 999))
+def test_just_the_share_that_is_demanded_meets_an_objective_and_spends_its_budget(hundreds, tenths):
+    found = Outcomes(within=hundreds * tenths, late=hundreds * (1000 - tenths))
+    assert is_met(found, tenths / 10)
+    assert not is_met(replace(found, late=found.late + 1), tenths / 10)
+    assert f"{budget_left(found, tenths / 10):.0%}" == "0%"
 
 
 def test_thresholds_spend_two_and_five_percent_of_the_budget_of_thirty_days():

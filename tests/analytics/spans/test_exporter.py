@@ -198,6 +198,15 @@ def test_while_the_receiver_is_away_the_exporter_waits_and_then_sends_each_span_
     assert export.progress.refused == 0
 
 
+def test_what_was_counted_before_the_receiver_was_away_stays_counted(store, begin):
+    export = begin(MemoryReceiver(Delivery.FAILED, Delivery.FAILED))
+    recorder, now = TraceRecorder(BROKER), time.time_ns() // 1000
+    recorder.record(ACK, now, [message(1, now)], [QUEUE], QUEUE, "c")  # without an enqueue its context is not known
+    send(store, recorder)
+    drain(export)
+    assert (export.progress.exported, export.progress.unknown_contexts) == (1, 1)
+
+
 def test_when_it_is_to_stop_while_the_receiver_is_away_nothing_is_lost(store, begin):
     away = MemoryReceiver(*[Delivery.FAILED] * 5)
     export = begin(away)

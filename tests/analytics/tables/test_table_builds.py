@@ -18,10 +18,11 @@ from analytics.archive.broker_archive import ArchiveCommit, BrokerArchive
 from analytics.archive.compaction import compact, next_merge_group
 from analytics.requests.request import TimeWindow
 from analytics.tables.builder import TableBuilder, UnreadableSource, is_worthwhile
-from analytics.tables.catalog import TableCatalog
+from analytics.tables.catalog import TableCatalog, recording_start
 from analytics.tables.day_manifest import HourRecord, SourceFile, needs_computing
 from analytics.tables.definitions import DAILY, DAY_US, HOUR_US, HOURLY, TABLES, TRAFFIC
 from analytics.tables.merging import merge
+from analytics.tables.reader import TableReader
 from analytics.tables.selection import AvailableDay, select
 from analytics.tables.storage import FolderStorage
 from brokerapp.tracing.decoding import decode
@@ -222,6 +223,33 @@ def test_levels_are_deleted_after_their_retention(catalog):
     assert DAY not in catalog.days()
     assert DAY in {each.start_us // DAY_US * DAY_US for each in catalog.pending(NOW_US)}
     assert DAY not in {each.start_us // DAY_US * DAY_US for each in catalog.pending(NOW_US, since_us=DAY + DAY_US)}
+
+
+def test_a_broker_that_records_no_longer_does_not_keep_others_from_reading_tables(archive, catalog, tmp_path):
+    retired = BrokerArchive(tmp_path / "archive", "retired")
+    append(retired, DAY, 10, 1)
+    retired.write_freshness(DAY + 2 * HOUR_US)
+    for each in TableCatalog.all_of(catalog.storage, tmp_path / "archive"):
+        build(each)
+    window = TimeWindow(DAY, DAY + 2 * DAY_US)
+
+    def chosen(unarchived, slot=86_400):
+        return TableReader(None, catalog.storage, tmp_path / "archive", unarchived=unarchived).choose([window], slot)
+
+    assert chosen(BROKER).days == (DAY + DAY_US,), "days on which only the others recorded"
+    assert not chosen(BROKER).raw
+    assert len(chosen(BROKER, 3600).hours) == 48
+    assert chosen("retired").raw, "events of a broker that records may be in its stream only"
+
+
+@pytest.mark.parametrize(("archived", "tabled", "expected"), [
+    (None, None, None), (DAY + 5, None, DAY + 5), (None, DAY, DAY),
+    (DAY + 5, DAY, DAY + 5), (DAY + HOUR_US, DAY, DAY), (DAY + 5, DAY - HOUR_US, DAY - HOUR_US),
+])  # fmt: skip
+def test_recording_began_with_the_first_event_or_an_hour_of_which_events_are_no_longer_archived(
+    archived, tabled, expected
+):
+    assert recording_start(archived, tabled) == expected
 
 
 def test_little_waits_for_more_but_not_for_long(catalog):

@@ -65,7 +65,7 @@ def rows_of(result):
     return {each.name: sorted(each.rows.to_pylist(), key=repr) for each in result.tables}
 
 
-@pytest.mark.parametrize("kind", ["traffic", "latency", "dead-letters", "fan-out", "league", "weeks", "depth"])
+@pytest.mark.parametrize("kind", [kind for kind, each in ANALYSES.items() if each.reads_tables])
 def test_an_analysis_of_tables_finds_what_one_of_events_finds(spark, archive, storage, kind):
     expected, _ = answer(spark, archive, kind, HOURLY if kind != "weeks" else TimeWindow(END - DAY_US, END))
     found, levels = answer(spark, archive, kind, HOURLY if kind != "weeks" else TimeWindow(END - DAY_US, END), storage)

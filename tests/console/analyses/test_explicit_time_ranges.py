@@ -12,6 +12,10 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import escape
 
+from analytics.archive.broker_archive import BrokerArchive
+from analytics.tables.catalog import TableCatalog
+from analytics.tables.day_manifest import DayManifest, HourRecord, SourceFile
+from analytics.tables.storage import FolderStorage
 from brokerapp.model.destination import Destination
 from console.alerts.delivery.models import AlertFiring
 from console.analyses import time_range_form
@@ -96,6 +100,20 @@ def test_a_range_before_the_recording_is_refused_and_one_that_begins_before_it_h
     page = admin.get(f"{ASK['traffic']}?from={began - 600}&to={began + 600}").content.decode()
     assert "Traffic is recorded since" in page
     assert admin.post(reverse("start-run"), fields_of(page)).status_code == 302
+
+
+def test_tables_reach_further_back_than_the_archive_for_analyses_that_read_them(admin, console, settings, monkeypatch):
+    monkeypatch.setattr(time_range_form, "recording_start_us", lambda _: int(time.time()) * 1_000_000 - 3_600_000_000)
+    tables = TableCatalog(FolderStorage(settings.SLUICE.tables), BrokerArchive(settings.SLUICE.archive, "main"))
+    july = int(datetime(2026, 7, 1, tzinfo=UTC).timestamp()) * 1_000_000
+    counted = HourRecord((SourceFile("part-1-0.parquet", 5),))
+    tables.replace_day(july, DayManifest({9: counted, 10: counted}, {"hourly": {}}))
+    asked = {"window": "custom", "from": "2026-07-01T09:30", "to": "2026-07-01T11:00"}
+    assert admin.post(reverse("start-run"), {"kind": "traffic", **asked}).status_code == 302
+    refused = admin.post(reverse("start-run"), {"kind": "repeats", **asked}).content.decode()
+    assert "Nothing is recorded in this time range" in refused
+    earlier = {**asked, "kind": "traffic", "from": "2026-06-30T09:30", "to": "2026-07-01T09:00"}
+    assert "available since 2026-07-01 09:00:00" in admin.post(reverse("start-run"), earlier).content.decode()
 
 
 def test_a_failed_run_of_a_range_is_started_again_with_the_same_range(admin, console):

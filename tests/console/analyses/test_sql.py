@@ -18,7 +18,7 @@ from console.access.models import Assignment, MaskingRule
 from console.access.permissions import restrict
 from console.access.roles import Permission, Scope, TokenLimit
 from console.analyses.models import AnalysisRun
-from console.analyses.questions import is_readable, readable_runs
+from console.analyses.questions import describe_parameters, is_readable, readable_runs
 from console.analyses.reports import editions
 from console.analyses.reports.delivery import is_readable_by
 from console.analyses.reports.models import Report
@@ -134,9 +134,10 @@ def test_a_refused_statement_keeps_what_was_typed_and_is_audited(browser_of, wor
 
 @pytest.mark.parametrize(("fields", "said"), [
     ({"window": "400d"}, "400d"),
-    ({"since": "soon"}, "is not a time"),
-    ({"until": "2026-01-01T00:00"}, "no start"),
-    ({"since": "2999-01-01T00:00"}, "before now"),
+    ({"window": "custom", "from": "soon"}, "nvalid time"),
+    ({"window": "custom", "to": "2026-01-01T00:00"}, "no start"),
+    ({"window": "custom", "from": "2999-01-01T00:00"}, "must start before it ends"),
+    ({"window": "custom", "from": "2026-01-01T00:00", "to": "2026-03-01T00:00"}, "at most 31 days"),
     ({"chart": "pie"}, "is not a chart"),
     ({"chart": "bar", "x": "a"}, "columns of the result"),
 ])  # fmt: skip
@@ -146,13 +147,31 @@ def test_bad_options_are_refused_with_the_rule(fields, said, browser_of, workers
     assert said in response.content.decode()
 
 
-def test_an_explicit_time_range_is_kept(browser_of, workers):
-    given = {"statement": STATEMENT, "since": "2026-05-01T08:00:00+00:00", "until": "2026-05-01T09:00:00+00:00"}
-    browser_of("analyst").post(reverse("run-sql"), given)
-    [request] = sent()
-    assert (request["since_us"], request["until_us"]) == tuple(
-        int(datetime(2026, 5, 1, hour, tzinfo=UTC).timestamp() * 1e6) for hour in (8, 9)
-    )
+def test_an_explicit_time_range_is_kept_named_and_shown_again(browser_of, workers):
+    given = {"window": "custom", "zone": "Europe/Berlin", "from": "2026-05-01T10:00", "to": "2026-05-01T11:00"}
+    client = browser_of("analyst")
+    client.post(reverse("run-sql"), {"statement": STATEMENT, **given})
+    ends = {"since": "2026-05-01T08:00", "until": "2026-05-01T09:00Z"}
+    client.post("/api/v1/sql/runs", {"statement": STATEMENT, **ends}, "application/json")
+    expected = tuple(int(datetime(2026, 5, 1, hour, tzinfo=UTC).timestamp() * 1e6) for hour in (8, 9))
+    assert [tuple(map(each.request.get, ("since_us", "until_us"))) for each in AnalysisRun.objects.all()] == [
+        expected
+    ] * 2
+    run = AnalysisRun.objects.first()
+    assert "1 May 2026" in describe_parameters(run.kind, run.request)
+    page = client.get(reverse("sql"), {"run": str(run.id)}).content.decode()
+    assert '<option value="custom" selected>' in page
+    assert f'name="from_s" value="{expected[0] // 1_000_000}"' in page
+    both = client.post("/api/v1/sql/runs", {"statement": STATEMENT, "window": "1h", **ends}, "application/json")
+    assert "exclude each other" in both.json()["detail"]
+
+
+def test_a_saved_query_has_a_time_range_that_ends_now(browser_of, db):
+    given = {"statement": STATEMENT, "name": "Counts", "window": "custom", "from": "2026-05-01T10:00"}
+    response = browser_of("analyst").post(reverse("save-query"), given)
+    assert "a time range that ends now" in response.content.decode()
+    assert 'value="2026-05-01T10:00"' in response.content.decode()
+    assert not SavedQuery.objects.exists()
 
 
 def test_a_run_that_waited_gets_the_rights_of_the_moment_when_it_is_sent(browser_of, workers, settings):
@@ -336,6 +355,19 @@ def test_a_report_runs_a_saved_query_with_the_rights_of_its_owner_at_that_time(b
     assert all(is_readable_by(each, report) for each in others)
     hidden = [make_user("analyst", "bills.>", name="eve"), make_user("viewer")]
     assert not any(is_readable_by(each, report) for each in hidden)
+
+
+def test_no_export_of_an_edition_has_results_that_its_reader_may_not_see(browser_of, workers, settings):
+    viewer, admin = browser_of("viewer"), browser_of("admin")
+    report = Report.objects.create(name="Was SQL", zone="UTC", questions=[{"kind": "traffic"}], owner="admin")
+    edition = report.editions.create(moment=datetime(2026, 5, 1, tzinfo=UTC), state="done", parts=1)
+    done(settings, "admin", access("admin"), edition=edition)
+    of = report.pk, edition.pk
+    page, api = reverse("export-edition", args=[*of, "html"]), "/api/v1/reports/{}/editions/{}/export?format=html"
+    for url in (page, api.format(*of)):
+        pages = [client.get(url).content.decode() for client in (admin, viewer)]
+        assert ["secret" in each for each in pages] == [True, False]
+        assert "The result was deleted or is hidden." in pages[1]
 
 
 @pytest.mark.parametrize("lost", ["role", "account", "query"])
