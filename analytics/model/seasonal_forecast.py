@@ -34,8 +34,9 @@ GREATEST = 2.0
 #: Quantiles of the intervals of 90% and 50%, and the median.
 LOW, LOWER, MIDDLE, UPPER, HIGH = range(5)
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-#: Distance of the 95% quantile from the median in standard deviations of a normal distribution.
-_HIGH_DEVIATIONS = 1.645
+#: Quantiles of errors from which the expected range is computed, and their distance from the median in standard
+#: deviations of a normal distribution. Outages and bursts may be one hour in ten of the history.
+_RANGE_QUANTILES, _RANGE_DISTANCE = (0.1, 0.9), 1.2816
 #: The expected range ends so many standard deviations above and below the median. docs/analyses.md has the false
 #: alarms and detected incidents of others.
 RANGE_DEVIATIONS = 4.0
@@ -53,6 +54,7 @@ class SeasonalModel:
     recent: float  #: deviation of the last hours
     persistence: float  #: share of a deviation that is left after an hour
     errors: np.ndarray  #: QUANTILES of errors for each hour of the period
+    range_errors: np.ndarray  #: _RANGE_QUANTILES of errors for each hour of the period
     most: float  #: logarithm of the highest forecast
 
     @property
@@ -78,8 +80,9 @@ class SeasonalModel:
         """
         at = np.arange(first, first + hours) % self.period
         middle = self.pattern[at] + self.level + self.errors[at, MIDDLE]
-        below = (self.errors[at, MIDDLE] - self.errors[at, LOW]) / _HIGH_DEVIATIONS
-        above = (self.errors[at, HIGH] - self.errors[at, MIDDLE]) / _HIGH_DEVIATIONS
+        below, above = (
+            np.abs(self.range_errors[at, end] - self.errors[at, MIDDLE]) / _RANGE_DISTANCE for end in (0, 1)
+        )
         ends = np.stack((middle - deviations * below, middle, middle + deviations * above), axis=1)
         found = _figures(np.minimum(ends, self.most))
         chance = deviations * np.sqrt(found[:, 1] + 1)
@@ -115,6 +118,7 @@ def fit(values: np.ndarray, end: int) -> SeasonalModel | None:
     pattern = _filled(_median(flat))
     level = float(_median((rows - pattern).ravel()[-level_hours:]))
     errors = _errors_of_past(rows, levels)
+    quantiles = _quantiles(errors, pattern)
     deviations = (rows - pattern - levels[:, None]).ravel()
     return SeasonalModel(
         end,
@@ -124,7 +128,8 @@ def fit(values: np.ndarray, end: int) -> SeasonalModel | None:
         level,
         float(np.nan_to_num(_median(deviations[-RECENT_HOURS:] + levels[-1] - level))),
         _persistence(deviations),
-        np.roll(_quantiles(errors, pattern), shift, axis=0),
+        np.roll(quantiles[:, : len(QUANTILES)], shift, axis=0),
+        np.roll(quantiles[:, len(QUANTILES) :], shift, axis=0),
         float(np.log1p(GREATEST * np.nanmax(np.expm1(logs)))),
     )
 
@@ -146,17 +151,18 @@ def _errors_of_past(rows: np.ndarray, levels: np.ndarray) -> np.ndarray:
 
 
 def _quantiles(errors: np.ndarray, pattern: np.ndarray) -> np.ndarray:
-    """Return QUANTILES of errors for each hour of the period, of the hours with similar figures."""
+    """Return QUANTILES and _RANGE_QUANTILES of errors for each hour of the period, of hours with similar figures."""
     count, period = errors.shape
     similar = min(period, -(-SIMILAR_ERRORS // count))
     order = np.argsort(pattern, kind="stable")
-    found = np.zeros((period, len(QUANTILES)))
+    wanted = (*QUANTILES, *_RANGE_QUANTILES)
+    found = np.zeros((period, len(wanted)))
     for rank in range(0, period, SAME_ERRORS):
         first = min(max(0, rank - similar // 2), period - similar)
         near = errors[:, order[first : first + similar]]
         near = near[~np.isnan(near)]
         if len(near):
-            found[order[rank : rank + SAME_ERRORS]] = np.quantile(near, QUANTILES)
+            found[order[rank : rank + SAME_ERRORS]] = np.quantile(near, wanted)
     return found
 
 

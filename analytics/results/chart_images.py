@@ -69,10 +69,14 @@ def _lines(axes: Any, traces: Sequence[Mapping[str, Any]], _layout: Mapping[str,
         if trace.get("fill") == "tonexty":
             ends = (_numbers(each["y"]) for each in traces[number - 1 : number + 1])
             colour = trace.get("line", {}).get("color")
-            axes.fill_between(_values(trace["x"]), *ends, alpha=0.25, label=_text(trace["legendgroup"]), color=colour)
+            axes.fill_between(
+                _values(trace["x"]), *ends, alpha=0.25, label=_text(trace["legendgroup"]), color=colour, linewidth=0
+            )
             continue
         style = "o" if trace.get("mode") == "markers" else "-"
-        axes.plot(_values(trace["x"]), _numbers(trace["y"]), style, label=name, linewidth=1.4, markersize=4)
+        colour = trace.get("marker" if style == "o" else "line", {}).get("color")
+        given = {"color": colour} if isinstance(colour, str) else {}
+        axes.plot(_values(trace["x"]), _numbers(trace["y"]), style, label=name, linewidth=1.4, markersize=4, **given)
 
 
 def _is_below(traces: Sequence[Mapping[str, Any]], number: int) -> bool:

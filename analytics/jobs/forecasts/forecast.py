@@ -46,9 +46,8 @@ _HOURS = (
     ResultColumn("low", "90% from", "messages"),
     ResultColumn("high", "90% to", "messages"),
 )
-_ANOMALIES = (
-    ResultColumn("start", "Start", "time"),
-    DESTINATION,
+_START = ResultColumn("start", "Start", "time")
+_ANOMALY = (
     ResultColumn("hours", "Hours", "count"),
     ResultColumn("direction", "Compared with the range"),
     ResultColumn("observed", "Observed in an hour", "messages"),
@@ -202,7 +201,9 @@ def _tables(
         for name, together in anomalies.items()
         for each in together
     ]  # fmt: skip
-    found.sort(key=lambda each: (each["start"], each["destination"] == ALL), reverse=True)
+    found.sort(key=lambda each: (each["start"], each["destination"]), reverse=True)
+    of_all = [each for each in found if each["destination"] == ALL]
+    of_each = [each for each in found if each["destination"] != ALL]
     rows = []
     for name in (each for each in forecasts if each != ALL):
         middle = forecasts[name][:, MIDDLE]
@@ -215,7 +216,8 @@ def _tables(
     return tuple(
         ResultTable(name, title, columns, table_of(each, columns))
         for name, title, columns, each in (
-            ("anomalies", "Anomalies", _ANOMALIES, found),
+            ("anomalies", "Anomalies", (_START, *_ANOMALY), of_all),
+            ("destination-anomalies", "Anomalies by destination", (_START, DESTINATION, *_ANOMALY), of_each),
             ("destinations", "Forecast by destination", _DESTINATIONS, rows),
             ("forecast", "Forecast by hour", _HOURS, hours),
         )
