@@ -80,6 +80,15 @@ WINDOW = window(DEFAULT_WINDOW, *_HOURS)
 #: Longer time ranges would overlap the previous week.
 DAY = window("24h", *_HOURS, days=7)
 DAYS = window("7d", ("24h", "Last 24 hours"), ("7d", "Last 7 days"), ("30d", "Last 30 days"), ("90d", "Last 90 days"))
+#: Of forecasts, which use eight weeks at most and check the last one with those before it.
+HISTORY = window(
+    "28d", ("7d", "Last 7 days"), ("14d", "Last 14 days"), ("28d", "Last 28 days"), ("62d", "Last 62 days"), days=366
+)
+MEASURE = one_of("measure", "Forecast of", "traffic", ("traffic", "Traffic"), ("depth", "Depth"))
+HORIZON = one_of(
+    "horizon", "Forecast for", "24h", ("1h", "Next hour"), ("6h", "Next 6 hours"), ("24h", "Next 24 hours"),
+    ("3d", "Next 3 days"), ("7d", "Next 7 days"), help="hours after the end of the time range",
+)  # fmt: skip
 WEEKS = number("weeks", "Weeks back", 1, 1, 8, "with more than one, the comparison uses their mean")
 PERCENTILE = one_of("percentile", "Percentile", "p95", ("p50", "p50"), ("p95", "p95"), ("p99", "p99"))
 LIMIT = number(

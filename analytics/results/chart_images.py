@@ -63,9 +63,25 @@ def _areas(axes: Any, traces: Sequence[Mapping[str, Any]], _layout: Mapping[str,
 
 
 def _lines(axes: Any, traces: Sequence[Mapping[str, Any]], _layout: Mapping[str, Any]) -> None:
-    for trace, name in zip(traces, _names(traces), strict=True):
+    for number, (trace, name) in enumerate(zip(traces, _names(traces), strict=True)):
+        if _is_below(traces, number):
+            continue
+        if trace.get("fill") == "tonexty":
+            ends = (_numbers(each["y"]) for each in traces[number - 1 : number + 1])
+            colour = trace.get("line", {}).get("color")
+            axes.fill_between(
+                _values(trace["x"]), *ends, alpha=0.25, label=_text(trace["legendgroup"]), color=colour, linewidth=0
+            )
+            continue
         style = "o" if trace.get("mode") == "markers" else "-"
-        axes.plot(_values(trace["x"]), _numbers(trace["y"]), style, label=name, linewidth=1.4, markersize=4)
+        colour = trace.get("marker" if style == "o" else "line", {}).get("color")
+        given = {"color": colour} if isinstance(colour, str) else {}
+        axes.plot(_values(trace["x"]), _numbers(trace["y"]), style, label=name, linewidth=1.4, markersize=4, **given)
+
+
+def _is_below(traces: Sequence[Mapping[str, Any]], number: int) -> bool:
+    """Return whether a trace is the low end of a band, which is drawn with the high end after it."""
+    return number + 1 < len(traces) and traces[number + 1].get("fill") == "tonexty"
 
 
 def _bars(axes: Any, traces: Sequence[Mapping[str, Any]], layout: Mapping[str, Any]) -> None:

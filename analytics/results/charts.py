@@ -97,6 +97,42 @@ def before_and_after(
     return _over_time(traces, unit)
 
 
+def forecast(
+    times: Sequence[str],
+    observed: Sequence[float | None],
+    expected: Sequence[float | None],
+    bands: Mapping[str, tuple[Sequence[float | None], Sequence[float | None]]],
+    marked: Sequence[float | None],
+    unit: str,
+) -> dict[str, Any]:
+    """Draw observed figures, a forecast, bands between low and high ends, and marks; all have a value for each time."""
+    forecast_colour, observed_colour, range_colour, mark_colour = (COLORWAY[each] for each in (1, 0, 7, 5))
+    traces: list[dict[str, Any]] = []
+    for number, (name, ends) in enumerate(bands.items()):
+        colour = forecast_colour if number else range_colour
+        for end, values in zip(("from", "to"), ends, strict=True):
+            traces.append(
+                {"type": "scatter", "x": list(times), "y": list(values), "name": f"{name}, {end}", "mode": "lines",
+                 "legendgroup": name, "line": {"width": 0, "color": colour},
+                 **({"fill": "tonexty"} if end == "to" else {}), **_hover(values, unit, "y", _moment(times))}
+            )  # fmt: skip
+    for name, values, colour, mode in (
+        ("observed", observed, observed_colour, "lines"),
+        ("forecast", expected, forecast_colour, "lines"),
+        ("anomalies", marked, mark_colour, "markers"),
+    ):
+        if all(each is None for each in values):
+            continue
+        style = (
+            {"marker": {"size": 8, "color": colour}} if mode == "markers" else {"line": {"width": 2, "color": colour}}
+        )
+        traces.append(
+            {"type": "scatter", "x": list(times), "y": list(values), "name": name, "mode": mode, **style,
+             **_hover(values, unit, "y", _moment(times))}
+        )  # fmt: skip
+    return _over_time(traces, unit)
+
+
 def assign_colours(figures: Sequence[dict[str, Any]]) -> None:
     """Assign colours so that series of the same name have one colour in all figures, and differ within a figure.
 

@@ -169,8 +169,14 @@ def week_before(done, tmp_path_factory):
     return folder
 
 
+def test_a_forecast_of_a_few_minutes_is_refused(ask):
+    answer = ask("forecast")
+    assert answer.findings.sentence.startswith("A forecast needs at least 3 days of recorded traffic")
+    assert answer.tables == {}
+
+
 def test_every_analysis_of_the_catalogue_is_compared():
-    assert {*EXPECTED, "whatif"} == set(ANALYSES)
+    assert {*EXPECTED, "whatif", "forecast", "sql"} == set(ANALYSES)
 
 
 def test_orphans_are_what_nobody_read_and_what_nothing_was_sent_to(compare):

@@ -28,7 +28,8 @@ const called = (text) => text?.replace(/^queue:\/\//, "");
 function shaded(trace, place, shadeOf, colorway) {
   const colour = trace.line?.color ?? trace.marker?.color ?? colorway[place % colorway.length];
   const shade = shadeOf[String(colour).toLowerCase()] ?? colour;
-  const filled = trace.stackgroup ? { fillcolor: shade.replace("rgb(", "rgba(").replace(")", ", .42)") } : {};
+  const opacity = trace.stackgroup ? 0.42 : trace.fill === "tonexty" ? 0.22 : 0;
+  const filled = opacity ? { fillcolor: shade.replace("rgb(", "rgba(").replace(")", `, ${opacity})`) } : {};
   // Earlier results ask for bold text, an inline style that the page's policy forbids, and for a box of its own for the
   // name, which Plotly draws white in dark themes, too.
   const hovertemplate = trace.hovertemplate?.replace(/<\/?b>/g, "").replace("<extra>%{fullData.name}</extra>", "<br>%{fullData.name}<extra></extra>");
