@@ -11,6 +11,7 @@ from brokerapp.errors import StoreUnavailable
 from brokerapp.model.destination import Destination
 from brokerapp.tracing.consumers import ConsumerRecorder
 from brokerapp.tracing.depths import DepthRecorder
+from brokerapp.tracing.encoding import BatchCompressor
 from brokerapp.tracing.recorder import BATCH_EVENTS, EventBatch, TraceRecorder
 from brokerapp.tracing.sampling import EVERYTHING, SamplingRule, sample_batch, sampling_rule
 from brokerapp.tracing.schema import START
@@ -66,11 +67,8 @@ class TraceWriter:
 
 async def _encoded(batch: EventBatch) -> bytes:
     """Encode a batch while clients are served: at once it would take milliseconds, which their messages would wait."""
-    steps = batch.encode_in_steps()
-    while True:
-        try:
-            next(steps)
-        except StopIteration as done:
-            encoded: bytes = done.value
-            return encoded
+    compressor = BatchCompressor()
+    for part in batch.packed_parts():
+        compressor.add(part)
         await asyncio.sleep(0)
+    return compressor.finish()

@@ -14,8 +14,7 @@ facts of its own, and no steps.
 from __future__ import annotations
 
 import struct
-from collections.abc import Generator, Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgpack
@@ -26,7 +25,7 @@ MAGIC = b"SLT5"
 LENGTH = struct.Struct("<I")  #: of the packed batch, before it is compressed
 #: How steps are written.
 STEPS = "<i4"
-#: Values of runs, and heads, that are packed without a pause, in about half a millisecond.
+#: Values of runs, and heads, in one packed part.
 STEP_VALUES, STEP_HEADS = 7_000, 250
 #: A client may send any text, also half of a character.
 TEXTS = {"unicode_errors": "surrogatepass"}
@@ -40,37 +39,44 @@ def encode(
 
     See recorder.py.
     """
-    steps = encode_in_steps(broker, runs, facts, heads, weights)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as done:
-            encoded: bytes = done.value
-            return encoded
+    compressor = BatchCompressor()
+    for part in packed_parts(broker, runs, facts, heads, weights):
+        compressor.add(part)
+    return compressor.finish()
 
 
-def encode_in_steps(
+def packed_parts(
     broker: str, runs: list[Any], facts: list[tuple[str, int, int]], heads: list[bytes], weights: dict[str, int]
-) -> Generator[None, None, bytes]:
-    """Encode a batch as `encode` does, with a pause every half a millisecond; return its bytes."""
+) -> Iterator[bytes]:
+    """Pack a batch in short parts: all at once would stop the event loop for milliseconds."""
     places, different = different_facts(facts)
     steps = np.diff(places, prepend=0).astype(STEPS).tobytes()
-    yield
-    # A compressor of its own: it releases Python's lock, and two threads that share one end the process.
-    compressing = zstandard.ZstdCompressor(level=_COMPRESSION_LEVEL).compressobj()
-    packer, size, compressed = msgpack.Packer(**TEXTS), 0, []
-    parts = (
-        (packer.pack_array_header(6), packer.pack(broker)),
-        _packed_list(packer, runs, STEP_VALUES),
-        (packer.pack(different), packer.pack(steps)),
-        _packed_list(packer, heads, STEP_HEADS),
-        (packer.pack(weights),),
-    )
-    for part in chain.from_iterable(parts):
-        compressed.append(compressing.compress(part))
-        size += len(part)
-        yield
-    return b"".join((MAGIC, LENGTH.pack(size), *compressed, compressing.flush()))
+    packer = msgpack.Packer(**TEXTS)
+    yield packer.pack_array_header(6) + packer.pack(broker)
+    yield from _packed_list(packer, runs, STEP_VALUES)
+    yield packer.pack(different) + packer.pack(steps)
+    yield from _packed_list(packer, heads, STEP_HEADS)
+    yield packer.pack(weights)
+
+
+class BatchCompressor:
+    """Compresses the packed parts of one batch.
+
+    Each has a zstd compressor of its own: that releases Python's lock, and two threads that share one end the process.
+    """
+
+    def __init__(self) -> None:
+        self._compressing = zstandard.ZstdCompressor(level=_COMPRESSION_LEVEL).compressobj()
+        self._size, self._compressed = 0, list[bytes]()
+
+    def add(self, part: bytes) -> None:
+        """Compress the next part."""
+        self._compressed.append(self._compressing.compress(part))
+        self._size += len(part)
+
+    def finish(self) -> bytes:
+        """Return the encoded batch."""
+        return b"".join((MAGIC, LENGTH.pack(self._size), *self._compressed, self._compressing.flush()))
 
 
 def _packed_list(packer: msgpack.Packer, values: list[Any], step: int) -> Iterator[bytes]:

