@@ -106,10 +106,9 @@ def forecast(
     unit: str,
 ) -> dict[str, Any]:
     """Draw observed figures, a forecast, bands between low and high ends, and marks; all have a value for each time."""
-    forecast_colour, observed_colour, range_colour, mark_colour = (COLORWAY[each] for each in (1, 0, 7, 5))
+    observed_colour, forecast_colour, mark_colour, *band_colours = (COLORWAY[each] for each in (0, 1, 5, 7, 4, 2))
     traces: list[dict[str, Any]] = []
-    for number, (name, ends) in enumerate(bands.items()):
-        colour = forecast_colour if number else range_colour
+    for colour, (name, ends) in zip(band_colours, bands.items(), strict=False):
         for end, values in zip(("from", "to"), ends, strict=True):
             traces.append(
                 {"type": "scatter", "x": list(times), "y": list(values), "name": f"{name}, {end}", "mode": "lines",
