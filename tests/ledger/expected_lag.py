@@ -93,8 +93,9 @@ def _rate(messages: tuple[int, int], seconds: tuple[float, float]) -> tuple[floa
 def _mean_age(here: Sequence[Happening], begin: int, end: int) -> Any:
     """The mean age of what was acknowledged in a time, in seconds, where all of it is known to be in there or not."""
     acked = [each for each in here if each.what == ACKED]
-    inside = [each for each in acked if begin <= each.when.after and each.when.before < end]
-    if any(each.when.before >= begin and each.when.after < end for each in acked if each not in inside):
+    touched = [each for each in acked if each.when.before >= begin and each.when.after < end]
+    inside = [each for each in touched if begin <= each.when.after and each.when.before < end]
+    if len(inside) < len(touched):
         return ...
     if not inside:
         return None
