@@ -16,8 +16,10 @@ from brokerapp.store.client.primary import PrimaryFinder
 from brokerapp.system.environment import Environment
 from brokerapp.system.store_address import StoreAddress
 
-#: Seconds that a server has to answer Celery, more than it waits for a task: nothing else notices a frozen one.
+#: Seconds that a server has to answer Celery, more than it waits for a task; and between two looks whether it does.
+#: Nothing else notices a frozen one.
 ANSWER_SECONDS = 10
+HEALTH_CHECK_SECONDS = 5
 
 _finder = PrimaryFinder(StoreAddress.parse(Environment.read().redis_url))
 _plain, _encrypted = (_finder.connection_class(each) for each in (redis.Connection, redis.SSLConnection))
@@ -29,6 +31,7 @@ class PrimaryChannel(Channel):
     connection_class = _plain
     connection_class_ssl = _encrypted
     socket_timeout = ANSWER_SECONDS
+    health_check_interval = HEALTH_CHECK_SECONDS
 
 
 class PrimaryTransport(Transport):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import time
 from pathlib import Path
 
 import redis
@@ -83,11 +82,18 @@ class ReplicatedStore:
         ports = {int(state["port"]) for state in states if state is not None}
         return ports.pop() if len(ports) == 1 else None
 
-    def await_promotion(self, former: Server) -> float:
-        """Wait until another server is the primary; the seconds that took."""
-        began = time.monotonic()
-        wait_until(lambda: self.primary is not former, "another primary")
-        return time.monotonic() - began
+    def is_whole(self) -> bool:
+        """Whether all servers but one follow it, and have all it has."""
+        primary = self.primary
+        replicas = [each for each in self.servers if each is not primary]
+        try:
+            return primary.info("replication", "role") == "master" and all(
+                each.info("replication", "master_link_status") == "up"
+                and each.info("replication", "master_port") == primary.port
+                for each in replicas
+            )
+        except (KeyError, redis.RedisError):
+            return False
 
     def end(self) -> None:
         """Leave nothing behind."""

@@ -15,6 +15,8 @@ from tests.interop.proxy import Proxy
 from tests.ports import free_port
 from tests.waiting import wait_until
 
+PASSWORD = "nobody knows"
+
 
 class Server:
     """One server with a folder and a port of its own."""
@@ -77,6 +79,22 @@ class Server:
         """Go on."""
         assert self._process is not None
         self._process.send_signal(signal.SIGCONT)
+
+    def isolate(self) -> None:
+        """Cut it off from its replicas and from Sentinels, while others keep their connections: it asks new ones for a
+        password.
+        """
+        self.ask("CONFIG", "SET", "requirepass", PASSWORD)
+        with redis.Redis(port=self.port, password=PASSWORD) as client:
+            client.client_kill_filter(_type="replica")
+            for each in client.client_list():
+                if each["name"].startswith("sentinel-"):
+                    client.client_kill_filter(_id=each["id"])
+
+    def rejoin(self) -> None:
+        """Let all in again."""
+        with redis.Redis(port=self.port, password=PASSWORD) as client:
+            client.config_set("requirepass", "")
 
     @property
     def is_running(self) -> bool:

@@ -1,21 +1,30 @@
 """Test a store with replicas whose primary fails: Sentinel promotes a replica, and nothing confirmed is lost.
 
-The clients keep a ledger. `python -m tests.chaos.failover` does the same for long, with every fault.
+The clients keep a ledger.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 import threading
+import time
+from random import Random
 
 import pytest
 
 from tests.faults.load import Account
-from tests.faults.nodes_on_store import QUEUE, NodeProcess, connected, send_confirmed
+from tests.faults.nodes_on_store import QUEUE, NodeProcess, connected
 from tests.faults.sentinels import ReplicatedStore
+from tests.faults.servers import Server
 from tests.waiting import wait_until
 
-MESSAGES = 1_500
+#: Messages confirmed before, while and after a server is away.
+MESSAGES = 300
+#: Seconds without any confirmation: a second until Sentinel takes a server for dead, and three until all follow.
+LONGEST_GAP_SECONDS = 10.0
+ROUNDS = 12
 #: Longer than the node waits for a replica before it asks again.
 LAGGING_SECONDS = 2.5
 
@@ -28,45 +37,137 @@ def store(tmp_path):
 
 
 @pytest.fixture
-def node(tmp_path, store):
-    started = NodeProcess(tmp_path, store.url, "a", "--replicas", "1")
+def nodes(tmp_path, store):
+    started = [NodeProcess(tmp_path, store.url, name, "--replicas", "1") for name in "ab"]
     yield started
-    started.run.kill()
+    for each in started:
+        each.run.kill()
 
 
-def kill(primary):
-    primary.kill()
+@pytest.fixture
+def node(nodes):
+    return nodes[0]
 
 
-def freeze(primary):
-    primary.freeze()
+class Fault:
+    """Makes a server fail, and lets it be a server again. `promotes`: whether another becomes the primary."""
+
+    def __init__(self, fail, mend, promotes=True) -> None:
+        self.fail, self.mend, self.promotes = fail, mend, promotes
 
 
-@pytest.mark.parametrize("fail", [kill, freeze])
-def test_nothing_confirmed_is_lost_when_the_primary_fails_under_load(store, node, fail):
-    account, queue = Account(), QUEUE.removeprefix("/queue/")
-    primary = store.primary
+FAULTS = {
+    "killed": Fault(Server.kill, Server.start),
+    "frozen": Fault(Server.freeze, Server.thaw),
+    "cut off from its replicas": Fault(Server.isolate, Server.rejoin),
+}
 
-    async def work() -> None:
-        consuming = asyncio.create_task(account.consume(node.port, queue))
-        producing = asyncio.create_task(account.produce(node.port, QUEUE, "m", MESSAGES))
-        while len(account.confirmed[QUEUE]) < MESSAGES // 3:
-            await asyncio.sleep(0.005)
-        fail(primary)
-        await asyncio.wait_for(producing, 60)
-        async with asyncio.timeout(30):
-            while not account.confirmed[QUEUE] <= set(account.delivered[queue]):
-                await asyncio.sleep(0.01)
-        consuming.cancel()
 
-    asyncio.run(work())
-    assert len(account.confirmed[QUEUE]) == MESSAGES, node.said()
+class Work:
+    """Producers and consumers at two nodes. Each begins again when its node lets it go, as real clients do."""
+
+    def __init__(self, nodes) -> None:
+        self.account, self._nodes, self._numbers = Account(), nodes, itertools.count()
+        self.gap = 0.0  #: the longest time without a confirmation, in seconds
+
+    @property
+    def queue(self) -> str:
+        return QUEUE.removeprefix("/queue/")
+
+    async def _produce(self, node) -> None:
+        while True:
+            with contextlib.suppress(ConnectionError, StopAsyncIteration):
+                await self.account.produce(node.port, QUEUE, f"m{next(self._numbers)}", 10**9, pause=0.002)
+            await asyncio.sleep(0.1)
+
+    async def _consume(self, node) -> None:
+        while True:
+            with contextlib.suppress(ConnectionError, StopAsyncIteration):
+                await self.account.consume(node.port, self.queue)
+            await asyncio.sleep(0.1)
+
+    async def _watch(self) -> None:
+        confirmed, last = 0, time.monotonic()
+        while True:
+            if (now := len(self.confirmed)) > confirmed:
+                confirmed, last = now, time.monotonic()
+            self.gap = max(self.gap, time.monotonic() - last)
+            await asyncio.sleep(0.01)
+
+    @property
+    def confirmed(self) -> set[str]:
+        return self.account.confirmed[QUEUE]
+
+    async def more(self, count: int) -> None:
+        """Wait until so many more are confirmed."""
+        wanted = len(self.confirmed) + count
+        async with asyncio.timeout(60):
+            while len(self.confirmed) < wanted:
+                await asyncio.sleep(0.005)
+
+    @contextlib.asynccontextmanager
+    async def running(self):
+        work = [asyncio.create_task(each(node)) for node in self._nodes for each in (self._produce, self._consume)]
+        work.append(asyncio.create_task(self._watch()))
+        try:
+            yield
+        finally:
+            for each in work:
+                each.cancel()
+            for ended in await asyncio.gather(*work, return_exceptions=True):
+                assert isinstance(ended, asyncio.CancelledError), ended
+
+    async def drained(self) -> None:
+        """Consume until all that was confirmed was delivered."""
+        consuming = [asyncio.create_task(self._consume(each)) for each in self._nodes]
+        async with asyncio.timeout(60):
+            while not self.confirmed <= set(self.account.delivered[self.queue]):
+                await asyncio.sleep(0.02)
+        for each in consuming:
+            each.cancel()
+
+    def check(self) -> None:
+        repeated = {body for body, times in self.account.delivered[self.queue].items() if times > 1}
+        assert repeated <= self.account.flagged[self.queue]
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_nothing_confirmed_is_lost_when_the_primary_is(store, nodes, name, record_property):
+    work, fault, primary = Work(nodes), FAULTS[name], store.primary
+
+    async def fail() -> None:
+        async with work.running():
+            await work.more(MESSAGES)
+            fault.fail(primary)
+            await work.more(MESSAGES)
+            fault.mend(primary)
+            await work.more(MESSAGES)
+        await work.drained()
+
+    asyncio.run(fail())
+    work.check()
     assert store.primary is not primary
-    repeated = {body for body, times in account.delivered[queue].items() if times > 1}
-    assert repeated <= account.flagged[queue]
-    primary.thaw() if primary.is_running else primary.start()
-    wait_until(lambda: primary.info("replication", "role") == "slave", "the former primary follows the new one")
-    send_confirmed(node.port, ["after"])
+    record_property("longest gap in seconds", work.gap)
+    assert work.gap < LONGEST_GAP_SECONDS, nodes[0].said() + nodes[1].said()
+
+
+@pytest.mark.long
+def test_nothing_confirmed_is_lost_in_twelve_faults_of_primary_and_replicas(store, nodes):
+    work, random = Work(nodes), Random(ROUNDS)
+
+    async def fail() -> None:
+        async with work.running():
+            for _ in range(ROUNDS):
+                server, fault = random.choice(store.servers), random.choice(list(FAULTS.values()))
+                await work.more(MESSAGES)
+                fault.fail(server)
+                await work.more(MESSAGES)
+                fault.mend(server)
+                await asyncio.to_thread(wait_until, store.is_whole, "all follow one primary", 60)
+        await work.drained()
+
+    asyncio.run(fail())
+    work.check()
 
 
 def test_receipts_wait_for_a_replica_that_is_away_and_come_when_it_is_back(store, node):

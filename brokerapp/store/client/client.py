@@ -25,7 +25,7 @@ from brokerapp.store.client.handshake import Handshake, RefusedConnection
 from brokerapp.store.client.keys import StoreKeys
 from brokerapp.store.client.library import LIBRARY, PREFIX, is_missing
 from brokerapp.store.client.primary import NOT_PRIMARY, NoPrimary, PrimaryFinder
-from brokerapp.system.store_address import StoreAddress
+from brokerapp.system.store_address import HostPort, StoreAddress
 
 #: Seconds to wait until connections are closed that are given up: one with a server that stands still may never be.
 DISCONNECT_SECONDS = 1.0
@@ -145,14 +145,15 @@ class StoreClient:
         A server that is frozen, or cut off from its replicas, gives no answer that would tell.
         """
         assert self._finder is not None
+        former: HostPort | None = None
         while True:
-            await asyncio.sleep(FOLLOW_SECONDS)
             with contextlib.suppress(NoPrimary):
-                primary, connected = await asyncio.to_thread(self._finder.find), self._finder.connected
-                if connected is not None and primary != connected:
-                    logger.warning("the store's primary is now %s:%d instead of %s:%d", *primary, *connected)
-                    self._finder.connected = primary
-                    await self.disconnect()
+                primary = await asyncio.to_thread(self._finder.find)
+                if former is not None and primary != former:
+                    logger.warning("the store's primary is now %s:%d instead of %s:%d", *primary, *former)
+                    await self.disconnect()  # some may have found it already, but others wait for the former one
+                former = primary
+            await asyncio.sleep(FOLLOW_SECONDS)
 
     async def execute_many(self, commands: Iterable[Sequence[Any]]) -> list[Any]:
         """Run several commands in one round trip and return their answers."""

@@ -67,7 +67,6 @@ class PrimaryFinder:
 
     def __init__(self, address: StoreAddress) -> None:
         self._address = address
-        self.connected: HostPort | None = None  #: where the last connection was made to
 
     def find(self) -> HostPort:
         """Return host and port of the primary. Raises NoPrimary."""
@@ -113,7 +112,7 @@ def _blocking(finder: PrimaryFinder, base: type) -> type:
     class PrimaryConnection(base):  # type: ignore[misc]  # the driver chooses it by URL
         def connect_check_health(self, *args: Any, **options: Any) -> None:
             if not self.is_connected:
-                self.host, self.port = finder.connected = finder.find()
+                self.host, self.port = finder.find()
             super().connect_check_health(*args, **options)
 
         def read_response(self, *args: Any, **options: Any) -> Any:
@@ -130,7 +129,7 @@ def _awaited(finder: PrimaryFinder, base: type) -> type:
     class PrimaryConnection(base):  # type: ignore[misc]  # the same
         async def connect_check_health(self, *args: Any, **options: Any) -> None:
             if not self.is_connected:
-                self.host, self.port = finder.connected = await asyncio.to_thread(finder.find)
+                self.host, self.port = await asyncio.to_thread(finder.find)
             await super().connect_check_health(*args, **options)
 
         async def read_response(self, *args: Any, **options: Any) -> Any:
