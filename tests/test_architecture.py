@@ -192,9 +192,8 @@ HOMES: dict[str, tuple[str, ...]] = {
     "PIL": ("console.analyses.exports.png_file",),
     "cronsim": ("console.analyses.reports.schedule",),
     "redis": (
-        "brokerapp.store.client.client",
-        "brokerapp.store.client.connection",
-        "brokerapp.store.client.handshake",
+        "brokerapp.store.client",
+        "console.broker.celery_transport",
         "analytics.archive.trace_stream",
         "analytics.spark.run_progress",
     ),
