@@ -109,7 +109,7 @@ PROJECT_IMPORTS: dict[str, str] = {
     "=brokerapp": "",
     "analytics": (
         "analytics brokerapp.errors brokerapp.model brokerapp.system brokerapp.selectors brokerapp.engine "
-        "brokerapp.tracing brokerapp.core.dispatch.counters brokerapp.store.client.keys"
+        "brokerapp.tracing brokerapp.core.dispatch.counters brokerapp.store.client.keys brokerapp.store.client.pools"
     ),
     "console": "console brokerapp analytics",
 }
