@@ -10,6 +10,7 @@ from celery.signals import after_setup_logger, after_setup_task_logger
 from kombu import Queue
 
 from brokerapp.system.environment import Environment
+from brokerapp.system.store_address import StoreAddress
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
 
@@ -17,10 +18,27 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
 HARD_LIMIT = 60 * 60
 
 
+#: What finds the primary of a store with replicas, see there.
+PRIMARY = "console.broker.celery_transport"
+
+
 def transport_url(redis_url: str) -> str:
     """Return the store's URL in Celery's form: a Unix socket is `redis+socket://PATH`."""
     scheme, _, rest = redis_url.partition("://")
     return f"redis+socket://{rest}" if scheme == "unix" else redis_url
+
+
+def transport_settings(redis_url: str) -> dict[str, str]:
+    """Return the settings by which Celery reaches the store."""
+    address = StoreAddress.parse(redis_url)
+    url = transport_url(address.server_url)
+    if address.has_one_server:
+        return {"broker_url": url, "result_backend": url}
+    return {
+        "broker_url": url,
+        "broker_transport": f"{PRIMARY}:PrimaryTransport",
+        "result_backend": f"{PRIMARY}:PrimaryBackend+{url}",
+    }
 
 
 #: Tasks that come every few seconds and say nothing when all is well: their coming and going is not logged.
@@ -39,10 +57,8 @@ def _leave_out_what_is_no_news(logger: logging.Logger, **_: object) -> None:
 
 
 app = Celery("sluice")
-_url = transport_url(Environment.read().redis_url)
 app.conf.update(
-    broker_url=_url,
-    result_backend=_url,
+    **transport_settings(Environment.read().redis_url),
     # Celery shares the store with the broker: its keys stay apart by their prefix.
     broker_transport_options={
         "global_keyprefix": "sluice:celery:",

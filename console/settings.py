@@ -13,6 +13,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from brokerapp.engine.editing.operator_message import MAX_BODY
 from brokerapp.errors import ConfigurationRefused
+from brokerapp.store.client.pools import channel_layer_host
 from brokerapp.system.environment import Environment
 from console.accounts.auth_settings import AuthSettings
 from console.accounts.secret_key import secret_key
@@ -118,7 +119,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 CHANNEL_LAYERS = {
     "default": {
         "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
-        "CONFIG": {"hosts": [SLUICE.redis_url], "prefix": "sluice:console"},
+        "CONFIG": {"hosts": [channel_layer_host(SLUICE.redis_url)], "prefix": "sluice:console"},
     }
 }
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}

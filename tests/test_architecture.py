@@ -109,7 +109,7 @@ PROJECT_IMPORTS: dict[str, str] = {
     "=brokerapp": "",
     "analytics": (
         "analytics brokerapp.errors brokerapp.model brokerapp.system brokerapp.selectors brokerapp.engine "
-        "brokerapp.tracing brokerapp.core.dispatch.counters brokerapp.store.client.keys"
+        "brokerapp.tracing brokerapp.core.dispatch.counters brokerapp.store.client.keys brokerapp.store.client.pools"
     ),
     "console": "console brokerapp analytics",
 }
@@ -192,9 +192,8 @@ HOMES: dict[str, tuple[str, ...]] = {
     "PIL": ("console.analyses.exports.png_file",),
     "cronsim": ("console.analyses.reports.schedule",),
     "redis": (
-        "brokerapp.store.client.client",
-        "brokerapp.store.client.connection",
-        "brokerapp.store.client.handshake",
+        "brokerapp.store.client",
+        "console.broker.celery_transport",
         "analytics.archive.trace_stream",
         "analytics.spark.run_progress",
     ),

@@ -12,6 +12,7 @@ import redis
 from analytics.archive.stream_ids import START, position_of
 from brokerapp.errors import StoreUnavailable
 from brokerapp.store.client.keys import trace_key
+from brokerapp.store.client.pools import blocking_client
 
 #: Entries of one read; an entry has a few hundred kilobytes at most.
 PAGE = 32
@@ -35,7 +36,7 @@ class TraceStream:
 
     def __init__(self, redis_url: str, broker: str) -> None:
         self._key = trace_key(broker)
-        self._redis = redis.Redis.from_url(
+        self._redis = blocking_client(
             redis_url, socket_connect_timeout=_CONNECT_SECONDS, socket_timeout=_ANSWER_SECONDS
         )
 

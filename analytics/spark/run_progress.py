@@ -15,6 +15,7 @@ from typing import Any
 import redis
 
 from brokerapp.store.client.keys import run_progress_key
+from brokerapp.store.client.pools import blocking_client
 
 #: Seconds after which a key expires: longer than any run takes.
 EXPIRY_SECONDS = 24 * 3600
@@ -28,7 +29,7 @@ class RunProgress:
 
     def __init__(self, redis_url: str, broker: str) -> None:
         self._broker = broker
-        self._redis = redis.Redis.from_url(
+        self._redis = blocking_client(
             redis_url, socket_connect_timeout=_TIMEOUT_SECONDS, socket_timeout=_TIMEOUT_SECONDS
         )
 

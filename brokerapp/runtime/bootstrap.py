@@ -40,7 +40,7 @@ async def start_node(environment: Environment, authenticate: Authenticate | None
     config = _installed(environment)
     if problems := listen_addresses(config)[1]:
         raise ConfigurationRefused("; ".join(problems))
-    wanted = node_config(config, environment.redis_url, alone=environment.owns_store)
+    wanted = node_config(config, environment.redis_url, alone=environment.owns_store, replicas=environment.replicas)
     wanted = replace(
         wanted,
         settings=replace(wanted.settings, bridge_groups=BRIDGING),
@@ -81,6 +81,7 @@ def node_config(
     alone: bool = False,
     impose: bool = False,
     trace: bool = True,
+    replicas: int = 0,
 ) -> NodeConfig:
     """Return the settings of a node for this broker configuration.
 
@@ -92,6 +93,7 @@ def node_config(
     return NodeConfig(
         broker=broker,
         redis_url=redis_url,
+        replicas=replicas,
         listen=listen_addresses(config)[0],
         definitions=config.definitions,
         destinations=config.destinations,

@@ -76,7 +76,7 @@ class Node:
         self.session = uuid.uuid4().hex[:8]
         self.addresses: list[str] = []
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._store = RedisStore(config.redis_url, config.broker)
+        self._store = RedisStore(config.redis_url, config.broker, config.replicas)
         self._control = RedisStore(config.redis_url, config.broker)  # its own connections: it blocks on them
         self._definition_sync = DefinitionSync(self._store.definitions)
         self._tasks = SupervisedTasks(self._fail)
@@ -210,6 +210,9 @@ class Node:
         }
         if self._applying is not None:
             work_by_name["applying"] = self._applying.run
+        for name, store in (("store's primary", self._store), ("control's primary", self._control)):
+            if store.client.has_replicas:
+                work_by_name[name] = store.client.follow_primary
         if self.config.store_folder is not None:
             disk = StoreDisk(self.config.store_folder)
             work_by_name["disk"] = DiskWatch(
@@ -233,6 +236,9 @@ class Node:
         memory = await self._store.server.memory()
         if found := durability_loss({**memory, "kept": self.config.settings.keeps_messages}):
             logger.warning("not durable: %s; %s", found, REMEDY)
+        if memory["replicas"] < self.config.replicas:
+            wanted, found = self.config.replicas, memory["replicas"]
+            logger.warning("the store has %d of %d replicas: receipts wait until the others follow it", found, wanted)
         total = store_limit(self.config.store_limit, memory)
         self._limits = StoreLimits(
             total=total,

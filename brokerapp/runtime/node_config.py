@@ -33,6 +33,7 @@ class NodeConfig:
     grants: tuple[AuthorizationEntry, ...] | None = None  #: None: everybody may do everything
     replaces_definitions: bool = False
     store_folder: Path | None = None  #: of a store of our own, so that its disk is watched
+    replicas: int = 0  #: of the store that confirm what clients get receipts for
     store_limit: int = 0  #: bytes; 0: half of the machine's memory
     temp_limit: int = 0  #: of them, for what is not persistent; 0: all
     trace: bool = True  #: record what happens to messages

@@ -15,4 +15,6 @@ class ConnectorStore(StorePart):
     async def replace(self, former: str, text: str) -> bool:
         """Replace `former` by `text` and signal all nodes; False when something else was saved meanwhile."""
         keys = self._keys
-        return bool(await self._client.call("connectors", [keys.connectors, keys.state], [former, text, keys.signals]))
+        return bool(
+            await self._client.call_confirmed("connectors", [keys.connectors, keys.state], [former, text, keys.signals])
+        )

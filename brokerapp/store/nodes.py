@@ -44,7 +44,7 @@ class NodeStore(StorePart):
         made = await self._client.call_heartbeat(
             [self._keys.state, self._keys.node(name)], [session, json.dumps(status), timeout_ms]
         )
-        self._client.continuity.advance(changes=made)
+        self._client.continuity.observe(changes=made)
 
     async def leave(self, session: str, name: str = ONLY_NODE) -> None:
         """Remove the session's node from the members."""

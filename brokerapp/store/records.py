@@ -32,6 +32,6 @@ class ClusterRecordStore(StorePart):
         for start in range(0, max(1, len(rows)), ROWS_AT_ONCE):
             part = [text for row in rows[start : start + ROWS_AT_ONCE] for text in row]
             begin = int(anew and not start)
-            await self._client.call(
+            await self._client.call_confirmed(
                 "keep_record", [self._keys.state, self._keys.cluster], [session, id, version, begin, *part]
             )

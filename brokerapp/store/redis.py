@@ -28,11 +28,11 @@ TRACE_BATCHES = 250
 class RedisStore:
     """Store of one broker: connections to its server, and a named part for each kind of data.
 
-    Every verb is atomic. Belongs to the event loop it is first used on.
+    Every verb is atomic. Belongs to the event loop it is first used on. `replicas`: see StoreClient.
     """
 
-    def __init__(self, url: str, broker: str) -> None:
-        self.client = client = StoreClient(url, broker)
+    def __init__(self, url: str, broker: str, replicas: int = 0) -> None:
+        self.client = client = StoreClient(url, broker, replicas)
         self.url, self.keys = url, client.keys
         self.entries = EntryStore(client)  #: messages of logs, read
         self.logs = LogStore(client)  #: which logs there are, their attributes and sizes

@@ -31,7 +31,7 @@ class DefinitionStore(StorePart):
         `imported`: remember that they were taken from a file.
         """
         arguments = [expected, text, json.dumps(about), self._keys.signals, int(imported)]
-        new: int = await self._client.call("define", [self._keys.definitions, self._keys.state], arguments)
+        new: int = await self._client.call_confirmed("define", [self._keys.definitions, self._keys.state], arguments)
         if new < 0:
             raise DefinitionConflict(expected, -new)
         return new

@@ -48,6 +48,7 @@ class Environment:
     redis_url: str
     database_url: str
     spark_master: str
+    replicas: int = 0  #: of the store that confirm what clients get receipts for
     openwire_port: int | None = None  #: None: OpenWire is not served
     #: Further ways to STOMP, by scheme, and the files with the certificate (PKCS12 or PEM) that two of them need.
     extra_ports: Mapping[str, int] = field(default_factory=dict)
@@ -101,6 +102,7 @@ class Environment:
             console_port=_port(variables, "SLUICE_PORT", 8000),
             stomp_port=_port(variables, "SLUICE_STOMP_PORT", 61613),
             openwire_port=_openwire_port(variables),
+            replicas=_whole(variables, "SLUICE_REPLICAS", 0),
             monitor_port=_port(variables, "SLUICE_MONITOR_PORT", 8161),
             spark_port=_port(variables, "SLUICE_SPARK_PORT", 15002),
             broker_name=variables.get("SLUICE_BROKER", "sluice"),

@@ -15,12 +15,15 @@ from tests.interop.proxy import Proxy
 from tests.ports import free_port
 from tests.waiting import wait_until
 
+PASSWORD = "nobody knows"
+
 
 class Server:
     """One server with a folder and a port of its own."""
 
-    def __init__(self, folder: Path, **options: str) -> None:
-        self.folder, self.port = folder, free_port()
+    def __init__(self, folder: Path, *file: str, **options: str) -> None:
+        """Start it with the options, after those in a file if one is named."""
+        self.folder, self.port, self._file = folder, free_port(), file
         folder.mkdir()
         self._options = {
             "appendonly": "yes", "appendfsync": "always", "save": "", "repl-diskless-sync-delay": "0",
@@ -34,7 +37,7 @@ class Server:
         options = {**self._options, "port": str(self.port), "bind": "127.0.0.1", "dir": str(self.folder)}
         words = [word for name, value in options.items() for word in (f"--{name}", value)]
         with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen([str(get_binary_path()), *words], stdout=log, stderr=log)
+            self._process = subprocess.Popen([str(get_binary_path()), *self._file, *words], stdout=log, stderr=log)
         wait_until(self._answers, "the server answers")
 
     def _answers(self) -> bool:
@@ -66,6 +69,37 @@ class Server:
         assert self._process is not None
         self._process.send_signal(signal.SIGKILL)
         self._process.wait()
+
+    def freeze(self) -> None:
+        """Stand still, with all connections open."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Go on."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
+    def isolate(self) -> None:
+        """Cut it off from its replicas and from Sentinels, while others keep their connections: it asks new ones for a
+        password.
+        """
+        self.ask("CONFIG", "SET", "requirepass", PASSWORD)
+        with redis.Redis(port=self.port, password=PASSWORD) as client:
+            client.client_kill_filter(_type="replica")
+            for each in client.client_list():
+                if each["name"].startswith("sentinel-"):
+                    client.client_kill_filter(_id=each["id"])
+
+    def rejoin(self) -> None:
+        """Let all in again."""
+        with redis.Redis(port=self.port, password=PASSWORD) as client:
+            client.config_set("requirepass", "")
+
+    @property
+    def is_running(self) -> bool:
+        """Whether there is a process, frozen or not."""
+        return self._process is not None and self._process.poll() is None
 
     def back_up(self) -> Path:
         """A copy of all that it has on disk."""

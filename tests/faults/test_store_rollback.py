@@ -15,34 +15,15 @@ import pytest
 import stomp
 
 from brokerapp.store.redis import RedisStore
-from tests.faults.processes import CONFIG
+from tests.faults.nodes_on_store import QUEUE, NodeProcess, connected, send_confirmed
 from tests.faults.servers import Pair, Server
 from tests.interop.proxy import Proxy
-from tests.ports import free_port
 from tests.protocol.clients import StompClient
-from tests.runbroker import Run
 from tests.waiting import wait_until
 
 #: Messages confirmed before the fall and lost with it; as many are confirmed after it.
 LOST = 136
-QUEUE = "/queue/fallen"
 ROLLED_BACK = "the store was rolled back"
-
-
-class NodeProcess:
-    """`runbroker` on a store behind an address."""
-
-    def __init__(self, folder: Path, url: str, name: str) -> None:
-        self.port, folder = free_port(), folder / name
-        folder.mkdir()
-        config = folder / "activemq.xml"
-        config.write_text(CONFIG.format(port=self.port, more="", name="fallen"))
-        self.log = folder / "log"
-        self.run = Run("--config", config, "--data", folder / "data", "--redis", url, "--node", name, log=self.log)
-        self.run.ready()
-
-    def said(self) -> str:
-        return self.log.read_text()
 
 
 @pytest.fixture
@@ -112,32 +93,6 @@ def _at(server, back_up):
     finally:
         address.close()
         server.end()
-
-
-def connected(port: int) -> StompClient:
-    """A client, once the node lets clients in."""
-    found: list[StompClient] = []
-
-    def connect() -> bool:
-        with contextlib.suppress(stomp.exception.StompException, AssertionError, OSError):
-            found.append(StompClient(port))
-        return bool(found)
-
-    wait_until(connect, "a client comes in", 60)
-    return found[0]
-
-
-def send_confirmed(port: int, bodies: list[str]) -> None:
-    """Send these until each is confirmed; those may come twice whose confirmation was lost."""
-    left = list(bodies)
-    while left:
-        client = connected(port)
-        with contextlib.suppress(stomp.exception.StompException, AssertionError, KeyError, OSError):
-            while left and not client.disconnected.is_set():
-                client.send(QUEUE, left[0], persistent="true")
-                if client.disconnected.is_set():
-                    break
-                left.pop(0)
 
 
 def told_by_nodes(url: str) -> list[dict]:

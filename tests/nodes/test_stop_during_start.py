@@ -36,7 +36,7 @@ def options_of(folder, redis, node):
     config.write_text(CONFIG)
     return config, {
         "data": folder / "data", "redis": redis, "name": None, "node": node, "node_timeout": 60.0,
-        "link": "127.0.0.1", "config": config, "no_trace": True,
+        "link": "127.0.0.1", "config": config, "no_trace": True, "replicas": 0,
     }  # fmt: skip
 
 

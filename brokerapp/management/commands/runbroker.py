@@ -38,7 +38,7 @@ from brokerapp.store.nodes import NODE_TIMEOUT_MS, ONLY_NODE
 from brokerapp.store.server.embedded import EmbeddedStore
 from brokerapp.system.data_directory import DataDirectory
 from brokerapp.system.process_lock import OWNER_UMASK, make_private_directory
-from brokerapp.system.store_address import check_store_url
+from brokerapp.system.store_address import check_replicas, check_store_url
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +59,18 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--config", required=True, type=Path, help="ActiveMQ XML file")
         parser.add_argument("--data", required=True, type=Path, help="data folder of the node")
-        parser.add_argument("--redis", help="URL of a Redis or Valkey server (default: a server in the data folder)")
+        parser.add_argument(
+            "--redis",
+            help="URL of a Redis or Valkey server, redis://HOST:PORT,HOST:PORT of one with replicas, or "
+            "sentinel://HOST:PORT,HOST:PORT/NAME (default: a server in the data folder)",
+        )
+        parser.add_argument(
+            "--replicas",
+            type=int,
+            default=0,
+            metavar="N",
+            help="send a receipt when N replicas have the message on disk, too (default: 0)",
+        )
         parser.add_argument("--name", help="broker name (default: as in the file)")
         parser.add_argument(
             "--node", default=ONLY_NODE, help="name of this node, if several nodes of the broker share one --redis"
@@ -94,6 +105,7 @@ class Command(BaseCommand):
         try:
             if options["redis"]:
                 check_store_url(options["redis"])
+            check_replicas(options["replicas"], options["redis"])
             properties = {"activemq.data": str(options["data"].resolve())}
             config = read_config(options["config"], properties)
             if options["print_config"]:
@@ -133,7 +145,13 @@ class Command(BaseCommand):
         url = options["redis"] if store is None else await asyncio.to_thread(store.start)
         try:
             wanted = node_config(
-                config, url, name=options["name"], alone=store is not None, impose=True, trace=not options["no_trace"]
+                config,
+                url,
+                name=options["name"],
+                alone=store is not None,
+                impose=True,
+                trace=not options["no_trace"],
+                replicas=options["replicas"],
             )
             reach = LinkAddress.parse(options["link"])
             wanted = replace(

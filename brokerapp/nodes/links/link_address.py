@@ -5,10 +5,10 @@ from __future__ import annotations
 import ipaddress
 import logging
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.model.transport_connector import is_loopback
+from brokerapp.system.store_address import StoreAddress
 
 logger = logging.getLogger(__name__)
 
@@ -56,14 +56,14 @@ def check_link_address(node: str, reach: LinkAddress, redis_url: str) -> None:
 
     Warn of one beyond this machine at which messages go unencrypted.
     """
-    store = urlsplit(redis_url).hostname
+    elsewhere = [host for host, _ in StoreAddress.parse(redis_url).named if not is_loopback(host)]
     if not is_loopback(reach.host) and not reach.tls:
         logger.warning(
             "--link %s: messages between nodes go unencrypted there; --link %s://%s encrypts them", reach.host,
             TLS_SCHEME, reach.host,
         )  # fmt: skip
-    if store is not None and not is_loopback(store) and is_loopback(reach.host):
+    if elsewhere and is_loopback(reach.host):
         raise ConfigurationRefused(
-            f"--link {reach.host}: nodes on other machines, which may use the store at {store}, cannot reach "
+            f"--link {reach.host}: nodes on other machines, which may use the store at {elsewhere[0]}, cannot reach "
             f"node {node} there: name an address of this machine"
         )

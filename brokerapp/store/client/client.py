@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
@@ -13,46 +14,65 @@ from redis.backoff import NoBackoff
 from redis.exceptions import ReadOnlyError, RedisError, ResponseError
 
 from brokerapp.errors import BrokerError, ConfigurationRefused, Fenced, StoreRolledBack, StoreUnavailable
-from brokerapp.store.client.connection import DirectConnection, connection_class_with_handshake, keepalive_options
-from brokerapp.store.client.handshake import NOT_PRIMARY, Handshake, RefusedConnection
+from brokerapp.store.client.connection import (
+    DirectConnection,
+    Unconfirmed,
+    connection_class_with_handshake,
+    keepalive_options,
+)
+from brokerapp.store.client.continuity import Continuity
+from brokerapp.store.client.handshake import Handshake, RefusedConnection
 from brokerapp.store.client.keys import StoreKeys
 from brokerapp.store.client.library import LIBRARY, PREFIX, is_missing
-from brokerapp.system.store_address import check_store_url
+from brokerapp.store.client.primary import NOT_PRIMARY, NoPrimary, PrimaryFinder
+from brokerapp.system.store_address import HostPort, StoreAddress
 
 #: Seconds to wait until connections are closed that are given up: one with a server that stands still may never be.
 DISCONNECT_SECONDS = 1.0
+#: Seconds between two looks at which server is the primary.
+FOLLOW_SECONDS = 1.0
+
+logger = logging.getLogger(__name__)
 
 
 class StoreClient:
-    """Connections to the server that holds one broker's keys. Belongs to the event loop it is first used on."""
+    """Connections to the server that holds one broker's keys. Belongs to the event loop it is first used on.
 
-    def __init__(self, url: str, broker: str) -> None:
+    `replicas`: how many of them confirm a commit, and a change that operators make, before it counts.
+    """
+
+    def __init__(self, url: str, broker: str, replicas: int = 0) -> None:
         self.url, self.keys = url, StoreKeys(broker)
+        address = StoreAddress.parse(url)
         # The caller decides what to do about a lost connection: the driver must not repeat a commit by itself. Nor may
         # it set a deadline: some calls wait for long, and what it does for one now and then swallows a cancellation.
         pool = redis.ConnectionPool.from_url(
-            check_store_url(url),
+            address.server_url,
             protocol=2,
             retry=Retry(NoBackoff(), 0),
             health_check_interval=0,
             socket_timeout=None,
             **keepalive_options(url),
         )
-        self._handshake = Handshake(url, self.keys)
-        self.continuity = self._handshake.continuity
+        self.continuity = Continuity(waits_for_replicas=bool(replicas))
+        self._handshake = Handshake(url, self.keys, self.continuity)
+        self._finder = None if address.has_one_server else PrimaryFinder(address)
+        if self._finder is not None:
+            pool.connection_class = self._finder.connection_class(pool.connection_class)
         pool.connection_class = connection_class_with_handshake(pool.connection_class, self._handshake)
         try:
             pool.make_connection()  # type: ignore[no-untyped-call]  # which connects nowhere, but knows its options
         except TypeError as error:
             raise ConfigurationRefused(f"the store's URL has an option that is not supported: {error}") from error
         self._redis = redis.Redis.from_pool(pool)
-        self._commits, self._beats = DirectConnection(pool), DirectConnection(pool)
+        self._commits, self._beats = DirectConnection(pool, replicas), DirectConnection(pool)
+        self._changes = DirectConnection(pool, replicas)
         self._redis.response_callbacks.clear()  # answers as the server gives them, not as the driver reads them
 
     async def close(self) -> None:
         """Close all connections to the server."""
-        await self._commits.close()
-        await self._beats.close()
+        for each in (self._commits, self._beats, self._changes):
+            await each.close()
         await self._redis.aclose()
 
     async def begin_session(self, session: str, last_seq: int) -> None:
@@ -68,6 +88,10 @@ class StoreClient:
     async def call_commit(self, keys: Sequence[str], args: Sequence[Any]) -> Any:
         """Call `commit` over a connection of its own."""
         return await self._directly(self._commits, "commit", keys, args)
+
+    async def call_confirmed(self, function: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
+        """Call a function that makes a change, and return its answer when replicas have it as they have commits."""
+        return await self._directly(self._changes, function, keys, args)
 
     async def call_heartbeat(self, keys: Sequence[str], args: Sequence[Any]) -> Any:
         """Call `beat` over a connection of its own, so that an unanswered call delays neither the next nor others."""
@@ -104,11 +128,32 @@ class StoreClient:
 
     async def disconnect(self) -> None:
         """Close all connections, those in use included: each command connects again to where the address leads."""
-        await self._commits.close()
-        await self._beats.close()
+        for each in (self._commits, self._beats, self._changes):
+            await each.close()
         with contextlib.suppress(RedisError, OSError):  # a TimeoutError is an OSError
             async with asyncio.timeout(DISCONNECT_SECONDS):
                 await self._redis.connection_pool.disconnect()
+
+    @property
+    def has_replicas(self) -> bool:
+        """Return whether the store has several servers, so that another may become the primary."""
+        return self._finder is not None
+
+    async def follow_primary(self) -> None:
+        """Leave a server when another becomes the primary, until cancelled.
+
+        A server that is frozen, or cut off from its replicas, gives no answer that would tell.
+        """
+        assert self._finder is not None
+        former: HostPort | None = None
+        while True:
+            with contextlib.suppress(NoPrimary):
+                primary = await asyncio.to_thread(self._finder.find)
+                if former is not None and primary != former:
+                    logger.warning("the store's primary is now %s:%d instead of %s:%d", *primary, *former)
+                    await self.disconnect()  # some may have found it already, but others wait for the former one
+                former = primary
+            await asyncio.sleep(FOLLOW_SECONDS)
 
     async def execute_many(self, commands: Iterable[Sequence[Any]]) -> list[Any]:
         """Run several commands in one round trip and return their answers."""
@@ -145,6 +190,8 @@ def translate_error(command: str, error: RedisError | OSError, rolled_back: Stor
     """Return the driver's error as one of ours. `rolled_back`: why the session is fenced, if it is for that."""
     if isinstance(error, RefusedConnection):
         return error.error
+    if isinstance(error, Unconfirmed):
+        return StoreUnavailable(str(error))
     if isinstance(error, ResponseError):
         if str(error).startswith("FENCED"):
             return rolled_back or Fenced(str(error))

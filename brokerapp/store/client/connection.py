@@ -75,24 +75,54 @@ def _elements(args: Sequence[Any]) -> bytes:
     return packed[packed.index(b"\n") + 1 :]
 
 
+#: Milliseconds that replicas have to confirm a change before it is asked for again.
+CONFIRM_MS = 2_000
+
+
+class Unconfirmed(ResponseError):
+    """Too few replicas confirmed a change in time. The primary has made it, so it may be asked for again."""
+
+    def __init__(self, confirmed: int, wanted: int) -> None:
+        super().__init__(f"{confirmed} of {wanted} replicas confirmed the change within {CONFIRM_MS / 1000:g} s")
+
+
 class DirectConnection:
     """A connection that serves one kind of call, without the driver's client and pool around it.
 
     They cost three times as much as the call itself, and commits are most of what a node asks. A call that comes while
     another is not answered yet has a connection to itself: one that is never answered keeps none waiting. Errors are
     the driver's.
+
+    `replicas`: an answer counts when so many of them have what the call wrote on their disk, too.
     """
 
-    def __init__(self, pool: ConnectionPool) -> None:
+    def __init__(self, pool: ConnectionPool, replicas: int = 0) -> None:
         self._pool = pool
         self._free: AbstractConnection | None = None  # the one that is kept
+        self._in_use: set[AbstractConnection] = set()
+        # The first makes the replicas report what they have received, the second what they have synced to disk. Without
+        # the first they report the sync only within a second. Sent with the call, they cost no round trip.
+        self._confirmation = (
+            (("WAIT", replicas, CONFIRM_MS), ("WAITAOF", 1, replicas, CONFIRM_MS)) if replicas else ()
+        )  # fmt: skip
+        self._replicas = replicas
 
     async def call(self, *command: Any) -> Any:
         """Return the server's answer to a command; connect first where necessary."""
         connection, self._free = self._free or self._pool.make_connection(), None  # type: ignore[no-untyped-call]
+        self._in_use.add(connection)
         try:
-            await connection.send_packed_command(connection.pack_command(*command), check_health=False)
-            answer = await connection.read_response(disable_decoding=True)
+            return await self._call(connection, command)
+        finally:
+            self._in_use.discard(connection)
+
+    async def _call(self, connection: AbstractConnection, command: Sequence[Any]) -> Any:
+        try:
+            pieces = connection.pack_command(*command)
+            if self._confirmation:
+                pieces = [*pieces, *(piece for each in self._confirmation for piece in connection.pack_command(*each))]
+            await connection.send_packed_command(pieces, check_health=False)
+            answer = await self._answers(connection) if self._confirmation else await _read(connection)
         except ReadOnlyError:  # it leads to a replica: the address may lead to the primary again
             await connection.disconnect(nowait=True)
             raise
@@ -105,6 +135,17 @@ class DirectConnection:
         await self._keep(connection)
         return answer
 
+    async def _answers(self, connection: AbstractConnection) -> Any:
+        """Return the answer to a call that replicas confirmed. Raises Unconfirmed when too few of them did."""
+        answer, *confirmed = [await _read_any(connection) for _ in range(1 + len(self._confirmation))]
+        for each in (answer, *confirmed):
+            if isinstance(each, ResponseError):
+                raise each
+        received, (_, synced) = confirmed
+        if min(received, synced) < self._replicas:
+            raise Unconfirmed(min(received, synced), self._replicas)
+        return answer
+
     async def _keep(self, connection: AbstractConnection) -> None:
         if self._free is None:
             self._free = connection
@@ -112,6 +153,19 @@ class DirectConnection:
             await connection.disconnect(nowait=True)
 
     async def close(self) -> None:
-        """Close the connection that is kept for the next call."""
-        if self._free is not None:
-            await self._free.disconnect(nowait=True)
+        """Close the connection that is kept for the next call, and those in use, whose calls raise an error."""
+        kept = [self._free] if self._free is not None else []
+        for each in (*kept, *self._in_use):
+            await each.disconnect(nowait=True)
+
+
+async def _read(connection: AbstractConnection) -> Any:
+    return await connection.read_response(disable_decoding=True)
+
+
+async def _read_any(connection: AbstractConnection) -> Any:
+    """Return the next answer, or the error that it is: what was sent with it is answered, too."""
+    try:
+        return await _read(connection)
+    except ResponseError as error:
+        return error

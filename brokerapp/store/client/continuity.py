@@ -37,10 +37,19 @@ class HistoryPoint:
 
 
 class Continuity:
-    """Tracks the furthest point of the store's history that answers confirmed; a store behind it was rolled back."""
+    """Tracks the furthest point of the store's history that answers confirmed; a store behind it was rolled back.
 
-    def __init__(self) -> None:
+    `waits_for_replicas`: what the primary alone has is not confirmed, and may be lost with it.
+    """
+
+    def __init__(self, waits_for_replicas: bool = False) -> None:
+        self._waits_for_replicas = waits_for_replicas
         self.latest = HistoryPoint()
+
+    def observe(self, changes: int = 0, seq: int = 0) -> None:
+        """Note what the primary says that it has, unless replicas have to confirm it."""
+        if not self._waits_for_replicas:
+            self.advance(changes, seq)
 
     def advance(self, changes: int = 0, seq: int = 0) -> None:
         """Note that this many changes are made, or that a message has this sequence number."""

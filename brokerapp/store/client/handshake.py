@@ -25,13 +25,13 @@ from brokerapp.errors import BrokerError, ConfigurationRefused, StoreRolledBack,
 from brokerapp.store.client.continuity import Continuity, check_format, is_behind
 from brokerapp.store.client.keys import StoreKeys
 from brokerapp.store.client.library import LIBRARY, PREFIX, is_missing
+from brokerapp.store.client.primary import NOT_PRIMARY
 from brokerapp.system.store_address import cluster_mode_error
 
 #: What a server of a cluster answers about keys that others of it have.
 _CLUSTERED = (AskError, ClusterCrossSlotError, ClusterDownError)
 #: What a primary answers that takes no writes at the moment: who knows nothing of the store may read there.
 _NO_WRITES = ("MISCONF", "NOREPLICAS")
-NOT_PRIMARY = "the store's address leads to a read-only replica; looking for the primary again"
 
 Ask = Callable[..., Awaitable[Any]]
 
@@ -51,9 +51,9 @@ class Handshake:
     there still.
     """
 
-    def __init__(self, url: str, keys: StoreKeys) -> None:
+    def __init__(self, url: str, keys: StoreKeys, continuity: Continuity) -> None:
         self._url, self._keys = url, keys
-        self.continuity, self.session = Continuity(), ""
+        self.continuity, self.session = continuity, ""
         self.rolled_back: StoreRolledBack | None = None  #: why the session ended, if it ended for that
 
     async def __call__(self, connection: AbstractConnection) -> None:
@@ -92,7 +92,7 @@ class Handshake:
                 await self.fence_after_rollback(ask)
             self.continuity.reset()
         self.continuity.enter_life(life.decode())
-        self.continuity.advance(changes, seq)
+        self.continuity.observe(changes, seq)
 
     async def _greeted(self, ask: Ask, life: str) -> Any:
         greeting = ("FCALL", f"{PREFIX}greet", 2, self._keys.state, self._keys.lives, life)

@@ -37,7 +37,10 @@ local function open_batch(keys, args)
   local state, session = keys[1], args[1]
   local known = redis.call('HMGET', state, 'session:' .. session, 'batch:' .. session, 'reply:' .. session, 'seq', 'bytes', 'expiring', 'returned', 'prioritized', 'temp', 'changes')
   if not known[1] then return nil, redis.error_reply(FENCED) end
-  if known[2] == args[2] then return nil, cjson.decode(known[3]) end
+  if known[2] == args[2] then
+    redis.call('HSET', state, 'batch:' .. session, args[2]) -- a write: replicas are waited for up to the last one of a connection
+    return nil, cjson.decode(known[3])
+  end
   if args[11] ~= '' and (known[2] or '0') ~= args[11] then return nil, redis.error_reply(ROLLED_BACK) end
   local batch = {
     keys = keys, args = args, at = 12, -- where the next argument stands

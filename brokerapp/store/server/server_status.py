@@ -22,7 +22,8 @@ class ServerStatus(StorePart):
     """Reads what the server says of itself, and controls rewrites of its append-only file."""
 
     async def memory(self) -> dict[str, Any]:
-        """Return bytes used, the server's limit (0: none), the machine's memory, whether it evicts keys, and its fsync.
+        """Return bytes used, the server's limit (0: none), the machine's memory, whether it evicts keys, its fsync, and
+        how many replicas follow it.
 
         `fsync` is `off` without an append-only file, `unknown` where the server refuses to say.
         """
@@ -38,6 +39,7 @@ class ServerStatus(StorePart):
             "machine": int(facts.get("total_system_memory", 0)),
             "evicts": facts.get("maxmemory_policy", "").startswith("allkeys"),
             "fsync": fsync if on else "off",
+            "replicas": int(facts.get("connected_slaves", 0)),
         }
 
     async def rollbacks(self) -> dict[str, int]:
@@ -61,5 +63,5 @@ class ServerStatus(StorePart):
         await self._client.execute("BGREWRITEAOF")
 
     async def _info(self) -> dict[str, str]:
-        info: bytes = await self._client.execute("INFO", "memory", "persistence")
+        info: bytes = await self._client.execute("INFO", "memory", "persistence", "replication")
         return dict(line.split(":", 1) for line in info.decode().split("\r\n") if ":" in line)

@@ -25,6 +25,7 @@ from django.conf import settings
 
 from brokerapp.errors import RequestRefused
 from brokerapp.network.options.outbound_rules import OutboundRule, plain
+from brokerapp.system.store_address import StoreAddress
 
 logger = logging.getLogger(__name__)
 
@@ -186,4 +187,4 @@ def _check(text: str, port: int, ours: str = "") -> None:
 def _own_ports() -> set[int | None]:
     sluice = settings.SLUICE
     ports = {sluice.console_port, sluice.monitor_port, sluice.stomp_port, sluice.openwire_port, sluice.spark_port}
-    return ports | set(sluice.extra_ports.values()) | {urlsplit(sluice.redis_url).port}
+    return ports | set(sluice.extra_ports.values()) | {port for _, port in StoreAddress.parse(sluice.redis_url).named}

@@ -9,14 +9,16 @@ import pytest
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.store.redis import RedisStore
 from brokerapp.system.environment import PROJECT, Environment
-from brokerapp.system.store_address import check_store_url
+from brokerapp.system.store_address import StoreAddress, check_replicas, check_store_url
 
 REFUSED = {
-    "sentinel://one:26379,two:26379/main": "Redis Sentinel is not supported yet",
-    "redis+sentinel://one/main": "Redis Sentinel is not supported yet",
+    "sentinel://one:26379,two:26379": "the name by which Sentinel knows the primary is missing",
+    "sentinel://one/main/first": "the database must be a whole number",
+    "sentinel://one:many/main": "the port must be a number",
+    "redis+sentinel://one/main": "sentinel://HOST:PORT,HOST:PORT/NAME/DATABASE",
     "redis-cluster://one:6379": "Redis Cluster is not supported yet",
-    "redis://one:6379,two:6379/0": "several addresses are not supported yet",
-    "redis://one,two/0": "several addresses are not supported yet",
+    "redis://one:6379,two:0/0": "the port must be a number",
+    "redis://one,/0": "expected redis://HOST:PORT/DATABASE",
     "http://one:6379": "expected redis://HOST:PORT/DATABASE",
     "one:6379": "expected redis://HOST:PORT/DATABASE",
     "redis://[::1": "expected redis://HOST:PORT/DATABASE",
@@ -38,6 +40,36 @@ def test_the_url_of_one_server_is_served(url):
     RedisStore(url, "any")
 
 
+def test_the_url_of_servers_names_each_of_them():
+    address = StoreAddress.parse("rediss://user:secret@one,[::1]:7000/3?ssl_ca_certs=ca.pem")
+    assert address.servers == address.named == (("one", 6379), ("::1", 7000))
+    assert [address.url_of(each) for each in address.servers] == [
+        "rediss://user:secret@one:6379/3?ssl_ca_certs=ca.pem",
+        "rediss://user:secret@[::1]:7000/3?ssl_ca_certs=ca.pem",
+    ]
+    assert not address.has_one_server
+
+
+def test_the_url_of_sentinels_names_them_and_what_they_watch():
+    address = StoreAddress.parse("sentinel://user:a,b@one:7000,two/main/2?sentinel_password=other&socket_timeout=3")
+    assert address == StoreAddress(
+        "redis://user:a,b@one:7000/2?socket_timeout=3",
+        sentinels=(("one", 7000), ("two", 26379)), service="main", sentinel_password="other",
+    )  # fmt: skip
+    assert StoreAddress.parse("sentinels://one/main").is_encrypted
+
+
+@pytest.mark.parametrize("url", ["redis://one,two:7000/0", "sentinel://one,two/main"])
+def test_a_store_with_replicas_is_served(url):
+    assert RedisStore(url, "any").client.has_replicas
+
+
+@pytest.mark.parametrize(("replicas", "url"), [(-1, "redis://one"), (1, None)])
+def test_a_number_of_replicas_that_none_can_be_is_refused(replicas, url):
+    with pytest.raises(ConfigurationRefused, match=f"{replicas} replicas"):
+        check_replicas(replicas, url)
+
+
 @pytest.mark.parametrize(("url", "reason"), REFUSED.items())
 def test_any_other_url_is_refused_with_its_reason(url, reason):
     with pytest.raises(ConfigurationRefused, match=reason):
@@ -46,14 +78,14 @@ def test_any_other_url_is_refused_with_its_reason(url, reason):
 
 def test_the_sentence_does_not_show_a_password():
     with pytest.raises(ConfigurationRefused) as refused:
-        check_store_url("sentinel://user:secret@one/main")
+        check_store_url("redis-cluster://user:secret@one/main")
     assert str(refused.value) == (
-        "store URL sentinel://***@one/main: Redis Sentinel is not supported yet; "
+        "store URL redis-cluster://***@one/main: Redis Cluster is not supported yet; "
         "use the address of one primary server, redis://HOST:PORT/DATABASE"
     )
 
 
-@pytest.mark.parametrize("url", ["redis://one:many?password=secret", "redis://a:secret@one,two?password=secret"])
+@pytest.mark.parametrize("url", ["redis://one:many?password=secret", "redis://a:secret@one,two:many?password=secret"])
 def test_the_sentence_does_not_show_a_password_that_is_an_option(url):
     with pytest.raises(ConfigurationRefused) as refused:
         check_store_url(url)
@@ -62,17 +94,17 @@ def test_the_sentence_does_not_show_a_password_that_is_an_option(url):
 
 
 def test_the_environment_refuses_it_too():
-    with pytest.raises(ConfigurationRefused, match="several addresses"):
-        Environment.read({"REDIS_URL": "redis://one,two/0"})
+    with pytest.raises(ConfigurationRefused, match="NAME"):
+        Environment.read({"REDIS_URL": "sentinel://one,two"})
 
 
 @pytest.mark.parametrize("arguments", [("brokerctl", "stats"), ("check",)])
 def test_a_command_ends_with_one_sentence(arguments):
-    variables = {**os.environ, "REDIS_URL": "sentinel://one,two/main"}
+    variables = {**os.environ, "REDIS_URL": "sentinel://one,two"}
     ended = subprocess.run(
         [sys.executable, "manage.py", *arguments], cwd=PROJECT, env=variables, capture_output=True, text=True
     )
     assert ended.returncode == 1, ended.stderr
     *_, line = ended.stderr.strip().splitlines()
     assert "Traceback" not in ended.stderr
-    assert "Redis Sentinel is not supported yet" in line
+    assert "the name by which Sentinel knows the primary is missing" in line
