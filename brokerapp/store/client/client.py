@@ -42,7 +42,7 @@ class StoreClient:
     """
 
     def __init__(self, url: str, broker: str, replicas: int = 0) -> None:
-        self.url, self.keys = url, StoreKeys(broker)
+        self.url, self.keys, self.replicas = url, StoreKeys(broker), replicas
         address = StoreAddress.parse(url)
         # The caller decides what to do about a lost connection: the driver must not repeat a commit by itself. Nor may
         # it set a deadline: some calls wait for long, and what it does for one now and then swallows a cancellation.
