@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from brokerapp.store import CommitBatch, CommitResult, StoreLimits
 from brokerapp.store.client.client import StoreClient
+from brokerapp.store.client.connection import retrieve_error
 from brokerapp.store.client.libraries import FunctionLibraries
 from brokerapp.store.commit_codec import decode_result, encode_call
 from brokerapp.store.connectors import ConnectorStore
@@ -67,7 +68,9 @@ class RedisStore:
         if confirmation is None:
             self.client.continuity.advance(*reached)
             return result
-        return replace(result, confirmation=asyncio.ensure_future(self._until_confirmed(confirmation, *reached)))
+        confirmed = asyncio.ensure_future(self._until_confirmed(confirmation, *reached))
+        confirmed.add_done_callback(retrieve_error)  # nobody waits for it when the batch is committed again
+        return replace(result, confirmation=confirmed)
 
     async def _until_confirmed(self, confirmation: Awaitable[None], changes: int, seq: int) -> None:
         await confirmation

@@ -146,7 +146,7 @@ class DirectConnection:
             await self._keep(connection)
             return answer, None
         confirmation = asyncio.create_task(self._await_replicas(connection))
-        confirmation.add_done_callback(_retrieve_error)
+        confirmation.add_done_callback(retrieve_error)
         return answer, confirmation
 
     async def _await_replicas(self, connection: AbstractConnection) -> None:
@@ -177,7 +177,7 @@ class DirectConnection:
             await each.disconnect(nowait=True)
 
 
-def _retrieve_error(task: asyncio.Task[None]) -> None:
+def retrieve_error(task: asyncio.Task[None]) -> None:
     """Retrieve the error of a task that nobody waits for any more."""
     if not task.cancelled():
         task.exception()
