@@ -6,6 +6,7 @@ each one whole or not at all.
 
 from __future__ import annotations
 
+from asyncio import Future
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -189,6 +190,8 @@ class CommitBatch:
     wants_previous_seq: Callable[[str], bool] = lambda _log: False
     #: Number of the session's last batch that was answered; 0: none; None: not said.
     previous_batch: int | None = None
+    #: Whether no replica has confirmed the batch before, so that a primary that took over may lack it.
+    follows_unconfirmed: bool = False
 
     #: The writes with the positions of their first units, from 1.
     numbered_writes: list[tuple[int, PendingWrite]] = field(init=False)
@@ -214,6 +217,8 @@ class CommitResult:
     duplicates: Mapping[int, list[tuple[int, int]]] = field(default_factory=dict)  #: by position: copies stored before
     previous_seqs: Mapping[str, int] = field(default_factory=dict)  #: last entry before, by log asked for; 0: none
     change_count: int = 0  #: changes made to the store so far
+    #: Ends when replicas of the store have the batch, too, or fails with StoreUnavailable; None: it counts as it is.
+    confirmation: Future[None] | None = None
 
 
 @dataclass(slots=True)

@@ -210,6 +210,7 @@ def _of_broker(beans: Beans) -> Iterator[tuple[str, str, str, float]]:
         yield f"activemq_{each.lower()}_usage_ratio", GAUGE, f"{name} of the broker, 0 to 1", value(name) / 100
     yield "sluice_node_up", GAUGE, "Whether a broker node runs", int(beans.reading.node is not None)
     yield from _of_disk(beans)
+    yield from _replicas(beans)
     yield _rollbacks(beans)
     yield from _of_transactions(beans)
 
@@ -229,6 +230,7 @@ def _of_broker_v2(beans: Beans) -> Iterator[tuple[str, str, str, float]]:
         store_memory_share(beans) / 100,
     )
     yield from _of_disk(beans)
+    yield from _replicas(beans)
     yield _rollbacks(beans)
     yield from _of_transactions(beans)
     yield "sluice_trace_recorded_events", COUNTER, "Trace events recorded", _trace(beans, "recorded")
@@ -242,6 +244,16 @@ def _of_disk(beans: Beans) -> Iterator[tuple[str, str, str, float]]:
         yield "sluice_store_disk_free_bytes", GAUGE, "Bytes free on the disk of the store", disk.free
         yield "sluice_store_disk_limit_bytes", GAUGE, "Free bytes below which sends are blocked", disk.limit
         yield "sluice_store_disk_blocked", GAUGE, "Whether sends are blocked by low disk space", int(disk.is_low)
+
+
+def _replicas(beans: Beans) -> Iterator[tuple[str, str, str, float]]:
+    """Yield metrics of the replicas of the store."""
+    for name, about, choose in (
+        ("replicas", "Replicas that follow the store's primary", min),
+        ("replicas_wanted", "Replicas that have to confirm a change", max),
+    ):
+        found = choose((node.store.get(name, 0) for node in beans.reading.nodes), default=0)
+        yield f"sluice_store_{name}", GAUGE, about, found
 
 
 def _rollbacks(beans: Beans) -> tuple[str, str, str, float]:
