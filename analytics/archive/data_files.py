@@ -7,7 +7,7 @@ broker=B/day=YYYY-MM-DD/hour=HH/part-<id>_<n>.parquet     merged from n such fil
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import reduce
@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from analytics.archive.stream_ids import position_of
 from brokerapp.tracing.arrow_schema import SCHEMA, current
@@ -84,6 +85,28 @@ def to_archive_schema(events: pa.Table, last: int) -> pa.Table:
     if "entry" not in events.schema.names:
         events = events.append_column("entry", pa.repeat(pa.scalar(last, pa.int64()), events.num_rows))
     return current(events, ARCHIVED)
+
+
+def read_parts(
+    paths: Iterable[Path], events: int, columns: Sequence[str] | None = None, texts: Sequence[str] = ()
+) -> Iterator[pa.Table]:
+    """Read the events of some files in tables of about so many events, of the current schema.
+
+    `columns`: those to read, by default all; `texts`: those to keep in dictionaries. Raises footer_stats.READ_ERRORS.
+    """
+    waiting: list[pa.Table] = []
+    count = 0
+    for path in paths:
+        with pq.ParquetFile(path, read_dictionary=texts) as file:
+            for number in range(file.num_row_groups):
+                found = file.read_row_group(number, columns, use_threads=False)
+                waiting.append(found)
+                count += found.num_rows
+                if count >= events:
+                    yield pa.concat_tables(waiting)
+                    waiting, count = [], 0
+    if waiting:
+        yield pa.concat_tables(waiting)
 
 
 def between(events: pa.Table, *spans: tuple[int, int]) -> pa.Table:

@@ -155,7 +155,7 @@ def _generate(environment: Environment, days: int, events: int) -> None:
 def _build(session: SparkSession, environment: Environment, pid: int, days: int, cost: RecordingCost) -> bool:
     """Build the tables of all days at once, and those of the last day again as scheduled; whether they cost little."""
     shutil.rmtree(environment.tables, ignore_errors=True)
-    storage, rows_of = FolderStorage(environment.tables), spark_rows(session, environment.archive, fetch)
+    storage, rows_of = FolderStorage(environment.tables), spark_rows(session, fetch)
     end = FIRST_DAY_US + days * DAY_US + HOUR_US
     recording, met = cost.node + cost.archiver, True
     for title, since, steps in (
