@@ -82,24 +82,30 @@ def appends_in(name: str) -> int:
 
 def to_archive_schema(events: pa.Table, last: int) -> pa.Table:
     """Convert events of any version to the current schema; `last` is the position of events that have none."""
-    if "entry" not in events.schema.names:
+    return _to_schema(events, last, ARCHIVED)
+
+
+def _to_schema(events: pa.Table, last: int, schema: pa.Schema) -> pa.Table:
+    if "entry" in schema.names and "entry" not in events.schema.names:
         events = events.append_column("entry", pa.repeat(pa.scalar(last, pa.int64()), events.num_rows))
-    return current(events, ARCHIVED)
+    return current(events, schema)
 
 
-def read_parts(
-    paths: Iterable[Path], events: int, columns: Sequence[str] | None = None, texts: Sequence[str] = ()
-) -> Iterator[pa.Table]:
-    """Read the events of some files in tables of about so many events, of the current schema.
+def read_parts(paths: Iterable[Path], events: int, columns: Sequence[str] = ARCHIVED.names) -> Iterator[pa.Table]:
+    """Read columns of some files, of any version, in tables of about so many events. Raises footer_stats.READ_ERRORS.
 
-    `columns`: those to read, by default all; `texts`: those to keep in dictionaries. Raises footer_stats.READ_ERRORS.
+    Events of files without stream entries have the last one of their file.
     """
+    schema = pa.schema([ARCHIVED.field(each) for each in columns])
     waiting: list[pa.Table] = []
     count = 0
     for path in paths:
-        with pq.ParquetFile(path, read_dictionary=texts) as file:
+        # Small files: buffers read ahead cost more than they save.
+        with pq.ParquetFile(path, memory_map=True, pre_buffer=False) as file:
             for number in range(file.num_row_groups):
                 found = file.read_row_group(number, columns, use_threads=False)
+                if not found.schema.equals(schema):  # each conversion of an equal column takes time, too
+                    found = _to_schema(found, position_in(path.name) or 0, schema)
                 waiting.append(found)
                 count += found.num_rows
                 if count >= events:

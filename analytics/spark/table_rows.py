@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -19,7 +18,7 @@ from analytics.archive.footer_stats import READ_ERRORS
 from analytics.tables.builder import RowsOfHours, UnreadableSource
 from analytics.tables.catalog import HourSource, TableCatalog
 from analytics.tables.definitions import TABLES
-from analytics.tables.measures import COLUMNS, TEXTS, rows_of_hours
+from analytics.tables.measures import COLUMNS, rows_of_hours
 
 #: Computes a frame: its rows.
 Collect = Callable[[DataFrame], pa.Table]
@@ -68,7 +67,7 @@ def _counter(broker: str) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.Re
 
 def _rows_of_hour(paths: Sequence[Path], events: int, broker: str) -> dict[str, pa.Table]:
     def read() -> Iterator[pa.Table]:
-        return read_parts(paths, PART_EVENTS, COLUMNS, TEXTS)
+        return read_parts(paths, PART_EVENTS, COLUMNS)
 
     try:
         if events > PART_EVENTS:

@@ -34,9 +34,8 @@ from analytics.tables.definitions import (
 from analytics.tables.merging import merge
 from brokerapp.tracing.schema import ALL, START
 
-#: Columns of events that are counted, and those of which a file has few different values.
+#: Columns of events that are counted.
 COLUMNS = ("ts", "kind", "msg_id", "destination", "original", "consumer", "size", "born", "reason", "weight")
-TEXTS = ("kind", "destination", "original", "consumer", "reason")
 #: The bucket of events without a latency.
 _NO_BUCKET = np.iinfo(np.int64).min
 _MOMENT = DEPTH_NOTES.schema.field("ts").type

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
+
 from analytics.spark import server as spark_server
 from brokerapp.system.environment import Environment
 
@@ -32,9 +34,17 @@ def running(folder: Path) -> Iterator[tuple[Environment, int]]:
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU time that a process has used, with those it waited for."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    """CPU time that a process has used, with its children such as Spark's Python workers."""
+    process = psutil.Process(pid)
+    return sum(_used(each) for each in (process, *process.children(recursive=True)))
+
+
+def _used(process: psutil.Process) -> float:
+    try:
+        times = process.cpu_times()
+    except psutil.NoSuchProcess:
+        return 0.0
+    return times.user + times.system + times.children_user + times.children_system
 
 
 def _free_port() -> int:

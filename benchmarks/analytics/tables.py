@@ -83,17 +83,16 @@ def main() -> int:
 
 def _recording_cost(folder: Path) -> RecordingCost:
     """Record events of a queue one by one, archive them as those of an hour, and compact the hour."""
-    messages = [tracing_cost.message(number) for number in range(BATCH_EVENTS // 4)]
-    name, events = traffic.BROKER, 0
+    name, events, share = traffic.BROKER, 0, BATCH_EVENTS // 4 // 12
     with EmbeddedStore(folder / "store") as store:
         stream, archive = TraceStream(store.url, name), BrokerArchive(folder / "archive", name)
         archiver, node, archived = Archiver(stream, archive, lambda _: None), 0.0, 0.0
-        share = messages[: len(messages) // 12]
         with redis.Redis.from_url(store.url) as client:
-            for _ in range(APPENDS):
+            for append in range(APPENDS):
+                messages = [tracing_cost.message(number) for number in range(append * share, (append + 1) * share)]
                 began = time.process_time()
                 recorder = TraceRecorder(name)
-                tracing_cost.one_by_one(recorder, share)
+                tracing_cost.one_by_one(recorder, messages)
                 while batch := recorder.take_encoded():
                     client.xadd(trace_key(name), {"b": batch[0], "n": batch[1]})
                     events += batch[1]
