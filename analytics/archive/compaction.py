@@ -54,6 +54,7 @@ COMPRESSION = {
     "compression_level": 3,
     "use_dictionary": list(_DICTIONARY_COLUMNS),
     "write_statistics": list(_STATISTICS_COLUMNS),
+    "write_batch_size": 1 << 16,  # values that are encoded at once; 1024 by default, which takes 10% longer
 }
 
 

@@ -95,7 +95,13 @@ def _notes(events: pa.Table) -> pa.Table:
 
 
 _NO_NOTES = pa.schema(
-    [("ts", _MOMENT), ("kind", pa.string()), ("destination", pa.string()), ("size", pa.int64()), ("reason", pa.string())]
+    [
+        ("ts", _MOMENT),
+        ("kind", pa.string()),
+        ("destination", pa.string()),
+        ("size", pa.int64()),
+        ("reason", pa.string()),
+    ]
 ).empty_table()
 
 
@@ -122,7 +128,9 @@ def _depth_notes(noted: pa.Table, broker: str) -> tuple[dict[int, list[int]], pa
     latest = [("ts", "max"), ("depth", "last"), ("consumers", "last"), ("whole", "max"), ("started", "max")]
     keys = [SLOT, *DEPTH_NOTES.keys]
     merged = rows.group_by(keys, use_threads=False).aggregate(latest)
-    merged = merged.rename_columns([*keys, *(name for name, _ in latest)]).sort_by([(each, "ascending") for each in keys])
+    merged = merged.rename_columns([*keys, *(name for name, _ in latest)]).sort_by(
+        [(each, "ascending") for each in keys]
+    )
     pairs = list(zip(*(merged[name].cast(pa.int64()).to_pylist() for name in (SLOT, "ts")), strict=True))
     moments: dict[int, list[int]] = {}
     for cut in cuts_of((hour, at) for hour, at in pairs if at is not None):
