@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -33,18 +33,18 @@ def running(folder: Path) -> Iterator[tuple[Environment, int]]:
         server.wait(30)
 
 
+#: CPU time of processes by the server that started them, and by id and start: those that ended keep what they used.
+_used: dict[int, dict[tuple[int, float], float]] = {}
+
+
 def cpu_seconds(pid: int) -> float:
-    """CPU time that a process has used, with its children such as Spark's Python workers."""
-    process = psutil.Process(pid)
-    return sum(_used(each) for each in (process, *process.children(recursive=True)))
-
-
-def _used(process: psutil.Process) -> float:
-    try:
-        times = process.cpu_times()
-    except psutil.NoSuchProcess:
-        return 0.0
-    return times.user + times.system + times.children_user + times.children_system
+    """CPU time that a server has used, with its children such as Spark's Python workers."""
+    process, used = psutil.Process(pid), _used.setdefault(pid, {})
+    for each in (process, *process.children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):
+            times = each.cpu_times()
+            used[each.pid, each.create_time()] = times.user + times.system
+    return sum(used.values())
 
 
 def _free_port() -> int:

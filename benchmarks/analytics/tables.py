@@ -1,8 +1,8 @@
 """Months of history: `python -m benchmarks.analytics.tables` times analyses over tables and compares what tables cost.
 
-It records some events as a node and the archiver do, compacts them, and measures the CPU time of both. Then it
-generates days of traffic with a weekly pattern, builds their hourly and daily tables with Spark, and runs analyses over
-all days, from tables and from raw events.
+It records some events as a node and the archiver do, compacts them, and measures the CPU time of both, and that of
+building the tables of hours that are as busy. Then it generates days of traffic with a weekly pattern, builds their
+hourly and daily tables with Spark, and runs analyses over all days, from tables and from raw events.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ WEEK = (0.4, 1.0, 1.1, 1.1, 1.05, 1.0, 0.6)
 ANALYSES = ("traffic", "latency", "dead-letters", "fan-out", "league", "depth")
 #: Seconds of an analysis over all days at most, and the part of the cost of recording that tables may cost.
 LIMIT_SECONDS, LIMIT_PART = 3.0, 0.1
-MEASURED = ("traffic", "latency", "dead-letters")
+MEASURED = ("traffic", "latency", "dead-letters", "depth")
 #: Hours and events of each, of which tables are built to compare their cost: as busy as the hour that is recorded.
 BUSY_HOURS, BUSY_EVENTS = 6, 1_000_000
 #: Appends of an hour, as the archiver makes them every five seconds.
@@ -164,7 +164,7 @@ def _fill(archive: Path, spans: Iterable[tuple[int, int, int]]) -> None:
 
 
 def _cost_of_tables(session: SparkSession, folder: Path, pid: int, cost: RecordingCost) -> bool:
-    """Build the tables of busy hours, recorded at the rate at which recording was measured; whether they cost little."""
+    """Build the tables of hours as busy as the one that was recorded; whether they cost little."""
     archive, tables = folder / "busy" / "archive", folder / "busy" / "tables"
     tables.parent.mkdir(exist_ok=True)
     _fill(archive, [(FIRST_DAY_US, BUSY_HOURS * HOUR_US, BUSY_HOURS * BUSY_EVENTS)])
@@ -214,7 +214,7 @@ def _build(
     print(
         f"tables, {title}: {events:,} events in {elapsed:.1f} s, {cpu:.1f} s of CPU, {per_event:.2f} us per event",
         flush=True,
-    )  # noqa: E501
+    )
     return per_event
 
 
