@@ -1,7 +1,7 @@
 """Compute rows of the tables from archived files in a Spark session: each task computes some hours with Arrow.
 
-Arrow counts texts by their numbers in the dictionaries of the files, which takes a quarter of the CPU time of Spark's
-aggregation by texts, and needs no compiled code: tables are computed every few hours by a server that is seldom warm.
+Arrow counts texts by their numbers in the dictionaries of the files, which takes less CPU time than Spark's aggregation
+by texts, and needs no compiled code: tables are computed every few hours by a server that is seldom warm.
 """
 
 from __future__ import annotations
