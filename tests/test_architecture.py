@@ -214,7 +214,6 @@ HOMES: dict[str, tuple[str, ...]] = {
         "analytics.spark.run_execution",
         "analytics.jobs",
         "analytics.tables.counts",
-        "analytics.tables.measures",
         "analytics.tables.reader",
         "analytics.spark.table_rows",
         "analytics.spark.table_update",
