@@ -1,0 +1,64 @@
+"""Compare the recent and the past traffic of destinations with what was expected."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from functools import lru_cache
+
+from analytics.model.traffic_comparison import TrafficHour
+from analytics.rollups.expected_traffic import LEAST_DAYS, compare_traffic, read_hourly_traffic, replay_days
+from analytics.rollups.queries import RollupQueries
+from analytics.rollups.store import HOUR, MINUTE
+from brokerapp.errors import BrokerError
+from console.broker.rollups import rollups
+from console.traffic_ranges.models import TrafficRange
+from console.traffic_ranges.range_updates import recorded_until
+
+#: Seconds behind now after which the records say nothing of the current traffic.
+LATE_SECONDS = 300
+#: Seconds that the rollups may be behind the archive.
+ROLLUP_SECONDS = 30
+#: Days that a backtest replays.
+REPLAYED_DAYS = 28
+
+
+class RecordingBehind(BrokerError):
+    """The archive lacks the traffic of the last minutes, so nothing can be said of it."""
+
+    code = "recording-behind"
+
+
+def current_traffic(now: float) -> dict[str, TrafficHour]:
+    """Return the last hour of each destination with an expected range, from a cache of a minute.
+
+    Raises RecordingBehind if the recording does not reach until now.
+    """
+    return _compared(str(rollups().path), int(now) // MINUTE)
+
+
+@lru_cache(2)
+def _compared(_path: str, minute: int) -> dict[str, TrafficHour]:
+    expected = {row.destination: row.expected for row in TrafficRange.objects.all() if row.ranges}
+    if not expected:
+        return {}
+    until, now = recorded_until(), (minute + 1) * MINUTE
+    if until is None or now - until > LATE_SECONDS:
+        raise RecordingBehind("the archive of recorded traffic is more than five minutes behind")
+    return compare_traffic(rollups(), expected, min(until, now) - ROLLUP_SECONDS)
+
+
+def replay_traffic(
+    destinations: Sequence[str], past: RollupQueries | None = None, now: float | None = None
+) -> dict[str, list[TrafficHour]]:
+    """Return the hours of the last REPLAYED_DAYS of destinations, each compared with what was expected that day."""
+    end = int(time.time() if now is None else now) // HOUR
+    traffic = read_hourly_traffic(past or rollups(), end, destinations)
+    return {name: replay_days(values, end, REPLAYED_DAYS) for name, values in traffic.destinations.items()}
+
+
+def too_little_history(recorded_hours: int) -> str:
+    """Say that a destination has too little history, and how much is needed."""
+    days = recorded_hours // 24
+    has = f"has {days} {'day' if days == 1 else 'days'}" if days else "has less than a day"
+    return f"An expected range needs {LEAST_DAYS} days of recorded traffic; this {has}."
