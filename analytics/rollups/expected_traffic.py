@@ -23,7 +23,7 @@ LEAST_DAYS = LEAST_DAILY // DAY_HOURS
 
 @dataclass(frozen=True, slots=True)
 class HourlyTraffic:
-    """The messages that arrived at destinations in each hour; NaN before the first one and where nothing was recorded."""
+    """The arrivals at destinations in each hour; NaN before the first one and where nothing was recorded."""
 
     end: int  #: start of the first hour after them, in hours since the epoch
     destinations: Mapping[str, np.ndarray]
@@ -73,7 +73,7 @@ def read_hourly_traffic(past: RollupQueries, end: int, destinations: Sequence[st
 
 
 def _unrecorded(past: RollupQueries, first: int, end: int) -> np.ndarray:
-    """Return for each hour whether nothing was recorded. The hours of an idle broker without messages count as recorded."""
+    """Return for each hour whether nothing is known of it. An idle broker that holds no messages records nothing."""
     noted = {start // HOUR - first: depth for start, _, _, _, depth in
              past.flows(first * HOUR, end * HOUR, HOUR, [WHOLE_BROKER])}  # fmt: skip
     waiting, depth = [], 0

@@ -55,8 +55,12 @@ def replay_hours(rule: AlertCondition, hours: Mapping[str, Sequence[TrafficHour]
     for subject, compared in hours.items():
         samples = ((each.start + HOUR, float(deviation(each))) for each in compared)
         for episode in _episodes(rule, subject, samples):
-            worst = next(each for each in compared if deviation(each) == episode.worst and
-                         each.start + HOUR <= (episode.ended or each.start + HOUR))  # fmt: skip
+            within = [
+                each
+                for each in compared
+                if each.start + HOUR >= episode.fired - rule.hold and (not episode.ended or each.start < episode.ended)
+            ]
+            worst = max(within, key=deviation)
             found.append(replace(episode, detail=str(worst)))
     return sorted(found, key=lambda each: -each.fired)
 

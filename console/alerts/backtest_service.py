@@ -69,7 +69,7 @@ def replay_rule(rule: AlertCondition) -> AlertReplay:
 
 
 def _replay_pattern(rule: AlertCondition) -> AlertReplay:
-    """Compare the hours of the last weeks of the destinations of a rule, those with the longest history, with what was expected."""
+    """Compare the last weeks of the destinations of a rule with what was expected, the longest histories first."""
     found = _ranged(rule)
     if not found:
         return AlertReplay([], 0, 0, 0, 0, "No traffic of these destinations is recorded.", is_hourly=True)

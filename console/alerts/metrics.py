@@ -68,7 +68,7 @@ class MetricDescription:
     kinds: tuple[DestinationKind, ...] = (DestinationKind.QUEUE,)
     noun: str = ""  #: within a sentence, where the label makes none
     fact: str = ""  #: what is said of its subject instead of a number, where that is the news
-    has_history: bool = True  #: whether the history holds it, so that a rule can be tried on the past
+    has_history: bool = True  #: whether the history of the last day holds it, so that a rule can be tried on it
     is_of_pattern: bool = False  #: whether hours are compared with the expected range of the weekly pattern
 
     @property
@@ -135,6 +135,7 @@ DESCRIPTIONS: dict[AlertMetric, MetricDescription] = {
         "Messages that an hour has more or fewer than the weekly pattern allows; 0: any",
         noun="number of messages outside the expected range in an hour",
         kinds=_BOTH,
+        has_history=False,
         is_of_pattern=True,
     ),
     AlertMetric.TRAFFIC_SHORTFALL: MetricDescription(
@@ -143,6 +144,7 @@ DESCRIPTIONS: dict[AlertMetric, MetricDescription] = {
         "Messages that an hour has fewer than the weekly pattern allows; 0: any",
         noun="number of messages missing to the expected range in an hour",
         kinds=_BOTH,
+        has_history=False,
         is_of_pattern=True,
     ),
     AlertMetric.TRAFFIC_EXCESS: MetricDescription(
@@ -151,6 +153,7 @@ DESCRIPTIONS: dict[AlertMetric, MetricDescription] = {
         "Messages that an hour has more than the weekly pattern allows; 0: any",
         noun="number of messages above the expected range in an hour",
         kinds=_BOTH,
+        has_history=False,
         is_of_pattern=True,
     ),
     AlertMetric.EXPIRED: MetricDescription(

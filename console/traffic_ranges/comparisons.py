@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from functools import lru_cache
 
 from analytics.model.traffic_comparison import TrafficHour
 from analytics.rollups.expected_traffic import LEAST_DAYS, compare_traffic, read_hourly_traffic, replay_days
-from analytics.rollups.queries import RollupQueries
 from analytics.rollups.store import HOUR, MINUTE
 from brokerapp.errors import BrokerError
 from console.broker.rollups import rollups
@@ -48,12 +46,10 @@ def _compared(_path: str, minute: int) -> dict[str, TrafficHour]:
     return compare_traffic(rollups(), expected, min(until, now) - ROLLUP_SECONDS)
 
 
-def replay_traffic(
-    destinations: Sequence[str], past: RollupQueries | None = None, now: float | None = None
-) -> dict[str, list[TrafficHour]]:
+def replay_traffic(destinations: Sequence[str]) -> dict[str, list[TrafficHour]]:
     """Return the hours of the last REPLAYED_DAYS of destinations, each compared with what was expected that day."""
-    end = int(time.time() if now is None else now) // HOUR
-    traffic = read_hourly_traffic(past or rollups(), end, destinations)
+    end = (recorded_until() or 0) // HOUR
+    traffic = read_hourly_traffic(rollups(), end, destinations)
     return {name: replay_days(values, end, REPLAYED_DAYS) for name, values in traffic.destinations.items()}
 
 

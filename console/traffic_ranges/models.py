@@ -9,7 +9,7 @@ from analytics.rollups.expected_traffic import ExpectedTraffic
 
 
 class TrafficRange(models.Model):
-    """Store the expected ranges of a destination: those of past days as they were expected then, and of the next day."""
+    """Store the expected ranges of a destination: of past days, as they were expected then, and of the next day."""
 
     destination = models.CharField(max_length=1100, unique=True)  #: in native form
     first = models.IntegerField()  #: hour of the first range, in hours since the epoch
