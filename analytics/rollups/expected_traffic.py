@@ -10,7 +10,7 @@ import numpy as np
 
 from analytics.model.anomalies import expected_ranges
 from analytics.model.recording_gaps import RecordingCoverage, find_gaps
-from analytics.model.seasonal_forecast import DAY_HOURS, LEAST_DAILY, MOST_HOURS, fit, recorded_hours
+from analytics.model.seasonal_forecast import DAY_HOURS, LEAST_DAILY, LEAST_WEEKLY, MOST_HOURS, fit, recorded_hours
 from analytics.model.traffic_comparison import ExpectedHour, TrafficHour, hour_to_judge
 from analytics.rollups.queries import WHOLE_BROKER, RollupQueries
 from analytics.rollups.store import HOUR
@@ -99,7 +99,13 @@ def expect(values: np.ndarray, end: int, past_days: int, hours: int) -> Expected
 
 
 def replay_days(values: np.ndarray, end: int, days: int) -> list[TrafficHour]:
-    """Return the recorded hours of the last days that have an expected range, as they would have been compared."""
+    """Return the recorded hours of the last days that have an expected range, as they would have been compared.
+
+    Days are left out that would have been compared with a daily pattern only, if later ones have a weekly one.
+    """
+    known = recorded_hours(values)
+    if known >= LEAST_WEEKLY + DAY_HOURS:
+        days = min(days, (known - LEAST_WEEKLY) // DAY_HOURS)
     ranges = expected_ranges(values, end, days)
     first = end - len(ranges)
     return [
