@@ -137,6 +137,25 @@ def compare_traffic(past: RollupQueries, expected: Mapping[str, ExpectedTraffic]
     return {name: hour for name, hour in hours.items() if hour is not None}
 
 
+def compare_hours(past: RollupQueries, destination: str, expected: ExpectedTraffic, hours: range) -> list[TrafficHour]:
+    """Compare complete hours of a destination, in hours since the epoch, with their ranges.
+
+    Hours without records and hours without a range are left out.
+    """
+    hours = range(max(hours.start, expected.first), min(hours.stop, expected.end))
+    if not hours:
+        return []
+    before = hours.start - DAY_HOURS  # depths of the hours before tell whether the first ones were recorded
+    unknown = _unrecorded(past, before, hours.stop)[DAY_HOURS:]
+    counts = {start // HOUR: arrived for start, _, arrived, *_ in
+              past.flows(hours.start * HOUR, hours.stop * HOUR, HOUR, [destination])}  # fmt: skip
+    return [
+        TrafficHour(hour * HOUR, counts.get(hour, 0), expected.ranges[hour - expected.first])
+        for hour, is_unknown in zip(hours, unknown, strict=True)
+        if not is_unknown
+    ]
+
+
 def _whole(ranges: np.ndarray) -> list[ExpectedHour]:
     """Return ranges in whole messages: each end is rounded outwards, as anomalies are compared."""
     return [ExpectedHour(math.floor(low), round(middle), math.ceil(high)) for low, middle, high in ranges.tolist()]

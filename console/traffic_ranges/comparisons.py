@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
-from analytics.model.traffic_comparison import TrafficHour
-from analytics.rollups.expected_traffic import LEAST_DAYS, compare_traffic, read_hourly_traffic, replay_days
+from analytics.model.traffic_comparison import ExpectedHour, TrafficHour
+from analytics.rollups.expected_traffic import (
+    LEAST_DAYS,
+    compare_hours,
+    compare_traffic,
+    read_hourly_traffic,
+    replay_days,
+)
 from analytics.rollups.store import HOUR, MINUTE
 from brokerapp.errors import BrokerError
 from console.broker.rollups import rollups
@@ -44,6 +51,26 @@ def _compared(_path: str, minute: int) -> dict[str, TrafficHour]:
     if until is None or now - until > LATE_SECONDS:
         raise RecordingBehind("the archive of recorded traffic is more than five minutes behind")
     return compare_traffic(rollups(), expected, min(until, now) - ROLLUP_SECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedCourse:
+    """The expected ranges of the hours of a time range, and the complete hours in it that were outside theirs."""
+
+    ranges: dict[int, ExpectedHour]  #: by the start of their hour, in seconds since the epoch
+    outside: list[TrafficHour]
+
+
+def expected_course(destination: str, start: int, end: int) -> ExpectedCourse:
+    """Return what was expected of a destination between two times, in seconds since the epoch."""
+    row = TrafficRange.objects.filter(destination=destination).first()
+    if row is None or not row.ranges:
+        return ExpectedCourse({}, [])
+    expected, hours = row.expected, range(start // HOUR, -(-end // HOUR))
+    ranges = {hour * HOUR: found for hour in hours if (found := expected.at(hour)) is not None}
+    complete = range(hours.start, min(hours.stop, ((recorded_until() or 0) - ROLLUP_SECONDS) // HOUR))
+    compared = compare_hours(rollups(), destination, expected, complete)
+    return ExpectedCourse(ranges, [each for each in compared if each.deviation])
 
 
 def replay_traffic(destinations: Sequence[str]) -> dict[str, list[TrafficHour]]:
