@@ -49,11 +49,14 @@ def replay(
 
 
 def replay_hours(rule: AlertCondition, hours: Mapping[str, Sequence[TrafficHour]]) -> list[AlertEpisode]:
-    """Return when a rule on the weekly pattern would have fired, judged at the end of each hour; the newest first."""
+    """Return when a rule on the weekly pattern would have fired, the newest first.
+
+    An hour is judged from its end on, until the next one ends.
+    """
     deviation = OF_PATTERN[rule.metric]
     found = []
     for subject, compared in hours.items():
-        samples = ((each.start + HOUR, float(deviation(each))) for each in compared)
+        samples = ((each.start + after, float(deviation(each))) for each in compared for after in (HOUR, 2 * HOUR - 1))
         for episode in _episodes(rule, subject, samples):
             within = [
                 each

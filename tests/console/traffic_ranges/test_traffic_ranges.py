@@ -18,8 +18,15 @@ from console.alerts.metrics import AlertMetric
 from console.alerts.rules import AlertCondition
 from console.broker.rollups import rollups
 from console.broker.snapshot import BrokerSnapshot, apply_tick, initial_snapshot
+from console.metrics.charts import chart_data
 from console.tasks import update_traffic_ranges
-from console.traffic_ranges.comparisons import RecordingBehind, current_traffic, replay_traffic
+from console.traffic_ranges.comparisons import (
+    ExpectedCourse,
+    RecordingBehind,
+    current_traffic,
+    expected_course,
+    replay_traffic,
+)
 from console.traffic_ranges.models import TrafficRange
 from console.traffic_ranges.range_updates import AHEAD_HOURS, KEPT_DAYS, update_from
 from tests.console.accounts.test_api_tokens import caller, token_of
@@ -174,6 +181,8 @@ def test_the_backtest_counts_silences_once_and_names_the_worst_hour():
     assert len(replay_hours(both, {A: hours})) == 3
     held = AlertCondition(AlertMetric.TRAFFIC_ANOMALY, 0, hold=HOUR)
     assert [each.fired // HOUR for each in replay_hours(held, {A: hours})] == [3]
+    minute = AlertCondition(AlertMetric.TRAFFIC_ANOMALY, 0, hold=60)  # an hour counts until the next one ends
+    assert [(each.fired - 60) // HOUR for each in replay_hours(minute, {A: hours})] == [7, 5, 2]
     assert replay_hours(AlertCondition(AlertMetric.TRAFFIC_ANOMALY, 410), {A: hours}) == []
 
 
@@ -185,6 +194,39 @@ def test_weeks_of_usual_traffic_with_one_outage_give_one_alert(db, recorded):
     assert len(compared) == 17 * 24  # the days with two weeks before them
     [episode] = replay_hours(AlertCondition(AlertMetric.TRAFFIC_SHORTFALL, 0), {A: compared})
     assert (episode.fired, episode.ended) == ((END - 25) * HOUR, (END - 22) * HOUR)
+
+
+def test_a_time_range_has_the_ranges_of_its_hours_and_the_complete_hours_outside_theirs(db, recorded):
+    values = changed(12)
+    values[-3] *= 5
+    recorded({A: np.append(values, 5)})
+    update_traffic_ranges()
+    query = {"from": (END - 24) * HOUR, "to": END * HOUR + 600}
+    course = expected_course(A, query["from"], query["to"])
+    assert list(course.ranges) == [hour * HOUR for hour in range(END - 24, END + 1)]
+    assert [each.start // HOUR for each in course.outside] == [END - 3, END - 1]
+    assert expected_course(B, query["from"], query["to"]) == ExpectedCourse({}, [])
+
+
+def test_hours_without_records_are_not_marked(db, recorded):
+    gap = OFFICE_TO_END.copy()
+    gap[-5:-2] = 0
+    recorded({A: gap}, depths=[(A, END - 6, 40)])
+    update_traffic_ranges()
+    assert expected_course(A, (END - 4) * HOUR, END * HOUR).outside == []
+
+
+def test_charts_of_a_day_have_expected_ranges_and_those_of_minutes_have_none(admin, console, recorded, monkeypatch):
+    asked = ExpectedCourse({7 * HOUR: RANGE}, [TrafficHour(7 * HOUR, 3600, RANGE)])
+    monkeypatch.setattr(chart_data, "expected_course", lambda *_: asked)
+    url = reverse("queue-chart", args=["orders.a"])
+    found = admin.get(url, {"window": "24h"}).json()
+    assert found["expected"] == [[7 * HOUR * 1000, 0.117, 0.169]]
+    assert [each[:2] for each in found["outside"]] == [[7 * HOUR * 1000, 1.0]]
+    assert "expected 420 to 610" in found["outside"][0][2]
+    short = admin.get(url, {"window": "1h"}).json()
+    whole = admin.get(reverse("chart"), {"window": "24h"}).json()
+    assert [(each["expected"], each["outside"]) for each in (short, whole)] == [([], []), ([], [])]
 
 
 FORM = {"name": "x", "metric": "traffic-anomaly", "pattern": "orders.>", "threshold": "0", "hold": "0"}
