@@ -46,7 +46,7 @@ def rebuild(request: HttpRequest) -> HttpResponse:
 def _latest(length: str) -> TimeWindow:
     """Return the period of this length that ends now. Raises RequestRefused."""
     if length not in dict(SQL_WINDOW.choices):
-        raise RequestRefused(f"{length!r} is no time range of the form")
+        raise RequestRefused(f"{length!r} is not a time range of the form")
     until_us = time.time_ns() // 1000
     return TimeWindow(until_us - seconds_of(length) * 1_000_000, until_us)
 

@@ -66,7 +66,7 @@ def test_a_period_is_rebuilt_on_request_and_recorded(recorded, admin):
     [
         ({"window": "custom", "from": "yesterday", "to": "2026-01-01"}, "yesterday"),
         ({"window": "custom", "from": "2026-01-02", "to": "2026-01-01"}, "before"),
-        ({"window": "9y"}, "&#x27;9y&#x27; is no time range of the form"),
+        ({"window": "9y"}, "&#x27;9y&#x27; is not a time range of the form"),
     ],
 )
 def test_an_invalid_period_is_refused_with_the_rule(recorded, admin, period, expected):
