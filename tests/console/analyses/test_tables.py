@@ -53,7 +53,8 @@ def test_the_page_shows_what_is_computed_and_what_is_pending(recorded, admin, se
 def test_a_period_is_rebuilt_on_request_and_recorded(recorded, admin):
     waiting_tasks("spark")
     begin = HOUR / 1e6
-    answer = admin.post(reverse("rebuild-tables"), {"since": text(begin), "until": text(begin + 60), "zone": "UTC"})
+    period = {"window": "custom", "from": text(begin), "to": text(begin + 60), "zone": "UTC"}
+    answer = admin.post(reverse("rebuild-tables"), period)
     assert answer.status_code == 302
     assert [each.start_us for each in recorded.pending(time.time_ns() // 1000)] == [HOUR]
     assert UPDATE_TASK in [name for name, _ in waiting_tasks("spark")]
@@ -61,16 +62,22 @@ def test_a_period_is_rebuilt_on_request_and_recorded(recorded, admin):
 
 
 @pytest.mark.parametrize(
-    ("since", "until", "expected"),
+    ("period", "expected"),
     [
-        ("yesterday", "2026-01-01", "Invalid date or time &#x27;yesterday&#x27;"),
-        ("2026-01-02", "2026-01-01", "the start of the time range must be before its end"),
+        ({"window": "custom", "from": "yesterday", "to": "2026-01-01"}, "yesterday"),
+        ({"window": "custom", "from": "2026-01-02", "to": "2026-01-01"}, "before"),
+        ({"window": "9y"}, "&#x27;9y&#x27; is not a time range of the form"),
     ],
 )
-def test_an_invalid_period_is_refused_with_the_rule(recorded, admin, since, until, expected):
-    answer = admin.post(reverse("rebuild-tables"), {"since": since, "until": until})
+def test_an_invalid_period_is_refused_with_the_rule(recorded, admin, period, expected):
+    answer = admin.post(reverse("rebuild-tables"), period)
     assert answer.status_code == 400
     assert expected.casefold() in answer.content.decode().casefold()
+
+
+def test_the_last_day_is_rebuilt_on_request(recorded, admin):
+    assert admin.post(reverse("rebuild-tables"), {"window": "24h"}).status_code == 302
+    assert HOUR in [each.start_us for each in recorded.pending(time.time_ns() // 1000)]
 
 
 def test_only_users_who_run_analyses_rebuild(recorded, browser_of):
