@@ -218,6 +218,7 @@ HOMES: dict[str, tuple[str, ...]] = {
         "analytics.tables.measures",
         "analytics.tables.reader",
         "analytics.spark.table_rows",
+        "analytics.spark.table_stream",
         "analytics.spark.table_update",
         "analytics.requests.question",
         "analytics.transforms.schemas",

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from analytics.model.depth_series import cuts_of
+from analytics.model.depth_series import MAX_CUTS, cuts_of
 from analytics.model.measures import ARRIVALS, FAILURES, REMOVALS
 from analytics.tables.definitions import (
     CLIENTS,
@@ -40,10 +40,15 @@ _HOUR = HOUR_US // 1_000_000
 Collect = Callable[[DataFrame], pa.Table]
 
 
-def rows_of_hours(events: DataFrame, broker: str, collect: Collect) -> dict[str, pa.Table]:
-    """Compute the hourly rows of all tables from all events of some hours of one broker."""
+def rows_of_hours(
+    events: DataFrame, broker: str, collect: Collect, max_cuts: int = MAX_CUTS
+) -> dict[str, pa.Table]:
+    """Compute the hourly rows of all tables from all events of some hours of one broker.
+
+    `max_cuts`: times of an hour at which flows of depths are split.
+    """
     noted = collect(notes(events, _HOUR))
-    first, cuts = _cuts(noted)
+    first, cuts = _cuts(noted, max_cuts)
     cube = collect(_cube(events, first, cuts))
     happened = set(pc.unique(cube["kind"]).to_pylist())
     failed = collect(causes(events, _HOUR)) if happened & set(FAILURES) else DEAD_LETTERS.schema.empty_table()
@@ -67,14 +72,13 @@ def _with_part(noted: pa.Table, first: int, cuts: list[dict[int, int]]) -> pa.Ta
     return rows.select(DEPTH_NOTES.schema.names).cast(DEPTH_NOTES.schema)
 
 
-def _cuts(noted: pa.Table) -> tuple[int, list[dict[int, int]]]:
+def _cuts(noted: pa.Table, most: int) -> tuple[int, list[dict[int, int]]]:
     """Return the start of the first hour, in seconds, and the times at which flows are split, as for depths."""
     hours = pc.divide(noted[SLOT].cast(pa.int64()), 1_000_000).to_pylist()
     first = min(hours, default=0)
     times = noted["ts"].cast(pa.int64()).to_pylist()
-    return first, cuts_of(
-        ((hour - first) // _HOUR, at) for hour, at in zip(hours, times, strict=True) if at is not None
-    )
+    moments = (((hour - first) // _HOUR, at) for hour, at in zip(hours, times, strict=True) if at is not None)
+    return first, cuts_of(moments, most)
 
 
 def _cube(events: DataFrame, first: int, cuts: list[dict[int, int]]) -> DataFrame:
