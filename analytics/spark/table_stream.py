@@ -73,13 +73,10 @@ class BatchCounter:
     archive: Path
     broker: str
     writer: str
+    collect: Collect = fetch
 
-    def __call__(self, frame: DataFrame, number: int) -> None:
-        """Count a batch of the query."""
-        self.count(frame, fetch)
-
-    def count(self, frame: DataFrame, collect: Collect) -> None:
-        """Count the events that are not counted yet. Raises StreamReplaced."""
+    def __call__(self, frame: DataFrame, _number: int) -> None:
+        """Count the events of a batch that are not counted yet. Raises StreamReplaced."""
         storage = FolderStorage(self.tables)
         catalog = TableCatalog(storage, BrokerArchive(self.archive, self.broker))
         with storage.lock(_LOCK) as is_free:
@@ -88,12 +85,12 @@ class BatchCounter:
                 raise StreamReplaced("another query counts the current hours")
             new = frame.where(F.col("entry") > current.position).coalesce(1).persist()
             try:
-                found = collect(new.agg(F.max("entry").alias("entry"), F.unix_micros(F.max("ts")).alias("ts")))
+                found = self.collect(new.agg(F.max("entry").alias("entry"), F.unix_micros(F.max("ts")).alias("ts")))
                 last, newest_us = (found[name][0].as_py() for name in ("entry", "ts"))
                 if last is None:
                     return
                 since = F.timestamp_micros(F.lit(current.since_us))
-                rows = rows_of_hours(new.where(F.col("ts") >= since), self.broker, collect, _ALL_CUTS)
+                rows = rows_of_hours(new.where(F.col("ts") >= since), self.broker, self.collect, _ALL_CUTS)
             finally:
                 new.unpersist()
             counted = current.with_counted(rows, last, newest_us, time.time_ns() // 1000)
@@ -103,8 +100,10 @@ class BatchCounter:
 class TableStream:
     """Runs the query of one broker."""
 
-    def __init__(self, environment: Environment, trigger_seconds: float = TRIGGER_SECONDS) -> None:
-        self._environment, self._trigger_seconds = environment, trigger_seconds
+    def __init__(
+        self, environment: Environment, trigger_seconds: float = TRIGGER_SECONDS, collect: Collect = fetch
+    ) -> None:
+        self._environment, self._trigger_seconds, self._collect = environment, trigger_seconds, collect
         archive = BrokerArchive(environment.archive, environment.broker_name)
         self._storage = FolderStorage(environment.tables)
         self._catalog = TableCatalog(self._storage, archive)
@@ -125,7 +124,9 @@ class TableStream:
             .option("maxEventsPerTrigger", str(BATCH_EVENTS))
             .load()
         )
-        count = BatchCounter(environment.tables, environment.archive, environment.broker_name, current.writer)
+        count = BatchCounter(
+            environment.tables, environment.archive, environment.broker_name, current.writer, self._collect
+        )
         return (
             events.writeStream.queryName("sluice-tables")
             .foreachBatch(count)

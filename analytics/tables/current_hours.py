@@ -16,6 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from analytics.archive.compaction import LATE_EVENTS_US
+from analytics.archive.stream_ids import position_of
 from analytics.model.depth_series import MAX_CUTS
 from analytics.tables.catalog import TableCatalog
 from analytics.tables.definitions import DAY_US, DEPTH_FLOWS, DEPTH_NOTES, HOUR_US, SLOT, TABLES, VERSION
@@ -46,14 +48,20 @@ class CurrentHours:
         """Return the starts of the hours that have rows."""
         return {start for each in self.rows.values() for start in pc.unique(each[SLOT].cast(pa.int64())).to_pylist()}
 
+    def is_whole(self, start_us: int) -> bool:
+        """Return whether all events of an hour are counted: no more are expected after the position."""
+        return self.position >= position_of(f"{(start_us + HOUR_US + LATE_EVENTS_US) // 1000}-0")
+
+    def end_us(self, start_us: int) -> int:
+        """Return the time until which an hour's rows have events, at most."""
+        return min(start_us + HOUR_US, max(start_us, self.newest_us) + 1)
+
     def table_rows(self, table: str, starts: Iterable[int]) -> pa.Table:
         """Return the rows of some hours as a build stores them."""
         limited = _with_newest_cuts(self.rows) if table in (DEPTH_NOTES.name, DEPTH_FLOWS.name) else self.rows
         return _of_hours(limited[table], starts)
 
-    def with_counted(
-        self, rows: Mapping[str, pa.Table], position: int, newest_us: int, now_us: int
-    ) -> CurrentHours:
+    def with_counted(self, rows: Mapping[str, pa.Table], position: int, newest_us: int, now_us: int) -> CurrentHours:
         """Return these rows with those of the next events, up to a position."""
         return replace(
             self,
@@ -150,7 +158,9 @@ def _last_notes(rows: pa.Table) -> pa.Table:
     rules = {"ts": "max", "depth": "last", "consumers": "last", "whole": "max", "started": "max", "part": "max"}
     merged = rows.group_by(keys, use_threads=False).aggregate(list(rules.items()))
     merged = merged.rename_columns([*keys, *rules])
-    return merged.select(DEPTH_NOTES.schema.names).cast(DEPTH_NOTES.schema).sort_by([(key, "ascending") for key in keys])
+    return (
+        merged.select(DEPTH_NOTES.schema.names).cast(DEPTH_NOTES.schema).sort_by([(key, "ascending") for key in keys])
+    )
 
 
 def _note_times(noted: pa.Table) -> dict[int, np.ndarray]:
@@ -174,7 +184,9 @@ def _part_at(times: np.ndarray, moment: int, most: int | None = None) -> int:
     return max(0, int(np.searchsorted(times, moment, side="right")) - dropped)
 
 
-def _flows_at(rows: pa.Table, before: _Times, last: Mapping[int, int], times: _Times, most: int | None = None) -> pa.Table:
+def _flows_at(
+    rows: pa.Table, before: _Times, last: Mapping[int, int], times: _Times, most: int | None = None
+) -> pa.Table:
     """Return flows that were split at some times of each slot as the flows split at others.
 
     `last`: by slot, the time of the last note before the events of these flows.

@@ -40,9 +40,7 @@ _HOUR = HOUR_US // 1_000_000
 Collect = Callable[[DataFrame], pa.Table]
 
 
-def rows_of_hours(
-    events: DataFrame, broker: str, collect: Collect, max_cuts: int = MAX_CUTS
-) -> dict[str, pa.Table]:
+def rows_of_hours(events: DataFrame, broker: str, collect: Collect, max_cuts: int = MAX_CUTS) -> dict[str, pa.Table]:
     """Compute the hourly rows of all tables from all events of some hours of one broker.
 
     `max_cuts`: times of an hour at which flows of depths are split.
