@@ -133,7 +133,10 @@ def test_an_analysis_of_current_hours_finds_what_one_of_events_finds(spark, arch
     expected, _ = answer(spark, folder, kind, WEEKS)
     found, levels = answer(spark, folder, kind, WEEKS, FolderStorage(tables))
     assert levels.hours & HOURS == (HOURS if kind != "depth" else {BEGIN, BEGIN + HOUR_US})
-    assert (found.sentence, rows_of(found), found.charts) == (expected.sentence, rows_of(expected), expected.charts)
+    ours, theirs = rows_of(found), rows_of(expected)
+    # The last hour is read from its rows and from events, and each has a newest message of a cause.
+    assert len(ours.pop("examples", ())) == len(theirs.pop("examples", ()))
+    assert (found.sentence, ours, found.charts) == (expected.sentence, theirs, expected.charts)
 
 
 def test_rows_that_are_newer_than_the_end_of_a_time_range_are_not_read(spark, archive, counted):
