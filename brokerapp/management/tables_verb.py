@@ -44,7 +44,8 @@ async def tables(_admin: BrokerAdmin, args: Namespace) -> Answer:
     if build := found["last_build"]:
         outcome = f"failed: {build['error']}" if build["error"] else f"{build['hours']:,} hours in {build['seconds']} s"
         lines.append(f"last build: {_time(build['finished_us'])}, {outcome}")
-    current = current_hours_status(environment, now_us)
+    named = replace(environment, broker_name=args.name, redis_url=args.redis)
+    current = current_hours_status(named, now_us)
     if current is not None:
         behind = "unknown" if current.behind_seconds is None else f"{current.behind_seconds:.0f} s"
         lines.append(
