@@ -52,6 +52,8 @@ RETRY_SECONDS = 10.0
 _POLL_SECONDS = 2.0
 #: Flows are split at the notes of all logs.
 _ALL_CUTS = 1_000_000
+#: Columns that no table counts: a batch is kept in memory while its queries read it.
+_NOT_COUNTED = ("ps", "pn", "day", "hour")
 #: Seconds to wait for a batch that an earlier query is counting.
 LOCK_SECONDS = 60.0
 _LOCK = "_lock-current"
@@ -83,7 +85,7 @@ class BatchCounter:
             current = read_current_hours(catalog)
             if not is_free or current is None or current.writer != self.writer:
                 raise StreamReplaced("another query counts the current hours")
-            new = frame.where(F.col("entry") > current.position).coalesce(1).persist()
+            new = frame.where(F.col("entry") > current.position).drop(*_NOT_COUNTED).coalesce(1).persist()
             try:
                 found = self.collect(new.agg(F.max("entry").alias("entry"), F.unix_micros(F.max("ts")).alias("ts")))
                 last, newest_us = (found[name][0].as_py() for name in ("entry", "ts"))
@@ -141,7 +143,7 @@ class TableStream:
         while True:
             with self._storage.lock(_LOCK) as is_free:
                 if is_free:
-                    found = resumed(read_current_hours(self._catalog), now_us)
+                    found = resumed(read_current_hours(self._catalog), now_us, self._catalog.archive.removed_until)
                     current = replace(found.without_closed(self._catalog), writer=str(uuid.uuid4()))
                     write_current_hours(self._catalog, current)
                     return current
@@ -150,9 +152,13 @@ class TableStream:
             time.sleep(_POLL_SECONDS)
 
 
-def resumed(stored: CurrentHours | None, now_us: int) -> CurrentHours:
-    """Return the rows to continue with: the stored ones, or from the start of this hour where builds are nearer."""
-    if stored is not None and stored.position >= position_of(f"{(now_us - CATCH_UP_US) // 1000}-0"):
+def resumed(stored: CurrentHours | None, now_us: int, removed_until: int = 0) -> CurrentHours:
+    """Return the rows to continue with: the stored ones, or from the start of this hour where builds are nearer.
+
+    `removed_until`: the position up to which the archive has removed events.
+    """
+    oldest = max(position_of(f"{(now_us - CATCH_UP_US) // 1000}-0"), removed_until)
+    if stored is not None and stored.position >= oldest:
         return stored
     since_us = now_us // HOUR_US * HOUR_US
     return CurrentHours(position_of(f"{(since_us - CLOCK_SKEW_US) // 1000}-0"), since_us)
