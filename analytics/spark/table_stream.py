@@ -39,7 +39,7 @@ from brokerapp.system.environment import Environment
 
 #: Seconds between two batches: tables are to be current within a minute, and a batch costs as much for few events as
 #: for thousands.
-TRIGGER_SECONDS = 30
+TRIGGER_SECONDS = 20
 #: Events of a batch at most, about: they are in Spark's memory while they are counted.
 BATCH_EVENTS = 200_000
 #: Microseconds that the query catches up at most after a pause: builds compute what is older.

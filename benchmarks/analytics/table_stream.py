@@ -1,4 +1,4 @@
-"""Current hours by Structured Streaming: `python -m benchmarks.analytics.table_stream` measures how far they are behind.
+"""Current hours of tables: `python -m benchmarks.analytics.table_stream` measures how far streaming is behind.
 
 It records messages at a steady rate, as a node and the archiver do, while the supervised process counts them in a Spark
 server of its own. Each second it reads how far the rows are behind, as the console shows it.
@@ -30,9 +30,9 @@ from brokerapp.tracing.depths import DepthRecorder
 from brokerapp.tracing.recorder import TraceRecorder
 from brokerapp.tracing.schema import ACK, DEAD_LETTER, DISPATCH, FORWARD
 
-SECONDS, RATE = 300, 1_000
+SECONDS, RATE = 180, 1_000
 #: Seconds that do not count: Spark compiles its first queries.
-WARM_UP = 60
+WARM_UP = 120
 QUEUES, CONSUMERS = 200, 3
 #: One message in so many fails.
 FAILING = 500

@@ -146,6 +146,7 @@ def test_rows_that_are_newer_than_the_end_of_a_time_range_are_not_read(spark, ar
     assert rows_of(found) == rows_of(expected)
 
 
+@pytest.mark.long
 def test_hours_that_a_build_has_computed_are_no_longer_current(spark, archive, counted, tmp_path):
     from analytics.spark.table_rows import spark_rows
 
