@@ -216,6 +216,7 @@ HOMES: dict[str, tuple[str, ...]] = {
         "analytics.tables.counts",
         "analytics.tables.reader",
         "analytics.spark.table_rows",
+        "analytics.spark.table_stream",
         "analytics.spark.table_update",
         "analytics.requests.question",
         "analytics.transforms.schemas",

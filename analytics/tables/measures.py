@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analytics.model.depth_series import cuts_of
+from analytics.model.depth_series import MAX_CUTS, cuts_of
 from analytics.model.failure_patterns import pattern_of
 from analytics.model.measures import ARRIVALS, FAILURES, NEVER_STORED, REMOVALS, WITHOUT_MESSAGE
 from analytics.rollups.log_histogram import buckets_of
@@ -72,10 +72,13 @@ class _Texts:
         return pa.DictionaryArray.from_arrays(numbers.combine_chunks(), self.texts)
 
 
-def rows_of_hours(read: ReadParts, broker: str) -> dict[str, pa.Table]:
-    """Compute the hourly rows of all tables from all events of some hours of one broker."""
+def rows_of_hours(read: ReadParts, broker: str, max_cuts: int = MAX_CUTS) -> dict[str, pa.Table]:
+    """Compute the hourly rows of all tables from all events of some hours of one broker.
+
+    `max_cuts`: times of an hour at which flows of depths are split.
+    """
     parts, noted = [], pa.concat_tables([*map(_notes, read()), _NO_NOTES])
-    moments, depths = _depth_notes(noted, broker)
+    moments, depths = _depth_notes(noted, broker, max_cuts)
     for events in read():
         parts.append(_rows_of(events, broker, moments))
     found = {name: [part[name] for part in parts] for name in (parts[0] if parts else ())}
@@ -105,7 +108,7 @@ _NO_NOTES = pa.schema(
 ).empty_table()
 
 
-def _depth_notes(noted: pa.Table, broker: str) -> tuple[dict[int, list[int]], pa.Table]:
+def _depth_notes(noted: pa.Table, broker: str, max_cuts: int) -> tuple[dict[int, list[int]], pa.Table]:
     """Return the times at which flows are split, by the start of their hour, and the rows of DEPTH_NOTES."""
     noted = noted.sort_by("ts")
     is_depth, nothing = pc.equal(noted["kind"], "depth"), pa.scalar(None, pa.int64())
@@ -133,7 +136,7 @@ def _depth_notes(noted: pa.Table, broker: str) -> tuple[dict[int, list[int]], pa
     )
     pairs = list(zip(*(merged[name].cast(pa.int64()).to_pylist() for name in (SLOT, "ts")), strict=True))
     moments: dict[int, list[int]] = {}
-    for cut in cuts_of((hour, at) for hour, at in pairs if at is not None):
+    for cut in cuts_of(((hour, at) for hour, at in pairs if at is not None), max_cuts):
         for hour, at in cut.items():
             moments.setdefault(hour, []).append(at)
     parts = [moments[hour].index(at) + 1 if at in moments.get(hour, ()) else 0 for hour, at in pairs]

@@ -6,8 +6,7 @@ each one whole or not at all.
 
 from __future__ import annotations
 
-from asyncio import Future
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -203,6 +202,15 @@ class CommitBatch:
             position += write.unit_count
 
 
+class Confirmation(Protocol):
+    """Ends when replicas of the store have a batch, too."""
+
+    def __await__(self) -> Generator[Any, None, None]: ...
+
+    def done(self) -> bool:
+        """Return whether it has ended, well or not."""
+
+
 @dataclass(slots=True)
 class CommitResult:
     """Outcome of a commit. Positions of writes count from 1."""
@@ -217,8 +225,8 @@ class CommitResult:
     duplicates: Mapping[int, list[tuple[int, int]]] = field(default_factory=dict)  #: by position: copies stored before
     previous_seqs: Mapping[str, int] = field(default_factory=dict)  #: last entry before, by log asked for; 0: none
     change_count: int = 0  #: changes made to the store so far
-    #: Ends when replicas of the store have the batch, too, or fails with StoreUnavailable; None: it counts as it is.
-    confirmation: Future[None] | None = None
+    #: To wait for before it counts; fails with StoreUnavailable. None: it counts as it is.
+    confirmation: Confirmation | None = None
 
 
 @dataclass(slots=True)

@@ -12,7 +12,6 @@ import asyncio
 import itertools
 import json
 import logging
-from asyncio import Future
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +24,7 @@ from brokerapp.store import (
     DISCARDED,
     CommitBatch,
     CommitResult,
+    Confirmation,
     PendingWrite,
     SettledEntry,
     StoreLimits,
@@ -74,7 +74,7 @@ class AnsweredBatch:
     units: int  #: of those that were submitted
 
     @property
-    def confirmations(self) -> tuple[Future[None], ...]:
+    def confirmations(self) -> tuple[Confirmation, ...]:
         """Return what to wait for before it is done: nothing where no replicas confirm it."""
         return () if self.committed.confirmation is None else (self.committed.confirmation,)
 
@@ -292,7 +292,8 @@ class GroupCommit:
             return
         asked = asyncio.ensure_future(self._wake.wait())
         try:
-            await asyncio.wait({asked, *self._unconfirmed[0].confirmations}, return_when=asyncio.FIRST_COMPLETED)
+            confirmed = map(asyncio.ensure_future, self._unconfirmed[0].confirmations)
+            await asyncio.wait({asked, *confirmed}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             asked.cancel()
 

@@ -58,6 +58,7 @@ def _page(request: HttpRequest, error: str = "") -> HttpResponse:
         "state": state,
         "rows": [(each, service.moment_of(each.computed_until_us)) for each in state.brokers],
         "built": build and service.moment_of(build.finished_us),
+        "counted": state.current and service.moment_of(state.current.counted_until_us),
         "error": error,
         "windows": SQL_WINDOW.choices,
         "custom": time_range_form.CUSTOM,
