@@ -82,8 +82,8 @@ class JavaCodec:
 
 
 @pytest.fixture(scope="module")
-def java(tmp_path_factory):
-    program = JavaCodec(compile_program("OpenWireCommands", tmp_path_factory.mktemp("classes")))
+def java():
+    program = JavaCodec(compile_program("OpenWireCommands"))
     yield program
     program.stop()
 
