@@ -8,19 +8,17 @@ from tests.browser.every_page import AS_SUPPORT, DEEPER, made, pages, prepare
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("all_in_the_dark", [False, pytest.param(True, marks=pytest.mark.long)])
-def test_axe_finds_nothing_on_any_page(page_of, site, client, all_in_the_dark):
+def test_axe_finds_nothing_on_any_page(page_of, site, client):
     prepare(site, client)
     page, said = page_of("admin", color_scheme="light"), []
     page.context.add_init_script(AXE.axe_script)
 
-    def assert_accessible(path: str, in_the_dark: bool = all_in_the_dark) -> None:
+    def assert_accessible(path: str) -> None:
         page.goto(site.url + path)
         part = OWN if said else WHOLE  # menu and bar are the same on every page
         said.append((path, axe_violations(page, RULES, part)))
-        if in_the_dark or part is WHOLE:
-            page.evaluate("document.documentElement.dataset.theme = 'dark'")
-            said.append((f"{path} in the dark", axe_violations(page, COLOURS, part)))
+        page.evaluate("document.documentElement.dataset.theme = 'dark'")
+        said.append((f"{path} in the dark", axe_violations(page, COLOURS, part)))
 
     for path in pages():
         assert_accessible(path)
@@ -28,8 +26,8 @@ def test_axe_finds_nothing_on_any_page(page_of, site, client, all_in_the_dark):
         if path:
             page.goto(site.url + str(path))
         assert_accessible(page.locator(link).first.get_attribute("href"))
-    for path in made(page, site):  # where colours mean most
-        assert_accessible(path, in_the_dark=True)
+    for path in made(page, site):
+        assert_accessible(path)
         page.emulate_media(contrast="more")
         page.evaluate("delete document.documentElement.dataset.theme")
         said.append((f"{path} in high contrast", axe_violations(page, COLOURS)))  # all of it: only these are seen so
