@@ -106,6 +106,7 @@ class Node:
         tune_process()
         config = self.config
         await self._store.open()
+        await self._store.server.check_confirmation(config.replicas)
         await check_other_nodes(self._store.nodes, config)
         await wait_for_former_node(self._store.nodes, config)
         definitions = await self._definition_sync.load_or_define(config.definitions, config.replaces_definitions)
@@ -210,9 +211,6 @@ class Node:
         }
         if self._applying is not None:
             work_by_name["applying"] = self._applying.run
-        for name, store in (("store's primary", self._store), ("control's primary", self._control)):
-            if store.client.has_replicas:
-                work_by_name[name] = store.client.follow_primary
         if self.config.store_folder is not None:
             disk = StoreDisk(self.config.store_folder)
             work_by_name["disk"] = DiskWatch(

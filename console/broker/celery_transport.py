@@ -16,8 +16,8 @@ from brokerapp.store.client.primary import PrimaryFinder
 from brokerapp.system.environment import Environment
 from brokerapp.system.store_address import StoreAddress
 
-#: Seconds that a server has to answer Celery, more than it waits for a task; and between two looks whether it does.
-#: Nothing else notices a frozen one.
+#: Seconds that a server has to answer Celery, more than it waits for a task; and seconds between health checks.
+#: Nothing else notices a frozen server.
 ANSWER_SECONDS = 10
 HEALTH_CHECK_SECONDS = 5
 

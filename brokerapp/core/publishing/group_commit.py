@@ -71,7 +71,7 @@ class AnsweredBatch:
 
     batch: CommitBatch
     committed: CommitResult
-    units: int  #: of those that were submitted
+    unit_count: int  #: of those that were submitted
 
     @property
     def confirmations(self) -> tuple[Confirmation, ...]:
@@ -330,7 +330,7 @@ class GroupCommit:
         if batch is not None:
             units = waiting - len(self._units)
             self._under_way += units
-            committed = CommitResult(0, used_bytes=self.used, temp_bytes=self.temp)
+            committed = CommitResult(0)
             if _writes(batch):
                 committed = await self._commit_next(batch)
                 self._answered = batch.number
@@ -350,12 +350,13 @@ class GroupCommit:
 
     async def _commit_next(self, batch: CommitBatch) -> CommitResult:
         """Commit a batch after those before it, which a primary that took over may lack."""
-        is_retry = False
+        sent, is_retry = AnsweredBatch(batch, CommitResult(0), 0), False
 
         async def attempt() -> CommitResult:
             nonlocal is_retry
             if is_retry and self._waits_for_replicas:
-                await self._commit_unconfirmed()
+                await self._commit_again([*self._unconfirmed, sent])
+                return sent.committed
             is_retry = True
             batch.follows_unconfirmed = self._waits_for_replicas
             return await self._commit(batch)
@@ -377,33 +378,35 @@ class GroupCommit:
                 await each
         except StoreUnavailable as error:
             self._note_unavailable(error)
-            await self._until_answered(self._commit_unconfirmed)
+            await self._until_answered(lambda: self._commit_again(self._unconfirmed))
         ended = self._unconfirmed.popleft()
         batch, committed = ended.batch, ended.committed
         if batch.declarations and self._announce is not None:
             await self._announce(batch.declarations)
-        self.used, self.temp = committed.used_bytes, committed.temp_bytes
-        self.held.update(committed.log_bytes)
+        if _writes(batch):
+            self.used, self.temp = committed.used_bytes, committed.temp_bytes
+            self.held.update(committed.log_bytes)
         self._report(batch, committed)
-        self._under_way -= ended.units
+        self._under_way -= ended.unit_count
         self._settles.on_committed()
         if self._on_batch is not None:
             _follow(self._on_batch, batch)
 
-    async def _commit_unconfirmed(self) -> None:
-        """Commit those batches again that the store does not have any more, and have all of them confirmed.
+    async def _commit_again(self, batches: Sequence[AnsweredBatch]) -> None:
+        """Commit those of all batches that were sent and not confirmed that the store lacks, and wait for its replicas.
 
         A primary that took over has the first ones of them, as the former one did them, or none.
         """
         last = await self._store.last_batch(self._session)
-        missing = [each for each in self._unconfirmed if each.batch.number >= last and _writes(each.batch)]
-        for position, each in enumerate(missing):  # the first one may be there: its confirmation is for those before
-            each.batch.follows_unconfirmed = position > 0
+        # The last one that it has is answered from memory. Its confirmation is for those before it, too.
+        missing = [each for each in batches if each.batch.number >= last and _writes(each.batch)]
+        for each in missing:
+            each.batch.follows_unconfirmed = each is not batches[0]
             each.committed = await self._commit(each.batch)
         for each in missing:
             for confirmation in each.confirmations:
                 await confirmation
-        for each in self._unconfirmed:
+        for each in batches:
             each.committed = replace(each.committed, confirmation=None)
 
     async def _commit(self, batch: CommitBatch) -> CommitResult:

@@ -44,6 +44,10 @@ class NodeMembers:
         self._by_session = {each.session: each for each in members}
         self.owner_of = lru_cache(MAX_REMEMBERED)(self._owner_of)
 
+    def are_those_of(self, other: NodeMembers) -> bool:
+        """Return whether both are of the same epoch and sessions."""
+        return self.epoch == other.epoch and self._by_session.keys() == other._by_session.keys()
+
     def __iter__(self) -> Iterator[NodeMember]:
         return iter(self._by_session.values())
 
