@@ -104,8 +104,12 @@ class SubscribeHandler:
         else:
             self._served.join(subscription, retroactive=retroactive)
         self._served.announce(subscription)
+
+        def confirm() -> None:
+            self._replies.confirm_after(client, subscribe.receipt, lambda: self._served.start(subscription))
+
         self._placement.when_propagated(
-            lambda: self._replies.confirm_after(client, subscribe.receipt, lambda: self._served.start(subscription))
+            lambda: self._placement.outbound_consumers.when_known(subscription, confirm)
         )
 
     def _prefetch(self, subscribe: SubscribeCommand, target: Destination, *, is_named: bool) -> int:

@@ -68,8 +68,7 @@ class PeerInbox(NodeObserver):
             self._deferred[session].append((message_type, fields))
         elif epoch == current or message_type not in (PeerMessageType.ATTACH, PeerMessageType.UNACKED):
             self._handlers[message_type](session, *fields)
-        elif message_type is PeerMessageType.ATTACH:  # it is sent again in this epoch: nobody waits for this answer
-            self._peers.confirm(session, fields[0])
+        # else it is sent again in this epoch, and answered then
 
     def handle_deferred(self) -> None:
         """Handle what was deferred until the epoch that this node has come to."""

@@ -1,7 +1,7 @@
 """Sends requests to other nodes, and calls back when all of them have confirmed or one has refused.
 
 A node that leaves or dies is waited for no longer. What a node was asked when its link was lost is sent again over the
-next one, except for consumers: their owners are told of them anew.
+next one, except for consumers: their owners are told of them anew, as they are in each epoch.
 """
 
 from __future__ import annotations
@@ -103,8 +103,15 @@ class NodeRequests(NodeObserver):
 
     def on_link_down(self, session: str) -> None:
         """Give up what a node was told of consumers: it is told anew when it is linked again."""
-        attached = [id for id, each in self._pending.items() if each.message_type is PeerMessageType.ATTACH]
-        self._confirm_for(session, attached)
+        self._confirm_for(session, self._attaching())
+
+    def on_members_changed(self) -> None:
+        """Give up what nodes were told of consumers in the former epoch: they do not answer, and are told anew."""
+        for session in self._peers.other_sessions:
+            self._confirm_for(session, self._attaching())
+
+    def _attaching(self) -> list[int]:
+        return [id for id, each in self._pending.items() if each.message_type is PeerMessageType.ATTACH]
 
     def on_member_lost(self, session: str) -> None:
         """Wait no longer for a node that is no member any more, before logs follow its absence."""
