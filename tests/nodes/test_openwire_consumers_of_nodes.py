@@ -12,6 +12,7 @@ from brokerapp.openwire.commands import (
     ConsumerId,
     ConsumerInfo,
     ExceptionResponse,
+    RemoveInfo,
     RemoveSubscriptionInfo,
     Response,
 )
@@ -43,6 +44,11 @@ def subscribe(client: OpenWireClient, name: str) -> Response:
     return client.ask(ConsumerInfo(consumer_id=id, destination=topic(name), prefetch_size=100, subscription_name=name))
 
 
+def disconnect(client: OpenWireClient) -> None:
+    """Log out: the client id may be used at another node at once."""
+    assert type(client.ask(RemoveInfo(object_id=ConnectionId(client.connection_id)))) is Response
+
+
 def test_a_durable_subscription_goes_on_at_another_node_and_is_removed_at_any(broker, name):
     for node, other, text in (("a", "b", "1"), ("b", "a", "2"), ("a", "b", "3")):
         with OpenWireClient(broker[node].port, client_id=name) as subscriber:
@@ -51,10 +57,12 @@ def test_a_durable_subscription_goes_on_at_another_node_and_is_removed_at_any(br
                 producer.send(topic(name), text)
             texts = [str(number) for number in range(1, int(text) + 1)]
             assert subscriber.texts(len(texts)) == texts
+            disconnect(subscriber)
     with OpenWireClient(broker["b"].port, client_id=name) as subscriber:
         id = ConnectionId(subscriber.connection_id)
         removed = RemoveSubscriptionInfo(connection_id=id, client_id=name, subscription_name=name)
         assert type(subscriber.ask(removed)) is Response
+        disconnect(subscriber)
     with OpenWireClient(broker["a"].port, client_id=name) as subscriber:
         subscribe(subscriber, name)
         assert subscriber.texts(0) == []
