@@ -74,9 +74,7 @@ class OutboundConsumers:
             then = partial(self._on_attach_answered, subscription, log.name, self._peers.members.epoch, owner)
             self._requests.send([owner], PeerMessageType.ATTACH, fields, then)
 
-    def _on_attach_answered(
-        self, subscription: Subscription, log: str, epoch: int, owner: str, refusal: str
-    ) -> None:
+    def _on_attach_answered(self, subscription: Subscription, log: str, epoch: int, owner: str, refusal: str) -> None:
         """Take the answer of an owner, or that its answer counts no more: then it is told of the consumer again."""
         client: Client = subscription.client
         if not refusal and self._peers.members.epoch == epoch and self._peers.is_linked(owner):

@@ -23,7 +23,7 @@ from console.alerts.readings import MetricReadings
 from console.alerts.rules import AlertCondition, evaluate_rule
 from console.audit.models import AuditEntry
 from console.broker.snapshot import BrokerSnapshot, apply_tick, initial_snapshot
-from console.objectives.attainment import measure_at
+from console.objectives.attainment import KnownDestinations, measure_at
 from console.objectives.models import Objective
 from console.objectives.targets import Target
 from tests.console.accounts.test_api_tokens import caller, token_of
@@ -69,7 +69,7 @@ def test_acks_in_time_and_later_and_failures_of_matching_queues_are_counted(roll
     })  # fmt: skip
     found = measure_at(past, TARGET, NOW)
     assert found.outcomes == replace(found.outcomes, within=190, late=5, failed=5, overdue=0)
-    assert (found.queues, found.attainment, found.is_met) == (2, 0.95, True)
+    assert (found.counted, found.attainment, found.is_met) == (2, 0.95, True)
     assert found.budget_left == pytest.approx(0)
     assert found.burn_rates[300] == pytest.approx(5 / 95 / 0.05)
 
@@ -80,8 +80,9 @@ def test_acks_in_time_and_later_and_failures_of_matching_queues_are_counted(roll
 def test_wildcards_do_not_cover_dead_letter_queues(rolled_up, pattern, queues):
     names = (A, "queue://ActiveMQ.DLQ", "queue://DLQ.orders", "queue://orders.failed")
     past = rolled_up({(name, 2): cell({60: 5}) for name in names})
-    found = measure_at(past, replace(TARGET, pattern=pattern), NOW, {"queue://orders.failed"})
-    assert found.queues == queues
+    known = KnownDestinations({"queue://orders.failed"})
+    found = measure_at(past, replace(TARGET, pattern=pattern), NOW, known)
+    assert found.counted == queues
 
 
 def test_messages_that_wait_longer_than_allowed_miss_the_objective_before_they_are_acknowledged(rolled_up):
@@ -121,7 +122,7 @@ def test_a_rule_watches_the_objectives_whose_queues_it_covers(rolled_up, conditi
     assert "objective" in str(condition)
 
 
-FORM = {"name": "Orders in time", "pattern": "queue://orders.>", "percent": "95", "seconds": "30", "days": "7"}
+FORM = {"name": "Orders in time", "kind": "queue", "pattern": "queue://orders.>", "percent": "95", "seconds": "30", "days": "7"}
 
 
 def test_an_objective_is_created_changed_and_deleted_with_audit_entries(admin, console):
@@ -150,7 +151,7 @@ def test_an_objective_is_created_changed_and_deleted_with_audit_entries(admin, c
     ("field", "value", "rule"),
     [
         ("percent", "100", "99.999"), ("seconds", "0", "1"), ("days", "61", "60"),
-        ("pattern", "topic://x", "Objectives are for queues"), ("pattern", "", "required"),
+        ("pattern", "topic://x", "choose durable subscriptions"), ("pattern", "", "required"),
     ],
 )  # fmt: skip
 def test_an_invalid_objective_is_refused_with_the_rule(admin, console, field, value, rule):

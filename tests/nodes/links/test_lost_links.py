@@ -103,7 +103,9 @@ def test_a_consumer_of_which_a_node_tells_in_a_former_epoch_is_confirmed_in_the_
         assert consumer.bodies() == ["x"]
     finally:
         broker.stop("c")
-        wait_until(lambda: all(len(broker[each].node.broker.placement.peers.other_sessions) == 1 for each in "ab"), "two")
+        wait_until(
+            lambda: all(len(broker[each].node.broker.placement.peers.other_sessions) == 1 for each in "ab"), "two"
+        )
 
 
 @pytest.mark.parametrize("durable", [True, False])
