@@ -1,6 +1,7 @@
 """Test objectives: what is measured from rollups, who sees and changes them, and rules that watch them."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,9 +13,11 @@ from analytics.rollups.counters import NUMBERS, CounterCell, DepthNote, EventCou
 from analytics.rollups.log_histogram import buckets_of
 from analytics.rollups.queries import RollupQueries
 from analytics.rollups.store import RollupStore
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import NodeStatus
+from brokerapp.model.subscription_identity import SubscriptionIdentity
 from console.access.permissions import visible
-from console.alerts import evaluation
+from console.alerts import backtest_service, evaluation
 from console.alerts.active_alerts import is_visible
 from console.alerts.delivery.models import AlertFiring, AlertRule
 from console.alerts.evaluation import evaluate
@@ -25,6 +28,7 @@ from console.audit.models import AuditEntry
 from console.broker.snapshot import BrokerSnapshot, apply_tick, initial_snapshot
 from console.objectives.attainment import KnownDestinations, measure_at
 from console.objectives.models import Objective
+from console.objectives.past_attainment import measure_past, replay_range
 from console.objectives.targets import Target
 from tests.console.accounts.test_api_tokens import caller, token_of
 from tests.console.api.test_api import call
@@ -103,6 +107,85 @@ def test_a_burst_that_ended_burns_no_longer(rolled_up):
 def test_without_rollups_nothing_is_known(tmp_path):
     found = measure_at(RollupQueries(tmp_path), TARGET, NOW)
     assert (found.attainment, found.is_met, found.budget_left, found.fast_burn) == (None, None, None, 0.0)
+
+
+def identity(name: str, *topics: str, durable=True) -> SubscriptionIdentity:
+    """A subscription of the client `billing`, or a shared one."""
+    return SubscriptionIdentity(
+        "billing", name, tuple(map(Destination.topic, topics)), durable=durable, shared=not durable
+    )
+
+
+@pytest.mark.parametrize(
+    ("pattern", "subscription", "late"),
+    [(">", "", 31), ("prices.>", "", 11), ("prices.eu", "", 1), (">", "billing:all", 20), ("prices.>", "billing:all", 0)],
+)
+def test_an_objective_of_durable_subscriptions_counts_those_whose_topics_all_match(
+    rolled_up, pattern, subscription, late
+):
+    subscriptions = {
+        "subscription://billing:eu": (identity("eu", "prices.eu"), 1),
+        "subscription://billing:two": (identity("two", "prices.eu", "prices.us"), 10),
+        "subscription://billing:all": (identity("all", ">"), 20),
+        "subscription://billing:gone:nonDurable": (identity("gone", "prices.eu", durable=False), 100),
+    }
+    others = {("subscription://billing:deleted", 2): cell({60: 1000}), ("queue://prices.eu", 2): cell({60: 1000})}
+    past = rolled_up({(log, 2): cell({60: count}) for log, (_, count) in subscriptions.items()} | others)
+    known = KnownDestinations(subscriptions={log: each for log, (each, _) in subscriptions.items()})
+    target = replace(TARGET, pattern=pattern, kind=DestinationKind.SUBSCRIPTION, subscription=subscription)
+    assert measure_at(past, target, NOW, known).outcomes.late == late
+
+
+def test_an_objective_of_queues_counts_no_subscriptions(rolled_up):
+    past = rolled_up({(name, 2): cell({60: 5}) for name in (A, "subscription://orders.billing:all")})
+    assert measure_at(past, replace(TARGET, pattern=">"), NOW).counted == 1
+
+
+@pytest.fixture
+def hours_of_orders(rolled_up):
+    """Queries of 50 hours: 100 messages a minute, late from 90 to 10 minutes ago, and a queue that fills for a while."""
+    cells = {(A, ago): cell({60 if 10 <= ago < 90 else 1: 100}, forward=100) for ago in range(1, 50 * 60)}
+    cells |= {(B, ago): cell(forward=4000) for ago in range(600, 610)}
+    filling = [(B, ago, 4000 * (610 - ago)) for ago in range(609, 599, -1)]
+    full = [(B, ago, 40_000) for ago in range(590, 480, -30)]
+    return rolled_up(cells, [*filling, *full, (B, 470, 0)])
+
+
+def test_an_objective_had_at_each_minute_of_the_past_what_was_measured_then(hours_of_orders):
+    target = replace(TARGET, days=2)
+    times = replay_range(hours_of_orders, target, NOW, 6 * 3600)
+    found = dict(measure_past(hours_of_orders, target, [A, B], times, with_period=True))
+    assert (NOW - times[0]) // 3600 == 41  # two days, less the six hours of the longest burn rate
+    filling = range(times[-1] - 610 * 60, times[-1] - 590 * 60, 60)
+    for at in {*times[::97], times[-1]} - set(filling):
+        assert found[at].burn_rates == pytest.approx(measure_at(hours_of_orders, target, at).burn_rates), at
+    late = [found[at].outcomes.overdue for at in filling]
+    assert late == [measure_at(hours_of_orders, target, at - 1).outcomes.overdue for at in filling]
+    assert max(late) == 40_000
+    assert found[times[-1]].outcomes == measure_at(hours_of_orders, target, times[-1]).outcomes
+
+
+@pytest.mark.parametrize(
+    ("metric", "threshold", "fired", "hours"),
+    [(AlertMetric.BURN_FAST, 14.4, 2, 46), (AlertMetric.BURN_SLOW, 19.9, 0, 41), (AlertMetric.BUDGET, 60, 2, 46)],
+)
+def test_a_rule_on_objectives_is_tested_on_the_minutes_of_two_days(
+    admin, console, hours_of_orders, monkeypatch, metric, threshold, fired, hours
+):
+    monkeypatch.setattr(backtest_service, "rollups", lambda: hours_of_orders)
+    monkeypatch.setattr(backtest_service, "time", SimpleNamespace(time=lambda: NOW))
+    Objective.objects.create(name="orders", pattern="orders.>", percent=95, seconds=30, days=7, author="ada")
+    rule = {"name": "Burns", "metric": metric, "pattern": ">", "threshold": threshold, "hold": 0}
+    rule |= {"below": "1"} if metric is AlertMetric.BUDGET else {}
+    page = admin.post(reverse("test-alert"), rule).content.decode()
+    assert f"in the last {hours} hours" in page
+    assert "1 objective checked" in page
+    told = call(caller(token_of("admin", "see", "alert")), "post", "/alerts/test", rule)
+    assert (told["total"], told["minutes"] // 60, told["cannot"]) == (fired, hours, "")
+    assert {each["subject"] for each in told["episodes"]} <= {"objective orders"}
+    assert (told["total"] > 0) == ("Would have fired" in page)
+    elsewhere = call(caller(token_of("admin", "see", "alert")), "post", "/alerts/test", {**rule, "pattern": "billing"})
+    assert "No objective" in elsewhere["cannot"]
 
 
 @pytest.mark.parametrize(

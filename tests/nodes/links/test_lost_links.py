@@ -103,9 +103,8 @@ def test_a_consumer_of_which_a_node_tells_in_a_former_epoch_is_confirmed_in_the_
         assert consumer.bodies() == ["x"]
     finally:
         broker.stop("c")
-        wait_until(
-            lambda: all(len(broker[each].node.broker.placement.peers.other_sessions) == 1 for each in "ab"), "two"
-        )
+        peers = [broker[each].node.broker.placement.peers for each in "ab"]
+        wait_until(lambda: all(len(each.other_sessions) == 1 for each in peers), "the members are two again")
 
 
 @pytest.mark.parametrize("durable", [True, False])
