@@ -97,7 +97,8 @@ def counted_destinations(past: RollupQueries, target: Target, known: KnownDestin
 
 
 def _is_of(target: Target, subscription: SubscriptionIdentity) -> bool:
-    if not subscription.durable or target.subscription not in ("", subscription.short_name):
+    as_written = f"{subscription.client_id}:{subscription.name}" if subscription.client_id else subscription.name
+    if not subscription.durable or target.subscription not in ("", as_written, subscription.short_name):
         return False
     return all(covers(target.pattern, topic.physical.name) for topic in subscription.topics)
 

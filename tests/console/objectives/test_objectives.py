@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import stomp
 from django.urls import reverse
 
 from analytics.archive.broker_archive import BrokerArchive
@@ -25,7 +26,9 @@ from console.alerts.metrics import AlertMetric
 from console.alerts.readings import MetricReadings
 from console.alerts.rules import AlertCondition, evaluate_rule
 from console.audit.models import AuditEntry
+from console.broker.mirror import mirror
 from console.broker.snapshot import BrokerSnapshot, apply_tick, initial_snapshot
+from console.objectives import attainment
 from console.objectives.attainment import KnownDestinations, measure_at
 from console.objectives.models import Objective
 from console.objectives.past_attainment import measure_past, replay_range
@@ -33,6 +36,7 @@ from console.objectives.targets import Target
 from tests.console.accounts.test_api_tokens import caller, token_of
 from tests.console.api.test_api import call
 from tests.console.conftest import make_user
+from tests.waiting import wait_until
 
 NOW = 1_760_000_430 // 60 * 60 + 30
 A, B, OTHER = "queue://orders.a", "queue://orders.b", "queue://billing"
@@ -289,6 +293,33 @@ def test_programs_create_read_change_and_delete_objectives(console, db):
     assert call(program, "get", url)["pattern"] == "orders.>"
     call(program, "delete", url, status=204)
     call(program, "get", url, status=404)
+
+
+def test_an_objective_of_a_durable_subscription_is_measured_by_what_the_broker_knows_of_it(
+    console, browser_of, rolled_up, monkeypatch
+):
+    client = stomp.Connection12([("127.0.0.1", console.port)])
+    client.connect("ada", "lovelace", wait=True, headers={"client-id": "billing"})
+    client.subscribe("/topic/rates", "1", headers={"activemq.subscriptionName": "all rates"})
+    log = Destination(DestinationKind.SUBSCRIPTION, "billing:all%20rates")
+    wait_until(lambda: log in mirror().picture.subscriptions, "the subscription")
+    past = rolled_up({(str(log), 2): cell({60: 5})})
+    monkeypatch.setattr(attainment, "rollups", lambda: past)
+    monkeypatch.setattr(attainment, "time", SimpleNamespace(time=lambda: NOW))
+    program = caller(token_of("admin", "see", "alert"))
+    body = {**BODY, "kind": "subscription", "pattern": "topic://rates", "subscription": "billing:all rates"}
+    made = call(program, "post", "/objectives", body, 201)
+    assert made["sentence"].startswith("95% of messages of durable subscription billing:all rates to rates acknowledged")
+    assert (made["measured"]["queues"], made["measured"]["subscriptions"], made["measured"]["late"]) == (0, 1, 5)
+    assert "topics" in call(program, "put", f"/objectives/{made['id']}", {**body, "pattern": "queue://rates"}, 409)["detail"]
+    assert "Leave the subscription empty" in call(program, "post", "/objectives", {**body, "kind": "queue"}, 409)["detail"]
+    readers = {"topic://rates": "viewer", "queue://>": "operator"}
+    seen = {
+        scope: "Orders in time" in browser_of(role, scope).get(reverse("objectives")).content.decode()
+        for scope, role in readers.items()
+    }
+    assert seen == {"topic://rates": True, "queue://>": False}
+    client.disconnect()
 
 
 BODY = {"name": "Orders in time", "pattern": "orders.>", "percent": 95, "seconds": 30, "days": 7}
