@@ -54,7 +54,7 @@ class AlertReplay:
         if self.minutes < DAY_MINUTES:
             return f"the {pluralize_count(self.minutes, 'minute')} of history"
         days = self.minutes // DAY_MINUTES
-        return f"the last {days} days" if days > 1 else f"the last {self.minutes // 60} hours"
+        return f"the last {days} days" if days > 1 else f"the last {round(self.minutes / 60)} hours"
 
 
 def replay_rule(rule: AlertCondition) -> AlertReplay:

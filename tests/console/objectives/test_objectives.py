@@ -122,7 +122,13 @@ def identity(name: str, *topics: str, durable=True) -> SubscriptionIdentity:
 
 @pytest.mark.parametrize(
     ("pattern", "subscription", "late"),
-    [(">", "", 31), ("prices.>", "", 11), ("prices.eu", "", 1), (">", "billing:all", 20), ("prices.>", "billing:all", 0)],
+    [
+        (">", "", 31),
+        ("prices.>", "", 11),
+        ("prices.eu", "", 1),
+        (">", "billing:all", 20),
+        ("prices.>", "billing:all", 0),
+    ],
 )
 def test_an_objective_of_durable_subscriptions_counts_those_whose_topics_all_match(
     rolled_up, pattern, subscription, late
@@ -171,7 +177,7 @@ def test_an_objective_had_at_each_minute_of_the_past_what_was_measured_then(hour
 
 @pytest.mark.parametrize(
     ("metric", "threshold", "fired", "hours"),
-    [(AlertMetric.BURN_FAST, 14.4, 2, 46), (AlertMetric.BURN_SLOW, 19.9, 0, 41), (AlertMetric.BUDGET, 60, 2, 46)],
+    [(AlertMetric.BURN_FAST, 14.4, 2, 47), (AlertMetric.BURN_SLOW, 19.9, 0, 42), (AlertMetric.BUDGET, 60, 2, 47)],
 )
 def test_a_rule_on_objectives_is_tested_on_the_minutes_of_two_days(
     admin, console, hours_of_orders, monkeypatch, metric, threshold, fired, hours
@@ -185,7 +191,7 @@ def test_a_rule_on_objectives_is_tested_on_the_minutes_of_two_days(
     assert f"in the last {hours} hours" in page
     assert "1 objective checked" in page
     told = call(caller(token_of("admin", "see", "alert")), "post", "/alerts/test", rule)
-    assert (told["total"], told["minutes"] // 60, told["cannot"]) == (fired, hours, "")
+    assert (told["total"], round(told["minutes"] / 60), told["cannot"]) == (fired, hours, "")
     assert {each["subject"] for each in told["episodes"]} <= {"objective orders"}
     assert (told["total"] > 0) == ("Would have fired" in page)
     elsewhere = call(caller(token_of("admin", "see", "alert")), "post", "/alerts/test", {**rule, "pattern": "billing"})
@@ -209,7 +215,14 @@ def test_a_rule_watches_the_objectives_whose_queues_it_covers(rolled_up, conditi
     assert "objective" in str(condition)
 
 
-FORM = {"name": "Orders in time", "kind": "queue", "pattern": "queue://orders.>", "percent": "95", "seconds": "30", "days": "7"}
+FORM = {
+    "name": "Orders in time",
+    "kind": "queue",
+    "pattern": "queue://orders.>",
+    "percent": "95",
+    "seconds": "30",
+    "days": "7",
+}
 
 
 def test_an_objective_is_created_changed_and_deleted_with_audit_entries(admin, console):
@@ -309,10 +322,17 @@ def test_an_objective_of_a_durable_subscription_is_measured_by_what_the_broker_k
     program = caller(token_of("admin", "see", "alert"))
     body = {**BODY, "kind": "subscription", "pattern": "topic://rates", "subscription": "billing:all rates"}
     made = call(program, "post", "/objectives", body, 201)
-    assert made["sentence"].startswith("95% of messages of durable subscription billing:all rates to rates acknowledged")
+    assert made["sentence"].startswith(
+        "95% of messages of durable subscription billing:all rates to rates acknowledged"
+    )
     assert (made["measured"]["queues"], made["measured"]["subscriptions"], made["measured"]["late"]) == (0, 1, 5)
-    assert "topics" in call(program, "put", f"/objectives/{made['id']}", {**body, "pattern": "queue://rates"}, 409)["detail"]
-    assert "Leave the subscription empty" in call(program, "post", "/objectives", {**body, "kind": "queue"}, 409)["detail"]
+    assert (
+        "topics"
+        in call(program, "put", f"/objectives/{made['id']}", {**body, "pattern": "queue://rates"}, 409)["detail"]
+    )
+    assert (
+        "Leave the subscription empty" in call(program, "post", "/objectives", {**body, "kind": "queue"}, 409)["detail"]
+    )
     readers = {"topic://rates": "viewer", "queue://>": "operator"}
     seen = {
         scope: "Orders in time" in browser_of(role, scope).get(reverse("objectives")).content.decode()
