@@ -153,7 +153,7 @@ def test_an_objective_of_queues_counts_no_subscriptions(rolled_up):
 
 @pytest.fixture
 def hours_of_orders(rolled_up):
-    """Queries of 50 hours: 100 messages a minute, late from 90 to 10 minutes ago, and a queue that fills for a while."""
+    """Queries of 50 hours: 100 messages a minute, late for 80 minutes, and a queue that fills for a while."""
     cells = {(A, ago): cell({60 if 10 <= ago < 90 else 1: 100}, forward=100) for ago in range(1, 50 * 60)}
     cells |= {(B, ago): cell(forward=4000) for ago in range(600, 610)}
     filling = [(B, ago, 4000 * (610 - ago)) for ago in range(609, 599, -1)]
