@@ -187,7 +187,7 @@ def test_a_rule_on_objectives_is_tested_on_the_minutes_of_two_days(
     Objective.objects.create(name="orders", pattern="orders.>", percent=95, seconds=30, days=7, author="ada")
     rule = {"name": "Burns", "metric": metric, "pattern": ">", "threshold": threshold, "hold": 0}
     rule |= {"below": "1"} if metric is AlertMetric.BUDGET else {}
-    page = admin.post(reverse("test-alert"), rule).content.decode()
+    page = " ".join(admin.post(reverse("test-alert"), rule).content.decode().split())
     assert f"in the last {hours} hours" in page
     assert "1 objective checked" in page
     told = call(caller(token_of("admin", "see", "alert")), "post", "/alerts/test", rule)
@@ -322,17 +322,13 @@ def test_an_objective_of_a_durable_subscription_is_measured_by_what_the_broker_k
     program = caller(token_of("admin", "see", "alert"))
     body = {**BODY, "kind": "subscription", "pattern": "topic://rates", "subscription": "billing:all rates"}
     made = call(program, "post", "/objectives", body, 201)
-    assert made["sentence"].startswith(
-        "95% of messages of durable subscription billing:all rates to rates acknowledged"
-    )
+    assert made["sentence"].startswith("95% of messages of durable subscription billing:all rates to rates ")
     assert (made["measured"]["queues"], made["measured"]["subscriptions"], made["measured"]["late"]) == (0, 1, 5)
-    assert (
-        "topics"
-        in call(program, "put", f"/objectives/{made['id']}", {**body, "pattern": "queue://rates"}, 409)["detail"]
-    )
-    assert (
-        "Leave the subscription empty" in call(program, "post", "/objectives", {**body, "kind": "queue"}, 409)["detail"]
-    )
+    for wrong, rule in (
+        ({"pattern": "queue://rates"}, "topics"),
+        ({"kind": "queue", "pattern": "rates"}, "Leave the subscription empty"),
+    ):
+        assert rule in call(program, "put", f"/objectives/{made['id']}", {**body, **wrong}, 409)["detail"]
     readers = {"topic://rates": "viewer", "queue://>": "operator"}
     seen = {
         scope: "Orders in time" in browser_of(role, scope).get(reverse("objectives")).content.decode()
