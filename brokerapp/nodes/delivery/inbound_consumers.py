@@ -96,7 +96,8 @@ class InboundConsumers(NodeObserver):
     def on_attach(self, session: str, id: int, key: int, name: str, about: dict[str, Any]) -> None:
         """Let a consumer of another node begin to consume a log, or go on here."""
         log = self._queues.get(name)
-        if not self._peers.is_local(name):  # the sender will come to this epoch, tell the owner and wait for its answer
+        if not self._peers.is_local(name):  # the sender does not know the owner yet, and will tell it
+            self._peers.confirm(session, id)
             return
         if log is None:
             self._peers.confirm(session, id, f"{name} not found")

@@ -103,15 +103,8 @@ class NodeRequests(NodeObserver):
 
     def on_link_down(self, session: str) -> None:
         """Give up what a node was told of consumers: it is told anew when it is linked again."""
-        self._confirm_for(session, self._attaching())
-
-    def on_members_changed(self) -> None:
-        """Give up what nodes were told of consumers in the former epoch: they do not answer, and are told anew."""
-        for session in self._peers.other_sessions:
-            self._confirm_for(session, self._attaching())
-
-    def _attaching(self) -> list[int]:
-        return [id for id, each in self._pending.items() if each.message_type is PeerMessageType.ATTACH]
+        attached = [id for id, each in self._pending.items() if each.message_type is PeerMessageType.ATTACH]
+        self._confirm_for(session, attached)
 
     def on_member_lost(self, session: str) -> None:
         """Wait no longer for a node that is no member any more, before logs follow its absence."""
