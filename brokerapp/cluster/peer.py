@@ -16,6 +16,8 @@ logger = logging.getLogger(__name__)
 
 #: Where a broker sends what it has to tell another one: no destination, as on such a link nobody else is heard.
 CONTROL = "/cluster"
+#: What the client id of a link begins with, before the name of the member that has it.
+LINK_PREFIX = "cluster:"
 #: What exists that is told in one piece: bounds a frame.
 ENTRIES_AT_ONCE = 500
 #: What stands in a receipt between the question and the answer.
@@ -37,10 +39,10 @@ class ClusterPeerLink(Protocol):
 
 
 class ClusterPeer:
-    """Another broker of the cluster. `link` is set while the link to it works."""
+    """Another broker of the cluster, or a node of one. `link` is set while the link to it works."""
 
     def __init__(self, member: ClusterMember) -> None:
-        self.name, self.address = member.name, member.address
+        self.name, self.broker, self.address = member.name, member.broker, member.address
         self.state, self.since_ms, self.last_error = MemberState.DOWN, 0, ""
         self.link: ClusterPeerLink | None = None
         self.received_count = 0  #: messages taken from it

@@ -60,7 +60,9 @@ class RemoteConsumers:
         dispatcher: DispatcherPort,
         request_dispatch: Callable[[], None],
     ) -> None:
-        self._name, self._peers, self._request_dispatch = name, peers, request_dispatch
+        self._name, self._request_dispatch = name, request_dispatch
+        self._peers = [each for each in peers if each.broker != name]
+        self._serving: dict[str, ClusterPeer] = {}  # by broker: the node of it that serves the consumers here
         self._authorizer, self._dispatcher = authorizer, dispatcher
         self._requests: dict[str, RemoteConsumerRequest] = {}  # by id
         self._id_of: dict[Subscription, str] = {}
@@ -142,7 +144,7 @@ class RemoteConsumers:
 
     def _add(self, request: RemoteConsumerRequest) -> None:
         self._requests[request.id] = request
-        for peer in self._peers:
+        for peer in self._serving.values():
             self._send_request(peer, request)
 
     def _send_request(self, peer: ClusterPeer, request: RemoteConsumerRequest) -> None:
@@ -152,30 +154,46 @@ class RemoteConsumers:
 
     def _remove(self, id: str) -> None:
         if self._requests.pop(id, None) is not None:
-            for peer in self._peers:
+            for peer in self._serving.values():
                 if peer.link is not None:
                     peer.link.unsubscribe(id)
 
     def on_peer_connected(self, peer: ClusterPeer) -> None:
-        """Subscribe at a broker whose link works now to all that is consumed here."""
+        """Subscribe at a broker whose link works now to all that is consumed here, at one of its nodes."""
+        if peer not in self._owners or peer.broker in self._serving:
+            return
+        self._serving[peer.broker] = peer
         for request in list(self._requests.values()):
             self._send_request(peer, request)
 
     def on_peer_lost(self, peer: ClusterPeer) -> None:
-        """Drop messages of a broker that no consumer was given: it gives them again, or they were lost with it."""
+        """Drop messages of a broker that no consumer was given: it gives them again, or they were lost with it.
+
+        Another node of that broker serves the consumers from now on.
+        """
+        if self._serving.get(peer.broker) is not peer:
+            return
+        del self._serving[peer.broker]
         keeper, self._owners[peer] = self._owners[peer], PeerEntryOwner(peer)
         keeper.is_there = False
         for subscription in self._id_of:
             gone = [each for each in subscription.pending if _is_kept_by(each, keeper)]
             for each in gone:
                 subscription.pending.remove(each)
+        others = (each for each in self._peers if each.broker == peer.broker and each.is_up)
+        if (other := next(others, None)) is not None:
+            self.on_peer_connected(other)
+
+    def is_served_by(self, peer: ClusterPeer) -> bool:
+        """Return whether a node serves the consumers here for its broker."""
+        return self._serving.get(peer.broker) is peer
 
     # -- what comes
 
     def _on_queue_message(self, peer: ClusterPeer, subscription: Subscription, frame: Any) -> None:
         """Hold a message of a queue or of a named subscription for its consumer."""
         keeper = self._owners[peer]
-        entry = entry_of(frame.headers, frame.body, peer.name, keeper)
+        entry = entry_of(frame.headers, frame.body, peer.broker, keeper)
         peer.received_count += 1
         self._dispatcher.add_pending(subscription, (entry,))
         self._request_dispatch()
@@ -183,18 +201,18 @@ class RemoteConsumers:
     def _on_topic_message(self, peer: ClusterPeer, id: str, frame: Any) -> None:
         """Publish a message of a topic to all its subscribers here."""
         topic = Destination.parse(frame.headers["destination"])
-        message = message_of(frame.headers, frame.body, peer.name)
+        message = message_of(frame.headers, frame.body, peer.broker)
         if is_advisory(topic) or self._seen_ids.setdefault(message.id, id) != id:
             return
         if len(self._seen_ids) > MAX_DUPLICATE_IDS:
             self._seen_ids.popitem(last=False)
         peer.received_count += 1
-        self._dispatcher.publish([TopicBatch((message,), RoutedCopy(topic))])
+        self._dispatcher.publish_here([TopicBatch((message,), RoutedCopy(topic))])
         self._request_dispatch()
 
     def waiting_count(self, peer: ClusterPeer) -> int:
         """Return how many messages of a broker are held here."""
-        keeper = self._owners[peer]
+        keeper = self._owners.get(peer)
         held = (each for one in self._id_of for each in (*one.pending, *one.unacked.values()))
         return sum(_is_kept_by(each, keeper) for each in held)
 
@@ -226,7 +244,7 @@ class PeerEntryOwner:
         return self._peer.link if self.is_there else None
 
 
-def _is_kept_by(entry: Any, keeper: PeerEntryOwner) -> bool:
+def _is_kept_by(entry: Any, keeper: PeerEntryOwner | None) -> bool:
     return isinstance(entry, RemoteLogEntry) and entry.owner is keeper
 
 

@@ -8,18 +8,26 @@ from dataclasses import dataclass, field
 
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.network.options.address import STOMP_PORT, BrokerAddress, address_of
+from brokerapp.store.nodes import ONLY_NODE
 
 #: Open MQ's pause between attempts to reach another broker, milliseconds.
 RETRY_MS = 5_000
+#: Between the names of a broker and of its node, where a broker has several.
+NODE_SEPARATOR = "/"
 _MEMBER = re.compile(r"\s*(?P<name>[^\s=,]+)\s*=\s*(?P<uri>\S+)\s*")
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterMember:
-    """A broker of the cluster, and where the others reach it."""
+    """A broker of the cluster, or one of its nodes (`broker/node`), and where the others reach it."""
 
     name: str
     address: BrokerAddress
+
+    @property
+    def broker(self) -> str:
+        """Return the name of the broker."""
+        return self.name.partition(NODE_SEPARATOR)[0]
 
     def __str__(self) -> str:
         return f"{self.name}={self.address}"
@@ -44,6 +52,23 @@ class ClusterSettings:
         """Return the names of all members."""
         return tuple(each.name for each in self.members)
 
+    @property
+    def brokers(self) -> tuple[str, ...]:
+        """Return the names of all brokers."""
+        return tuple(dict.fromkeys(each.broker for each in self.members))
+
+    def member_name(self, broker: str, node: str) -> str:
+        """Return the name of a node among the members. Raises ConfigurationRefused where it is none of them."""
+        named = f"{broker}{NODE_SEPARATOR}{node}"
+        if named in self.names:
+            return named
+        if broker in self.names and node == ONLY_NODE:
+            return broker
+        raise ConfigurationRefused(
+            f"clusterBrokers does not name node {node} of broker {broker}: each node of a broker that has several is "
+            f"named there, as {named}=tcp://HOST:PORT"
+        )
+
 
 def read_members(text: str) -> tuple[ClusterMember, ...]:
     """`W=tcp://host:port,X=...`. Raises ConfigurationRefused."""
@@ -56,6 +81,11 @@ def read_members(text: str) -> tuple[ClusterMember, ...]:
         if match["name"] in found:
             raise ConfigurationRefused(f"clusterBrokers names {match['name']} twice")
         found[match["name"]] = ClusterMember(match["name"], address)
+    for member in found.values():
+        if member.name != member.broker and member.broker in found:
+            raise ConfigurationRefused(
+                f"clusterBrokers names broker {member.broker} and its node {member.name}: name all its nodes instead"
+            )
     return tuple(found.values())
 
 
@@ -66,11 +96,11 @@ def write_members(members: tuple[ClusterMember, ...]) -> str:
 
 def check(terms: ClusterSettings, broker: str) -> None:
     """Raise ConfigurationRefused when a broker of this name cannot be in such a cluster."""
-    if broker not in terms.names:
-        raise ConfigurationRefused(f"clusterBrokers does not name this broker, {broker}: {', '.join(terms.names)}")
-    if terms.master and terms.master not in terms.names:
+    if broker not in terms.brokers:
+        raise ConfigurationRefused(f"clusterBrokers does not name this broker, {broker}: {', '.join(terms.brokers)}")
+    if terms.master and terms.master not in terms.brokers:
         raise ConfigurationRefused(
-            f"clusterMaster={terms.master} is not one of clusterBrokers: {', '.join(terms.names)}"
+            f"clusterMaster={terms.master} is not one of clusterBrokers: {', '.join(terms.brokers)}"
         )
     if terms.retry_ms <= 0:
         raise ConfigurationRefused(f"clusterRetry={terms.retry_ms}: must be a number of milliseconds above 0")
