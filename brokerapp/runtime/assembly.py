@@ -63,6 +63,7 @@ def client_services(broker: Broker, dispatch_loop: DispatchLoop) -> ClientServic
 
 def join_cluster(
     broker: Broker,
+    member: str,
     terms: ClusterSettings,
     record: ClusterRecord,
     *,
@@ -70,9 +71,9 @@ def join_cluster(
     changes: ChangeApplier,
     request_dispatch: Callable[[], None],
 ) -> Cluster:
-    """Make the broker part of a cluster. Its record is followed once `recording.begin` is called."""
+    """Make the node, which is this member, part of a cluster; see `recording.begin`."""
     name, context = broker.name, broker.context()
-    peers = {each.name: ClusterPeer(each) for each in terms.others(name)}
+    peers = {each.name: ClusterPeer(each) for each in terms.others(member)}
     recording = ChangeLog(
         context=context,
         master=terms.master,
@@ -121,6 +122,7 @@ def join_cluster(
     )
     cluster = Cluster(
         name=name,
+        member=member,
         terms=terms,
         agreement=agreement,
         peers=peers,

@@ -15,8 +15,9 @@ from brokerapp.admin.handlers.recorded_changes import RecordedChanges
 from brokerapp.admin.handlers.request_handler import RequestHandler
 from brokerapp.admin.handlers.request_router import RequestRouter
 from brokerapp.cluster.change_applier import ChangeApplier
-from brokerapp.cluster.change_log import read_record
+from brokerapp.cluster.change_log import RecordLeader, read_record
 from brokerapp.cluster.links import ClusterLinks
+from brokerapp.cluster.record import ClusterRecord
 from brokerapp.cluster.settings import ClusterSettings
 from brokerapp.connections.cluster_updates import ClusterUpdates
 from brokerapp.connections.connector_state import ConnectorState
@@ -83,6 +84,7 @@ class Node:
         self._publish_lock = asyncio.Lock()  # what was taken to be told is told before the node ends
         self._dispatch_loop = DispatchLoop(self.failed)
         self._applying: ChangeApplier | None = None
+        self._record_leader: RecordLeader | None = None  # of a broker of a cluster
         self.cluster_links: ClusterLinks | None = None
         self.membership: NodeMembership | None = None  #: once it is about to join
         self._seat: ConnectorLeader | None = None  # the same
@@ -161,8 +163,8 @@ class Node:
         if alone:
             self.broker.store_recovery.recover(await recover_logs(self._store.logs, config, self.session), last)
         if config.cluster is not None:
-            self.broker.cluster.recording.begin()
-            self.cluster_links = ClusterLinks(config.broker, self.broker.cluster, trust)
+            await self._follow_record(alone)
+            self.cluster_links = ClusterLinks(config.broker, self.broker.cluster.member, self.broker.cluster, trust)
         self.trace.record_depths(START if alone else CHANGED)
         self._tasks.begin("committer", self._committer.run, vital=True)  # better no node than one that stores nothing
         for name, work in self._background_work().items():
@@ -176,7 +178,7 @@ class Node:
         await self._listen()
         await self.network.announce(self._listeners.announced_addresses)
         await self._seat.refresh()
-        self.membership.on_followed = self._seat.request_refresh
+        self.membership.on_followed = self._on_followed
         self._tasks.begin("network", self._seat.run)
         self._tell_clients_of_nodes(self._listeners.connectors)
         if self.cluster_links is not None:
@@ -184,6 +186,13 @@ class Node:
             self.cluster_links.start()
         self.broker.url = next(iter(self.addresses), "")
         await self._heartbeat.send()
+
+    def _on_followed(self) -> None:
+        """Take over what one node does for all, where it is this one's turn now."""
+        if self._seat is not None:
+            self._seat.request_refresh()
+        if self._record_leader is not None:
+            self._record_leader.request_refresh()
 
     def _tell_clients_of_nodes(self, connectors: list[ConnectorState]) -> None:
         async def statuses() -> Mapping[str, Mapping[str, Any]]:
@@ -210,6 +219,8 @@ class Node:
         }
         if self._applying is not None:
             work_by_name["applying"] = self._applying.run
+        if self._record_leader is not None:
+            work_by_name["record"] = self._record_leader.run
         for name, store in (("store's primary", self._store), ("control's primary", self._control)):
             if store.client.has_replicas:
                 work_by_name[name] = store.client.follow_primary
@@ -222,14 +233,28 @@ class Node:
 
     async def _join_cluster(self, terms: ClusterSettings, operations: RecordedChanges) -> None:
         """Make the broker part of its cluster."""
-        record = read_record(*await self._store.cluster_record.read())
         self._applying = ChangeApplier(
-            creation=self.broker.creation, durables=self.broker.durables, commits=self._committer, operations=operations
-        )
-        join_cluster(
-            self.broker, terms, record,
+            creation=self.broker.creation, durables=self.broker.durables, commits=self._committer,
+            operations=operations, placement=self._placement,
+        )  # fmt: skip
+        cluster = join_cluster(
+            self.broker, terms.member_name(self.config.broker, self.config.node), terms, await self._read_record(),
             configured=self.config.destinations, changes=self._applying, request_dispatch=self._dispatch_loop.request,
         )  # fmt: skip
+        peers = self._placement.peers
+        self._record_leader = RecordLeader(
+            cluster.recording, lambda: peers.members.eldest == peers.session, self._read_record
+        )
+
+    async def _follow_record(self, alone: bool) -> None:
+        self.broker.cluster.recording.begin()
+        if alone:
+            await self._record_leader.refresh()
+        else:  # the node that was first may be gone since this one joined
+            self._record_leader.request_refresh()
+
+    async def _read_record(self) -> ClusterRecord:
+        return read_record(*await self._store.cluster_record.read())
 
     async def _make_broker(self, definitions: Definitions) -> Broker:
         """Create the broker with its limits and the store's current usage."""

@@ -13,16 +13,18 @@ from brokerapp.nodes.membership.compatibility import check_compatibility
 from brokerapp.runtime.node_config import NodeConfig
 from brokerapp.store import LogState
 from brokerapp.store.logs import LogStore
-from brokerapp.store.nodes import NODE_TIMEOUT_MS, ONLY_NODE, NodeStore
+from brokerapp.store.nodes import NODE_TIMEOUT_MS, NodeStore
 
 logger = logging.getLogger(__name__)
 
 
 async def check_other_nodes(nodes: NodeStore, config: NodeConfig) -> None:
-    """Raise ConfigurationRefused when this node is not compatible with the live ones."""
+    """Raise ConfigurationRefused when this node is not compatible with the live ones, or no member of its cluster."""
     (_, members), living, own = await nodes.members(), await nodes.live_names(), config.node
     others = {name: about for name, about in members.items() if name in living and name != own}
-    check_compatibility(own, own != ONLY_NODE, config.cluster is not None, others)
+    check_compatibility(own, config.cluster is not None, others)
+    if config.cluster is not None:
+        config.cluster.member_name(config.broker, own)
 
 
 async def wait_for_former_node(nodes: NodeStore, config: NodeConfig) -> None:
