@@ -38,6 +38,11 @@ class Here:
         )
         self.tell(1)
 
+    is_shared = False
+
+    def concerns(self, _change):
+        return True
+
     def apply_later(self, change):
         self.done.append(change)
 
