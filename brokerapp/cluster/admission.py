@@ -67,7 +67,7 @@ class ClusterAdmission:
                     "cluster: use another broker of the cluster, or try again"
                 )
             return {}
-        name = client.client_id.removeprefix(LINK_PREFIX)
+        name = (connect.client_id or "").removeprefix(LINK_PREFIX) or connect.bridge or ""
         if name not in self._peers or self._peers[name].broker != connect.bridge:
             raise ProtocolError(f"{name} is not a broker of this cluster: {', '.join(self._terms.names)}")
         if client.principal is not ANONYMOUS and client.principal.name != self._terms.user:

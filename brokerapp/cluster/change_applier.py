@@ -34,7 +34,10 @@ class LogPlacement(Protocol):
 
 
 class ChangeApplier:
-    """Applies changes, of what this node owns, in the order in which they come. `operations` deletes destinations and sets subscriptions."""
+    """Applies changes of what this node owns, in the order in which they come.
+
+    `operations` deletes destinations and sets subscriptions.
+    """
 
     def __init__(
         self,

@@ -242,9 +242,7 @@ class ChangeLog:
 
     def _catch_up(self, known: ClusterRecord, masters: ClusterRecord) -> None:
         """Apply what the record has and this broker has not, and submit what is here and belongs into the record."""
-        plan = catch_up(
-            known, masters, self._target.existing(), self._configured, was_away=not self._target.is_shared
-        )
+        plan = catch_up(known, masters, self._target.existing(), self._configured, was_away=not self._target.is_shared)
         deleted = frozenset(each.name for each in plan.apply if not each.exists)
         for each in plan.apply:
             if each.exists or self._is_certain(each):

@@ -11,7 +11,7 @@ from typing import TypeVar
 import stomp
 
 from brokerapp.admin import BrokerAdmin
-from brokerapp.model.destination import Destination
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.store.server.embedded import EmbeddedStore
 from tests.clusters.members import AUTO_DESTROY_MS, CONFIG, RETRY_MS, WINDOW_MS
 from tests.ports import free_port
@@ -150,6 +150,18 @@ class ClusterOfNodes:
     def statuses(self, broker: str) -> dict:
         """What the nodes of a broker tell of themselves, by their names."""
         return self.ask(broker, lambda admin: admin._store.nodes.statuses())
+
+    def wait_for_subscriptions(self, count: int) -> None:
+        """Wait until so many durable subscriptions are known to both brokers."""
+        wait_until(
+            lambda: all(self._subscriptions(broker) == count for broker in self._urls),
+            "durable subscriptions at both brokers",
+            PATIENCE,
+        )  # fmt: skip
+
+    def _subscriptions(self, broker: str) -> int:
+        known = self.ask(broker, lambda admin: admin._store.logs.all_attributes())
+        return sum(Destination.parse(each).kind is DestinationKind.SUBSCRIPTION for each in known)
 
     def has(self, broker: str, text: str) -> bool:
         """Whether the store of a broker knows a destination."""
