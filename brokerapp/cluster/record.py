@@ -137,8 +137,8 @@ def catch_up(
     """Compute what a broker has to do, from its copy, the master's record, what it holds, and its configuration.
 
     What it holds and the record does not was deleted while it was away, unless it knows another record, or none: then
-    it joins this one with what it has, and nothing of it is lost. `was_away` is False where other nodes of the broker may
-    have made what its copy does not know.
+    it joins this one with what it has, and nothing of it is lost. `was_away` is False where other nodes of the broker
+    may have made what its copy does not know.
     """
     named, holds = {each.name: each for each in configured}, {each.name: each for each in held}
     is_new = mine.id != masters.id

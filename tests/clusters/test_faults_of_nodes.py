@@ -1,4 +1,4 @@
-"""Test that nodes of brokers of a cluster that are killed under load lose nothing and deliver nothing twice unflagged."""
+"""Test that nodes of brokers of a cluster, killed under load, lose nothing and deliver nothing twice unflagged."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ CALM = 2.0
 DRAIN, SETTLE = 60.0, 1.5
 #: By place: its destination, where it is consumed, and where it is sent to.
 PLACES = {
-    "to X": ("/queue/toX", "X", "W"),
-    "to W": ("/queue/toW", "W", "X"),
+    "to-X": ("/queue/toX", "X", "W"),
+    "to-W": ("/queue/toW", "W", "X"),
     "both": ("/queue/both", "WX", "WX"),
-    "news at X": ("/topic/news", "X", "WX"),
-    "news at W": ("/topic/news", "W", ""),
+    "news-at-X": ("/topic/news", "X", "WX"),
+    "news-at-W": ("/topic/news", "W", ""),
 }
 #: Places of each destination.
 REACHED = {
@@ -44,7 +44,7 @@ async def run_under_load(cluster: ClusterOfNodes, kills: Sequence[str]) -> Ledge
     ports = {broker: [cluster[name].port for name in NODES if name.startswith(broker)] for broker in "WX"}
     consumers = [
         Consumer(
-            f"{place}.c{broker}".replace(" ", "-"), broker, ports[broker], ledger, random.Random(place),
+            f"{place}.c{broker}", broker, ports[broker], ledger, random.Random(place),
             place=place, destination=destination, durable=destination.startswith("/topic"), thinks=THINKS,
         )
         for place, (destination, consumed, _) in PLACES.items()
