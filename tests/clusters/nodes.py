@@ -11,6 +11,7 @@ from typing import TypeVar
 import stomp
 
 from brokerapp.admin import BrokerAdmin
+from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.store.server.embedded import EmbeddedStore
 from tests.clusters.members import AUTO_DESTROY_MS, CONFIG, RETRY_MS, WINDOW_MS
@@ -158,6 +159,42 @@ class ClusterOfNodes:
             "durable subscriptions at both brokers",
             PATIENCE,
         )  # fmt: skip
+
+    def wait_for_consumers(self, name: str, text: str) -> None:
+        """Wait until a node has consumers of a destination for clients of the other broker."""
+        wanted = Destination.parse(text)
+
+        def is_served() -> bool:
+            peers = self.ask(name[0], lambda admin: admin.peers.all())
+            links = [each for each in peers if each.connection["client_id"].startswith("cluster:")]
+            served = [
+                each.connection["client_id"].removeprefix("cluster:")[0]
+                for each in links
+                for one in each.consumers
+                if text in one["destinations"] or wanted in map(Destination.parse, one["destinations"])
+            ]
+            return any(broker != name[0] for broker in served)
+
+        wait_until(is_served, f"consumers of {text} at {name}", PATIENCE)
+
+    def leads(self, name: str) -> bool:
+        """Whether a node joined its broker before the others: it keeps the record."""
+        members = self.ask(name[0], lambda admin: admin._store.nodes.members())[1]
+        return min(members, key=lambda each: members[each]["joined"]) == name[2]
+
+    def change(self, broker: str, question: Callable[[BrokerAdmin], Awaitable[T]]) -> T:
+        """Ask one of the brokers for a change, until a node of the master records it."""
+        done: list[T] = []
+
+        def ask_once() -> bool:
+            try:
+                done.append(self.ask(broker, question))
+            except RequestRefused as error:
+                assert "cannot be reached" in str(error) or "broke before it answered" in str(error)
+            return bool(done)
+
+        wait_until(ask_once, "the change is recorded", PATIENCE)
+        return done[0]
 
     def _subscriptions(self, broker: str) -> int:
         known = self.ask(broker, lambda admin: admin._store.logs.all_attributes())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
+import sys
 from collections.abc import Sequence
 
 import pytest
@@ -99,7 +100,7 @@ def wrong_of(ledger: Ledger) -> list[Violation]:
 def check(ledger: Ledger, kills: Sequence[str]) -> None:
     """Fail where a guarantee was broken, or what was to be tested did not happen."""
     numbers = ledger.numbers()
-    print(f"killed {', '.join(kills)}: {dict(numbers)}; {describe_load()}")
+    sys.stdout.write(f"killed {', '.join(kills)}: {dict(numbers)}; {describe_load()}\n")
     assert not (wrong := wrong_of(ledger)), "\n".join(map(str, wrong[:20]))
     for place, (_, _, sent) in PLACES.items():
         if sent:

@@ -45,7 +45,8 @@ async def test_a_broker_that_speaks_tls_is_believed_by_the_trust_store_of_this_o
         terms=terms, peers={"X": ClusterPeer(terms.members[1])}, agreement="{}",
         peer_went=lambda _peer, reason, refused=False: (why.append(reason), heard.set()),
     )  # fmt: skip
-    links = ClusterLinks("W", "W", cluster, ClientContexts(TlsStores(trust_store=KeyStore(str(tmp_path / "authority.pem")))))
+    trust = ClientContexts(TlsStores(trust_store=KeyStore(str(tmp_path / "authority.pem"))))
+    links = ClusterLinks("W", "W", cluster, trust)
     links.start()
     await asyncio.wait_for(heard.wait(), 20)
     assert why == []
