@@ -6,7 +6,6 @@ all are told, and who is away then does not hear of it.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -283,11 +282,6 @@ class RecordLeader:
         self, recording: ChangeLog, is_eldest: Callable[[], bool], read: Callable[[], Awaitable[ClusterRecord]]
     ) -> None:
         self._recording, self._is_eldest, self._read = recording, is_eldest, read
-        self._refresh_requested = asyncio.Event()
-
-    def request_refresh(self) -> None:
-        """Ask for a refresh: the members may have changed."""
-        self._refresh_requested.set()
 
     async def refresh(self) -> None:
         """Take the place of a node that is gone, where this one is next. Raises StoreUnavailable."""
@@ -295,13 +289,6 @@ class RecordLeader:
             self._recording.lead(await self._read())
         else:
             self._recording.check()
-
-    async def run(self) -> None:
-        """Refresh whenever it is asked for, until cancelled. Raises StoreUnavailable."""
-        while True:
-            await self._refresh_requested.wait()
-            self._refresh_requested.clear()
-            await self.refresh()
 
 
 def _encode_change(record: ClusterRecord, change: ClusterChange) -> dict[str, str]:

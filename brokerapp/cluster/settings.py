@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.network.options.address import STOMP_PORT, BrokerAddress, address_of
-from brokerapp.store.nodes import ONLY_NODE
 
 #: Open MQ's pause between attempts to reach another broker, milliseconds.
 RETRY_MS = 5_000
@@ -58,15 +57,14 @@ class ClusterSettings:
         return tuple(dict.fromkeys(each.broker for each in self.members))
 
     def member_name(self, broker: str, node: str) -> str:
-        """Return the name of a node among the members. Raises ConfigurationRefused where it is none of them."""
-        named = f"{broker}{NODE_SEPARATOR}{node}"
-        if named in self.names:
-            return named
-        if broker in self.names and node == ONLY_NODE:
-            return broker
+        """Return the name of a node ("": it has none) among the members. Raises ConfigurationRefused for others."""
+        member = f"{broker}{NODE_SEPARATOR}{node}" if node else broker
+        if member in self.names:
+            return member
+        mine = ", ".join(each.name for each in self.members if each.broker == broker)
         raise ConfigurationRefused(
-            f"clusterBrokers does not name node {node} of broker {broker}: each node of a broker that has several is "
-            f"named there, as {named}=tcp://HOST:PORT"
+            f"clusterBrokers names {mine}, and this node is {member}: name each node of a broker that has several there, "
+            "as BROKER/NODE=tcp://HOST:PORT, and start it with --node NODE"
         )
 
 

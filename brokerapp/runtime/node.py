@@ -7,6 +7,7 @@ import contextlib
 import logging
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from functools import partial
 from typing import Any
 
 from brokerapp.admin.handlers.destination_operations import ClientDeletions
@@ -85,6 +86,7 @@ class Node:
         self._dispatch_loop = DispatchLoop(self.failed)
         self._applying: ChangeApplier | None = None
         self._record_leader: RecordLeader | None = None  # of a broker of a cluster
+        self._followed = asyncio.Event()  # the members may have changed
         self.cluster_links: ClusterLinks | None = None
         self.membership: NodeMembership | None = None  #: once it is about to join
         self._seat: ConnectorLeader | None = None  # the same
@@ -163,7 +165,7 @@ class Node:
         if alone:
             self.broker.store_recovery.recover(await recover_logs(self._store.logs, config, self.session), last)
         if config.cluster is not None:
-            await self._follow_record(alone)
+            await self._follow_record(self._record_leader, alone)
             self.cluster_links = ClusterLinks(config.broker, self.broker.cluster.member, self.broker.cluster, trust)
         self.trace.record_depths(START if alone else CHANGED)
         self._tasks.begin("committer", self._committer.run, vital=True)  # better no node than one that stores nothing
@@ -191,8 +193,14 @@ class Node:
         """Take over what one node does for all, where it is this one's turn now."""
         if self._seat is not None:
             self._seat.request_refresh()
-        if self._record_leader is not None:
-            self._record_leader.request_refresh()
+        self._followed.set()
+
+    async def _lead_record(self, leader: RecordLeader) -> None:
+        """Take over the record of the cluster whenever this node may be next."""
+        while True:
+            await self._followed.wait()
+            self._followed.clear()
+            await leader.refresh()
 
     def _tell_clients_of_nodes(self, connectors: list[ConnectorState]) -> None:
         async def statuses() -> Mapping[str, Mapping[str, Any]]:
@@ -220,7 +228,7 @@ class Node:
         if self._applying is not None:
             work_by_name["applying"] = self._applying.run
         if self._record_leader is not None:
-            work_by_name["record"] = self._record_leader.run
+            work_by_name["record"] = partial(self._lead_record, self._record_leader)
         for name, store in (("store's primary", self._store), ("control's primary", self._control)):
             if store.client.has_replicas:
                 work_by_name[name] = store.client.follow_primary
@@ -238,7 +246,7 @@ class Node:
             operations=operations, placement=self._placement,
         )  # fmt: skip
         cluster = join_cluster(
-            self.broker, terms.member_name(self.config.broker, self.config.node), terms, await self._read_record(),
+            self.broker, terms.member_name(self.config.broker, self.config.node_name), terms, await self._read_record(),
             configured=self.config.destinations, changes=self._applying, request_dispatch=self._dispatch_loop.request,
         )  # fmt: skip
         peers = self._placement.peers
@@ -246,12 +254,11 @@ class Node:
             cluster.recording, lambda: peers.members.eldest == peers.session, self._read_record
         )
 
-    async def _follow_record(self, alone: bool) -> None:
+    async def _follow_record(self, leader: RecordLeader | None, alone: bool) -> None:
         self.broker.cluster.recording.begin()
-        if alone:
-            await self._record_leader.refresh()
-        else:  # the node that was first may be gone since this one joined
-            self._record_leader.request_refresh()
+        if alone and leader is not None:
+            await leader.refresh()
+        self._followed.set()  # the node that was first may be gone since this one joined
 
     async def _read_record(self) -> ClusterRecord:
         return read_record(*await self._store.cluster_record.read())

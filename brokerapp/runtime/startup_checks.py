@@ -24,7 +24,7 @@ async def check_other_nodes(nodes: NodeStore, config: NodeConfig) -> None:
     others = {name: about for name, about in members.items() if name in living and name != own}
     check_compatibility(own, config.cluster is not None, others)
     if config.cluster is not None:
-        config.cluster.member_name(config.broker, own)
+        config.cluster.member_name(config.broker, config.node_name)
 
 
 async def wait_for_former_node(nodes: NodeStore, config: NodeConfig) -> None:
