@@ -63,8 +63,8 @@ class ClusterSettings:
             return member
         mine = ", ".join(each.name for each in self.members if each.broker == broker)
         raise ConfigurationRefused(
-            f"clusterBrokers names {mine}, and this node is {member}: name each node of a broker that has several there, "
-            "as BROKER/NODE=tcp://HOST:PORT, and start it with --node NODE"
+            f"clusterBrokers names {mine}, and this node is {member}: name each node of a broker that has several "
+            "there, as BROKER/NODE=tcp://HOST:PORT, and start it with --node NODE"
         )
 
 
