@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from brokerapp.cluster.admission import ClusterAdmission
@@ -64,7 +64,12 @@ class Cluster:
 
     def serving(self) -> dict[str, Mapping[str, Any]]:
         """Return where the brokers that are reached serve clients, by their names."""
-        return {each.name: each.serving for each in self.peers.values() if each.is_up and each.serving}
+        return {each.name: each.serving for each in self._others if each.is_up and each.serving}
+
+    @property
+    def _others(self) -> Iterator[ClusterPeer]:
+        """Yield the nodes of the other brokers."""
+        return (each for each in self.peers.values() if each.broker != self._name)
 
     def admit(
         self, client: Client, connect: ConnectCommand
@@ -78,9 +83,8 @@ class Cluster:
 
     def on_destroyed(self, destination: Destination) -> None:
         """Tell all brokers that an operator deletes here what clients made."""
-        for peer in self.peers.values():
-            if peer.broker != self._name:
-                peer.send(verb="destroy", destination=str(destination))
+        for peer in self._others:
+            peer.send(verb="destroy", destination=str(destination))
 
     # -- for operators
 

@@ -6,13 +6,12 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from brokerapp.cluster.status import NODE_SEPARATOR
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.network.options.address import STOMP_PORT, BrokerAddress, address_of
 
 #: Open MQ's pause between attempts to reach another broker, milliseconds.
 RETRY_MS = 5_000
-#: Between the names of a broker and of its node, where a broker has several.
-NODE_SEPARATOR = "/"
 _MEMBER = re.compile(r"\s*(?P<name>[^\s=,]+)\s*=\s*(?P<uri>\S+)\s*")
 
 
