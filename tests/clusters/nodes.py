@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import signal
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -67,6 +70,12 @@ class NodeProcess:
     def kill(self) -> None:
         """kill -9."""
         self._run.kill()
+
+    def freeze(self) -> None:
+        """Let it stand still, longer than others wait for it."""
+        os.kill(self._run.pid, signal.SIGSTOP)
+        time.sleep(2 * NODE_TIMEOUT)
+        os.kill(self._run.pid, signal.SIGCONT)
 
 
 class ClusterOfNodes:

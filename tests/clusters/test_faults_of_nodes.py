@@ -6,14 +6,14 @@ import asyncio
 import itertools
 import random
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from tests.chaos.clients import Clock, Consumer, Producer
 from tests.chaos.ledger import Ledger, Order, Violation, ViolationKind
 from tests.chaos.timeouts import describe_load
-from tests.clusters.nodes import NODES, ClusterOfNodes
+from tests.clusters.nodes import NODES, ClusterOfNodes, NodeProcess
 
 #: Seconds between two messages of a producer, and for which a consumer processes one: each, on average.
 PACE, THINKS = 0.02, 0.004
@@ -21,6 +21,8 @@ PACE, THINKS = 0.02, 0.004
 CALM = 2.0
 #: Seconds in which all must be consumed at the end on a busy machine, and in which nothing may come then.
 DRAIN, SETTLE = 60.0, 1.5
+#: What happens to a node.
+Fault = Callable[[NodeProcess], None]
 #: By place: its destination, where it is consumed, and where it is sent to.
 PLACES = {
     "to-X": ("/queue/toX", "X", "W"),
@@ -36,7 +38,7 @@ REACHED = {
 }
 
 
-async def run_under_load(cluster: ClusterOfNodes, kills: Sequence[str]) -> Ledger:
+async def run_under_load(cluster: ClusterOfNodes, kills: Sequence[str], fault: Fault = NodeProcess.kill) -> Ledger:
     """Kill one node after the other, and start it again each time, while clients send and consume at all brokers."""
     ledger, clock = (
         Ledger({each: Order.PRODUCER if len(PLACES[each][1]) == 1 else Order.NONE for each in PLACES}),
@@ -64,7 +66,7 @@ async def run_under_load(cluster: ClusterOfNodes, kills: Sequence[str]) -> Ledge
     sending = [asyncio.create_task(each.run(clock)) for each in producers]
     for name in kills:
         await asyncio.sleep(CALM)
-        cluster[name].kill()
+        await asyncio.to_thread(fault, cluster[name])
         await asyncio.sleep(CALM)
         await asyncio.to_thread(cluster.revive)
     await asyncio.sleep(CALM)
@@ -124,6 +126,7 @@ def test_the_nodes_that_hold_most_are_killed_under_load_and_nothing_is_lost_or_c
 
 
 @pytest.mark.long
-def test_every_node_is_killed_under_load_again_and_again(cluster):
-    kills = list(itertools.islice(itertools.cycle(NODES), 12))
-    check(asyncio.run(run_under_load(cluster, kills)), kills)
+@pytest.mark.parametrize("fault", [NodeProcess.kill, NodeProcess.freeze], ids=["killed", "frozen until it is expelled"])
+def test_every_node_fails_under_load_again_and_again(cluster, fault):
+    kills = list(itertools.islice(itertools.cycle(NODES), 12 if fault is NodeProcess.kill else 4))
+    check(asyncio.run(run_under_load(cluster, kills, fault)), kills)
