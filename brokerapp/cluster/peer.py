@@ -49,6 +49,7 @@ class ClusterPeer:
         self.serving: Mapping[
             str, Any
         ] = {}  #: where it serves clients: its `host`, and its `listeners` as in its status
+        self.on_subscription_refused: Callable[[str], None] = lambda _receipt: None  #: told of its receipt
         self.reconnect_now: Callable[[], None] = lambda: None  #: try to reach it now
         self._pending: dict[str, tuple[OnAnswer, Callable[[str], None]]] = {}
         self._numbers = itertools.count(1)
@@ -119,8 +120,10 @@ class ClusterPeer:
         if then is not None:
             then(reason)
             return
+        if reason != self.last_error:
+            logger.warning("cluster: %s refuses: %s", self.name, reason)
         self.last_error = reason
-        logger.warning("cluster: %s refuses: %s", self.name, reason)
+        self.on_subscription_refused(receipt)
 
 
 def _encoded(document: Mapping[str, Any]) -> bytes:

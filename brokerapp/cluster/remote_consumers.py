@@ -11,6 +11,7 @@ import json
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from brokerapp.cluster.peer import ClusterPeer, ClusterPeerLink
@@ -26,11 +27,15 @@ from brokerapp.model.broker_path import TO_HEADER, TTL_HEADER
 from brokerapp.model.destination import LIST_SEPARATOR, Destination
 from brokerapp.model.message import RoutedCopy
 from brokerapp.selectors.joining import join_selectors
+from brokerapp.system import clock
+from brokerapp.system.timers import Timers
 
 #: Messages that another broker may have on its way to one consumer here: Open MQ's consumerFlowLimit.
 CONSUMER_FLOW_LIMIT = 1_000
 #: Messages of topics that are known to have come, where patterns overlap: the copies follow each other closely.
 MAX_DUPLICATE_IDS = 4_096
+#: Between a subscription's id and its destination in its receipt, which errors name.
+_ON = " on "
 #: Of destinations that each broker has for itself.
 LOCAL_PREFIXES = ("ActiveMQ.Advisory.", "ActiveMQ.Statistics.")
 
@@ -48,7 +53,8 @@ class RemoteConsumerRequest:
 class RemoteConsumers:
     """Consumes at the other brokers for the clients of the broker of this name.
 
-    `request_dispatch` asks for a round of dispatch at the end of this tick.
+    `request_dispatch` asks for a round of dispatch at the end of this tick. What another broker refuses is requested
+    again after `retry_ms`: it may not have noticed yet that the node where the client was before is gone.
     """
 
     def __init__(
@@ -59,7 +65,10 @@ class RemoteConsumers:
         authorizer: Authorizer,
         dispatcher: DispatcherPort,
         request_dispatch: Callable[[], None],
+        timers: Timers,
+        retry_ms: int,
     ) -> None:
+        self._timers, self._retry_ms = timers, retry_ms
         self._name, self._request_dispatch = name, request_dispatch
         self._peers = [each for each in peers if each.broker != name]
         self._serving: dict[str, ClusterPeer] = {}  # by broker: the node of it that serves the consumers here
@@ -70,6 +79,8 @@ class RemoteConsumers:
         self._selectors: dict[Destination, Counter[str | None]] = {}  # of the subscribers of topics here
         self._seen_ids: OrderedDict[str, str] = OrderedDict()  # id of a topic's message -> the request by which it came
         self._owners = {peer: PeerEntryOwner(peer) for peer in self._peers}
+        for peer in self._peers:
+            peer.on_subscription_refused = partial(self._on_refused, peer)
 
     # -- consumers here
 
@@ -149,8 +160,19 @@ class RemoteConsumers:
 
     def _send_request(self, peer: ClusterPeer, request: RemoteConsumerRequest) -> None:
         if peer.link is not None:
-            headers = {**request.headers, "receipt": f"{request.id} on {request.destination}"}
+            headers = {**request.headers, "receipt": f"{request.id}{_ON}{request.destination}"}
             peer.link.subscribe(request.id, request.destination, lambda frame: request.on_message(peer, frame), headers)
+
+    def _on_refused(self, peer: ClusterPeer, receipt: str) -> None:
+        """Request a subscription again later that was refused, unless nobody wants it any more by then."""
+        request, link = self._requests.get(receipt.partition(_ON)[0]), peer.link
+
+        def again() -> None:
+            if request is not None and self._requests.get(request.id) is request and peer.link is link:
+                self._send_request(peer, request)
+
+        if request is not None and link is not None:
+            self._timers.at(clock.now_ms() + self._retry_ms, again)
 
     def _remove(self, id: str) -> None:
         if self._requests.pop(id, None) is not None:

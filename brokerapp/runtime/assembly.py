@@ -88,6 +88,8 @@ def join_cluster(
         authorizer=broker.authorizer,
         dispatcher=broker.dispatcher,
         request_dispatch=request_dispatch,
+        timers=broker.timers,
+        retry_ms=terms.retry_ms,
     )
     remote_temporaries = RemoteTemporaries(temporaries=broker.temporaries, timers=broker.timers, peers=peers.values())
     requests = PeerRequests(
