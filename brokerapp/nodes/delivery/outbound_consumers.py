@@ -80,7 +80,9 @@ class OutboundConsumers:
             subscription.takeover = None
         if refusal and client.subscriptions.get(subscription.name) is subscription:
             self._subscriptions.end(client, subscription)
-            self._replies.refuse(client, RequestRefused(refusal), None)
+            # another broker of the cluster has many subscriptions on its link, and must know which one it is
+            receipt = subscription.name if client.cluster_member else None
+            self._replies.refuse(client, RequestRefused(refusal), receipt)
 
     def _attach_arguments(self, subscription: Subscription, owner: str) -> Mapping[str, Any]:
         """Return what an owner needs to know of a consumer; the names are part of the protocol."""
