@@ -13,16 +13,23 @@ from brokerapp.nodes.membership.compatibility import check_compatibility
 from brokerapp.runtime.node_config import NodeConfig
 from brokerapp.store import LogState
 from brokerapp.store.logs import LogStore
-from brokerapp.store.nodes import NODE_TIMEOUT_MS, ONLY_NODE, NodeStore
+from brokerapp.store.nodes import NODE_TIMEOUT_MS, NodeStore
+from brokerapp.store.server.durability import replica_shortage
+from brokerapp.store.server.server_status import ServerStatus
 
 logger = logging.getLogger(__name__)
 
+#: Seconds between checks whether replicas follow the store.
+REPLICA_SECONDS = 0.5
+
 
 async def check_other_nodes(nodes: NodeStore, config: NodeConfig) -> None:
-    """Raise ConfigurationRefused when this node is not compatible with the live ones."""
+    """Raise ConfigurationRefused when this node is not compatible with the live ones, or no member of its cluster."""
     (_, members), living, own = await nodes.members(), await nodes.live_names(), config.node
     others = {name: about for name, about in members.items() if name in living and name != own}
-    check_compatibility(own, own != ONLY_NODE, config.cluster is not None, others)
+    check_compatibility(own, config.cluster is not None, others)
+    if config.cluster is not None:
+        config.cluster.member_name(config.broker, config.node_name)
 
 
 async def wait_for_former_node(nodes: NodeStore, config: NodeConfig) -> None:
@@ -32,6 +39,16 @@ async def wait_for_former_node(nodes: NodeStore, config: NodeConfig) -> None:
             return
         logger.info("the previous node %s (%s) is still running: waiting until it stops", config.node, former["node"])
         await asyncio.sleep(NODE_TIMEOUT_MS / 5000)
+
+
+async def wait_for_replicas(server: ServerStatus, wanted: int) -> None:
+    """Wait until so many replicas follow the store: without them no definitions of the file are confirmed."""
+    told = ""
+    while found := replica_shortage({**await server.memory(), "replicas_wanted": wanted}):
+        if found != told:
+            logger.warning("%s: waiting for them", found)
+        told = found
+        await asyncio.sleep(REPLICA_SECONDS)
 
 
 async def recover_logs(logs: LogStore, config: NodeConfig, session: str) -> list[LogState]:

@@ -82,7 +82,9 @@ class OutboundConsumers:
             self._accounts.confirm(subscription, log)
         if refusal and client.subscriptions.get(subscription.name) is subscription:
             self._subscriptions.end(client, subscription)
-            self._replies.refuse(client, RequestRefused(refusal), None)
+            # another broker of the cluster has many subscriptions on its link, and must know which one it is
+            receipt = subscription.name if client.cluster_member else None
+            self._replies.refuse(client, RequestRefused(refusal), receipt)
 
     def when_known(self, subscription: Subscription, then: Callable[[], None]) -> None:
         """Call back when the owners of all logs of a consumer know it; at once if they do.

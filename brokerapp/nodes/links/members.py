@@ -27,13 +27,15 @@ class NodeMember:
     last_message_type: int = max(
         PeerMessageType
     )  #: it knows the words up to this one: nodes of several versions may be members
+    joined: int = 0  #: the epoch in which it joined
 
     @staticmethod
     def from_record(name: str, about: Mapping[str, Any]) -> NodeMember:
         """Return a member as the store describes it."""
         return NodeMember(
-            name, about["session"], about.get("link", ""), about.get("last_word", LAST_TYPE_OF_OLDER_VERSIONS)
-        )
+            name, about["session"], about.get("link", ""), about.get("last_word", LAST_TYPE_OF_OLDER_VERSIONS),
+            about.get("joined", 0),
+        )  # fmt: skip
 
 
 class NodeMembers:
@@ -80,6 +82,14 @@ class NodeMembers:
     def leader_of(self, task: str) -> str:
         """Return the session of the member that does a task for all: the one that hashes highest."""
         return max(self, key=lambda each: _weight(each.name, task)).session if self._by_session else self.session
+
+    @property
+    def eldest(self) -> str:
+        """Return the session of the member that joined first.
+
+        Others take its place only when it is gone, and may write no more: never beside it.
+        """
+        return min(self, key=lambda each: (each.joined, each.name)).session if self._by_session else self.session
 
 
 def _weight(name: str, log: str) -> bytes:
