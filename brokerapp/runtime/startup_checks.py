@@ -9,17 +9,17 @@ import socket
 from collections.abc import Mapping
 from typing import Any
 
+from brokerapp.errors import StoreUnavailable
 from brokerapp.nodes.membership.compatibility import check_compatibility
 from brokerapp.runtime.node_config import NodeConfig
 from brokerapp.store import LogState
 from brokerapp.store.logs import LogStore
 from brokerapp.store.nodes import NODE_TIMEOUT_MS, NodeStore
-from brokerapp.store.server.durability import replica_shortage
 from brokerapp.store.server.server_status import ServerStatus
 
 logger = logging.getLogger(__name__)
 
-#: Seconds between checks whether replicas follow the store.
+#: Seconds between checks whether replicas confirm changes.
 REPLICA_SECONDS = 0.5
 
 
@@ -42,12 +42,16 @@ async def wait_for_former_node(nodes: NodeStore, config: NodeConfig) -> None:
 
 
 async def wait_for_replicas(server: ServerStatus, wanted: int) -> None:
-    """Wait until so many replicas follow the store: without them no definitions of the file are confirmed."""
+    """Wait until so many replicas confirm changes: they may follow the store, and still load what it has."""
     told = ""
-    while found := replica_shortage({**await server.memory(), "replicas_wanted": wanted}):
-        if found != told:
-            logger.warning("%s: waiting for them", found)
-        told = found
+    while wanted:
+        try:
+            await server.save_replica_count(wanted)
+            return
+        except StoreUnavailable as error:
+            if str(error) != told:
+                logger.warning("%s; waiting for them", error)
+            told = str(error)
         await asyncio.sleep(REPLICA_SECONDS)
 
 

@@ -101,6 +101,10 @@ class StoreClient:
         """Call a function that makes a change, and return its answer when replicas have it as they have commits."""
         return await self._directly(self._changes, function, keys, args)
 
+    async def execute_confirmed(self, *command: Any) -> Any:
+        """Run a command that makes a change, and return its answer when replicas have it as they have commits."""
+        return await self._answered(self._changes.call, *command)
+
     async def call_heartbeat(self, keys: Sequence[str], args: Sequence[Any]) -> Any:
         """Call `beat` over a connection of its own, so that an unanswered call delays neither the next nor others."""
         return await self._directly(self._beats, "beat", keys, args)

@@ -55,6 +55,10 @@ class ServerStatus(StorePart):
                     f"{replicas} replicas: {error}; the store needs appendonly yes, and Redis or Valkey 7.2 or later"
                 ) from error
 
+    async def save_replica_count(self, replicas: int) -> None:
+        """Save how many replicas confirm changes, confirmed by them. Raises StoreUnavailable when too few are."""
+        await self._client.execute_confirmed("SET", self._keys.replicas, replicas)
+
     async def rollbacks(self) -> dict[str, int]:
         """Return how often the store was rolled back, when that happened last, and how many changes were lost."""
         names = ("rollbacks", "rollback_ms", "rollback_changes")
