@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import signal
 import time
@@ -11,13 +10,12 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-import stomp
-
 from brokerapp.admin import BrokerAdmin
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.store.server.embedded import EmbeddedStore
 from tests.clusters.members import AUTO_DESTROY_MS, CONFIG, RETRY_MS, WINDOW_MS
+from tests.faults.nodes_on_store import connected
 from tests.ports import free_port
 from tests.protocol.clients import StompClient
 from tests.runbroker import Run
@@ -133,15 +131,7 @@ class ClusterOfNodes:
 
     def client(self, name: str, **connect: str) -> StompClient:
         """A client of one of the nodes, once that lets clients in."""
-        found: list[StompClient] = []
-
-        def connect_once() -> bool:
-            with contextlib.suppress(stomp.exception.StompException, AssertionError, OSError):
-                found.append(StompClient(self[name].port, **connect))
-            return bool(found)
-
-        wait_until(connect_once, f"{name} lets clients in", PATIENCE)
-        return found[0]
+        return connected(self[name].port, **connect)
 
     # -- as operators see it
 

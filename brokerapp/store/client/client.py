@@ -23,7 +23,7 @@ from brokerapp.store.client.continuity import Continuity
 from brokerapp.store.client.handshake import Handshake, RefusedConnection
 from brokerapp.store.client.keys import StoreKeys
 from brokerapp.store.client.library import LIBRARY, PREFIX, is_missing
-from brokerapp.store.client.primary import NOT_PRIMARY, PrimaryFinder
+from brokerapp.store.client.primary import NOT_PRIMARY, primary_finder
 from brokerapp.system.store_address import StoreAddress
 
 #: Seconds to wait until connections are closed that are given up: one with a server that stands still may never be.
@@ -52,7 +52,7 @@ class StoreClient:
         self.continuity = Continuity(waits_for_replicas=bool(replicas))
         self._handshake = Handshake(url, self.keys, self.continuity)
         if not address.has_one_server:
-            pool.connection_class = PrimaryFinder(address).connection_class(pool.connection_class)
+            pool.connection_class = primary_finder(address).connection_class(pool.connection_class)
         pool.connection_class = connection_class_with_handshake(pool.connection_class, self._handshake)
         try:
             pool.make_connection()  # type: ignore[no-untyped-call]  # which connects nowhere, but knows its options

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -25,13 +26,13 @@ from redis.retry import Retry
 
 from brokerapp.system.store_address import HostPort, StoreAddress
 
+logger = logging.getLogger(__name__)
+
 NOT_PRIMARY = "the store's address leads to a read-only replica; looking for the primary again"
 #: Seconds that a server or Sentinel has to answer: a frozen one must not keep those waiting that need another.
 ANSWER_SECONDS = 1.0
 #: Seconds between checks which server is the primary.
 FOLLOW_SECONDS = 1.0
-logger = logging.getLogger(__name__)
-
 _LIMITS: dict[str, Any] = {
     "socket_connect_timeout": ANSWER_SECONDS,
     "socket_timeout": ANSWER_SECONDS,
@@ -71,6 +72,12 @@ def choose_primary(claims: Iterable[PrimaryClaim], problems: Sequence[str] = ())
         names = ", ".join(f"{host}:{port}" for host, port in sorted(found))
         raise NoPrimary(f"several servers say that they are the store's primary: {names}; make all but one replicas")
     return found[0]
+
+
+@cache
+def primary_finder(address: StoreAddress) -> PrimaryFinder:
+    """Return the finder of a store: all connections of a process to it share one search."""
+    return PrimaryFinder(address)
 
 
 class PrimaryFinder:
@@ -122,7 +129,7 @@ class PrimaryFinder:
         return self._followed[loop].connecting(connection)
 
     def connection_class(self, base: type) -> type:
-        """Return a class of the driver's connections, asyncio's or not, that connects to the primary of the moment."""
+        """Return a class of the driver's connections, asyncio's or not, that connects to the present primary."""
         return _awaited(self, base) if issubclass(base, AbstractConnection) else _blocking(self, base)
 
 
