@@ -131,7 +131,7 @@ class Node:
             about={CLUSTERED: config.cluster is not None},
         )  # fmt: skip
         self._dispatch_loop.attach(self.broker.dispatcher, self._placement, self.membership)
-        last = await self.membership.join()
+        await self.membership.join()
         alone = self._placement.is_alone
         if alone:
             await self._store.stats.clear()
@@ -174,7 +174,7 @@ class Node:
         # From here on operators ask us instead of changing the store themselves.
         await self._heartbeat.send()
         if alone:
-            self.broker.store_recovery.recover(await recover_logs(self._store.logs, config, self.session), last)
+            self.broker.store_recovery.recover(await recover_logs(self._store.logs, config, self.session))
         if config.cluster is not None:
             await self._follow_record(self._record_leader, alone)
             self.cluster_links = ClusterLinks(config.broker, self.broker.cluster.member, self.broker.cluster, trust)
@@ -184,7 +184,7 @@ class Node:
             self._tasks.begin(name, work)
         self._tasks.begin("deletions by clients", deletions.run)
         if not alone:
-            await self._take_part(last)
+            await self._take_part()
         if config.cluster is None:
             for destination in config.destinations:
                 self.broker.creation.declare(destination)
@@ -297,12 +297,12 @@ class Node:
         self._committer.temp = await self._store.logs.temp_used_bytes()
         return broker
 
-    async def _take_part(self, last: int) -> None:
+    async def _take_part(self) -> None:
         """Join the other nodes: they learn of this one, it learns of the logs, then it takes over some."""
         await self._unless_failed(self.membership.wait_for_others(known=False))
         await self._unless_failed(self._placement.retained_sync.fetch())
         states = await self._store.logs.recover()
-        self.broker.store_recovery.recover(states, last)
+        self.broker.store_recovery.recover(states)
         self._placement.coordinator.on_logs_loaded()
         await self._unless_failed(self.membership.wait_for_others(known=True))
 

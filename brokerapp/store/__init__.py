@@ -265,6 +265,7 @@ class LogState:
     attributes: JsonObject
     depth: int
     mark: str  #: SEQ up to which messages may have been delivered, `open`: all, or ""
+    last_seq: int = 0  #: of the last message in any log of its store
     returned: dict[int, int] = field(default_factory=dict)  #: SEQ -> deliveries, of entries that came back
 
 
