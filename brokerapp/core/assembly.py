@@ -8,7 +8,7 @@ while it is constructed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from brokerapp.core.advisories.advisory_publisher import AdvisoryPublisher
 from brokerapp.core.advisories.audience import AdvisoryAudience
@@ -48,7 +48,6 @@ from brokerapp.core.ports import BrokerContext, PlacementBuilder
 from brokerapp.core.ports.commit_store import CommitStore
 from brokerapp.core.publishing.arrivals import MessageArrivals
 from brokerapp.core.publishing.concurrent_dispatch import ConcurrentDispatch
-from brokerapp.core.publishing.group_commit import GroupCommit
 from brokerapp.core.publishing.message_factory import MessageFactory
 from brokerapp.core.publishing.message_router import MessageRouter
 from brokerapp.core.publishing.message_writer import MessageWriter
@@ -62,6 +61,7 @@ from brokerapp.core.redelivery.dead_lettering import DeadLettering
 from brokerapp.core.redelivery.expiration import ExpirationSweeper
 from brokerapp.core.redelivery.redelivery import RedeliveryHandler
 from brokerapp.core.redelivery.stale_nonpersistent import StaleNonPersistent
+from brokerapp.core.shards.assembly import ShardStores, build_commits
 from brokerapp.core.subscriptions.consumers import Consumers
 from brokerapp.core.subscriptions.duplicate_suppression import DuplicateSuppression
 from brokerapp.core.subscriptions.durable_subscriptions import DurableSubscriptions
@@ -109,7 +109,8 @@ SELECTOR_EXPIRY_MS = 10_000
 class AssembledBroker(Broker):
     """The broker of a node, with all its parts. `session` tells this run of the node from all others.
 
-    `nodes` builds what joins the node with others, which the parts use and which uses them.
+    `nodes` builds what joins the node with others, which the parts use and which uses them. `shards`: the stores of a
+    broker that has several.
     """
 
     def __init__(
@@ -124,6 +125,7 @@ class AssembledBroker(Broker):
         nodes: PlacementBuilder,
         settings: Settings = DEFAULT_SETTINGS,
         access: AuthorizationMap | None = None,
+        shards: ShardStores | None = None,
     ) -> None:
         super().__init__(name, session, settings, tracer)
         self.quotas = Quotas(settings.memory_limit)
@@ -136,8 +138,9 @@ class AssembledBroker(Broker):
             on_added=self.events.destination_added, on_removed=self.events.destination_removed,
             on_too_many=lambda: self.idle_destinations.bound_topics(),
         )  # fmt: skip
-        self.commits = GroupCommit(
-            store=store, session=session, store_limits=limits, after_batch=after_batch,
+        self.commits = build_commits(
+            store=store, shards=shards, session=session, limits=limits, after_batch=after_batch,
+            definitions=lambda: self.routing.table.definitions, on_spread=self._on_spread,
             is_followed=self.arrivals.is_followed, is_room_wanted=lambda: bool(self.flow_control.places),
             announce=lambda logs: self.placement.declare(logs), on_batch=self.flow_control.on_batch,
         )  # fmt: skip
@@ -168,6 +171,13 @@ class AssembledBroker(Broker):
             RecoverBranchesCommand: self.prepared.recover,
         }
         self._start()
+
+    def _on_spread(self, logs: Iterable[str]) -> None:
+        """Expect messages for these logs that are told of later than what follows them."""
+        for name in logs:
+            log = self.queues.get(name)
+            if log is not None:
+                log.is_spread = True
 
     def _allocate(self) -> None:
         """Allocate the parts that are used by parts that they use."""

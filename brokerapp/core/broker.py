@@ -39,6 +39,7 @@ from brokerapp.core.ports import BrokerContext, BrokerEvents, ClusterPort, Place
 from brokerapp.core.publishing.arrivals import MessageArrivals
 from brokerapp.core.publishing.concurrent_dispatch import ConcurrentDispatch
 from brokerapp.core.publishing.group_commit import GroupCommit
+from brokerapp.core.shards.sharded_commits import ShardedCommits
 from brokerapp.core.publishing.message_factory import MessageFactory
 from brokerapp.core.publishing.message_router import MessageRouter
 from brokerapp.core.publishing.message_writer import MessageWriter
@@ -80,7 +81,7 @@ class Broker:
     replies: ClientReplies
     authorizer: ClientAuthorizer
     counters: DestinationCounters
-    commits: GroupCommit
+    commits: GroupCommit | ShardedCommits
     connections: ClientRegistry
     bridges: BridgeClients
     queues: QueueRegistry

@@ -162,7 +162,7 @@ class BulkMoves:
     async def _last_seq(self, log: str) -> int:
         """Return a number that no message of a log exceeds which any node has stored by now."""
         answer: asyncio.Future[dict[str, int]] = asyncio.get_running_loop().create_future()
-        self._commits.read_with(lambda store: store.logs.last_seqs([log]), answer.set_result)
+        self._commits.read_with(lambda store: store.logs.last_seqs([log]), answer.set_result, log)
         return (await answer)[log]
 
     def _select(

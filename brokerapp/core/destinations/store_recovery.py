@@ -52,6 +52,7 @@ class StoreRecovery:
         self._events.logs_recovered({state.name: state.last_seq for state in states})
 
     def _recover(self, state: LogState) -> None:
+        self._commits.locate(state.name, state.attributes)
         kind, destination = state.attributes.get("kind"), Destination.parse(state.name)
         if kind in (SUBSCRIPTION, DISCARDED):
             self._durables.recover(state)

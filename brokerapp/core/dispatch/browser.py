@@ -176,7 +176,9 @@ class BrowseCursor:
             self._commits.read(log.name, after, PAGE_SIZE, self._on_page_read)
         else:
             self._commits.read_with(
-                lambda store: store.entries.read_by_priority(log.name, after, PAGE_SIZE), self._on_page_read
+                lambda store: store.entries.read_by_priority(log.name, after, PAGE_SIZE),
+                self._on_page_read,
+                log.name,
             )
 
     def _on_page_read(self, found: list[StoredLogEntry]) -> None:

@@ -1,0 +1,212 @@
+"""Divide a write that concerns several shards into a part for each.
+
+One shard, the coordinator, does its part first, and keeps with it what the others are to do: the intent. Then the
+others do theirs, and the intent is removed. Where the node dies in between, whoever takes over finds the intent and has
+the rest done; each part is recognised by the intent's id, so that none is done twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from brokerapp.engine.entries.log_entry import UNCOMMITTED
+from brokerapp.store import (
+    AppendNumbers,
+    AppendRun,
+    CommitResult,
+    IntentChange,
+    PendingWrite,
+    SettledEntry,
+)
+from brokerapp.store.shards.intent_codec import ShardPart, encode_parts
+
+#: How the keys begin by which parts are recognised that are done again.
+INTENT_KEY = "intent "
+
+
+@dataclass(slots=True)
+class _PartContent:
+    """What one shard is to do of a write."""
+
+    runs: list[AppendRun] = field(default_factory=list)
+    append_indices: list[int] = field(default_factory=list)  #: of its appends among those of the write
+    settles: list[SettledEntry] = field(default_factory=list)
+
+
+def divide(write: PendingWrite, shard_of: Callable[[str], int]) -> dict[int, _PartContent]:
+    """Return what each shard is to do of a write. The logs of one append are in one shard."""
+    parts: dict[int, _PartContent] = {}
+    before = 0  # appends of the runs before this one
+    for stored, appends in write.runs:
+        by_shard: dict[int, list[int]] = {}
+        for place, rows in enumerate(appends):
+            by_shard.setdefault(shard_of(rows[0][0]), []).append(place)
+        for shard, places in by_shard.items():
+            part = parts.setdefault(shard, _PartContent())
+            part.runs.append((stored, [appends[place] for place in places]))
+            part.append_indices += [
+                before + message * len(appends) + place for message in range(len(stored)) for place in places
+            ]
+        before += len(stored) * len(appends)
+    for entry in write.settles:
+        parts.setdefault(shard_of(entry.log), _PartContent()).settles.append(entry)
+    return parts
+
+
+def coordinator_of(write: PendingWrite, shard_of: Callable[[str], int]) -> int:
+    """Return the shard that does its part of a write first: the one that can refuse it, or knows it if it is repeated.
+
+    Scheduled jobs and prepared branches are in shard 0.
+    """
+    if write.jobs or write.branch is not None:
+        return 0
+    if write.settles and not write.dedup_key:
+        return shard_of(write.settles[0].log)
+    first_row = next((rows[0] for rows in write.copies if rows), None)
+    return shard_of(first_row[0] if first_row is not None else write.settles[0].log)
+
+
+class SpreadPart(PendingWrite):
+    """What one shard does of a write."""
+
+    __slots__ = ("_done", "append_indices", "branch", "dedup_key", "intent", "jobs", "shard")
+
+    def __init__(
+        self,
+        shard: int,
+        content: _PartContent,
+        done: Callable[[SpreadPart, int, int, CommitResult], None],
+        *,
+        ignores_limits: bool,
+        droppable: Sequence[tuple[int, int, int]] = (),
+    ) -> None:
+        super().__init__(runs=content.runs, settles=content.settles, ignores_limits=ignores_limits, droppable=droppable)
+        self.shard, self.append_indices, self._done = shard, content.append_indices, done
+        self.dedup_key, self.jobs = "", ()
+        self.branch = self.intent = None
+
+    def on_batch_done(self, seq: Any, position: int, committed: CommitResult) -> None:
+        self._done(self, seq, position, committed)
+
+    def copies_by_append(self) -> Iterator[tuple[int, int]]:
+        """Yield each of its copies, as the write's number of the append and of the copy, counted from 1."""
+        rows_of_appends = (rows for stored, appends in self.runs for _ in stored for rows in appends)
+        for index, rows in zip(self.append_indices, rows_of_appends, strict=True):
+            for copy in range(1, len(rows) + 1):
+                yield index + 1, copy
+
+
+class SpreadWrite:
+    """A write that concerns several shards, on its way.
+
+    `begin` is given the coordinator's part, `others` are its other parts, and `intent_end` is what removes the intent.
+    """
+
+    def __init__(
+        self,
+        id: str,
+        write: PendingWrite,
+        shard_of: Callable[[str], int],
+        on_coordinated: Callable[[SpreadWrite], None],
+        on_done: Callable[[SpreadWrite], None],
+    ) -> None:
+        self.id, self.write = id, write
+        self._on_coordinated, self._on_done = on_coordinated, on_done
+        self.coordinator = coordinator_of(write, shard_of)
+        contents = divide(write, shard_of)
+        own = contents.pop(self.coordinator, _PartContent())
+        place_of = {index: place for place, index in enumerate(own.append_indices, start=1)}
+        droppable = [
+            (place_of[append - 1], first, last)
+            for _, append, first, last in write.droppable_rows(1)
+            if append - 1 in place_of
+        ]
+        self.begin = SpreadPart(
+            self.coordinator, own, self._on_begun, ignores_limits=write.ignores_limits, droppable=droppable
+        )
+        self.begin.dedup_key, self.begin.jobs, self.begin.branch = write.dedup_key, write.jobs, write.branch
+        self.others = [
+            SpreadPart(shard, content, self._on_part_done, ignores_limits=True)
+            for shard, content in sorted(contents.items())
+        ]
+        for part in self.others:
+            part.dedup_key = INTENT_KEY + id
+        self.later_logs = {row[0] for part in self.others for rows in part.copies for row in rows}
+        self.later_logs |= {entry.log for part in self.others for entry in part.settles}
+        self._numbers = [0] * write.count
+        self._left = len(self.others)
+        self._logs = {row[0] for rows in write.copies for row in rows}
+        self._dropped: list[tuple[int, int]] = []
+        self._duplicates: list[tuple[int, int]] = []
+        self.previous_seqs: dict[str, int] = {}  #: what stood last in the logs, as far as it was asked for
+        self.refused = ""  #: why the coordinator refused it
+
+    @property
+    def is_ready(self) -> bool:
+        """Return whether it is known by which numbers its other parts settle."""
+        return all(entry.seq != UNCOMMITTED for part in self.others for entry in part.settles)
+
+    def seal(self) -> None:
+        """Make the intent, when it is ready; what it settles that is not stored is none of the shards' concern."""
+        for part in self.others:
+            part.settles = [entry for entry in part.settles if entry.seq]
+        parts = [
+            ShardPart(
+                part.shard,
+                [(each, rows) for stored, appends in part.runs for each in stored for rows in appends],
+                part.settles,
+            )
+            for part in self.others
+        ]
+        self.begin.intent = IntentChange(self.id, encode_parts(parts))
+
+    def intent_end(self) -> PendingWrite:
+        """Return the write that removes the intent."""
+        end = SpreadPart(self.coordinator, _PartContent(), lambda *_: None, ignores_limits=True)
+        end.intent = IntentChange(self.id)
+        return end
+
+    def _on_begun(self, part: SpreadPart, seq: int, position: int, committed: CommitResult) -> None:
+        self.refused = committed.refused.get(position, "")
+        if not self.refused:
+            self._note(part, seq, position, committed)
+            if part.dedup_key and part.count and len(self._duplicates) == part.cost[0]:
+                self._duplicates += [copy for other in self.others for copy in other.copies_by_append()]
+                self._left = 0  # it was done before, and its intent cared for the rest
+        else:
+            self._left = 0
+        self._on_coordinated(self)
+        if not self._left:
+            self._on_done(self)
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether nothing is left to do for other shards."""
+        return not self._left
+
+    def _on_part_done(self, part: SpreadPart, seq: int, position: int, committed: CommitResult) -> None:
+        self._note(part, seq, position, committed)
+        self._left -= 1
+        if not self._left:
+            self._on_done(self)
+
+    def _note(self, part: SpreadPart, seq: int, position: int, committed: CommitResult) -> None:
+        for number, index in enumerate(part.append_indices, start=seq):
+            self._numbers[index] = number
+        for found, told in ((self._dropped, committed.dropped), (self._duplicates, committed.duplicates)):
+            found += [(part.append_indices[append - 1] + 1, copy) for append, copy in told.get(position, ())]
+        self.previous_seqs.update({log: seq for log, seq in committed.previous_seqs.items() if log in self._logs})
+
+    def refuse(self, full: str) -> None:
+        """Refuse it for what is full of another shard than the coordinator: nothing of it was done."""
+        self.refused, self._left = full, 0
+        self._on_done(self)
+
+    def report(self) -> None:
+        """Tell the write how it ended."""
+        refused: Mapping[int, str] = {1: self.refused} if self.refused else {}
+        dropped, duplicates = ({1: each} if each else {} for each in (self._dropped, self._duplicates))
+        outcome = CommitResult(0, refused, dropped, duplicates=duplicates)
+        self.write.on_batch_done(AppendNumbers(self._numbers), 1, outcome)
