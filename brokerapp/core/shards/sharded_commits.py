@@ -257,8 +257,8 @@ class ShardedCommits:
             return STORE
         for rows in part.copies:
             for log, _, _ in rows:
-                limit = group.limits.of_log(log)
-                if limit and (group.held_bytes(log) or 0) + coming > limit:
+                limit, held = group.limits.of_log(log), group.held_bytes(log) or 0
+                if limit and held and held + coming > limit:  # one that is empty has room for whatever comes
                     return log
         return ""
 
