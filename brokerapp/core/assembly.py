@@ -8,7 +8,7 @@ while it is constructed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from brokerapp.core.advisories.advisory_publisher import AdvisoryPublisher
 from brokerapp.core.advisories.audience import AdvisoryAudience
@@ -61,7 +61,8 @@ from brokerapp.core.redelivery.dead_lettering import DeadLettering
 from brokerapp.core.redelivery.expiration import ExpirationSweeper
 from brokerapp.core.redelivery.redelivery import RedeliveryHandler
 from brokerapp.core.redelivery.stale_nonpersistent import StaleNonPersistent
-from brokerapp.core.shards.assembly import ShardStores, build_commits
+from brokerapp.core.shards.assembly import CommitsBuilder
+from brokerapp.core.shards.shard_placement import LogClaims, ShardPlacement
 from brokerapp.core.subscriptions.consumers import Consumers
 from brokerapp.core.subscriptions.duplicate_suppression import DuplicateSuppression
 from brokerapp.core.subscriptions.durable_subscriptions import DurableSubscriptions
@@ -109,8 +110,8 @@ SELECTOR_EXPIRY_MS = 10_000
 class AssembledBroker(Broker):
     """The broker of a node, with all its parts. `session` tells this run of the node from all others.
 
-    `nodes` builds what joins the node with others, which the parts use and which uses them. `shards`: the stores of a
-    broker that has several.
+    `nodes` builds what joins the node with others, which the parts use and which uses them. `store` answers
+    questions about all logs, `stores` are its shards with their limits, of which `claims` says where logs are.
     """
 
     def __init__(
@@ -118,14 +119,14 @@ class AssembledBroker(Broker):
         name: str,
         session: str,
         store: CommitStore,
-        limits: StoreLimits,
+        stores: Mapping[int, tuple[CommitStore, StoreLimits]],
+        claims: LogClaims,
         after_batch: Callable[[], None],
         tracer: TraceRecorder,
         definitions: Definitions,
         nodes: PlacementBuilder,
         settings: Settings = DEFAULT_SETTINGS,
         access: AuthorizationMap | None = None,
-        shards: ShardStores | None = None,
     ) -> None:
         super().__init__(name, session, settings, tracer)
         self.quotas = Quotas(settings.memory_limit)
@@ -138,12 +139,14 @@ class AssembledBroker(Broker):
             on_added=self.events.destination_added, on_removed=self.events.destination_removed,
             on_too_many=lambda: self.idle_destinations.bound_topics(),
         )  # fmt: skip
-        self.commits = build_commits(
-            store=store, shards=shards, session=session, limits=limits, after_batch=after_batch,
-            definitions=lambda: self.routing.table.definitions, on_spread=self._on_spread,
+        self.shard_placement = ShardPlacement(lambda: self.routing.table.definitions, claims)
+        self.commits_builder = CommitsBuilder(
+            store=store, stores=stores, session=session, placement=self.shard_placement,
+            on_spread=self._on_spread, on_batch=self.flow_control.on_batch, after_batch=after_batch,
             is_followed=self.arrivals.is_followed, is_room_wanted=lambda: bool(self.flow_control.places),
-            announce=lambda logs: self.placement.declare(logs), on_batch=self.flow_control.on_batch,
+            announce=lambda logs: self.placement.declare(logs),
         )  # fmt: skip
+        self.commits = self.commits_builder.commits
         context = self.context()
         self._construct_destinations(context, access)
         self._construct_redelivery(context)

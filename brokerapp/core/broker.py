@@ -38,7 +38,6 @@ from brokerapp.core.flow_control.producer_flow import FlowControl
 from brokerapp.core.ports import BrokerContext, BrokerEvents, ClusterPort, Placement
 from brokerapp.core.publishing.arrivals import MessageArrivals
 from brokerapp.core.publishing.concurrent_dispatch import ConcurrentDispatch
-from brokerapp.core.publishing.group_commit import GroupCommit
 from brokerapp.core.publishing.message_factory import MessageFactory
 from brokerapp.core.publishing.message_router import MessageRouter
 from brokerapp.core.publishing.message_writer import MessageWriter
@@ -81,7 +80,7 @@ class Broker:
     replies: ClientReplies
     authorizer: ClientAuthorizer
     counters: DestinationCounters
-    commits: GroupCommit | ShardedCommits
+    commits: ShardedCommits
     connections: ClientRegistry
     bridges: BridgeClients
     queues: QueueRegistry

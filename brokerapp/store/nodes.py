@@ -13,6 +13,8 @@ from brokerapp.store.client.continuity import FORMAT
 
 #: A node is taken for dead when it has not beaten for this long, unless it is told another time.
 NODE_TIMEOUT_MS = 5_000
+#: The name under which sessions are admitted that are no members'.
+RECOVERY = "(recovery)"
 #: The name of the only node of a broker.
 ONLY_NODE = "main"
 
@@ -56,6 +58,14 @@ class NodeStore(StorePart):
         keys = self._keys
         arguments = [session, name, its_session, keys.signals]
         return bool(await self._client.call("expel", [keys.state, keys.nodes, keys.node(name)], arguments))
+
+    async def revoke(self, session: str, its_session: str) -> None:
+        """Let another session write no more. `session` is one that may, or "". Raises Fenced when it may not."""
+        await self._client.call("revoke", [self._keys.state], [session, its_session])
+
+    async def admit(self, session: str) -> None:
+        """Let a session write that is no member's, to finish what a member left; until it is revoked."""
+        await self._client.call("admit", [self._keys.state], [session, RECOVERY])
 
     async def members(self) -> tuple[int, dict[str, JsonObject]]:
         """Return the epoch of the membership, and each member's record by name; some may be dead already."""

@@ -223,12 +223,9 @@ class GroupCommit:
             lambda _done: then(),
         )
 
-    def shard_of(self, _log: str) -> int:
-        """Return the shard of a log: there is but one."""
-        return 0
-
-    def locate(self, log: str, attributes: Mapping[str, Any]) -> None:
-        """Take from the attributes of a log in the store where it is: there is but one place."""
+    def begin_usage(self, used: int, temp: int) -> None:
+        """Note how many bytes the store holds at first, and how many of them are not persistent."""
+        self.used, self.temp = used, temp
 
     def held_bytes(self, log: str) -> int | None:
         """Return the bytes of a log that has a limit, if it was written to."""

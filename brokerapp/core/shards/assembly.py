@@ -1,9 +1,8 @@
-"""Build what takes the writes of a broker: one group commit, or one for each shard."""
+"""Build what takes the writes of a broker: one group commit for each of its shards."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -12,50 +11,46 @@ from brokerapp.core.publishing.group_commit import GroupCommit
 from brokerapp.core.shards.log_locations import LogLocations
 from brokerapp.core.shards.shard_placement import ShardPlacement
 from brokerapp.core.shards.sharded_commits import ShardedCommits
-from brokerapp.model.definitions import Definitions
 from brokerapp.store import CommitBatch, StoreLimits
 
 
-@dataclass(frozen=True, slots=True)
-class ShardStores:
-    """The stores of a broker with shards. `placement` chooses where new logs go, for the definitions in force."""
+class CommitsBuilder:
+    """Builds the group commits of a broker, and that of a shard which is added later.
 
-    stores: Mapping[int, CommitStore]
-    limits: Mapping[int, StoreLimits]  #: of each: its quota of the broker's
-    placement: Callable[[Callable[[], Definitions]], ShardPlacement]
+    `store` answers questions about all logs, `stores` are the shards with their quotas of the limits, `options` those
+    of GroupCommit which all have in common.
+    """
 
+    def __init__(
+        self,
+        *,
+        store: CommitStore,
+        stores: Mapping[int, tuple[CommitStore, StoreLimits]],
+        session: str,
+        placement: ShardPlacement,
+        on_spread: Callable[[Iterable[str]], None],
+        on_batch: Callable[[CommitBatch], None],
+        **options: Any,
+    ) -> None:
+        self._session, self._placement, self._on_batch, self._options = session, placement, on_batch, options
+        groups = {number: self._group(number, *each) for number, each in stores.items()}
+        locations = LogLocations(placement.place)
+        self.commits = ShardedCommits(groups, locations, store, session, on_spread)
 
-def build_commits(
-    *,
-    store: CommitStore,
-    shards: ShardStores | None,
-    session: str,
-    limits: StoreLimits,
-    definitions: Callable[[], Definitions],
-    on_spread: Callable[[Iterable[str]], None],
-    on_batch: Callable[[CommitBatch], None],
-    **options: Any,
-) -> GroupCommit | ShardedCommits:
-    """Return what takes the writes of a broker: of one store, or of several shards."""
-    if shards is None:
-        return GroupCommit(store=store, session=session, store_limits=limits, on_batch=on_batch, **options)
-    placement = shards.placement(definitions)
-    commits: ShardedCommits
+    def add(self, number: int, store: CommitStore, limits: StoreLimits) -> None:
+        """Let the broker write to one more shard."""
+        self.commits.add(number, self._group(number, store, limits))
 
-    def on_batch_of_shard(batch: CommitBatch) -> None:
-        on_batch(batch)
-        commits.on_batch(batch)
-
-    groups = {
-        number: GroupCommit(
-            store=each,
-            session=session,
-            store_limits=shards.limits[number],
-            on_batch=on_batch_of_shard,
-            claim=partial(placement.claim, number),
-            **options,
+    def _group(self, number: int, store: CommitStore, limits: StoreLimits) -> GroupCommit:
+        return GroupCommit(
+            store=store,
+            session=self._session,
+            store_limits=limits,
+            claim=partial(self._placement.claim, number),
+            on_batch=self._report,
+            **self._options,
         )
-        for number, each in shards.stores.items()
-    }
-    commits = ShardedCommits(groups, LogLocations(placement.place), store, session, limits, on_spread)
-    return commits
+
+    def _report(self, batch: CommitBatch) -> None:
+        self._on_batch(batch)
+        self.commits.on_batch(batch)

@@ -17,11 +17,11 @@ class LogLocations:
 
     def __init__(self, place: Callable[[str], int]) -> None:
         self._place = place
-        self._known: dict[str, int] = {}
+        self.known: dict[str, int] = {}  #: of the logs that are there, the shards
 
     def shard_of(self, log: str) -> int:
         """Return the shard of a log, or where it would be. Those of temporary destinations are in shard 0."""
-        found = self._known.get(log)
+        found = self.known.get(log)
         if found is None:
             found = 0 if log.startswith(TEMPORARY_LOGS) else self._place(log)
         return found
@@ -29,7 +29,7 @@ class LogLocations:
     def locate(self, log: str, attributes: Mapping[str, Any]) -> None:
         """Take from the attributes of a log in the store where it is."""
         if not log.startswith(TEMPORARY_LOGS):
-            self._known[log] = attributes.get(SHARD, 0)
+            self.known[log] = attributes.get(SHARD, 0)
 
     def with_shard(self, log: str, attributes: str) -> str:
         """Return a log's attributes with its shard."""

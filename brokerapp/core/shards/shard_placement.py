@@ -19,23 +19,24 @@ class LogClaims(Protocol):
 
 
 class ShardPlacement:
-    """Chooses shards for new logs.
+    """Chooses shards for new logs: shard 0, until it is told of others."""
 
-    `serving` are the shards that take new families, `assigned` says where families live that have a place already.
-    """
-
-    def __init__(
-        self,
-        definitions: Callable[[], Definitions],
-        claims: LogClaims,
-        serving: Collection[int],
-        assigned: Mapping[str, int],
-    ) -> None:
+    def __init__(self, definitions: Callable[[], Definitions], claims: LogClaims) -> None:
         self._definitions, self._claims = definitions, claims
-        self._families = Families(definitions())
         self._families_of = definitions()
-        self.serving, self.assigned = set(serving), dict(assigned)
+        self._families = Families(self._families_of)
+        self._serving: Collection[int] = (0,)
+        self._assigned: dict[str, int] = {}
+        self._is_sharded = False
         self._claimed: set[str] = set()
+
+    def follow(self, serving: Collection[int], assigned: Mapping[str, int]) -> None:
+        """Put new families into these shards from now on; these have their places."""
+        self._serving, self._assigned, self._is_sharded = serving, dict(assigned), True
+
+    async def adopt(self, shard_of: Mapping[str, int]) -> None:
+        """Keep in the store where logs are that were there before, so that their families stay together."""
+        await self._claim([(log, shard) for log, shard in shard_of.items() if not log.startswith(TEMPORARY_LOGS)])
 
     @property
     def families(self) -> Families:
@@ -47,24 +48,25 @@ class ShardPlacement:
 
     def place(self, log: str) -> int:
         """Return the shard where a new log belongs."""
-        return place(self.families.family_of(log), self.serving, self.assigned)
+        return place(self.families.family_of(log), self._serving, self._assigned)
 
     async def claim(self, shard: int, declarations: Sequence[tuple[str, str | None]]) -> None:
         """Keep in the store that these logs are in this shard, before they are there.
 
         Raises ShardConflict when another node has put one of them elsewhere.
         """
-        new = [
-            log
-            for log, attributes in declarations
-            if attributes is not None and log not in self._claimed and not log.startswith(TEMPORARY_LOGS)
-        ]
+        if self._is_sharded:
+            lasting = [log for log, attributes in declarations if attributes is not None]
+            await self._claim([(log, shard) for log in lasting if not log.startswith(TEMPORARY_LOGS)])
+
+    async def _claim(self, located: Sequence[tuple[str, int]]) -> None:
+        new = [(log, shard) for log, shard in located if log not in self._claimed]
         if not new:
             return
         family_of = self.families.family_of
-        found = await self._claims.claim_logs([(log, family_of(log), shard) for log in new])
-        for log, number in zip(new, found, strict=True):
+        found = await self._claims.claim_logs([(log, family_of(log), shard) for log, shard in new])
+        for (log, shard), number in zip(new, found, strict=True):
             if number != shard:
                 raise ShardConflict(f"{log} was put into shard {number} by another node, and into {shard} by this one")
-            self.assigned.setdefault(family_of(log), shard)
-        self._claimed.update(new)
+            self._assigned.setdefault(family_of(log), shard)
+            self._claimed.add(log)

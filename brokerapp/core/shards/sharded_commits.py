@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from brokerapp.core.ports.commit_store import CommitStore, Question, ReadCallback
@@ -20,6 +20,7 @@ from brokerapp.core.shards.spread_write import SpreadWrite
 from brokerapp.core.writes.client_write import ClientWrite
 from brokerapp.engine.clients.client import RoutedBatch
 from brokerapp.store import STORE, CommitBatch, PendingWrite, SettledEntry, StoreLimits
+from brokerapp.store.shards.intents import intent_id
 
 #: Seconds between two looks whether all shards have done what they were asked, when the node stops.
 DRAIN_SECONDS = 0.005
@@ -51,11 +52,13 @@ class ShardedCommits:
         locations: LogLocations,
         store: CommitStore,
         session: str,
-        limits: StoreLimits,
         on_spread: Callable[[Iterable[str]], None],
     ) -> None:
         self._groups, self._locations, self._store, self._session = dict(groups), locations, store, session
-        self._first, self.limits, self._on_spread = self._groups[0], limits, on_spread
+        self.first = self._groups[0]  #: of shard 0, which has what is not in logs
+        self._on_spread = on_spread
+        self._only = self.first if len(self._groups) == 1 else None  # a broker with one store does without the rest
+        self._added = asyncio.Event()  # another shard is to be served; each time a new one
         self._ids = itertools.count(1)
         self._spread: dict[str, SpreadWrite] = {}  # by id, whose coordinators have not done their part
         self._waiting: list[_Waiting] = []
@@ -65,19 +68,37 @@ class ShardedCommits:
 
     def shard_of(self, log: str) -> int:
         """Return the shard of a log, or where it would be."""
-        return self._locations.shard_of(log)
+        return 0 if self._only is not None else self._locations.shard_of(log)
 
     def locate(self, log: str, attributes: Mapping[str, Any]) -> None:
         """Take from the attributes of a log in the store where it is."""
         self._locations.locate(log, attributes)
 
+    @property
+    def located(self) -> Mapping[str, int]:
+        """Return where the logs are that are there."""
+        return self._locations.known
+
     def _group_of(self, log: str) -> GroupCommit:
-        return self._groups[self._locations.shard_of(log)]
+        return self._only or self._groups[self._locations.shard_of(log)]
+
+    def add(self, number: int, group: GroupCommit) -> None:
+        """Serve one more shard."""
+        self._groups[number], self._only = group, None
+        added, self._added = self._added, asyncio.Event()
+        added.set()
+
+    def begin_usage(self, number: int, used: int, temp: int) -> None:
+        """Note how many bytes a shard holds at first, and how many of them are not persistent."""
+        self._groups[number].begin_usage(used, temp)
 
     # -- what the broker asks; none of it waits
 
     def submit(self, unit: PendingWrite) -> None:
         """Do this, in its turn."""
+        if self._only is not None:
+            self._only.submit(unit)
+            return
         logs = {row[0] for rows in unit.copies for row in rows}
         logs.update([entry.log for entry in unit.settles])
         if not logs and isinstance(unit, ClientWrite):  # to topics: behind what was sent to them before
@@ -94,7 +115,7 @@ class ShardedCommits:
             [shard] = shards
             self._in_order(_Waiting(logs, lambda: self._groups[shard].submit(unit), unit))
         else:
-            self._after_all(lambda: self._first.submit(unit))
+            self._after_all(lambda: self.first.submit(unit))
 
     def _shards_of_batch(self, batch: RoutedBatch) -> set[int]:
         logs = {row[0] for rows in batch.rows for row in rows} or {str(batch.destination)}
@@ -131,6 +152,9 @@ class ShardedCommits:
 
     def remove_settled(self, entries: Iterable[SettledEntry]) -> None:
         """Remove those of these entries that are, or will be, stored, with the next batch or after a moment."""
+        if self._only is not None:
+            self._only.remove_settled(entries)
+            return
         by_shard: dict[int, list[SettledEntry]] = {}
         for entry in entries:
             by_shard.setdefault(self._locations.shard_of(entry.log), []).append(entry)
@@ -171,7 +195,7 @@ class ShardedCommits:
         if log is not None:
             self._in_order(_Waiting({log}, lambda: self._group_of(log).read_with(ask, callback)))
         else:
-            self._after_all(lambda: self._first.read_with(ask, callback))
+            self._after_all(lambda: self.first.read_with(ask, callback))
 
     def prioritize(self, log: str, after: int, callback: Callable[[int], None]) -> None:
         """Give places by priority to the next entries after this number of a log; see the store's."""
@@ -181,7 +205,7 @@ class ShardedCommits:
         self, id: str, version: int, changed: Mapping[str, str], anew: bool, then: Callable[[], None]
     ) -> None:
         """Keep a change of the cluster's record, after everything submitted so far; see the store's."""
-        self._after_all(lambda: self._first.keep_record(id, version, changed, anew, then))
+        self._after_all(lambda: self.first.keep_record(id, version, changed, anew, then))
 
     # -- order
 
@@ -234,7 +258,7 @@ class ShardedCommits:
 
     def _submit_spread(self, unit: PendingWrite, logs: set[str]) -> None:
         self._on_spread(logs)
-        id = f"{self._session}-{next(self._ids)}"
+        id = intent_id(self._session, next(self._ids))
         spread = SpreadWrite(id, unit, self._locations.shard_of, self._on_coordinated, self._on_spread_done)
         self._in_order(_Waiting(logs, lambda: self._begin_spread(spread), unit, lambda: spread.is_ready))
 
@@ -304,13 +328,27 @@ class ShardedCommits:
 
         self._after_all(end)
         await done
-        await self._first.barrier()
+        await self.first.barrier()
 
     async def drain(self) -> None:
         """Wait until everything submitted is done."""
         while self.busy:
             await asyncio.gather(*(group.drain() for group in self._groups.values()))
             await asyncio.sleep(DRAIN_SECONDS)
+
+    @property
+    def limits(self) -> StoreLimits:
+        """The limits of the first store; with several shards, how much all of them may hold."""
+        if self._only is not None:
+            return self._only.limits
+        of_all = [group.limits for group in self._groups.values()]
+        return replace(
+            self.first.limits, total=sum(each.total for each in of_all), temp=sum(each.temp for each in of_all)
+        )
+
+    def used_of(self, number: int) -> int:
+        """Return the bytes that a shard held after its last batch."""
+        return self._groups[number].used
 
     @property
     def used(self) -> int:
@@ -334,6 +372,8 @@ class ShardedCommits:
     @property
     def before(self) -> Mapping[str, int]:
         """The numbers by log that stood last before what is reported now."""
+        if self._only is not None:
+            return self._only.before
         if self._reporting is not None:
             return self._reporting.previous_seqs
         return next((group.before for group in self._groups.values() if group.before), {})
@@ -348,20 +388,25 @@ class ShardedCommits:
 
     async def run(self) -> None:
         """Serve until cancelled. Raises Fenced when another node took over."""
-        await _together(group.run() for group in self._groups.values())
+        await self._serve_all(lambda group: group.run())
 
     async def run_discards(self) -> None:
         """Remove what is to be discarded, beside the batches, until cancelled."""
-        await _together(group.run_discards() for group in self._groups.values())
+        await self._serve_all(lambda group: group.run_discards())
 
-
-async def _together(works: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Do all of this; when one fails, end the others and raise what it failed with."""
-    tasks = [asyncio.ensure_future(work) for work in works]
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
-        for task in done:
-            task.result()
-    finally:
-        for task in tasks:
-            task.cancel()
+    async def _serve_all(self, serve: Callable[[GroupCommit], Coroutine[Any, Any, None]]) -> None:
+        """Serve all shards, those that are added, too; when one fails, end the others and raise its error."""
+        tasks: dict[int, asyncio.Task[None]] = {}
+        try:
+            while True:
+                added = asyncio.ensure_future(self._added.wait())
+                for number, group in self._groups.items():
+                    if number not in tasks:
+                        tasks[number] = asyncio.ensure_future(serve(group))
+                done, _ = await asyncio.wait({added, *tasks.values()}, return_when=asyncio.FIRST_COMPLETED)
+                added.cancel()
+                for task in done - {added}:
+                    task.result()
+        finally:
+            for task in tasks.values():
+                task.cancel()

@@ -21,9 +21,7 @@ from brokerapp.store import (
     SettledEntry,
 )
 from brokerapp.store.shards.intent_codec import ShardPart, encode_parts
-
-#: How the keys begin by which parts are recognised that are done again.
-INTENT_KEY = "intent "
+from brokerapp.store.shards.intents import INTENT_KEY
 
 
 @dataclass(slots=True)

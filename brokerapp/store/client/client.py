@@ -36,8 +36,8 @@ class StoreClient:
     `replicas`: how many of them confirm a commit, and a change that operators make, before it counts.
     """
 
-    def __init__(self, url: str, broker: str, replicas: int = 0) -> None:
-        self.url, self.keys, self.replicas = url, StoreKeys(broker), replicas
+    def __init__(self, url: str, broker: str, replicas: int = 0, shard: int = 0) -> None:
+        self.url, self.keys, self.replicas = url, StoreKeys(broker, shard), replicas
         address = StoreAddress.parse(url)
         # The caller decides what to do about a lost connection: the driver must not repeat a commit by itself. Nor may
         # it set a deadline: some calls wait for long, and what it does for one now and then swallows a cancellation.

@@ -24,6 +24,10 @@
 {B}:audit          zset    what was handed over, by log -> SEQ when it was kept, see functions/bridge_dedup.lua
 {B}:audit:intents  zset    the same of parts of writes to several shards
 {B}:audit:clients  zset    the same of messages whose clients may send them again
+{B}:shards         hash    number of a shard beside this one, which is 0 -> JSON: its URL and state; its keys have the
+                           hash tag {B/NUMBER}
+{B}:shards:logs    hash    log -> number of the shard it is in, if it was made since there are shards; else in shard 0
+{B}:shards:families hash   family of logs -> number of the shard it lives in
 {B}:cluster        hash    id, version, `=NAME` -> JSON: the copy of the record of the broker's cluster
 {B}:definitions    hash    version -> JSON, `current` -> version, `meta:VERSION` -> JSON
 {B}:connectors     string  JSON: `connectors` to other brokers, and `imported`: those the file named last
@@ -43,7 +47,7 @@
 {B}:lease:NAME     string  who does what one process of all does, expires when it stops
 sluice:libraries   zset    function library -> when a node of its version used it last, seconds since the epoch; one for
                            all brokers of the server
-{B}:signals        channel `definitions`, `stats VERSION`, `nodes`, `connectors`
+{B}:signals        channel `definitions`, `stats VERSION`, `nodes`, `connectors`, `shards`
 """
 
 from __future__ import annotations
@@ -58,9 +62,11 @@ class StoreKeys:
     """Builds the keys of one broker."""
 
     broker: str
+    shard: int = 0  #: 0: the first, or only, store of the broker
 
     def _key(self, rest: str) -> str:
-        return f"{{{self.broker}}}:{rest}"
+        tag = f"{self.broker}/{self.shard}" if self.shard else self.broker
+        return f"{{{tag}}}:{rest}"
 
     @property
     def state(self) -> str:
@@ -134,6 +140,18 @@ class StoreKeys:
     @property
     def audit(self) -> str:
         return self._key("audit")
+
+    @property
+    def shards(self) -> str:
+        return self._key("shards")
+
+    @property
+    def shard_logs(self) -> str:
+        return self._key("shards:logs")
+
+    @property
+    def shard_families(self) -> str:
+        return self._key("shards:families")
 
     @property
     def cluster(self) -> str:

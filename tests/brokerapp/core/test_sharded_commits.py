@@ -60,7 +60,7 @@ async def sharded(store_url, shards=3):
         )
         for number, each in stores.items()
     }
-    commits = ShardedCommits(groups, LogLocations(shard_of), Reading(stores), SESSION, StoreLimits(), spread_to.update)
+    commits = ShardedCommits(groups, LogLocations(shard_of), Reading(stores), SESSION, spread_to.update)
     running = asyncio.create_task(commits.run())
     try:
         async with asyncio.timeout(20):
