@@ -149,7 +149,9 @@ def test_what_has_room_keeps_its_order_where_a_message_of_the_same_write_has_non
         wait_until(lambda: node.look(lambda: commits.first._under_way), "the store is to store what has no room")
         for number in range(3):  # in writes of their own, which wait for the store
             sender.write(send(f"held.{name}", 10 + number) * (number < 2) + send(name, number))
-            wait_until(lambda number=number: node.look(lambda: len(commits.first._units)) == number + 1, "it is submitted")
+            wait_until(
+                lambda number=number: node.look(lambda: len(commits.first._units)) == number + 1, "it is submitted"
+            )
     for queue, count in ((name, 3), (f"held.{name}", 12)):
         consumer.tell("SUBSCRIBE", {"destination": f"/queue/{queue}", "id": queue})
         assert [int(consumer.hear().body.split()[0]) for _ in range(count)] == list(range(count))

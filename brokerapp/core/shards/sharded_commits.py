@@ -62,6 +62,7 @@ class ShardedCommits:
         self._ids = itertools.count(1)
         self._spread: dict[str, SpreadWrite] = {}  # by id, whose coordinators have not done their part
         self._waiting: list[_Waiting] = []
+        self._part_seqs: dict[str, int] = {}  # of parts in the batch that is reported: the last number in each log
         self._reporting: SpreadWrite | None = None
 
     # -- where logs are
@@ -259,7 +260,9 @@ class ShardedCommits:
     def _submit_spread(self, unit: PendingWrite, logs: set[str]) -> None:
         self._on_spread(logs)
         id = intent_id(self._session, next(self._ids))
-        spread = SpreadWrite(id, unit, self._locations.shard_of, self._on_coordinated, self._on_spread_done)
+        spread = SpreadWrite(
+            id, unit, self._locations.shard_of, self._on_part_stored, self._on_coordinated, self._on_spread_done
+        )
         self._in_order(_Waiting(logs, lambda: self._begin_spread(spread), unit, lambda: spread.is_ready))
 
     def _begin_spread(self, spread: SpreadWrite) -> None:
@@ -286,6 +289,16 @@ class ShardedCommits:
                     return log
         return ""
 
+    def _on_part_stored(self, last_seqs: Mapping[str, int]) -> Mapping[str, int]:
+        """Return what stood last in logs before a part of a write was stored; what is reported later stood behind it.
+
+        The store tells it of the whole batch, but the part may be told of after what follows it there.
+        """
+        before = self.before
+        previous = {log: before[log] for log in last_seqs if log in before}
+        self._part_seqs.update(last_seqs)
+        return previous
+
     def _on_coordinated(self, spread: SpreadWrite) -> None:
         """Let the other shards do their parts: what is asked later of their logs comes behind them."""
         del self._spread[spread.id]
@@ -304,7 +317,8 @@ class ShardedCommits:
             self._reporting = None
 
     def on_batch(self, _batch: CommitBatch) -> None:
-        """A shard has done a batch: what messages are numbered is known that was waited for."""
+        """A shard has done a batch: by which numbers messages are known that are settled elsewhere."""
+        self._part_seqs.clear()
         self._go_on()
 
     # -- what is on its way, and what is held
@@ -376,7 +390,8 @@ class ShardedCommits:
             return self._only.before
         if self._reporting is not None:
             return self._reporting.previous_seqs
-        return next((group.before for group in self._groups.values() if group.before), {})
+        before = next((group.before for group in self._groups.values() if group.before), {})
+        return {**before, **self._part_seqs} if self._part_seqs else before
 
     @property
     def waiting_since(self) -> float | None:

@@ -16,6 +16,7 @@ from brokerapp.store import (
     AppendNumbers,
     AppendRun,
     CommitResult,
+    CopyRow,
     IntentChange,
     PendingWrite,
     SettledEntry,
@@ -88,10 +89,17 @@ class SpreadPart(PendingWrite):
     def on_batch_done(self, seq: Any, position: int, committed: CommitResult) -> None:
         self._done(self, seq, position, committed)
 
+    @property
+    def _rows_of_appends(self) -> Iterator[Sequence[CopyRow]]:
+        return (rows for stored, appends in self.runs for _ in stored for rows in appends)
+
+    def last_seqs(self, seq: int) -> dict[str, int]:
+        """Return the number of its last message in each log, where this is the number of the first."""
+        return {row[0]: number for number, rows in enumerate(self._rows_of_appends, start=seq) for row in rows}
+
     def copies_by_append(self) -> Iterator[tuple[int, int]]:
         """Yield each of its copies, as the write's number of the append and of the copy, counted from 1."""
-        rows_of_appends = (rows for stored, appends in self.runs for _ in stored for rows in appends)
-        for index, rows in zip(self.append_indices, rows_of_appends, strict=True):
+        for index, rows in zip(self.append_indices, self._rows_of_appends, strict=True):
             for copy in range(1, len(rows) + 1):
                 yield index + 1, copy
 
@@ -99,7 +107,8 @@ class SpreadPart(PendingWrite):
 class SpreadWrite:
     """A write that concerns several shards, on its way.
 
-    `begin` is given the coordinator's part, `others` are its other parts, and `intent_end` is what removes the intent.
+    `begin` is the coordinator's part, `others` are its other parts, and `intent_end` is what removes the intent.
+    `on_part_stored` is told of the last number that a part took in each log, and returns what stood there before.
     """
 
     def __init__(
@@ -107,11 +116,12 @@ class SpreadWrite:
         id: str,
         write: PendingWrite,
         shard_of: Callable[[str], int],
+        on_part_stored: Callable[[Mapping[str, int]], Mapping[str, int]],
         on_coordinated: Callable[[SpreadWrite], None],
         on_done: Callable[[SpreadWrite], None],
     ) -> None:
         self.id, self.write = id, write
-        self._on_coordinated, self._on_done = on_coordinated, on_done
+        self._on_part_stored, self._on_coordinated, self._on_done = on_part_stored, on_coordinated, on_done
         self.coordinator = coordinator_of(write, shard_of)
         contents = divide(write, shard_of)
         own = contents.pop(self.coordinator, _PartContent())
@@ -135,7 +145,6 @@ class SpreadWrite:
         self.later_logs |= {entry.log for part in self.others for entry in part.settles}
         self._numbers = [0] * write.count
         self._left = len(self.others)
-        self._logs = {row[0] for rows in write.copies for row in rows}
         self._dropped: list[tuple[int, int]] = []
         self._duplicates: list[tuple[int, int]] = []
         self.previous_seqs: dict[str, int] = {}  #: what stood last in the logs, as far as it was asked for
@@ -195,7 +204,7 @@ class SpreadWrite:
             self._numbers[index] = number
         for found, told in ((self._dropped, committed.dropped), (self._duplicates, committed.duplicates)):
             found += [(part.append_indices[append - 1] + 1, copy) for append, copy in told.get(position, ())]
-        self.previous_seqs.update({log: seq for log, seq in committed.previous_seqs.items() if log in self._logs})
+        self.previous_seqs.update(self._on_part_stored(part.last_seqs(seq)))
 
     def refuse(self, full: str) -> None:
         """Refuse it for what is full of another shard than the coordinator: nothing of it was done."""
