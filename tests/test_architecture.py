@@ -23,6 +23,9 @@ PROJECT_IMPORTS: dict[str, str] = {
     "brokerapp.engine": "",
     "brokerapp.engine.routing": "brokerapp.errors brokerapp.model brokerapp.selectors",
     "brokerapp.engine.policy": "brokerapp.errors brokerapp.model brokerapp.engine.routing",
+    "brokerapp.engine.sharding": (
+        "brokerapp.errors brokerapp.model brokerapp.selectors brokerapp.engine.routing brokerapp.engine.policy"
+    ),
     "brokerapp.engine.scheduling": "brokerapp.errors brokerapp.model",
     "brokerapp.engine.entries": "brokerapp.model =brokerapp.store",
     "brokerapp.engine.dispatch": (
