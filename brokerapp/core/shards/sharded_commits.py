@@ -20,7 +20,7 @@ from brokerapp.core.shards.spread_write import SpreadWrite
 from brokerapp.core.writes.client_write import ClientWrite
 from brokerapp.engine.clients.client import RoutedBatch
 from brokerapp.store import STORE, CommitBatch, PendingWrite, SettledEntry, StoreLimits
-from brokerapp.store.shards.intents import intent_id
+from brokerapp.store.shards.intent_codec import intent_id
 
 #: Seconds between two looks whether all shards have done what they were asked, when the node stops.
 DRAIN_SECONDS = 0.005

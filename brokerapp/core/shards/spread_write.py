@@ -21,8 +21,7 @@ from brokerapp.store import (
     PendingWrite,
     SettledEntry,
 )
-from brokerapp.store.shards.intent_codec import ShardPart, encode_parts
-from brokerapp.store.shards.intents import INTENT_KEY
+from brokerapp.store.shards.intent_codec import INTENT_KEY, ShardPart, encode_parts
 
 
 @dataclass(slots=True)
