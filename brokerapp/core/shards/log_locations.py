@@ -13,10 +13,10 @@ SHARD = "shard"
 
 
 class LogLocations:
-    """Where the logs are. `place` returns where a log that is not there yet belongs."""
+    """Where the logs are. `place` returns where one that is not there yet belongs, `family_of` the family of a log."""
 
-    def __init__(self, place: Callable[[str], int]) -> None:
-        self._place = place
+    def __init__(self, place: Callable[[str], int], family_of: Callable[[str], str] = str) -> None:
+        self._place, self.family_of = place, family_of
         self.known: dict[str, int] = {}  #: of the logs that are there, the shards
 
     def shard_of(self, log: str) -> int:
@@ -30,6 +30,10 @@ class LogLocations:
         """Take from the attributes of a log in the store where it is."""
         if not log.startswith(TEMPORARY_LOGS):
             self.known[log] = attributes.get(SHARD, 0)
+
+    def of_family(self, family: str) -> dict[str, int]:
+        """Return where the logs of a family are."""
+        return {log: shard for log, shard in self.known.items() if self.family_of(log) == family}
 
     def with_shard(self, log: str, attributes: str) -> str:
         """Return a log's attributes with its shard."""

@@ -46,6 +46,14 @@ class ShardPlacement:
             self._families, self._families_of = Families(current), current
         return self._families
 
+    def family_of(self, log: str) -> str:
+        """Return the family of a log."""
+        return self.families.family_of(log)
+
+    def assign(self, family: str, shard: int) -> None:
+        """Know that a family lives in a shard."""
+        self._assigned[family] = shard
+
     def place(self, log: str) -> int:
         """Return the shard where a new log belongs."""
         return place(self.families.family_of(log), self._serving, self._assigned)

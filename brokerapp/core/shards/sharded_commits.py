@@ -11,11 +11,12 @@ import asyncio
 import itertools
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Set
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from brokerapp.core.ports.commit_store import CommitStore, Question, ReadCallback
 from brokerapp.core.publishing.group_commit import GroupCommit
-from brokerapp.core.shards.log_locations import LogLocations
+from brokerapp.core.shards.log_locations import SHARD, LogLocations
 from brokerapp.core.shards.spread_write import SpreadWrite
 from brokerapp.core.writes.client_write import ClientWrite
 from brokerapp.engine.clients.client import RoutedBatch
@@ -61,7 +62,10 @@ class ShardedCommits:
         self._added = asyncio.Event()  # another shard is to be served; each time a new one
         self._ids = itertools.count(1)
         self._spread: dict[str, SpreadWrite] = {}  # by id, whose coordinators have not done their part
+        self._unfinished: dict[str, SpreadWrite] = {}  # those whose other shards have not done theirs either
         self._waiting: list[_Waiting] = []
+        self._held: dict[str, list[_Waiting]] = {}  # families that move to another shard: what is asked of them waits
+        self._held_logs: set[str] = set()  # that something goes to which waits for one of these families
         self._part_seqs: dict[str, int] = {}  # of parts in the batch that is reported: the last number in each log
         self._reporting: SpreadWrite | None = None
 
@@ -70,6 +74,14 @@ class ShardedCommits:
     def shard_of(self, log: str) -> int:
         """Return the shard of a log, or where it would be."""
         return 0 if self._only is not None else self._locations.shard_of(log)
+
+    def family_of(self, log: str) -> str:
+        """Return the family of a log, which is always in one shard; "" where that makes no difference."""
+        return "" if self._only is not None else self._locations.family_of(log)
+
+    def payload_base(self, log: str) -> int:
+        """Return what is added to the number of a message in a log for that of its payload."""
+        return 0 if self._only is not None else self._group_of(log).payload_base
 
     def locate(self, log: str, attributes: Mapping[str, Any]) -> None:
         """Take from the attributes of a log in the store where it is."""
@@ -137,9 +149,13 @@ class ShardedCommits:
                 if spread is None:
                     found.append(unit)
                 else:
-                    del self._spread[spread.id]
+                    del self._spread[spread.id], self._unfinished[spread.id]
                     found.append(spread.write)
         waiting, self._waiting = self._waiting, []
+        for family, held in self._held.items():
+            waiting += held
+            self._held[family] = []
+        self._held_logs.clear()
         for each in waiting:
             if each.unit is not None and wanted(each.unit):
                 taken, rest = each.unit.divide(wanted)
@@ -148,7 +164,6 @@ class ShardedCommits:
                     self.submit(rest)
             else:
                 self._in_order(each)
-        self._go_on()
         return found
 
     def remove_settled(self, entries: Iterable[SettledEntry]) -> None:
@@ -156,15 +171,18 @@ class ShardedCommits:
         if self._only is not None:
             self._only.remove_settled(entries)
             return
-        by_shard: dict[int, list[SettledEntry]] = {}
+        by_log: dict[str, list[SettledEntry]] = {}
         for entry in entries:
-            by_shard.setdefault(self._locations.shard_of(entry.log), []).append(entry)
-        for shard, some in by_shard.items():
-            self._groups[shard].remove_settled(some)
+            by_log.setdefault(entry.log, []).append(entry)
+        for log, some in by_log.items():
+            self._unless_held(log, partial(self._remove_settled, log, some))
+
+    def _remove_settled(self, log: str, entries: list[SettledEntry]) -> None:
+        self._group_of(log).remove_settled(entries)
 
     def create(self, log: str, attributes: str) -> None:
         """Let a log exist, with these attributes, before anything submitted later."""
-        self._group_of(log).create(log, self._locations.with_shard(log, attributes))
+        self._unless_held(log, lambda: self._group_of(log).create(log, self._locations.with_shard(log, attributes)))
 
     def remove(self, log: str) -> None:
         """Let a log exist no longer, if it is empty; before anything submitted later."""
@@ -180,11 +198,11 @@ class ShardedCommits:
 
     def set_recovery_mark(self, log: str, mark: str) -> None:
         """Set a log's mark, before anything submitted later."""
-        self._group_of(log).set_recovery_mark(log, mark)
+        self._unless_held(log, lambda: self._group_of(log).set_recovery_mark(log, mark))
 
     def record_redelivery(self, entry: SettledEntry, deliveries: int) -> None:
         """Keep for later nodes how often an entry was delivered and came back."""
-        self._group_of(entry.log).record_redelivery(entry, deliveries)
+        self._unless_held(entry.log, lambda: self._group_of(entry.log).record_redelivery(entry, deliveries))
 
     def read(self, log: str, after: int, count: int, callback: ReadCallback) -> None:
         """Read entries of a log as they are after all that was submitted before."""
@@ -212,12 +230,35 @@ class ShardedCommits:
 
     def _in_order(self, asked: _Waiting) -> None:
         """Do this now, or when nothing that was asked before is on its way to its logs by way of other shards."""
+        if self._held and self._hold_back(asked):
+            return
         if asked.is_ready() and not self._is_blocked(asked.logs):
             asked.begin()
         else:
             self._waiting.append(asked)
 
+    def _unless_held(self, log: str, begin: Callable[[], None]) -> None:
+        """Do this now, or when the log has moved to another shard: it need not wait for writes of other shards."""
+        if not (self._held and self._hold_back(_Waiting({log}, begin))):
+            begin()
+
+    def _hold_back(self, asked: _Waiting) -> bool:
+        """Let this wait for a family that moves, if it concerns one, or a log that something goes to which waits so."""
+        families = map(self._locations.family_of, asked.logs)
+        family = next((each for each in families if each in self._held), None)
+        if family is None and not self._held_logs.isdisjoint(asked.logs):
+            family = next(each for each, waiting in self._held.items() if any(asked.logs & one.logs for one in waiting))
+        if family is None:
+            return False
+        self._held[family].append(asked)
+        self._held_logs |= asked.logs
+        return True
+
     def _is_blocked(self, logs: Set[str]) -> bool:
+        if self._held and (
+            not self._held_logs.isdisjoint(logs) or any(self._locations.family_of(log) in self._held for log in logs)
+        ):
+            return True
         if not (self._spread or self._waiting):
             return False
         return any(not each.isdisjoint(logs) for each in self._logs_ahead)
@@ -238,6 +279,10 @@ class ShardedCommits:
         """Do this when all that was submitted to any shard is done."""
         busy = [group for shard, group in self._groups.items() if shard and group.busy]
         left = len(busy)
+        held = next((waiting for waiting in self._held.values() if waiting), None)
+        if held is not None:
+            held.append(_Waiting(frozenset(), lambda: self._after_all(then)))
+            return
         if self._spread or self._waiting:
             behind = frozenset().union(*self._logs_ahead)
             self._waiting.append(_Waiting(behind, lambda: self._after_all(then)))
@@ -274,7 +319,7 @@ class ShardedCommits:
             self._groups[spread.coordinator].submit(refuse)
             return
         spread.seal()
-        self._spread[spread.id] = spread
+        self._spread[spread.id] = self._unfinished[spread.id] = spread
         self._groups[spread.coordinator].submit(spread.begin)
 
     def _full_place(self, shard: int, part: PendingWrite) -> str:
@@ -308,6 +353,7 @@ class ShardedCommits:
         self._go_on()
 
     def _on_spread_done(self, spread: SpreadWrite) -> None:
+        self._unfinished.pop(spread.id, None)
         if not spread.refused:
             self._groups[spread.coordinator].submit(spread.intent_end())
         self._reporting = spread
@@ -321,12 +367,36 @@ class ShardedCommits:
         self._part_seqs.clear()
         self._go_on()
 
+    # -- families that move
+
+    async def hold(self, family: str) -> Mapping[str, int]:
+        """Let all that is asked of a family's logs wait; return where they are when nothing of them is under way."""
+        self._held.setdefault(family, [])
+        while any(self._concerns(each, family) for each in self._unfinished.values()):
+            await asyncio.sleep(DRAIN_SECONDS)
+        await asyncio.gather(*(group.settle_down() for group in self._groups.values()))
+        return self._locations.of_family(family)
+
+    def _concerns(self, spread: SpreadWrite, family: str) -> bool:
+        return any(self._locations.family_of(log) == family for log in spread.logs)
+
+    def release(self, family: str, shard: int) -> None:
+        """Go on with a family that was held: all of its logs are in this shard."""
+        for log in self._locations.of_family(family):
+            self._locations.locate(log, {SHARD: shard})
+        held = self._held.pop(family, [])
+        self._held_logs = {log for waiting in self._held.values() for each in waiting for log in each.logs}
+        for each in held:
+            self._in_order(each)
+
     # -- what is on its way, and what is held
 
     @property
     def busy(self) -> bool:
         """Whether anything submitted is not done yet."""
-        return bool(self._spread or self._waiting) or any(group.busy for group in self._groups.values())
+        return bool(self._spread or self._waiting or any(self._held.values())) or any(
+            group.busy for group in self._groups.values()
+        )
 
     def has_pending_for(self, log: str) -> bool:
         """Whether messages are on their way to the store that this log is given when they are there."""

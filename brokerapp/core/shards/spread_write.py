@@ -140,6 +140,7 @@ class SpreadWrite:
         ]
         for part in self.others:
             part.dedup_key = INTENT_KEY + id
+        self.logs = {row[0] for rows in write.copies for row in rows} | {entry.log for entry in write.settles}
         self.later_logs = {row[0] for part in self.others for rows in part.copies for row in rows}
         self.later_logs |= {entry.log for part in self.others for entry in part.settles}
         self._numbers = [0] * write.count

@@ -45,6 +45,11 @@ class BrokerStore:
         """Commit a batch to shard 0; see RedisStore."""
         return await self.main.commit(session, batch, limits)
 
+    @property
+    def payload_base(self) -> int:
+        """Return what is added to the number of a message for that of its payload."""
+        return self.keys.payload_base
+
     async def last_batch(self, session: str) -> int:
         """Return the number of the last batch of this session that shard 0 has; see RedisStore."""
         return await self.main.last_batch(session)
