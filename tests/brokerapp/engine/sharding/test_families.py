@@ -234,7 +234,9 @@ def definitions(draw):
     every += [
         CompositeDestination(
             Destination(draw(KINDS), name),
-            tuple(ForwardTarget(Destination(draw(KINDS), leg)) for leg in draw(st.lists(NAMES, min_size=1, max_size=2))),
+            tuple(
+                ForwardTarget(Destination(draw(KINDS), leg)) for leg in draw(st.lists(NAMES, min_size=1, max_size=2))
+            ),
             forward_only=draw(st.booleans()),
         )
         for name in draw(st.lists(PATTERNS, max_size=3, unique=True))
