@@ -12,8 +12,8 @@ from brokerapp.engine.sharding.families import TEMPORARY_FAMILY
 FIRST_SHARD = 0
 #: Load of the most loaded shard, in means of all, up to which moves are not worth their work.
 EVEN_ENOUGH = 1.25
-#: Load of a family, in means of all shards, from which it is moved off a shard that stays above the limit whatever moves,
-#: as one of its families alone is: hundreds of moves of lighter ones would hardly be noticed there.
+#: Load, in means of all shards, of the families that leave a shard which one of its families alone keeps above the
+#: limit: hundreds of moves of lighter ones would hardly be noticed there.
 WORTH_MOVING = 0.05
 #: Moves that are suggested at a time: operators read the list, and each move holds up the consumers of its family.
 MAX_MOVES = 100
