@@ -17,7 +17,7 @@ from typing import Any
 
 from brokerapp.core.ports.commit_store import CommitStore, Question, ReadCallback
 from brokerapp.core.publishing.group_commit import GroupCommit
-from brokerapp.core.shards.log_locations import SHARD, LogLocations
+from brokerapp.core.shards.log_locations import LogLocations
 from brokerapp.core.shards.ordered_work import OrderedWork, Work
 from brokerapp.core.shards.spread_write import SpreadPart, SpreadWrite
 from brokerapp.core.writes.client_write import ClientWrite
@@ -206,7 +206,11 @@ class ShardedCommits:
 
     def create(self, log: str, attributes: str) -> None:
         """Let a log exist, with these attributes, before anything submitted later."""
-        self._unless_held(log, lambda: self._group_of(log).create(log, self._locations.with_shard(log, attributes)))
+        self._unless_held(log, lambda: self._create(log, attributes))
+
+    def _create(self, log: str, attributes: str) -> None:
+        attributes = self._locations.with_shard(log, attributes)
+        self._group_of(log).create(log, attributes)
 
     def remove(self, log: str) -> None:
         """Let a log exist no longer, if it is empty; before anything submitted later."""
@@ -414,8 +418,7 @@ class ShardedCommits:
 
     def release(self, family: str, shard: int) -> None:
         """Go on with a family that was held: all of its logs are in this shard."""
-        for log in self._locations.of_family(family):
-            self._locations.locate(log, {SHARD: shard})
+        self._locations.move(family, shard)
         waiting = self._held.pop(family, [])
         self._held_families = {each for others in self._held.values() for one in others for each in one.families}
         for each in waiting:
