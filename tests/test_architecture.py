@@ -102,6 +102,7 @@ PROJECT_IMPORTS: dict[str, str] = {
         "brokerapp.errors brokerapp.model brokerapp.selectors brokerapp.engine brokerapp.network.options "
         "brokerapp.cluster.settings brokerapp.config.parsing brokerapp.openwire.java_properties"
     ),
+    "brokerapp.monitoring": "brokerapp.errors brokerapp.model brokerapp.store.server.disk_space",
     "brokerapp.runtime": "brokerapp",
     "brokerapp.management": "brokerapp",
     "brokerapp.management.whatif_verb": "brokerapp analytics",
@@ -128,7 +129,7 @@ MODULE_CIRCLES = ({"brokerapp.core.writes.client_write", "brokerapp.core.writes.
 #: What modules without I/O, clock, chance and framework may import from outside.
 PURE_OUTSIDE = {
     "__future__", "base64", "binascii", "bisect", "collections", "dataclasses", "datetime", "decimal", "enum",
-    "functools", "hashlib",
+    "functools", "hashlib", "http",
     "heapq", "ipaddress", "itertools", "json", "lxml", "math", "operator", "re", "regex", "struct", "types", "typing",
     "logging", "urllib", "xml", "zlib",
 }  # fmt: skip
@@ -159,6 +160,9 @@ PURE = (
     "=brokerapp.store",
     "brokerapp.store.client.keys",
     "brokerapp.core.ports.commit_store",
+    "brokerapp.monitoring.health_pages",
+    "brokerapp.monitoring.node_metrics",
+    "brokerapp.monitoring.prometheus_text",
     "brokerapp.cluster.status",
     "brokerapp.cluster.remote_message",
     "brokerapp.network.options.definition",
@@ -237,6 +241,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     ),
     "cryptography": ("brokerapp.connections.key_stores", "console.accounts.encryption"),
     "allauth": ("console",),
+    "h11": ("brokerapp.monitoring.health_server",),
     "uvloop": ("brokerapp.management", "console"),
     # the broker's core waits for nothing: whoever does has a name here
     "asyncio": (
@@ -287,6 +292,7 @@ HOMES: dict[str, tuple[str, ...]] = {
         "brokerapp.runtime.hosted_node",
         "brokerapp.runtime.config_reload",
         "brokerapp.management",
+        "brokerapp.monitoring.health_server",
         "brokerapp.store",
         "analytics",
         "console",

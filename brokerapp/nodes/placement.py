@@ -135,5 +135,5 @@ class NodePlacement:
             "logs": sum(not log.is_remote for log in self.queues),
             "served": self.inbound_consumers.count,
             "unreached": sorted(each.name for each in members.others if not self.peers.is_linked(each.session)),
-            "settled": self.handoff.can_take_over,
+            "settled": self.handoff_in.is_settled,
         }

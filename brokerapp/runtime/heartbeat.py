@@ -62,6 +62,7 @@ class NodeHeartbeat:
         self._quotas, self._routing, self._store = quotas, routing, store
         self._sections, self._write = sections, write
         self._started_ms = now_ms()
+        self._store_status: dict[str, Any] = {}  # as it was read last
 
     def serving(self) -> dict[str, Any]:
         """Return where this node serves clients, as its status says it."""
@@ -71,23 +72,26 @@ class NodeHeartbeat:
         """Write the node's status, unless there is no disk space for it."""
         if not self._store.limits.disk.may_report:
             return
-        store, trace = await self._store.read(), self._context.tracer
+        self._store_status = await self._store.read()
+        await self._write({**self.status().to_json(), "host": self.serving()["host"], "pid": os.getpid()})
+
+    def status(self) -> NodeStatus:
+        """Return the node's status, with that of the store as it was read last."""
+        trace = self._context.tracer
         clients = list(filter(is_listed, self._clients.values()))
-        serving = self.serving()
         listed = itertools.islice(clients, MAX_LISTED_CONNECTIONS)
-        status = NodeStatus(
+        return NodeStatus(
             node=self._context.session,
             broker=self._context.name,
             started_ms=self._started_ms,
             seen_ms=now_ms(),
             address=self._listeners.addresses,
-            listeners=serving["listeners"],
+            listeners=self.serving()["listeners"],
             connections=[connection_of(client).to_json() for client in listed],
             connected=connection_counts(clients),
             trace={"recorded": trace.recorded, "dropped": trace.dropped, "pending": trace.pending},
-            store=store,
+            store=self._store_status,
             memory={"used": self._quotas.held_bytes, "limit": self._quotas.memory},
             definitions=self._routing.table.definitions.version,
             **{field: describe() for field, describe in self._sections.items()},
         )
-        await self._write({**status.to_json(), "host": serving["host"], "pid": os.getpid()})

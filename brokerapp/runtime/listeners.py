@@ -105,6 +105,11 @@ class Listeners:
         return WebSocketConnection(stomp, admits, listen.limits.connect_ms)
 
     @property
+    def is_open(self) -> bool:
+        """Return whether it listens for clients."""
+        return any(each.server.is_serving() for each in self._open)
+
+    @property
     def addresses(self) -> list[str]:
         """Return the addresses it listens on as URIs, in the order of the configuration."""
         return [each.address for each in self._open]

@@ -7,6 +7,7 @@ import contextlib
 import logging
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import replace
 from typing import Any
 
 from brokerapp.admin.handlers.destination_operations import ClientDeletions
@@ -28,6 +29,7 @@ from brokerapp.engine.policy.authorization import AuthorizationMap
 from brokerapp.errors import Fenced, NodeIsolated, StoreUnavailable
 from brokerapp.model.commands import DestinationCommand
 from brokerapp.model.definitions import Definitions
+from brokerapp.monitoring.health_pages import STARTING, NodeHealth, NodeState
 from brokerapp.network.connectors.accepted_bridges import AcceptedBridges
 from brokerapp.network.connectors.admin_handler import NetworkRequests
 from brokerapp.network.connectors.connector_store import NetworkConnectorStore
@@ -42,6 +44,7 @@ from brokerapp.runtime.assembly import client_services, join_cluster, node_heart
 from brokerapp.runtime.definition_sync import DefinitionSync
 from brokerapp.runtime.disk_watch import DiskWatch
 from brokerapp.runtime.dispatch_loop import DispatchLoop
+from brokerapp.runtime.heartbeat import NodeHeartbeat
 from brokerapp.runtime.listeners import Listeners
 from brokerapp.runtime.node_config import NodeConfig
 from brokerapp.runtime.startup_checks import check_other_nodes, recover_logs, wait_for_former_node
@@ -87,6 +90,7 @@ class Node:
         self.membership: NodeMembership | None = None  #: once it is about to join
         self._seat: ConnectorLeader | None = None  # the same
         self._listeners: Listeners | None = None  # the same
+        self._heartbeat: NodeHeartbeat | None = None  # the same
 
     # -- life
 
@@ -330,6 +334,21 @@ class Node:
     async def _end_tasks(self) -> None:
         self._dispatch_loop.stop()
         await self._tasks.end()
+
+    def health(self) -> NodeHealth:
+        """Return the state and the figures of the node for its health port."""
+        if self._heartbeat is None or self.membership is None or self._listeners is None:
+            return STARTING
+        disk = self._limits.disk
+        state = NodeState(
+            failure=f"stopped: {self.failed.exception()}" if self.failed.done() else "",
+            listens=self._listeners.is_open,
+            store_answers=self.membership.is_store_writable,
+            disk_shortage="" if disk.may_commit else disk.shortage,
+            is_settled=self._placement.handoff_in.is_settled,
+        )
+        status = self._heartbeat.status()
+        return NodeHealth(state, replace(status, name=self.config.node))
 
     async def was_expelled(self) -> bool:
         """Return whether it was expelled and its name is still free; asks until the store answers."""

@@ -10,8 +10,9 @@ from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats
 from brokerapp.model.subscription_identity import SubscriptionIdentity
 from brokerapp.model.time_series import BrokerPoint, DestinationPoint
+from brokerapp.monitoring.node_metrics import prepared_transactions
 from console.alerts.metrics import LATELY_SECONDS, AlertMetric
-from console.broker.broker_sample import broker_point, links_down, prepared_transactions, unreachable_brokers
+from console.broker.broker_sample import broker_point, links_down, unreachable_brokers
 from console.broker.snapshot import BrokerSnapshot
 from console.objectives.targets import Measurement
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.network_stats import BridgeConnectionState, NetworkStats
 from brokerapp.model.stats_records import NodeStatus
 from brokerapp.model.time_series import BrokerPoint, DestinationPoint
+from brokerapp.monitoring.node_metrics import watched_disk
 from brokerapp.store.server.disk_space import DiskSpace
 from console.broker.snapshot import BrokerSnapshot
 
@@ -44,27 +45,6 @@ def broker_point(picture: BrokerSnapshot, at: int, points: Mapping[Destination, 
         slow=connected("slow"),
         disk=max((_share_used(disk) for disk in map(watched_disk, nodes) if disk is not None), default=None),
     )
-
-
-class PreparedTransactions(NamedTuple):
-    """Distributed transactions that are prepared and did not end."""
-
-    count: int
-    oldest_seconds: float  #: since the oldest of them was prepared; 0: there is none
-
-
-def prepared_transactions(nodes: Iterable[NodeStatus]) -> PreparedTransactions:
-    """Return the prepared transactions of the broker, as the node knows them that has looked last."""
-    told = [(node.seen_ms, node.transactions) for node in nodes if node.transactions]
-    seen_ms, latest = max(told, key=lambda each: each[0], default=(0, {"prepared": 0, "oldest_ms": 0}))
-    age_ms = seen_ms - latest["oldest_ms"] if latest["oldest_ms"] else 0
-    return PreparedTransactions(latest["prepared"], max(age_ms, 0) / 1000)
-
-
-def watched_disk(node: NodeStatus) -> DiskSpace | None:
-    """Return the disk of a node's store; None where the node does not watch it."""
-    disk = DiskSpace.from_json(node.store.get("disk", {}))
-    return disk if disk.total else None
 
 
 def _share_used(disk: DiskSpace) -> int:

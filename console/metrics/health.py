@@ -9,10 +9,10 @@ from enum import IntEnum
 from brokerapp.cluster.status import ClusterStatus, MemberStatus
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats
+from brokerapp.monitoring.node_metrics import watched_disk
 from brokerapp.store.server.disk_space import DiskSpace
 from brokerapp.store.server.durability import durability_loss, rollback_notice
 from console.access.roles import Sees, everything
-from console.broker.broker_sample import watched_disk
 from console.broker.snapshot import BrokerSnapshot
 from console.topology.broken_links import find_broken_links
 from console.ui.formatting.number_format import format_duration, format_integer, format_rate, pluralize_count

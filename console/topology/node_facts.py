@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from brokerapp.model.stats_records import NodeStatus
-from console.broker.broker_sample import watched_disk
+from brokerapp.monitoring.node_metrics import watched_disk
 from console.ui.formatting import number_format
 
 #: Redis' fsync policies, and what they mean for a message.

@@ -32,11 +32,11 @@ OF_DASHBOARDS = (
 
 
 def samples(pieces, parse=text_string_to_metric_families):
-    """Name and labels of every sample, with its value."""
+    """Name of every sample, and what it is of, with its value."""
     found = {}
     for family in parse("".join(pieces)):
         for each in family.samples:
-            key = (each.name, each.labels.get("destination"))
+            key = (each.name, each.labels.get("destination") or each.labels.get("node"))
             assert key not in found, "a series comes twice"
             found[key] = each.value
     return found
@@ -97,6 +97,30 @@ def test_prepared_transactions_are_counted_and_the_age_of_the_oldest_is_told(for
     for found, count, age in ((in_doubt, 2, 90), (none, 0, 0)):
         assert found["sluice_prepared_transactions", None] == count
         assert found["sluice_prepared_transaction_age_seconds", None] == age
+
+
+@pytest.mark.parametrize("form", [plain, open_metrics])
+def test_each_node_has_series_of_its_own_beside_those_of_all_nodes(form):
+    parse = text_string_to_metric_families if form is plain else openmetrics.text_string_to_metric_families
+    a = node(
+        name="a", connected={"all": 2, "slow": 1}, homes={"logs": 7, "served": 1, "unreached": [], "settled": True}
+    )
+    b = node(name="b", connected={"all": 3, "slow": 0}, homes={"logs": 5, "unreached": ["a"]})
+    found = samples(form(beans(node=a, others=[b])), parse)
+    assert [found["sluice_node_up", each] for each in (None, "a", "b")] == [1, 1, 1]
+    assert [found["sluice_node_connections", each] for each in "ab"] == [2, 3]
+    assert [found["sluice_node_owned_queues", each] for each in "ab"] == [7, 5]
+    assert [found["sluice_node_unreachable_nodes", each] for each in "ab"] == [0, 1]
+    assert found["sluice_node_accepted_connections_total", "a"] == 9
+
+
+@pytest.mark.parametrize("form", [plain, open_metrics])
+def test_without_a_running_node_the_series_of_all_nodes_is_zero(form):
+    parse = text_string_to_metric_families if form is plain else openmetrics.text_string_to_metric_families
+    found = samples(form(beans(node=None)), parse)
+    assert {name: value for (name, _), value in found.items() if name.startswith("sluice_node_")} == {
+        "sluice_node_up": 0
+    }
 
 
 def test_the_open_form_keeps_the_rules_of_openmetrics():

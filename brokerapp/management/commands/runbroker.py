@@ -21,6 +21,8 @@ from django.core.management.base import BaseCommand, CommandError
 
 from brokerapp.config import BrokerConfig, ImportOutcome, export_config, read_config
 from brokerapp.errors import BrokerError, Fenced, NodeIsolated, StoreUnavailable
+from brokerapp.monitoring.health_pages import STARTING
+from brokerapp.monitoring.health_server import HealthAddress, HealthServer
 from brokerapp.nodes.links.link_address import LinkAddress, check_link_address
 from brokerapp.nodes.membership.restart_backoff import RestartBackoff
 from brokerapp.runtime.bootstrap import (
@@ -87,6 +89,11 @@ class Command(BaseCommand):
             help="address at which other nodes reach this one; ssl://ADDRESS uses TLS with the file's sslContext",
         )
         parser.add_argument(
+            "--health",
+            metavar="HOST:PORT",
+            help="serve /healthz, /readyz and /metrics of this node there, without authentication (default: nowhere)",
+        )
+        parser.add_argument(
             "--anonymous",
             action="store_true",
             help="allow listeners on other interfaces without authentication",
@@ -106,6 +113,7 @@ class Command(BaseCommand):
             if options["redis"]:
                 check_store_url(options["redis"])
             check_replicas(options["replicas"], options["redis"])
+            health_address = HealthAddress.parse(options["health"]) if options["health"] else None
             properties = {"activemq.data": str(options["data"].resolve())}
             config = read_config(options["config"], properties)
             if options["print_config"]:
@@ -115,7 +123,7 @@ class Command(BaseCommand):
             check_exposure(config, options["anonymous"])
             self._report(config)
             check_served(config)
-            uvloop.run(self._run(config, options, properties))
+            uvloop.run(self._run(config, options, properties, health_address))
             self._print_stopped()
         except (BrokerError, OSError) as error:
             raise CommandError(str(error)) from error
@@ -135,12 +143,22 @@ class Command(BaseCommand):
         for sentence in listen_addresses(config)[1]:
             self.stderr.write(sentence)
 
-    async def _run(self, config: BrokerConfig, options: dict[str, Any], properties: dict[str, str]) -> None:
+    async def _run(
+        self,
+        config: BrokerConfig,
+        options: dict[str, Any],
+        properties: dict[str, str],
+        health_address: HealthAddress | None,
+    ) -> None:
         data = DataDirectory(options["data"].resolve())
         os.umask(OWNER_UMASK)
         if not data.path.exists():  # a start that is refused leaves none; where there is one, its node may be ending
             await check_free(listen_addresses(config)[0])
         make_private_directory(data.path)
+        self._node: Node | None = None
+        health = HealthServer(lambda: self._node.health() if self._node is not None else STARTING)
+        if health_address is not None:
+            await health.start(health_address)
         store = None if options["redis"] else EmbeddedStore(data.store)
         url = options["redis"] if store is None else await asyncio.to_thread(store.start)
         try:
@@ -184,6 +202,7 @@ class Command(BaseCommand):
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(stop_requested.wait(), pause)
         finally:
+            health.stop()
             if store is not None:
                 await asyncio.to_thread(store.stop)
 
@@ -193,6 +212,7 @@ class Command(BaseCommand):
         """Run the node and its companion tasks until it fails or a stop is requested; return the error, None after a
         clean stop.
         """
+        self._node = node
         try:
             if (started := await _unless_stopped(stop_requested, node.start())) is None:
                 await node.abandon()

@@ -165,6 +165,11 @@ class NodeMembership:
         """
         return self._is_exclusive or self._liveness.is_member(_now())
 
+    @property
+    def is_store_writable(self) -> bool:
+        """Whether the store took a heartbeat, which is a write, within the failure timeout."""
+        return self._liveness.is_member(_now())
+
     def refresh(self) -> None:
         """Read the members soon: they may have changed."""
         self._refresh_requested.set()

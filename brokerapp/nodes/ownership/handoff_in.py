@@ -38,10 +38,16 @@ class HandoffIn:
         self._outbound_handoff, self._consumer_handoff = outbound_handoff, consumer_handoff
         self._on_taken_over = on_taken_over
         self._callbacks: list[Callable[[], None]] = []
+        self._reading_epoch: int | None = None  # in which logs are read that are to be taken over
 
     def is_pending(self, log: str | None) -> bool:
         """Return whether this node owns a log and has not taken it over yet."""
         return self._handoff.is_pending(log)
+
+    @property
+    def is_settled(self) -> bool:
+        """Return whether this node dispatches from all logs that it owns."""
+        return self._handoff.can_take_over and self._reading_epoch is None
 
     def when_taken_over(self, then: Callable[[], None]) -> None:
         """Call back when this node dispatches from all logs that it owns."""
@@ -56,10 +62,12 @@ class HandoffIn:
         if not vacant:
             self._run_callbacks()
             return
-        epoch = self._peers.members.epoch
+        epoch = self._reading_epoch = self._peers.members.epoch
 
         def on_read(answer: tuple[int, list[LogState]]) -> None:
             last, states = answer
+            if self._reading_epoch == epoch:
+                self._reading_epoch = None
             if self._peers.members.epoch == epoch and self._handoff.can_take_over:
                 for state in states:
                     log = self._queues.get(state.name)

@@ -20,13 +20,10 @@ from analytics.spans.progress import ExportProgress
 from brokerapp.engine.routing.destination_trie import matches
 from brokerapp.model.destination import DestinationKind
 from brokerapp.model.stats_records import DestinationStats
-from console.broker.broker_sample import prepared_transactions, watched_disk
+from brokerapp.monitoring.node_metrics import nodes_up, of_each_node, store_metrics
+from brokerapp.monitoring.prometheus_text import COUNTER, GAUGE, family, label_text, number, suffix
 from console.exporters.jolokia.attributes import KINDS, store_memory_share
 from console.exporters.jolokia.beans import Beans
-
-PLAIN_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-OPEN_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
-GAUGE, COUNTER = "gauge", "counter"
 
 Value = Callable[[DestinationStats, Beans], float]
 Merge = Callable[[Sequence[DestinationStats], Beans], float]
@@ -145,25 +142,27 @@ def select(
 def plain(beans: Beans, patterns: Sequence[str] = (), spans: ExportProgress | None = None) -> Iterator[str]:
     """Yield the page /metrics; with the export of spans where there is one."""
     for name, type, help, value in chain(_of_broker(beans), _of_spans(spans)):
-        yield _family(name, type, help) + f"{name} {_number(value)}\n"
+        yield family(name, type, help) + f"{name} {number(value)}\n"
+    yield from _of_nodes(beans, is_open=False)
     for kind, selection in _selections(beans, patterns):
         labels = _labels(selection.listed)
         for metric in METRICS:
             name = f"activemq_{kind}_{snake(metric.attribute)}"
-            yield _family(name, metric.type, metric.help) + _samples(name, metric, selection, labels, beans)
+            yield family(name, metric.type, metric.help) + _samples(name, metric, selection, labels, beans)
     yield from _omitted(beans, patterns)
 
 
 def open_metrics(beans: Beans, patterns: Sequence[str] = (), spans: ExportProgress | None = None) -> Iterator[str]:
     """Yield the page /metrics/v2; with the export of spans where there is one."""
     for name, type, help, value in chain(_of_broker_v2(beans), _of_spans(spans)):
-        yield _family(name, type, help) + f"{name}{_suffix(type)} {_number(value)}\n"
+        yield family(name, type, help) + f"{name}{suffix(type)} {number(value)}\n"
+    yield from _of_nodes(beans, is_open=True)
     for kind, selection in _selections(beans, patterns):
         labels = _labels(selection.listed)
         for metric in METRICS:
             name = f"sluice_{kind}_{metric.name}"
-            yield _family(name, metric.type, metric.help) + _samples(
-                name + _suffix(metric.type), metric, selection, labels, beans, metric.factor
+            yield family(name, metric.type, metric.help) + _samples(
+                name + suffix(metric.type), metric, selection, labels, beans, metric.factor
             )
     yield from _omitted(beans, patterns)
     yield "# EOF\n"
@@ -180,7 +179,7 @@ def _selections(beans: Beans, patterns: Sequence[str]) -> list[tuple[str, Series
 def _omitted(beans: Beans, patterns: Sequence[str]) -> Iterator[str]:
     name = "sluice_metrics_merged_destinations"
     merged = sum(len(selection.merged) for _, selection in _selections(beans, patterns))
-    yield _family(name, GAUGE, "Destinations without own series; select them with ?destination=PATTERN") + (
+    yield family(name, GAUGE, "Destinations without own series; select them with ?destination=PATTERN") + (
         f"{name} {merged}\n"
     )
 
@@ -189,11 +188,11 @@ def _samples(
     name: str, metric: ExposedMetric, selection: SeriesSelection, labels: Sequence[str], beans: Beans, factor: float = 1
 ) -> str:
     if selection.merged:
-        return f"{name} {_number(metric.merged(selection.merged, beans) * factor)}\n"
+        return f"{name} {number(metric.merged(selection.merged, beans) * factor)}\n"
     value = metric.value
     return "".join(
         [
-            f"{name}{label} {_number(value(each, beans) * factor)}\n"
+            f"{name}{label} {number(value(each, beans) * factor)}\n"
             for label, each in zip(labels, selection.listed, strict=True)
         ]
     )
@@ -208,15 +207,11 @@ def _of_broker(beans: Beans) -> Iterator[tuple[str, str, str, float]]:
     for each in _SHARES:
         name = f"{each}PercentUsage"
         yield f"activemq_{each.lower()}_usage_ratio", GAUGE, f"{name} of the broker, 0 to 1", value(name) / 100
-    yield "sluice_node_up", GAUGE, "Whether a broker node runs", int(beans.reading.node is not None)
-    yield from _of_disk(beans)
-    yield _rollbacks(beans)
-    yield from _of_transactions(beans)
+    yield from store_metrics(beans.reading.nodes)
 
 
 def _of_broker_v2(beans: Beans) -> Iterator[tuple[str, str, str, float]]:
     value = _reader(beans)
-    yield "sluice_node_up", GAUGE, "Whether a broker node runs", int(beans.reading.node is not None)
     yield "sluice_uptime_seconds", GAUGE, "Seconds since the node started", value("UptimeMillis") / 1000
     yield "sluice_connections", GAUGE, "Open connections", value("CurrentConnectionsCount")
     yield "sluice_accepted_connections", COUNTER, "Connections accepted", value("TotalConnectionsCount")
@@ -228,37 +223,15 @@ def _of_broker_v2(beans: Beans) -> Iterator[tuple[str, str, str, float]]:
         "Memory the store's server uses, 0 to 1",
         store_memory_share(beans) / 100,
     )
-    yield from _of_disk(beans)
-    yield _rollbacks(beans)
-    yield from _of_transactions(beans)
+    yield from store_metrics(beans.reading.nodes)
     yield "sluice_trace_recorded_events", COUNTER, "Trace events recorded", _trace(beans, "recorded")
     yield "sluice_trace_dropped_events", COUNTER, "Trace events dropped", _trace(beans, "dropped")
 
 
-def _of_disk(beans: Beans) -> Iterator[tuple[str, str, str, float]]:
-    """Yield metrics of the fullest disk that holds a store."""
-    watched = [disk for disk in map(watched_disk, beans.reading.nodes) if disk is not None]
-    for disk in sorted(watched, key=lambda disk: disk.free)[:1]:
-        yield "sluice_store_disk_free_bytes", GAUGE, "Bytes free on the disk of the store", disk.free
-        yield "sluice_store_disk_limit_bytes", GAUGE, "Free bytes below which sends are blocked", disk.limit
-        yield "sluice_store_disk_blocked", GAUGE, "Whether sends are blocked by low disk space", int(disk.is_low)
-
-
-def _rollbacks(beans: Beans) -> tuple[str, str, str, float]:
-    counted = max((node.store.get("rollbacks", 0) for node in beans.reading.nodes), default=0)
-    return "sluice_store_rollbacks", COUNTER, "Times the store lost confirmed changes", counted
-
-
-def _of_transactions(beans: Beans) -> Iterator[tuple[str, str, str, float]]:
-    """Yield metrics of distributed transactions."""
-    count, oldest_seconds = prepared_transactions(beans.reading.nodes)
-    yield "sluice_prepared_transactions", GAUGE, "Distributed transactions that wait for their end", count
-    yield (
-        "sluice_prepared_transaction_age_seconds",
-        GAUGE,
-        "Seconds since the oldest of these was prepared",
-        oldest_seconds,
-    )
+def _of_nodes(beans: Beans, *, is_open: bool) -> Iterator[str]:
+    """Yield whether nodes run, and the metrics of each."""
+    yield nodes_up(beans.reading.nodes)
+    yield from of_each_node(beans.reading.nodes, is_open=is_open)
 
 
 def _of_spans(progress: ExportProgress | None) -> Iterator[tuple[str, str, str, float]]:
@@ -292,25 +265,10 @@ def _trace(beans: Beans, name: str) -> int:
     return sum(node.trace.get(name, 0) for node in beans.reading.nodes)
 
 
-def _family(name: str, type: str, help: str) -> str:
-    return f"# HELP {name} {help}\n# TYPE {name} {type}\n"
-
-
-def _suffix(type: str) -> str:
-    return "_total" if type == COUNTER else ""
-
-
 def snake(name: str) -> str:
     """Return a name in snake case as jmx_exporter does: QueueSize is queue_size."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
-_ESCAPED = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
-
-
 def _labels(listed: Iterable[DestinationStats]) -> list[str]:
-    return [f'{{destination="{each.destination.name.translate(_ESCAPED)}"}}' for each in listed]
-
-
-def _number(value: float) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(int(value))
+    return [label_text({"destination": each.destination.name}) for each in listed]

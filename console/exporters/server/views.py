@@ -15,6 +15,7 @@ from django.views.decorators.http import require_GET
 
 from analytics.spans.progress import ExportProgress, read_progress, spans_folder
 from brokerapp.model.destination import DestinationKind
+from brokerapp.monitoring.prometheus_text import OPEN_TYPE, PLAIN_TYPE
 from console.access.permissions import Permission, visible
 from console.exporters.jolokia import agent as jolokia
 from console.exporters.jolokia import operations
@@ -108,7 +109,7 @@ def _span_export() -> ExportProgress | None:
 def metrics(request: HttpRequest) -> HttpResponse:
     """Serve metrics for Prometheus with the names of ActiveMQ's dashboards."""
     pieces = exposition.plain(_measured(request), request.GET.getlist("destination"), _span_export())
-    return _streamed(request, pieces, exposition.PLAIN_TYPE)
+    return _streamed(request, pieces, PLAIN_TYPE)
 
 
 @require_GET
@@ -116,7 +117,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
 def open_metrics(request: HttpRequest) -> HttpResponse:
     """Serve metrics in the OpenMetrics format."""
     pieces = exposition.open_metrics(_measured(request), request.GET.getlist("destination"), _span_export())
-    return _streamed(request, pieces, exposition.OPEN_TYPE)
+    return _streamed(request, pieces, OPEN_TYPE)
 
 
 # -- Jolokia

@@ -1,0 +1,1 @@
+"""Report the health and the figures of a node over HTTP."""
