@@ -99,7 +99,7 @@ def test_while_a_node_of_an_earlier_version_is_a_member_nothing_is_assigned_or_d
     assert owned(changed, logs) == owned(plain, logs)
     assert not members_of(changed).is_drained("s-a")
     for change in (lambda: drain(changed, "b"), lambda: end_drain(changed, "a"), lambda: rebalance(changed, logs)):
-        with pytest.raises(RequestRefused, match="earlier version.*: c"):
+        with pytest.raises(RequestRefused, match=r"earlier version.*: c"):
             change()
 
 
