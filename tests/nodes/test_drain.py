@@ -1,0 +1,274 @@
+"""Test that draining a node under load moves its clients without a loss, a repetition or a change of order.
+
+Nodes are processes of `runbroker`; clients keep a ledger, and connect to the first node that takes them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import http.client
+import json
+import time
+from collections import Counter, deque
+
+import pytest
+
+from brokerapp.errors import RequestRefused
+from brokerapp.stomp.frames import encode
+from tests.faults.load import Connection
+from tests.faults.processes import CONFIG
+from tests.nodes.conftest import SeveralNodes
+from tests.ports import free_port
+from tests.runbroker import Run
+from tests.waiting import wait_until
+
+QUEUES, WINDOW = 4, 20
+#: Seconds without a receipt, or a delivery, that clients may see while their node is drained. The handover itself takes
+#: some tens of milliseconds; the rest is for a busy machine.
+LONGEST_GAP = 1.5
+
+
+class NodeProcess:
+    """One node with its ports for clients and for health."""
+
+    def __init__(self, folder, broker, name, redis_url):
+        self.port, self.health = free_port(), free_port()
+        config = folder / f"{name}.xml"
+        config.write_text(CONFIG.format(port=self.port, more="", name=broker))
+        self._arguments = (
+            "--config", config, "--data", folder / name, "--redis", redis_url, "--node", name,
+            "--health", f"127.0.0.1:{self.health}",
+        )  # fmt: skip
+        self.log = folder / f"{name}.log"
+        self.start()
+
+    def start(self):
+        """Again, after it ended."""
+        self.run = Run(*self._arguments, log=self.log)
+
+    def readyz(self):
+        """The status and the checks of its readiness; None: it does not answer."""
+        with contextlib.suppress(OSError):
+            connection = http.client.HTTPConnection("127.0.0.1", self.health, timeout=5)
+            connection.request("GET", "/readyz")
+            answer = connection.getresponse()
+            return answer.status, json.loads(answer.read())
+        return None
+
+
+class Client:
+    """Connects to the first node of a list that takes it, again whenever its connection ends."""
+
+    def __init__(self, ports):
+        self.ports, self.over, self.times, self.port = ports, False, [], None
+
+    async def run(self):
+        while not self.over:
+            for self.port in self.ports:
+                with contextlib.suppress(OSError, StopAsyncIteration):
+                    connection = await Connection.open(self.port)
+                    try:
+                        await self.serve(connection)
+                    finally:
+                        connection.close()
+                    break
+            await asyncio.sleep(0.01)
+
+    def gap(self, since, until):
+        """The longest time in which nothing came."""
+        times = [since, *(each for each in self.times if since < each < until), until]
+        return max(after - before for before, after in zip(times, times[1:], strict=False))
+
+
+class Producer(Client):
+    """Sends numbers in order, some at a time, and again what was not confirmed."""
+
+    def __init__(self, ports, queue):
+        super().__init__(ports)
+        self.queue, self.next, self.unconfirmed, self.is_done = queue, 0, deque(), False
+        self.is_finishing = False
+
+    async def serve(self, connection):
+        for number in list(self.unconfirmed):
+            await self._send(connection, number)
+        room = asyncio.create_task(self._fill(connection))
+        try:
+            async for frame in connection.frames():
+                assert int(frame.headers["receipt-id"]) == self.unconfirmed.popleft()
+                self.times.append(time.monotonic())
+                if self.is_finishing and not self.unconfirmed:
+                    self.is_done = self.over = True
+                    return
+        finally:
+            room.cancel()
+
+    async def _fill(self, connection):
+        with contextlib.suppress(OSError):
+            while not self.is_finishing or not self.next:
+                if len(self.unconfirmed) < WINDOW:
+                    self.unconfirmed.append(self.next)
+                    self.next += 1
+                    await self._send(connection, self.next - 1)
+                await asyncio.sleep(0.004)
+            if not self.unconfirmed:
+                self.is_done = self.over = True
+                connection.close()
+
+    async def _send(self, connection, number):
+        headers = {"destination": f"/queue/{self.queue}", "persistent": "true", "receipt": str(number)}
+        await connection.tell(encode("SEND", headers, str(number).encode()))
+
+
+class Consumer(Client):
+    """Acknowledges each message after a moment of work."""
+
+    def __init__(self, ports, queue):
+        super().__init__(ports)
+        self.queue, self.got = queue, []
+
+    async def serve(self, connection):
+        headers = {"destination": f"/queue/{self.queue}", "id": "1", "ack": "client-individual"}
+        await connection.tell(encode("SUBSCRIBE", {**headers, "activemq.prefetchSize": "50"}))
+        async for frame in connection.frames():
+            self.times.append(time.monotonic())
+            self.got.append((int(frame.body), frame.headers.get("redelivered") == "true"))
+            await connection.tell(encode("ACK", {"id": frame.headers["ack"]}))
+            if self.over:
+                return
+
+
+class Load:
+    """Producers and consumers of some queues, and their ledger."""
+
+    def __init__(self, nodes, prefix):
+        ports = [each.port for each in nodes]
+        queues = [f"{prefix}.{number}" for number in range(QUEUES)]
+        self.producers = [Producer(ports, each) for each in queues]
+        self.consumers = [Consumer(ports, each) for each in queues]
+        self._tasks = [asyncio.create_task(each.run()) for each in (*self.producers, *self.consumers)]
+
+    @property
+    def clients(self):
+        return [*self.producers, *self.consumers]
+
+    async def finish(self):
+        """Let all that was begun be sent, and consumed."""
+        for each in self.producers:
+            each.is_finishing = True
+        await until(lambda: all(each.is_done for each in self.producers), "all is confirmed")
+        await until(
+            lambda: all(len({n for n, _ in c.got}) == p.next for c, p in zip(self.consumers, self.producers, strict=True)),
+            "all is consumed",
+        )
+        for each in self._tasks:
+            each.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def check(self):
+        """Nothing was lost, came again without a flag, or in another order."""
+        for producer, consumer in zip(self.producers, self.consumers, strict=True):
+            unflagged = Counter(number for number, again in consumer.got if not again)
+            first = list(dict.fromkeys(number for number, _ in consumer.got))
+            assert set(first) == set(range(producer.next)), "something is lost"
+            assert max(unflagged.values()) == 1, "something came twice without a flag"
+            assert first == sorted(first), "the order changed"
+
+
+async def until(condition, what, seconds=60.0):
+    """Wait for this while clients go on."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, what
+        await asyncio.sleep(0.02)
+
+
+@pytest.fixture
+def nodes(tmp_path, redis_url):
+    broker = SeveralNodes(redis_url)
+    found = {name: NodeProcess(tmp_path, broker.name, name, redis_url) for name in "ab"}
+    try:
+        for each in found.values():
+            each.run.ready()
+        yield broker, found["a"], found["b"]
+    finally:
+        for each in found.values():
+            each.run.kill()
+
+
+async def loaded(a, b, prefix):
+    load = Load((a, b), prefix)
+    await until(lambda: all(len(each.times) > 50 for each in load.clients), "there is load")
+    assert {each.port for each in load.clients} == {a.port}
+    return load
+
+
+async def has_moved(load, b):
+    """Wait until all clients left a node and work at the other."""
+    counts = {each: len(each.times) for each in load.clients}
+    await until(lambda: all(each.port == b.port for each in load.clients), "clients are at the other node")
+    await until(lambda: all(len(each.times) > counts[each] + 20 for each in load.clients), "they work there")
+
+
+def test_draining_a_node_under_load_moves_its_clients_and_queues_and_ending_it_lets_it_serve_again(nodes, name, capsys):
+    broker, a, b = nodes
+
+    async def scenario():
+        load = await loaded(a, b, name)
+        began = time.monotonic()
+        draining = asyncio.create_task(asyncio.to_thread(broker.admin, lambda admin: admin.membership.drain("a")))
+        await has_moved(load, b)
+        outcome, ended = await draining, time.monotonic()
+        gaps = [max(each.gap(began, ended) for each in clients) for clients in (load.producers, load.consumers)]
+        status, checks = await asyncio.to_thread(a.readyz)
+        assert (status, checks["node"], checks["ready"]) == (503, "draining", False)
+        assert (await asyncio.to_thread(b.readyz))[0] == 200
+        assert outcome.released_count == 2 * QUEUES
+        assert await asyncio.to_thread(broker.admin, lambda admin: admin.membership.owned_counts()) == {
+            "a": 0, "b": QUEUES,
+        }  # fmt: skip
+        with pytest.raises(RequestRefused, match="node b cannot be drained: it is the only node that serves"):
+            await asyncio.to_thread(broker.admin, lambda admin: admin.membership.drain("b"))
+
+        assert await asyncio.to_thread(broker.admin, lambda admin: admin.membership.end_drain("a"))
+        await until(lambda: a.readyz()[0] == 200, "the node is ready again")
+        again = await Connection.open(a.port)
+        again.close()
+        after = await asyncio.to_thread(broker.admin, lambda admin: admin.membership.rebalance())
+        assert after == {"a": QUEUES // 2, "b": QUEUES // 2}
+        await load.finish()
+        load.check()
+        return gaps
+
+    gaps = asyncio.run(scenario())
+    with capsys.disabled():
+        print(f"\nlongest gap: producers {gaps[0]:.3f} s, consumers {gaps[1]:.3f} s")
+    assert max(gaps) < LONGEST_GAP
+
+
+def test_a_terminated_node_is_not_ready_moves_its_clients_and_exits_with_zero(nodes, name, capsys):
+    broker, a, b = nodes
+
+    async def scenario():
+        load = await loaded(a, b, name)
+        began, seen = time.monotonic(), []
+        stopping = asyncio.create_task(asyncio.to_thread(a.run.stop))
+        while not stopping.done():
+            seen.append(await asyncio.to_thread(a.readyz))
+            await asyncio.sleep(0.01)
+        ended = time.monotonic()
+        await has_moved(load, b)
+        gaps = [max(each.gap(began, ended) for each in clients) for clients in (load.producers, load.consumers)]
+        assert await stopping == 0
+        assert "draining" in {found[1]["node"] for found in seen if found is not None and found[0] == 503}
+        assert await asyncio.to_thread(broker.members) == {"b"}
+        await load.finish()
+        load.check()
+        return gaps, ended - began
+
+    gaps, seconds = asyncio.run(scenario())
+    with capsys.disabled():
+        print(f"\nstopped in {seconds:.2f} s; longest gap: producers {gaps[0]:.3f} s, consumers {gaps[1]:.3f} s")
+    assert max(gaps) < LONGEST_GAP
+    assert "the node is drained" in a.log.read_text()
+    wait_until(lambda: b.readyz()[0] == 200, "the other node is ready")
