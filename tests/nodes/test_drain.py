@@ -141,9 +141,8 @@ class Consumer(Client):
 class Load:
     """Producers and consumers of some queues, and their ledger."""
 
-    def __init__(self, nodes, prefix):
+    def __init__(self, nodes, queues):
         ports = [each.port for each in nodes]
-        queues = [f"{prefix}.{number}" for number in range(QUEUES)]
         self.producers = [Producer(ports, each) for each in queues]
         self.consumers = [Consumer(ports, each) for each in queues]
         self._tasks = [asyncio.create_task(each.run()) for each in (*self.producers, *self.consumers)]
@@ -184,6 +183,13 @@ async def until(condition, what, seconds=60.0):
 
 
 @pytest.fixture
+def queues(nodes, name):
+    """Names of queues of which each node owns half."""
+    broker, *_ = nodes
+    return [broker.queue_at("ab"[number % 2], f"{name}.{number}") for number in range(QUEUES)]
+
+
+@pytest.fixture
 def nodes(tmp_path, redis_url):
     broker = SeveralNodes(redis_url)
     found = {name: NodeProcess(tmp_path, broker.name, name, redis_url) for name in "ab"}
@@ -196,8 +202,8 @@ def nodes(tmp_path, redis_url):
             each.run.kill()
 
 
-async def loaded(a, b, prefix):
-    load = Load((a, b), prefix)
+async def loaded(a, b, queues):
+    load = Load((a, b), queues)
     await until(lambda: all(len(each.times) > 50 for each in load.clients), "there is load")
     assert {each.port for each in load.clients} == {a.port}
     return load
@@ -210,11 +216,11 @@ async def has_moved(load, b):
     await until(lambda: all(len(each.times) > counts[each] + 20 for each in load.clients), "they work there")
 
 
-def test_draining_a_node_under_load_moves_its_clients_and_queues_and_ending_it_lets_it_serve_again(nodes, name, capsys):
+def test_draining_a_node_under_load_moves_its_clients_and_queues_and_ending_it_lets_it_serve_again(nodes, queues, capsys):
     broker, a, b = nodes
 
     async def scenario():
-        load = await loaded(a, b, name)
+        load = await loaded(a, b, queues)
         began = time.monotonic()
         draining = asyncio.create_task(asyncio.to_thread(broker.admin, lambda admin: admin.membership.drain("a")))
         await has_moved(load, b)
@@ -223,7 +229,7 @@ def test_draining_a_node_under_load_moves_its_clients_and_queues_and_ending_it_l
         status, checks = await asyncio.to_thread(a.readyz)
         assert (status, checks["node"], checks["ready"]) == (503, "draining", False)
         assert (await asyncio.to_thread(b.readyz))[0] == 200
-        assert outcome.released_count == 2 * QUEUES
+        assert (outcome.owned_count, outcome.released_count) == (QUEUES // 2, 2 * QUEUES)
         assert await asyncio.to_thread(broker.admin, lambda admin: admin.membership.owned_counts()) == {
             "a": 0, "b": QUEUES,
         }  # fmt: skip
@@ -246,11 +252,11 @@ def test_draining_a_node_under_load_moves_its_clients_and_queues_and_ending_it_l
     assert max(gaps) < LONGEST_GAP
 
 
-def test_a_terminated_node_is_not_ready_moves_its_clients_and_exits_with_zero(nodes, name, capsys):
+def test_a_terminated_node_is_not_ready_moves_its_clients_and_exits_with_zero(nodes, queues, capsys):
     broker, a, b = nodes
 
     async def scenario():
-        load = await loaded(a, b, name)
+        load = await loaded(a, b, queues)
         began, seen = time.monotonic(), []
         stopping = asyncio.create_task(asyncio.to_thread(a.run.stop))
         while not stopping.done():
