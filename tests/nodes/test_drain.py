@@ -13,13 +13,17 @@ import time
 from collections import Counter, deque
 
 import pytest
+from django.core.management import CommandError, call_command
 
+from brokerapp.config import TransportConnector
 from brokerapp.errors import RequestRefused
+from brokerapp.openwire.commands import ConnectionControl
 from brokerapp.stomp.frames import encode
 from tests.faults.load import Connection
 from tests.faults.processes import CONFIG
-from tests.nodes.conftest import SeveralNodes
+from tests.nodes.conftest import SeveralNodes, several_nodes
 from tests.ports import free_port
+from tests.protocol.openwire_client import OpenWireClient
 from tests.runbroker import Run
 from tests.waiting import wait_until
 
@@ -157,7 +161,9 @@ class Load:
             each.is_finishing = True
         await until(lambda: all(each.is_done for each in self.producers), "all is confirmed")
         await until(
-            lambda: all(len({n for n, _ in c.got}) == p.next for c, p in zip(self.consumers, self.producers, strict=True)),
+            lambda: all(
+                len({n for n, _ in c.got}) == p.next for c, p in zip(self.consumers, self.producers, strict=True)
+            ),
             "all is consumed",
         )
         for each in self._tasks:
@@ -216,7 +222,9 @@ async def has_moved(load, b):
     await until(lambda: all(len(each.times) > counts[each] + 20 for each in load.clients), "they work there")
 
 
-def test_draining_a_node_under_load_moves_its_clients_and_queues_and_ending_it_lets_it_serve_again(nodes, queues, capsys):
+def test_draining_a_node_under_load_moves_its_clients_and_queues_and_ending_it_lets_it_serve_again(
+    nodes, queues, capsys
+):
     broker, a, b = nodes
 
     async def scenario():
@@ -278,3 +286,53 @@ def test_a_terminated_node_is_not_ready_moves_its_clients_and_exits_with_zero(no
     assert max(gaps) < LONGEST_GAP
     assert "the node is drained" in a.log.read_text()
     wait_until(lambda: b.readyz()[0] == 200, "the other node is ready")
+
+
+def test_a_consumer_that_holds_a_message_too_long_gets_it_flagged_at_the_other_node(broker, client, name):
+    queue = f"/queue/{broker.queue_at('a', name)}"
+    holder = client("a")
+    holder.subscribe(queue, ack="client-individual")
+    for body in ("held", "next"):
+        holder.send(queue, body, persistent="true")
+    assert [each.body for each in holder.take(2)] == ["held", "next"]
+    try:
+        assert broker.admin(lambda admin: admin.membership.drain("a")).released_count >= 1
+        assert holder.disconnected.wait(5)
+        taker = client("b")
+        taker.subscribe(queue, ack="client-individual")
+        found = taker.take(2)
+        assert [(each.body, each.headers.get("redelivered")) for each in found] == [("held", "true"), ("next", "true")]
+    finally:
+        broker.admin(lambda admin: admin.membership.end_drain("a"))
+    wait_until(lambda: broker["a"].node.health().state.listens, "it listens again")
+    client("a").send(queue, "more", persistent="true")
+
+
+def test_a_node_is_drained_by_brokerctl_which_refuses_the_last_one_and_unknown_ones(broker, capsys):
+    options = ["--redis", broker.redis_url, "--name", broker.name]
+    call_command("brokerctl", *options, "--json", "drain", "b")
+    done = json.loads(capsys.readouterr().out)
+    assert (done["node"], set(done)) == ("b", {"node", "handedOver", "clientsReleased"})
+    with pytest.raises(CommandError, match="node a cannot be drained: it is the only node that serves clients"):
+        call_command("brokerctl", *options, "drain", "a")
+    with pytest.raises(CommandError, match="node c is not running; running nodes: a, b"):
+        call_command("brokerctl", *options, "drain", "c")
+    call_command("brokerctl", *options, "stats")
+    assert ", drained, owns 0 queues" in capsys.readouterr().out
+    call_command("brokerctl", *options, "drain", "b", "--end")
+    assert capsys.readouterr().out == "node b serves again\n"
+    call_command("brokerctl", *options, "--json", "rebalance")
+    after = json.loads(capsys.readouterr().out)["after"]
+    assert abs(after["a"] - after["b"]) <= 1
+
+
+def test_an_openwire_client_is_told_of_the_other_node_before_its_connection_ends(redis_url):
+    connector = TransportConnector("openwire", "tcp", "127.0.0.1", 0)
+    with several_nodes(redis_url, "a", "b", connectors=(connector,)) as several:
+        with OpenWireClient(several["a"].port) as openwire:
+            there = f"tcp://127.0.0.1:{several['b'].port}"
+            several.admin(lambda admin: admin.membership.drain("a"))
+            while not (control := openwire.next(ConnectionControl)).connected_brokers:
+                pass
+            assert (control.connected_brokers, control.rebalance_connection) == (there, True)
+            assert openwire.is_closed()
