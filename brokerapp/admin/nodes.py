@@ -59,7 +59,7 @@ class NodeAdmin:
                 return DrainOutcome(node, owned, homes["released"])
             await asyncio.sleep(LOOK_SECONDS)
         raise RequestRefused(
-            f"node {node} is not drained yet after {DRAIN_SECONDS:g} s; it goes on: see its log and its /readyz"
+            f"node {node} is not drained yet after {DRAIN_SECONDS:g} s: see its log"
         )
 
     async def end_drain(self, node: str) -> bool:

@@ -36,7 +36,7 @@ NODE_METRICS = (
     NodeMetric("connections", GAUGE, "Open connections of clients", lambda node: node.connected.get("all", 0)),
     NodeMetric("slow_connections", GAUGE, "Connections with slow consumers",
                lambda node: node.connected.get("slow", 0)),
-    NodeMetric("held_back_connections", GAUGE, "Connections held back by flow control",
+    NodeMetric("blocked_connections", GAUGE, "Connections blocked by flow control",
                lambda node: node.connected.get("held_back", 0)),
     NodeMetric("accepted_connections", COUNTER, "Connections accepted", _of_connectors("accepted")),
     NodeMetric("refused_connections", COUNTER, "Connections refused by a limit", _of_connectors("refused")),

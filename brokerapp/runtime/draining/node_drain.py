@@ -107,5 +107,5 @@ class NodeDrain:
         self._set_dispatching(True)
         await self._entrance.resume()
         self.state = DrainState.SERVING
-        logger.info("the node is not drained any more: it serves clients")
+        logger.info("the drain ended: the node serves clients again")
         await self._report()
