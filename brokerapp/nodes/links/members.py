@@ -81,6 +81,10 @@ class NodeMembers:
         """Return whether a member owns nothing because it is to be stopped."""
         return session in self and all(each.session != session for each in self._owners)
 
+    def assigned_to(self, session: str) -> list[str]:
+        """Return the logs that are assigned to a member, sorted."""
+        return sorted(log for log, owner in self._assigned.items() if owner == session)
+
     def understands(self, session: str, message_type: PeerMessageType) -> bool:
         """Return whether the version of a member knows this type of message."""
         return session in self and message_type <= self._by_session[session].last_message_type

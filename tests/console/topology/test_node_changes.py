@@ -3,8 +3,10 @@
 import pytest
 from django.urls import reverse
 
+from brokerapp.model.destination import Destination
 from console.audit.models import AuditEntry
 from console.broker.mirror import mirror
+from console.destinations.placement import owner_node
 from tests.console.conftest import close_console, point_at
 from tests.nodes.conftest import several_nodes
 from tests.waiting import wait_until
@@ -45,6 +47,22 @@ def test_a_node_is_drained_serves_again_and_queues_are_rebalanced_with_audit_ent
         ("end drain of node", "a", "done"),
         ("rebalance nodes", "", "done"),
     ]
+
+
+def test_pages_name_the_owner_of_a_queue_after_a_rebalance_and_while_a_node_is_drained(two_nodes, admin):
+    queues = [two_nodes.queue_at("a", f"owned.{number}") for number in range(4)]
+
+    def owners():
+        nodes = mirror().current().nodes
+        return sorted(owner_node(nodes, Destination.queue(each)) for each in queues)
+
+    for each in queues:
+        two_nodes.admin(lambda admin, each=each: admin.create(Destination.queue(each)))
+    assert owners() == ["a", "a", "a", "a"]
+    admin.post(reverse("rebalance-nodes"))
+    wait_until(lambda: owners() == ["a", "a", "b", "b"], "the console sees who owns queues")
+    admin.post(reverse("drain-node", args=["b", "drain"]))
+    wait_until(lambda: owners() == ["a", "a", "a", "a"], "the console sees who owns queues")
 
 
 def test_the_api_drains_a_node_and_rebalances(two_nodes, admin):
