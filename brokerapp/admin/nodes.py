@@ -58,9 +58,7 @@ class NodeAdmin:
             if homes.get("draining") == "drained":
                 return DrainOutcome(node, owned, homes["released"])
             await asyncio.sleep(LOOK_SECONDS)
-        raise RequestRefused(
-            f"node {node} is not drained yet after {DRAIN_SECONDS:g} s: see its log"
-        )
+        raise RequestRefused(f"node {node} is not drained yet after {DRAIN_SECONDS:g} s: see its log")
 
     async def end_drain(self, node: str) -> bool:
         """Let a drained node own queues and take clients again; return False if it was not drained.
