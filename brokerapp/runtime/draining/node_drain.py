@@ -57,7 +57,7 @@ class NodeDrain:
         self.state = DrainState.SERVING
         self.released_count = 0  #: clients that were let go
         self._changed = asyncio.Event()
-        self._drained = asyncio.Event()
+        self._finished = asyncio.Event()
 
     def on_members_followed(self) -> None:
         """Look again whether the node is to be drained: its logs have followed the members."""
@@ -68,8 +68,8 @@ class NodeDrain:
         return {"draining": str(self.state), "released": self.released_count} if self.state else {}
 
     async def wait(self) -> None:
-        """Wait until the node is drained."""
-        await self._drained.wait()
+        """Wait until the node is drained, or is to be no more, as it is the only one left."""
+        await self._finished.wait()
 
     async def run(self) -> None:
         """Follow what is requested until cancelled."""
@@ -91,6 +91,10 @@ class NodeDrain:
                 logger.warning("other nodes have not taken over all queues within %g s", HANDOVER_SECONDS)
                 break
             await asyncio.sleep(LOOK_SECONDS)
+        if not self._is_requested():
+            await self._serve()
+            self._finished.set()
+            return
         handed_over = loop.time()
         self._set_dispatching(False)
         self.released_count = await self._release.run()
@@ -99,11 +103,11 @@ class NodeDrain:
             "the node is drained: queues were handed over in %.2f s, %d clients were let go in %.2f s",
             handed_over - began, self.released_count, loop.time() - handed_over,
         )  # fmt: skip
-        self._drained.set()
+        self._finished.set()
         await self._report()
 
     async def _serve(self) -> None:
-        self._drained.clear()
+        self._finished.clear()
         self._set_dispatching(True)
         await self._entrance.resume()
         self.state = DrainState.SERVING
