@@ -38,10 +38,10 @@ demo: setup ## run a small order business against a running Sluice (FOR=120 seco
 test: setup browser clients activemq jms ## tests, or a part of them (T=tests/supervisor), by four processes (N=0: by this one); it says which took longest
 	@$(PYTEST)
 
-test-long: setup browser clients activemq jms ## the tests that are marked as long, which `make test` leaves out: some ten minutes more
+test-long: setup browser clients activemq jms ## the tests that are marked as long, which `make test` leaves out, and properties with more examples: some fifteen minutes
 	@$(PYTEST)
 
-test-long: LONG := -m long
+test-long: LONG := -m "long or hypothesis" --hypothesis-profile=thorough
 # What failed runs again by itself: a deadline missed while others worked is no fault, anything else fails again.
 define PYTEST
 $(PYTHON) -m pytest $(LONG) -n $(N) --dist loadscope --no-loadscope-reorder --durations=15 $(T) || {

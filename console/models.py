@@ -11,6 +11,7 @@ from console.messages.jobs.models import Job, JobOutcome, Replacement, SavedSele
 from console.messages.search.models import MessageSearch, SearchHit
 from console.objectives.models import Objective
 from console.routing.drafts.models import Draft, DraftRemark
+from console.traffic_ranges.models import TrafficRange
 from console.ui.preferences.models import SavedView, Star, UserSetting
 
 __all__ = [
@@ -38,5 +39,6 @@ __all__ = [
     "SearchHit",
     "Star",
     "Template",
+    "TrafficRange",
     "UserSetting",
 ]

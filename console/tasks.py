@@ -105,6 +105,14 @@ def deliver_alert(delivery_id: int) -> str:
     return alert_delivery.deliver(delivery_id)
 
 
+@shared_task(name="console.update_traffic_ranges")
+def update_traffic_ranges() -> int:
+    """Update the expected traffic of destinations whose ranges end soon; return their number."""
+    from console.traffic_ranges import range_updates  # needs numpy, which short tasks can do without
+
+    return range_updates.update_ranges()
+
+
 @shared_task(name="console.forget_runs")
 def purge_runs() -> int:
     """Delete runs older than SLUICE_RESULT_DAYS and old editions; return their number."""

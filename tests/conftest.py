@@ -1,6 +1,7 @@
 """Fixtures that several kinds of tests share: a real store, and a real node on it with a port of its own.
 
-Properties are tried with some hundred examples, others in each run: what few of one run miss, those of the next find.
+Properties are tried with some dozens of examples, others in each run: what few of one run miss, those of the next
+find. `make test-long` tries each with a hundred.
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ from tests.migrated import in_memory, make_template
 from tests.waiting import wait_until
 from tests.xdist_scheduler import Spread, urgency
 
+#: Examples of a property that does not say how many it needs.
+EXAMPLES = 40
+
 
 def pytest_configure() -> None:
     """Do not do again what is done already: tests start hundreds of processes, and what one compiled is for all.
@@ -41,8 +45,9 @@ def pytest_configure() -> None:
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ["SLUICE_WARM_UP"] = "0"  # most installations of tests are asked nothing
-    hypothesis.settings.register_profile("busy machine", deadline=None)  # an example takes longer beside other tests
-    hypothesis.settings.load_profile("busy machine")
+    hypothesis.settings.register_profile("thorough", deadline=None)  # an example takes longer beside other tests
+    hypothesis.settings.register_profile("quick", deadline=None, max_examples=EXAMPLES)
+    hypothesis.settings.load_profile("quick")  # unless --hypothesis-profile names the other one
     gc.disable()
 
 

@@ -15,11 +15,10 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analytics.archive import atomic_files, bloom_index, manifest
@@ -29,8 +28,8 @@ from analytics.archive.data_files import (
     DataFile,
     data_files,
     hour_folders,
+    read_parts,
     start_us,
-    to_archive_schema,
 )
 from analytics.archive.stream_ids import id_of
 
@@ -55,6 +54,7 @@ COMPRESSION = {
     "compression_level": 3,
     "use_dictionary": list(_DICTIONARY_COLUMNS),
     "write_statistics": list(_STATISTICS_COLUMNS),
+    "write_batch_size": 1 << 16,  # values that are encoded at once; 1024 by default, which takes 10% longer
 }
 
 
@@ -120,25 +120,12 @@ def _merge(group: Sequence[DataFile], target: Path, indexed: Sequence[str]) -> n
     """Write the events of these files to one; return the hashes of their keys."""
     keys = [np.empty(0, np.uint64)]
     with pq.ParquetWriter(target, ARCHIVED, **COMPRESSION) as writer:
-        for events in _row_groups(group):
-            writer.write_table(events, row_group_size=ROW_GROUP_EVENTS)
-            keys.append(bloom_index.event_keys(events, indexed))
-    return np.unique(np.concatenate(keys))
-
-
-def _row_groups(group: Sequence[DataFile]) -> Iterator[pa.Table]:
-    waiting: list[pa.Table] = []
-    events = 0
-    for file in group:
-        parquet = pq.ParquetFile(file.path)
-        for number in range(parquet.num_row_groups):
-            waiting.append(to_archive_schema(parquet.read_row_group(number, use_threads=False), file.last))
-            events += waiting[-1].num_rows
-            if events >= ROW_GROUP_EVENTS:
-                yield pa.concat_tables(waiting)
-                waiting, events = [], 0
-    if waiting:
-        yield pa.concat_tables(waiting)
+        for events in read_parts((each.path for each in group), ROW_GROUP_EVENTS):
+            together = events.unify_dictionaries().combine_chunks()  # a dictionary each, not one for each small file
+            writer.write_table(together, row_group_size=ROW_GROUP_EVENTS)
+            keys.append(bloom_index.event_keys(together, indexed))
+    found = np.sort(np.concatenate(keys))  # np.unique hashes them, which takes several times as long
+    return found[np.append(True, found[1:] != found[:-1])[: len(found)]]
 
 
 def delete_replaced(work: Path, now: float) -> None:

@@ -7,7 +7,7 @@ broker=B/day=YYYY-MM-DD/hour=HH/part-<id>_<n>.parquet     merged from n such fil
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import reduce
@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from analytics.archive.stream_ids import position_of
 from brokerapp.tracing.arrow_schema import SCHEMA, current
@@ -81,9 +82,37 @@ def appends_in(name: str) -> int:
 
 def to_archive_schema(events: pa.Table, last: int) -> pa.Table:
     """Convert events of any version to the current schema; `last` is the position of events that have none."""
-    if "entry" not in events.schema.names:
+    return _to_schema(events, last, ARCHIVED)
+
+
+def _to_schema(events: pa.Table, last: int, schema: pa.Schema) -> pa.Table:
+    if "entry" in schema.names and "entry" not in events.schema.names:
         events = events.append_column("entry", pa.repeat(pa.scalar(last, pa.int64()), events.num_rows))
-    return current(events, ARCHIVED)
+    return current(events, schema)
+
+
+def read_parts(paths: Iterable[Path], events: int, columns: Sequence[str] = ARCHIVED.names) -> Iterator[pa.Table]:
+    """Read columns of some files, of any version, in tables of about so many events. Raises footer_stats.READ_ERRORS.
+
+    Events of files without stream entries have the last one of their file.
+    """
+    schema = pa.schema([ARCHIVED.field(each) for each in columns])
+    waiting: list[pa.Table] = []
+    count = 0
+    for path in paths:
+        # Small files: buffers read ahead cost more than they save.
+        with pq.ParquetFile(path, memory_map=True, pre_buffer=False) as file:
+            for number in range(file.num_row_groups):
+                found = file.read_row_group(number, columns, use_threads=False)
+                if not found.schema.equals(schema):  # each conversion of an equal column takes time, too
+                    found = _to_schema(found, position_in(path.name) or 0, schema)
+                waiting.append(found)
+                count += found.num_rows
+                if count >= events:
+                    yield pa.concat_tables(waiting)
+                    waiting, count = [], 0
+    if waiting:
+        yield pa.concat_tables(waiting)
 
 
 def between(events: pa.Table, *spans: tuple[int, int]) -> pa.Table:

@@ -78,6 +78,11 @@ class TraceStream:
         info, _ = self._look("+", 1)
         return info and info["last-generated-id"].decode()
 
+    def first_after(self, id: str) -> str | None:
+        """Return the id of the first entry after this one; None without any."""
+        _, found = self._look(f"({id}", 1)
+        return found[0][0].decode() if found else None
+
     def end(self) -> tuple[str, int]:
         """Return id and ordinal of the last entry; the start where there is no stream."""
         info, _ = self._look("+", 1)

@@ -39,7 +39,7 @@ MAX_LINES = 6
 #: Destinations in the table over time, those with the oldest messages: each has a row for each slot.
 MAX_OVER_TIME = 50
 _OLDEST = ResultColumn("oldest_seconds", "Oldest message", "seconds")
-_CERTAINTY = ResultColumn("certainty", "Age is")
+_CERTAINTY = ResultColumn("certainty", "Accuracy of the age")
 _BEHIND = ResultColumn("behind_seconds", "Time behind", "seconds")
 _AGE = ResultColumn("acknowledged_seconds", "Age at acknowledgement", "seconds")
 _RATES = (ResultColumn("arrival_rate", "Arrival rate", "rate"), ResultColumn("service_rate", "Service rate", "rate"))

@@ -46,14 +46,17 @@ class DepthForecast:
     full_seconds: float | None = None  #: until the limit is reached; None: not at these rates
 
 
-def cuts_of(moments: Iterable[tuple[int, int]]) -> list[dict[int, int]]:
-    """Arrange times of notes, pairs of slot number and microseconds, as cuts: each cut has one time for a slot."""
+def cuts_of(moments: Iterable[tuple[int, int]], most: int = MAX_CUTS) -> list[dict[int, int]]:
+    """Arrange times of notes, pairs of slot number and microseconds, as cuts: each cut has one time for a slot.
+
+    `most`: cuts of a slot; the latest times count.
+    """
     by_slot: dict[int, set[int]] = {}
     for slot, moment in moments:
         by_slot.setdefault(slot, set()).add(moment)
     cuts: list[dict[int, int]] = []
     for slot, found in by_slot.items():
-        for number, moment in enumerate(sorted(found)[-MAX_CUTS:]):
+        for number, moment in enumerate(sorted(found)[-most:]):
             while len(cuts) <= number:
                 cuts.append({})
             cuts[number][slot] = moment

@@ -51,7 +51,7 @@ def update_tables(
                     catalog.store_merged()
                     continue
                 with read_lock(environment.archive):
-                    rows_of = spark_rows(connect(environment), environment.archive, fetch)
+                    rows_of = spark_rows(connect(environment), fetch)
                     builder = TableBuilder(catalog, rows_of)
                     found = builder.build(now_us, since_us, began + seconds)
                 done = BuildResult(done.hours + found.hours, done.events + found.events, done.is_done and found.is_done)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -15,6 +16,7 @@ from analytics.readers.completeness import Completeness
 from analytics.requests.request import TimeWindow
 from analytics.tables.catalog import TableCatalog, first_recorded_us
 from analytics.tables.counts import RecordedCounts
+from analytics.tables.current_hours import CurrentHours, read_current_hours
 from analytics.tables.day_manifest import DayManifest
 from analytics.tables.definitions import DAILY, DAY_US, HOUR_US, HOURLY, SLOT, TABLES
 from analytics.tables.selection import AvailableDay, Selection, select
@@ -51,6 +53,9 @@ class TableReader:
         self._catalogs = TableCatalog.all_of(storage, archive)
         self._first_us = {each.broker: each.first_us() for each in self._catalogs}
         self._days: dict[tuple[str, int], DayManifest] = {}
+        self._current = {
+            each.broker: found for each in self._catalogs if (found := read_current_hours(each)) is not None
+        }
         self.levels = LevelsRead()
 
     def first_us(self) -> int | None:
@@ -70,7 +75,9 @@ class TableReader:
     ) -> RecordedCounts:
         """Return the counts of time ranges, from the highest level that has them."""
         chosen = self.choose(windows, slot, hourly_only)
-        events = read(*chosen.raw) if chosen.raw else None
+        parts = [read(*chosen.raw)] if chosen.raw else []
+        parts += self._uncounted(read, chosen, windows)
+        events = reduce(DataFrame.unionAll, parts) if parts else None
         return RecordedCounts(events, lambda table: self.frame(table, chosen))
 
     def choose(self, windows: Sequence[TimeWindow], slot: int, hourly_only: bool = False) -> Selection:
@@ -85,9 +92,9 @@ class TableReader:
                 for day in range(max(window.since_us, first) // DAY_US * DAY_US, window.until_us, DAY_US)
             }
         )
-        chosen = select(windows, slot, {day: self._available(day) for day in sorted(starts)}, hourly_only)
+        chosen = select(windows, slot, {day: self._available(day, hourly_only) for day in sorted(starts)}, hourly_only)
         self.levels.days.update(chosen.days)
-        self.levels.hours.update(chosen.hours)
+        self.levels.hours.update(chosen.hours, chosen.current)
         self.levels.raw.update(chosen.raw)
         self._note_completeness(chosen)
         return chosen
@@ -96,12 +103,13 @@ class TableReader:
         """Return the rows of a table that were chosen, with the start of their slot as `ts`; None without any."""
         parts = [
             frame
-            for level, starts in ((DAILY, chosen.days), (HOURLY, chosen.hours))
+            for level, starts in ((DAILY, chosen.days), (HOURLY, (*chosen.hours, *chosen.current)))
             if level in TABLES[table].levels and (frame := self._level(table, level, starts)) is not None
         ]
+        parts += self._current_rows(table, chosen.current)
         if not parts:
             return None
-        found = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
+        found = reduce(DataFrame.unionByName, parts)
         return found.withColumn("ts", F.col(SLOT)).drop(SLOT) if "ts" not in TABLES[table].values else found
 
     def _level(self, table: str, level: str, starts: Sequence[int]) -> DataFrame | None:
@@ -121,9 +129,45 @@ class TableReader:
         seconds = F.unix_seconds(SLOT)
         return frame.where(seconds.isin([each // 1_000_000 for each in starts]))
 
-    def _available(self, day_us: int) -> AvailableDay:
+    def _current_rows(self, table: str, starts: Sequence[int]) -> list[DataFrame]:
+        """Return the rows of hours that are counted from the stream."""
+        if not starts:
+            return []
+        schema = from_arrow_schema(TABLES[table].schema)
+        found = (
+            each.table_rows(table, self._open_hours(broker).keys() & set(starts))
+            for broker, each in self._current.items()
+        )
+        return [self._session.createDataFrame(rows, schema) for rows in found if rows.num_rows]
+
+    def _uncounted(
+        self, read: Callable[..., DataFrame], chosen: Selection, windows: Sequence[TimeWindow]
+    ) -> list[DataFrame]:
+        """Return the events of current hours that are recorded but not counted yet."""
+        parts = []
+        for broker, each in self._current.items():
+            starts = [at for at in self._open_hours(broker).keys() & set(chosen.current) if not each.is_whole(at)]
+            rest = [
+                TimeWindow(max(at, window.since_us), min(at + HOUR_US, window.until_us))
+                for at in sorted(starts)
+                for window in windows
+                if at < window.until_us and window.since_us < at + HOUR_US
+            ]
+            if rest:
+                parts.append(read(*rest).where((F.col("broker") == broker) & (F.col("entry") > each.position)))
+        return parts
+
+    def _open_hours(self, broker: str) -> dict[int, int]:
+        """Return the hours of a broker that only the stream has rows of, and where a range with them must end."""
+        (catalog,) = (each for each in self._catalogs if each.broker == broker)
+        found = self._current[broker]
+        days = {start: self._day(catalog, start // DAY_US * DAY_US) for start in found.starts}
+        return {start: found.end_us(start) for start, day in days.items() if start % DAY_US // HOUR_US not in day.hours}
+
+    def _available(self, day_us: int, hourly_only: bool) -> AvailableDay:
         """Return what all brokers have of a day; a broker that recorded nothing in it has all of it."""
         hours, is_merged = set(range(24)), True
+        counts: dict[int, int] = {}
         for each in self._catalogs:
             first = self._first_us[each.broker]
             if first is None or day_us + DAY_US <= first:
@@ -132,8 +176,22 @@ class TableReader:
             current = {hour for hour, record in day.hours.items() if each.is_current(day_us + hour * HOUR_US, record)}
             empty = self._empty_hours(each, day_us, day)
             is_merged = is_merged and ((DAILY in day.files and len(current) == 24) or len(empty) == 24)
-            hours &= (current if HOURLY in day.files else set()) | empty
-        return AvailableDay(frozenset(hours), is_merged)
+            counted = self._counted_hours(each.broker, day_us, hourly_only)
+            counts |= {hour: max(end, counts.get(hour, 0)) for hour, end in counted.items()}
+            hours &= (current if HOURLY in day.files else set()) | empty | counted.keys()
+        of_stream = {hour: counts[hour] for hour in hours & counts.keys()}
+        return AvailableDay(frozenset(hours - counts.keys()), is_merged, of_stream)
+
+    def _counted_hours(self, broker: str, day_us: int, whole_only: bool) -> dict[int, int]:
+        """Return the hours of a day that only the stream has rows of; those without later events, if `whole_only`."""
+        found: CurrentHours | None = self._current.get(broker)
+        if found is None:
+            return {}
+        return {
+            (start - day_us) // HOUR_US: end
+            for start, end in self._open_hours(broker).items()
+            if day_us <= start < day_us + DAY_US and (found.is_whole(start) or not whole_only)
+        }
 
     def _empty_hours(self, catalog: TableCatalog, day_us: int, day: DayManifest) -> set[int]:
         """Return the hours of which a broker has no events anywhere, such as those after it was shut down for good."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from analytics.requests.request import TimeWindow
 from analytics.tables.definitions import DAY_US, HOUR_US
@@ -21,6 +21,8 @@ class AvailableDay:
 
     hours: frozenset[int]  #: hours of the day whose hourly rows can be read
     is_merged: bool = False  #: whether the daily rows can be read
+    #: Hours with rows that are counted from the stream: hour -> where a range must end, at the earliest, to have them.
+    current: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,7 @@ class Selection:
     days: tuple[int, ...]  #: starts of days, microseconds since the epoch
     hours: tuple[int, ...]  #: starts of hours
     raw: tuple[TimeWindow, ...]
+    current: tuple[int, ...] = ()  #: starts of hours with rows that are counted from the stream
 
 
 def table_slot_seconds(window: TimeWindow, slot: int, longest_fine: float = LONGEST_RAW_SECONDS) -> int:
@@ -51,6 +54,7 @@ def select(
         return Selection((), (), tuple(windows))
     whole_days: list[int] = []
     hours: list[int] = []
+    current: list[int] = []
     for window in windows:
         for day_us in range(window.since_us // DAY_US * DAY_US, window.until_us, DAY_US):
             found = days.get(day_us)
@@ -62,9 +66,14 @@ def select(
                 continue
             starts = (day_us + hour * HOUR_US for hour in sorted(found.hours))
             hours += [each for each in starts if window.since_us <= each and each + HOUR_US <= window.until_us]
-    covered = [*((each, each + DAY_US) for each in whole_days), *((each, each + HOUR_US) for each in hours)]
+            ends = ((day_us + hour * HOUR_US, end) for hour, end in sorted(found.current.items()))
+            current += [each for each, end in ends if window.since_us <= each and end <= window.until_us]
+    covered = [
+        *((each, each + DAY_US) for each in whole_days),
+        *((each, each + HOUR_US) for each in (*hours, *current)),
+    ]
     raw = tuple(span for window in windows for span in _outside(window, sorted(covered)))
-    return Selection(tuple(whole_days), tuple(hours), raw)
+    return Selection(tuple(whole_days), tuple(hours), raw, tuple(current))
 
 
 def _outside(window: TimeWindow, covered: Iterable[tuple[int, int]]) -> Iterable[TimeWindow]:

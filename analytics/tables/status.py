@@ -8,11 +8,18 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from analytics.archive.broker_archive import BrokerArchive
+from analytics.archive.data_files import start_us
+from analytics.archive.manifest import hours_of, inspect
+from analytics.archive.stream_ids import id_of, position_of
+from analytics.archive.trace_stream import TraceStream
 from analytics.tables.catalog import TableCatalog
+from analytics.tables.current_hours import read_current_hours
 from analytics.tables.day_manifest import mark_stale
-from analytics.tables.definitions import DAILY, DAY_US, HOUR_US, HOURLY, VERSION
-from analytics.tables.storage import TableStorage
-from brokerapp.errors import RequestRefused
+from analytics.tables.definitions import DAILY, DAY_US, HOUR_US, HOURLY, TRAFFIC, VERSION
+from analytics.tables.storage import FolderStorage, TableStorage
+from brokerapp.errors import RequestRefused, StoreUnavailable
+from brokerapp.system.environment import Environment
 
 #: The file that says how the last build went.
 _LAST_BUILD = "last_build.json"
@@ -75,6 +82,51 @@ def tables_status(catalog: TableCatalog, now_us: int, since_us: int = 0) -> Tabl
         pending_hours=len(pending),
         pending_events=sum(each.rows for each in pending),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentHoursStatus:
+    """The rows of hours that are counted from the stream. Times are microseconds since the epoch."""
+
+    counted_until_us: int | None  #: time of the last entry whose events are counted; None: none is
+    behind_seconds: float | None  #: age of the oldest entry that is not counted; 0: none; None: unknown
+    hours: int = 0
+    events: int = 0
+
+
+def current_hours_status(environment: Environment, now_us: int) -> CurrentHoursStatus | None:
+    """Read how far the current hours are counted; None where they are not counted from the stream."""
+    if not environment.streams_tables:
+        return None
+    archive = BrokerArchive(environment.archive, environment.broker_name)
+    current = read_current_hours(TableCatalog(FolderStorage(environment.tables), archive))
+    if current is None or not current.updated_us:
+        return CurrentHoursStatus(None, None)
+    stream = TraceStream(environment.redis_url, environment.broker_name)
+    try:
+        oldest = _oldest_uncounted(archive, stream, current.position)
+    except StoreUnavailable:
+        behind = None
+    else:
+        behind = 0.0 if oldest is None else max(0.0, round(now_us / 1e6 - _seconds(oldest), 1))
+    finally:
+        stream.close()
+    events = sum(current.rows[TRAFFIC.name]["events"].to_pylist())
+    return CurrentHoursStatus(int(_seconds(current.position) * 1e6), behind, len(current.starts), events)
+
+
+def _oldest_uncounted(archive: BrokerArchive, stream: TraceStream, position: int) -> int | None:
+    """Return the position of the first entry after this one, to a few seconds where it is archived; None without."""
+    first = stream.first_after(id_of(position))  # before the files: an entry is archived before it is removed
+    since_us = _seconds(position) * 1e6 - HOUR_US
+    hours = [each for each in hours_of(archive.folder) if start_us(each) >= since_us]
+    archived = [file.last for each in hours for file in inspect(each).files if file.last > position]
+    return min([*archived, *(() if first is None else (position_of(first),))], default=None)
+
+
+def _seconds(position: int) -> float:
+    """Return when an entry was written, in seconds since the epoch."""
+    return int(id_of(position).partition("-")[0]) / 1000
 
 
 def hourly_since_us(now_us: int, hourly_days: float) -> int:

@@ -14,8 +14,8 @@ from typing import Protocol
 
 from analytics.archive import atomic_files
 
-#: The file whose lock a builder holds.
-_LOCK = "_lock"
+#: The lock that a builder holds; its file has this name.
+BUILDS = "_lock"
 
 
 class TableStorage(Protocol):
@@ -36,8 +36,8 @@ class TableStorage(Protocol):
     def location(self, name: str) -> str:
         """Return the path or URL at which Spark reads a file."""
 
-    def lock(self) -> AbstractContextManager[bool]:
-        """Yield whether the caller is the only builder. Two builders would do the same work twice, without harm."""
+    def lock(self, name: str = BUILDS) -> AbstractContextManager[bool]:
+        """Yield whether the caller alone holds the lock. Two builders would do the same work twice, without harm."""
 
 
 class FolderStorage:
@@ -75,10 +75,10 @@ class FolderStorage:
         return str(self._root / name)
 
     @contextmanager
-    def lock(self) -> Iterator[bool]:
-        """Yield whether no other process builds; the lock ends with the process that holds it."""
+    def lock(self, name: str = BUILDS) -> Iterator[bool]:
+        """Yield whether no other process holds the lock; it ends with the process that holds it."""
         atomic_files.make_folder(self._root)
-        with (self._root / _LOCK).open("a") as file:
+        with (self._root / name).open("a") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

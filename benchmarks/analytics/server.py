@@ -7,8 +7,10 @@ import signal
 import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+import psutil
 
 from analytics.spark import server as spark_server
 from brokerapp.system.environment import Environment
@@ -31,10 +33,18 @@ def running(folder: Path) -> Iterator[tuple[Environment, int]]:
         server.wait(30)
 
 
+#: CPU time of processes by the server that started them, and by id and start: those that ended keep what they used.
+_used: dict[int, dict[tuple[int, float], float]] = {}
+
+
 def cpu_seconds(pid: int) -> float:
-    """CPU time that a process has used, with those it waited for."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    """CPU time that a server has used, with its children such as Spark's Python workers."""
+    process, used = psutil.Process(pid), _used.setdefault(pid, {})
+    for each in (process, *process.children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):
+            times = each.cpu_times()
+            used[each.pid, each.create_time()] = times.user + times.system
+    return sum(used.values())
 
 
 def _free_port() -> int:

@@ -1,8 +1,8 @@
 """Months of history: `python -m benchmarks.analytics.tables` times analyses over tables and compares what tables cost.
 
-It records some events as a node and the archiver do, compacts them, and measures the CPU time of both. Then it
-generates days of traffic with a weekly pattern, builds their hourly and daily tables with Spark, and runs analyses over
-all days, from tables and from raw events.
+It records some events as a node and the archiver do, compacts them, and measures the CPU time of both, and that of
+building the tables of hours that are as busy. Then it generates days of traffic with a weekly pattern, builds their
+hourly and daily tables with Spark, and runs analyses over all days, from tables and from raw events.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 
 from analytics.archive.archiver import Archiver
 from analytics.archive.broker_archive import BrokerArchive
-from analytics.archive.compaction import compact, next_merge_group
+from analytics.archive.compaction import LATE_EVENTS_US, compact, next_merge_group
 from analytics.archive.data_files import hour_folders
 from analytics.archive.trace_stream import TraceStream
 from analytics.requests.request import AnalysisRequest
@@ -50,7 +50,9 @@ WEEK = (0.4, 1.0, 1.1, 1.1, 1.05, 1.0, 0.6)
 ANALYSES = ("traffic", "latency", "dead-letters", "fan-out", "league", "depth")
 #: Seconds of an analysis over all days at most, and the part of the cost of recording that tables may cost.
 LIMIT_SECONDS, LIMIT_PART = 3.0, 0.1
-MEASURED = ("traffic", "latency", "dead-letters")
+MEASURED = ("traffic", "latency", "dead-letters", "depth")
+#: Hours and events of each, of which tables are built to compare their cost: as busy as the hour that is recorded.
+BUSY_HOURS, BUSY_EVENTS = 6, 1_000_000
 #: Appends of an hour, as the archiver makes them every five seconds.
 APPENDS = 720
 #: Rounds of which the best counts.
@@ -64,6 +66,11 @@ class RecordingCost:
     node: float
     archiver: float
     compaction: float
+
+    @property
+    def recording(self) -> float:
+        """Return what recording costs: the node and the archiver."""
+        return self.node + self.archiver
 
 
 def main() -> int:
@@ -83,17 +90,16 @@ def main() -> int:
 
 def _recording_cost(folder: Path) -> RecordingCost:
     """Record events of a queue one by one, archive them as those of an hour, and compact the hour."""
-    messages = [tracing_cost.message(number) for number in range(BATCH_EVENTS // 4)]
-    name, events = traffic.BROKER, 0
+    name, events, share = traffic.BROKER, 0, BATCH_EVENTS // 4 // 12
     with EmbeddedStore(folder / "store") as store:
         stream, archive = TraceStream(store.url, name), BrokerArchive(folder / "archive", name)
         archiver, node, archived = Archiver(stream, archive, lambda _: None), 0.0, 0.0
-        share = messages[: len(messages) // 12]
         with redis.Redis.from_url(store.url) as client:
-            for _ in range(APPENDS):
+            for append in range(APPENDS):
+                messages = [tracing_cost.message(number) for number in range(append * share, (append + 1) * share)]
                 began = time.process_time()
                 recorder = TraceRecorder(name)
-                tracing_cost.one_by_one(recorder, share)
+                tracing_cost.one_by_one(recorder, messages)
                 while batch := recorder.take_encoded():
                     client.xadd(trace_key(name), {"b": batch[0], "n": batch[1]})
                     events += batch[1]
@@ -119,7 +125,8 @@ def _measure(folder: Path, days: int, events: int, cost: RecordingCost, with_raw
         environment = replace(found, redis_url=f"unix://{folder}/no-store", broker_name=traffic.BROKER)
         _generate(environment, days, events)
         session = connect(environment, server.PATIENCE)
-        met = _build(session, environment, pid, days, cost)
+        met = _cost_of_tables(session, folder, pid, cost)
+        _build_all(session, environment, pid, days)
         print(f"\nseconds over {days} days, the best of {ROUNDS}; {LIMIT_SECONDS:g} at most\n")
         print(f"{'analysis':<14}{'tables':>8}{'CPU':>8}{'raw':>8}{'CPU':>8}   levels read", flush=True)
         for kind in ANALYSES:
@@ -137,56 +144,78 @@ def _measure(folder: Path, days: int, events: int, cost: RecordingCost, with_raw
 
 def _generate(environment: Environment, days: int, events: int) -> None:
     """Fill the archive with days of traffic, unless it is there."""
-    if environment.archive.exists():
+    spans = ((FIRST_DAY_US + day * DAY_US, DAY_US, round(events * WEEK[day % 7])) for day in range(days))
+    _fill(environment.archive, spans)
+
+
+def _fill(archive: Path, spans: Iterable[tuple[int, int, int]]) -> None:
+    """Fill an archive with traffic: start and length of each span in microseconds, and its events, about."""
+    if archive.exists():
         return
-    dice, made = np.random.default_rng(7), environment.archive.with_name("archive.part")
+    dice, made = np.random.default_rng(7), archive.with_name("archive.part")
     shutil.rmtree(made, ignore_errors=True)
     written = 0
-    for day in range(days):
-        start = FIRST_DAY_US + day * DAY_US
-        count = round(events * WEEK[day % 7] / traffic.EVENTS_A_MESSAGE)
-        day_of = traffic.stretch(dice, start, DAY_US, count, start + DAY_US)
-        written += traffic.write(made, day_of, f"{start // 1000}-0")
+    for start, length, events in spans:
+        found = traffic.stretch(dice, start, length, round(events / traffic.EVENTS_A_MESSAGE), start + length)
+        written += traffic.write(made, found, f"{start // 1000}-0")
     traffic.commit(made, f"{start // 1000}-0", written)
-    made.rename(environment.archive)
-    print(f"{written:,} events of {days} days generated", flush=True)
+    made.rename(archive)
+    print(f"{written:,} events generated", flush=True)
 
 
-def _build(session: SparkSession, environment: Environment, pid: int, days: int, cost: RecordingCost) -> bool:
-    """Build the tables of all days at once, and those of the last day again as scheduled; whether they cost little."""
+def _cost_of_tables(session: SparkSession, folder: Path, pid: int, cost: RecordingCost) -> bool:
+    """Build the tables of hours as busy as the one that was recorded; whether they cost little."""
+    archive, tables = folder / "busy" / "archive", folder / "busy" / "tables"
+    tables.parent.mkdir(exist_ok=True)
+    _fill(archive, [(FIRST_DAY_US, BUSY_HOURS * HOUR_US, BUSY_HOURS * BUSY_EVENTS)])
+    ends = [FIRST_DAY_US + (hour + 1) * HOUR_US + LATE_EVENTS_US for hour in range(BUSY_HOURS)]
+    met = True
+    for title, steps in (("first use", ends[-1:]), ("all hours at once", ends[-1:]), ("each hour at its end", ends)):
+        shutil.rmtree(tables, ignore_errors=True)
+        per_event = _build(session, FolderStorage(tables), archive, pid, f"busy hours, {title}", FIRST_DAY_US, steps)
+        part = (per_event + cost.compaction) / cost.recording
+        print(f"with compaction {part:.1%} of recording ({cost.recording:.2f})", flush=True)
+        met = met and (title == "first use" or part <= LIMIT_PART)
+    return met
+
+
+def _build_all(session: SparkSession, environment: Environment, pid: int, days: int) -> None:
+    """Build the tables of all days at once, and those of the last day again a quarter at a time."""
     shutil.rmtree(environment.tables, ignore_errors=True)
-    storage, rows_of = FolderStorage(environment.tables), spark_rows(session, environment.archive, fetch)
-    end = FIRST_DAY_US + days * DAY_US + HOUR_US
-    recording, met = cost.node + cost.archiver, True
+    storage, end = FolderStorage(environment.tables), FIRST_DAY_US + days * DAY_US + HOUR_US
+    quarters = [end - hours * HOUR_US for hours in (18, 12, 6, 0)]
     for title, since, steps in (
-        ("first use", FIRST_DAY_US, [end]),
-        ("all at once, warm", FIRST_DAY_US, [end]),
-        ("a day every 6 hours", end - HOUR_US - DAY_US, [end - hours * HOUR_US for hours in (18, 12, 6, 0)]),
+        ("all days at once", FIRST_DAY_US, [end]),
+        ("a day every 6 hours", end - HOUR_US - DAY_US, quarters),
     ):
         for each in TableCatalog.all_of(storage, environment.archive):
             for day in [day for day in each.days() if day >= since]:
                 storage.delete(each.name(day, "manifest.json"))
-        events = 0
-
-        def work(steps: list[int] = steps) -> None:
-            nonlocal events
-            for now_us in steps:
-                for each in TableCatalog.all_of(storage, environment.archive):
-                    events += TableBuilder(each, rows_of).build(now_us, since).events  # noqa: B023
-
-        elapsed, cpu = _took(pid, work)
-        per_event = cpu / events * 1e6
-        part = (per_event + cost.compaction) / recording
-        print(
-            f"tables, {title}: {events:,} events in {elapsed:.1f} s, {cpu:.1f} s of CPU, {per_event:.2f} microseconds"
-            f" per event; with compaction {part:.1%} of recording ({recording:.2f})",
-            flush=True,
-        )
-        met = met and (title != "all at once, warm" or part <= LIMIT_PART)
+        _build(session, storage, environment.archive, pid, title, since, steps)
     size = sum(path.stat().st_size for path in environment.tables.rglob("*.parquet"))
     raw = sum(path.stat().st_size for path in environment.archive.rglob("*.parquet"))
     print(f"size: archive {raw / 1e6:,.0f} MB, tables {size / 1e6:,.1f} MB", flush=True)
-    return met
+
+
+def _build(
+    session: SparkSession, storage: FolderStorage, archive: Path, pid: int, title: str, since: int, steps: list[int]
+) -> float:
+    """Build the tables as at these times; return the microseconds of CPU per event."""
+    rows_of, events = spark_rows(session, fetch), 0
+
+    def work() -> None:
+        nonlocal events
+        for now_us in steps:
+            for each in TableCatalog.all_of(storage, archive):
+                events += TableBuilder(each, rows_of).build(now_us, since).events
+
+    elapsed, cpu = _took(pid, work)
+    per_event = cpu / events * 1e6
+    print(
+        f"tables, {title}: {events:,} events in {elapsed:.1f} s, {cpu:.1f} s of CPU, {per_event:.2f} us per event",
+        flush=True,
+    )
+    return per_event
 
 
 def _without_tables(environment: Environment) -> Path:

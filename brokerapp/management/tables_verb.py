@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from argparse import Namespace
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -29,7 +29,8 @@ def add_table_verbs(verbs: Subparsers) -> None:
 
 async def tables(_admin: BrokerAdmin, args: Namespace) -> Answer:
     """Show the state of the tables of all brokers in the archive."""
-    from analytics.tables.status import status_json  # here, with what reads files: other verbs need not wait for it
+    # Here, with what reads files: other verbs need not wait for it.
+    from analytics.tables.status import current_hours_status, status_json
 
     environment, storage = _storage(args)
     now_us = time.time_ns() // 1000
@@ -43,7 +44,16 @@ async def tables(_admin: BrokerAdmin, args: Namespace) -> Answer:
     if build := found["last_build"]:
         outcome = f"failed: {build['error']}" if build["error"] else f"{build['hours']:,} hours in {build['seconds']} s"
         lines.append(f"last build: {_time(build['finished_us'])}, {outcome}")
-    return dict(found), lines or ["no recorded traffic"]
+    named = replace(environment, broker_name=args.name, redis_url=args.redis)
+    current = current_hours_status(named, now_us)
+    if current is not None:
+        behind = "unknown" if current.behind_seconds is None else f"{current.behind_seconds:.0f} s"
+        lines.append(
+            f"current hours: counted up to {_time(current.counted_until_us)}, {behind} behind, "
+            f"{current.events:,} events in {current.hours:,} hours"
+        )
+    state = {**found, "current": None if current is None else asdict(current)}
+    return state, lines or ["no recorded traffic"]
 
 
 async def rebuild_tables(_admin: BrokerAdmin, args: Namespace) -> Answer:

@@ -86,12 +86,18 @@ def watched_disk(node: NodeStatus) -> DiskSpace | None:
 
 
 def store_metrics(nodes: Sequence[NodeStatus]) -> Iterator[BrokerMetric]:
-    """Yield the metrics of the store that nodes report: its fullest disk, rollbacks, and prepared transactions."""
+    """Yield the metrics of the store that nodes report: its fullest disk, replicas, rollbacks, and prepared transactions."""
     watched = [disk for disk in map(watched_disk, nodes) if disk is not None]
     for disk in sorted(watched, key=lambda disk: disk.free)[:1]:
         yield "sluice_store_disk_free_bytes", GAUGE, "Bytes free on the disk of the store", disk.free
         yield "sluice_store_disk_limit_bytes", GAUGE, "Free bytes below which sends are blocked", disk.limit
         yield "sluice_store_disk_blocked", GAUGE, "Whether sends are blocked by low disk space", int(disk.is_low)
+    for name, about, choose in (
+        ("replicas", "Replicas that follow the store's primary", min),
+        ("replicas_wanted", "Replicas that have to confirm a change", max),
+    ):
+        found = choose((node.store.get(name, 0) for node in nodes), default=0)
+        yield f"sluice_store_{name}", GAUGE, about, found
     rollbacks = max((node.store.get("rollbacks", 0) for node in nodes), default=0)
     yield "sluice_store_rollbacks", COUNTER, "Times the store lost confirmed changes", rollbacks
     count, oldest_seconds = prepared_transactions(nodes)

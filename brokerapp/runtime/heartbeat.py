@@ -39,7 +39,7 @@ class StoreStatus:
         return {
             **memory, "message_limit": limits.total, "temp_limit": limits.temp or limits.total,
             "temp_used": self._commits.temp, "kept": self._settings.keeps_messages,
-            "disk": limits.disk.to_json(), **self._rollbacks,
+            "disk": limits.disk.to_json(), "replicas_wanted": self._store.client.replicas, **self._rollbacks,
         }  # fmt: skip
 
 

@@ -55,7 +55,7 @@ from brokerapp.store import StoreLimits
 from brokerapp.store.memory_limits import store_limit
 from brokerapp.store.redis import RedisStore
 from brokerapp.store.server.disk import StoreDisk
-from brokerapp.store.server.durability import REMEDY, durability_loss
+from brokerapp.store.server.durability import REMEDY, durability_loss, replica_shortage
 from brokerapp.system.clock import now_ms
 from brokerapp.system.process_tuning import tune_process
 from brokerapp.system.supervised_tasks import STORE_RETRY_SECONDS, SupervisedTasks
@@ -282,9 +282,8 @@ class Node:
         memory = await self._store.server.memory()
         if found := durability_loss({**memory, "kept": self.config.settings.keeps_messages}):
             logger.warning("not durable: %s; %s", found, REMEDY)
-        if memory["replicas"] < self.config.replicas:
-            wanted, found = self.config.replicas, memory["replicas"]
-            logger.warning("the store has %d of %d replicas: receipts wait until the others follow it", found, wanted)
+        if found := replica_shortage({**memory, "replicas_wanted": self.config.replicas}):
+            logger.warning("%s", found)
         total = store_limit(self.config.store_limit, memory)
         self._limits = StoreLimits(
             total=total,

@@ -6,7 +6,7 @@ each one whole or not at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -189,6 +189,8 @@ class CommitBatch:
     wants_previous_seq: Callable[[str], bool] = lambda _log: False
     #: Number of the session's last batch that was answered; 0: none; None: not said.
     previous_batch: int | None = None
+    #: Whether no replica has confirmed the batch before, so that a primary that took over may lack it.
+    follows_unconfirmed: bool = False
 
     #: The writes with the positions of their first units, from 1.
     numbered_writes: list[tuple[int, PendingWrite]] = field(init=False)
@@ -198,6 +200,15 @@ class CommitBatch:
         for write in self.writes:
             self.numbered_writes.append((position, write))
             position += write.unit_count
+
+
+class Confirmation(Protocol):
+    """Ends when replicas of the store have a batch, too."""
+
+    def __await__(self) -> Generator[Any, None, None]: ...
+
+    def done(self) -> bool:
+        """Return whether it has ended, well or not."""
 
 
 @dataclass(slots=True)
@@ -214,6 +225,8 @@ class CommitResult:
     duplicates: Mapping[int, list[tuple[int, int]]] = field(default_factory=dict)  #: by position: copies stored before
     previous_seqs: Mapping[str, int] = field(default_factory=dict)  #: last entry before, by log asked for; 0: none
     change_count: int = 0  #: changes made to the store so far
+    #: To wait for before it counts; fails with StoreUnavailable. None: it counts as it is.
+    confirmation: Confirmation | None = None
 
 
 @dataclass(slots=True)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Awaitable
+from dataclasses import replace
 
 from brokerapp.store import CommitBatch, CommitResult, StoreLimits
 from brokerapp.store.client.client import StoreClient
+from brokerapp.store.client.connection import retrieve_error
 from brokerapp.store.client.libraries import FunctionLibraries
 from brokerapp.store.commit_codec import decode_result, encode_call
 from brokerapp.store.connectors import ConnectorStore
@@ -57,14 +60,25 @@ class RedisStore:
         await self.client.close()
 
     async def commit(self, session: str, batch: CommitBatch, limits: StoreLimits) -> CommitResult:
-        """Commit a batch of writes, each whole or not at all. Repeating the same batch has no further effect."""
+        """Commit a batch of writes, each whole or not at all. Repeating the last batch has no further effect."""
         logs, keys, args = encode_call(self.keys, session, batch, limits)
-        answer = await self.client.call_commit(keys, args)
+        answer, confirmation = await self.client.call_commit(keys, args, may_be_behind=batch.follows_unconfirmed)
         result = decode_result(logs, *answer)
-        self.client.continuity.advance(
-            result.change_count, result.base_seq + sum([unit.count for unit in batch.writes])
-        )
-        return result
+        reached = result.change_count, result.base_seq + sum([unit.count for unit in batch.writes])
+        if confirmation is None:
+            self.client.continuity.advance(*reached)
+            return result
+        confirmed = asyncio.ensure_future(self._until_confirmed(confirmation, *reached))
+        confirmed.add_done_callback(retrieve_error)  # nobody waits for it when the batch is committed again
+        return replace(result, confirmation=confirmed)
+
+    async def _until_confirmed(self, confirmation: Awaitable[None], changes: int, seq: int) -> None:
+        await confirmation
+        self.client.continuity.advance(changes, seq)
+
+    async def last_batch(self, session: str) -> int:
+        """Return the number of the last batch of this session that the store has; 0: none."""
+        return int(await self.client.execute("HGET", self.keys.state, f"batch:{session}") or 0)
 
     async def write_trace(self, batch: bytes, count: int) -> None:
         """Add a trace batch for the archiver; the oldest are dropped when no archiver takes them."""

@@ -91,6 +91,8 @@ class Environment:
     analyses_of_one: int = 1
     #: Whether spans of messages are exported to OpenTelemetry, whose own variables say where to.
     exports_spans: bool = False
+    #: Whether hourly tables are kept current by Structured Streaming.
+    streams_tables: bool = False
 
     @staticmethod
     def read(variables: Mapping[str, str] = os.environ) -> Environment:
@@ -136,6 +138,7 @@ class Environment:
             analyses_at_once=_whole(variables, "SLUICE_ANALYSES", 2),
             analyses_of_one=_whole(variables, "SLUICE_ANALYSES_OF_ONE", 1),
             exports_spans=_switch(variables, "SLUICE_EXPORT_SPANS"),
+            streams_tables=_switch(variables, "SLUICE_STREAM_TABLES"),
         )
 
     @property

@@ -143,10 +143,11 @@ class EpisodeOut(Schema):
     fired: int
     ended: int | None
     worst: float
+    detail: str = Field(description="Observed and expected messages, for rules on the expected range")
 
 
 class ReplayOut(Schema):
-    """Test result of a rule on the last 24 hours."""
+    """Test result of a rule on recorded history: 24 hours, or 28 days for rules on the expected range."""
 
     episodes: list[EpisodeOut]
     total: int
@@ -191,7 +192,7 @@ def delete_alert_rule(request: HttpRequest, rule_id: int) -> Any:
 
 @operation(router, "POST", "/test", Permission.ALERT, response=ReplayOut)
 def test_alert_rule(request: HttpRequest, wanted: RuleIn) -> Any:
-    """Test a rule on the last 24 hours. Nothing is saved."""
+    """Test a rule on recorded history. Nothing is saved."""
     form = wanted.form()
     rule = form.rule()
     if rule is None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from analytics.model.traffic_comparison import HOUR, TrafficHour
 from brokerapp.model.destination import Destination
 from brokerapp.model.time_series import BrokerPoint, DestinationPoint
 from console.alerts.metrics import LATELY_SECONDS, AlertMetric
-from console.alerts.readings import BROKER, COUNTED_LATELY, OF_BROKER
+from console.alerts.readings import BROKER, COUNTED_LATELY, OF_BROKER, OF_PATTERN
 from console.alerts.rules import AlertCondition
 
 
@@ -21,6 +22,7 @@ class AlertEpisode:
     fired: int
     ended: int | None  #: None: it lasts
     worst: float
+    detail: str = ""  #: what was observed and expected, where the number does not say it
 
 
 #: A moment and the number then; None: there was none that a rule could be broken by.
@@ -43,6 +45,26 @@ def replay(
             for destination, points in destinations.items()
             for episode in _episodes(rule, str(destination), _past_of(rule.metric, points, looked, step))
         ]
+    return sorted(found, key=lambda each: -each.fired)
+
+
+def replay_hours(rule: AlertCondition, hours: Mapping[str, Sequence[TrafficHour]]) -> list[AlertEpisode]:
+    """Return when a rule on the weekly pattern would have fired, the newest first.
+
+    An hour is judged from its end on, until the next one ends.
+    """
+    deviation = OF_PATTERN[rule.metric]
+    found = []
+    for subject, compared in hours.items():
+        samples = ((each.start + after, float(deviation(each))) for each in compared for after in (HOUR, 2 * HOUR - 1))
+        for episode in _episodes(rule, subject, samples):
+            within = [
+                each
+                for each in compared
+                if each.start + HOUR >= episode.fired - rule.hold and (not episode.ended or each.start < episode.ended)
+            ]
+            worst = max(within, key=deviation)
+            found.append(replace(episode, detail=str(worst)))
     return sorted(found, key=lambda each: -each.fired)
 
 

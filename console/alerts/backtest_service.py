@@ -1,4 +1,4 @@
-"""Evaluate a rule on the history of the last 24 hours."""
+"""Evaluate a rule on recorded history: of the last 24 hours, or of weeks if it is about the weekly pattern."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.time_series import COARSE
-from console.alerts.backtest import AlertEpisode, replay
+from console.alerts.backtest import AlertEpisode, replay, replay_hours
 from console.alerts.metrics import AlertMetric
 from console.alerts.readings import COUNTED_LATELY, OF_BROKER
 from console.alerts.rules import AlertCondition, subjects_of
@@ -15,9 +15,15 @@ from console.broker.mirror import mirror
 from console.broker.rollups import rollups
 from console.metrics import charts_history
 from console.metrics.charts_history import MAX_DESTINATIONS
+from console.traffic_ranges.comparisons import replay_traffic, too_little_history
+from console.traffic_ranges.models import TrafficRange
+from console.ui.formatting.number_format import pluralize_count
 
 #: Destinations that are replayed, those that moved last, and episodes that are shown.
 MAX_REPLAYED, MAX_SHOWN = 200, 12
+#: Destinations whose weeks are compared with their pattern: each takes a quarter of a second.
+MAX_COMPARED = 10
+DAY_MINUTES = 1440
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +36,21 @@ class AlertReplay:
     left_out: int  #: destinations that were too many
     minutes: int  #: that the history holds
     cannot: str = ""  #: why the history says nothing about this metric
+    is_hourly: bool = False  #: whether hours of the last weeks were compared, not minutes of the last day
+
+    @property
+    def period(self) -> str:
+        """Return the length of the history as text."""
+        if self.minutes < DAY_MINUTES:
+            return f"the {pluralize_count(self.minutes, 'minute')} of history"
+        days = self.minutes // DAY_MINUTES
+        return f"the last {days} days" if days > 1 else "the last 24 hours"
 
 
 def replay_rule(rule: AlertCondition) -> AlertReplay:
     """Evaluate the rule on the recorded history. Raises BrokerError."""
+    if rule.description.is_of_pattern:
+        return _replay_pattern(rule)
     door = gateway()
     looked = charts_history.read_broker_points(door, COARSE)
     if not rule.description.has_history:
@@ -49,6 +66,40 @@ def replay_rule(rule: AlertCondition) -> AlertReplay:
     past = dict(zip(shown, charts_history.read_points(door, COARSE, shown), strict=True))
     episodes = replay(rule, past, looked, COARSE.step)
     return AlertReplay(episodes[:MAX_SHOWN], len(episodes), len(shown), len(found) - len(shown), len(looked))
+
+
+def _replay_pattern(rule: AlertCondition) -> AlertReplay:
+    """Compare the last weeks of the destinations of a rule with what was expected, the longest histories first."""
+    found = _ranged(rule)
+    if not found:
+        return AlertReplay([], 0, 0, 0, 0, "No traffic of these destinations is recorded.", is_hourly=True)
+    shown = [row.destination for row in found[:MAX_COMPARED]]
+    compared = {name: hours for name, hours in replay_traffic(shown).items() if hours}
+    if not compared:
+        most = max(row.recorded_hours for row in found)
+        return AlertReplay([], 0, 0, 0, 0, too_little_history(most), is_hourly=True)
+    episodes = replay_hours(rule, compared)
+    begin = min(hours[0].start for hours in compared.values())
+    end = max(hours[-1].start for hours in compared.values())
+    minutes = (end - begin) // 60 + 60
+    return AlertReplay(
+        episodes[:MAX_SHOWN], len(episodes), len(compared), len(found) - len(compared), minutes, is_hourly=True
+    )
+
+
+def _ranged(rule: AlertCondition) -> list[TrafficRange]:
+    """Return the stored ranges of the destinations of a rule, the longest history first."""
+    is_about = rule.is_about
+    rows = [row for row in TrafficRange.objects.all() if is_about(Destination.parse(row.destination))]
+    return sorted(rows, key=lambda row: -row.recorded_hours)
+
+
+def count_without_range(rule: AlertCondition) -> int:
+    """Return the destinations of a rule on the weekly pattern that have no expected range. Raises BrokerError."""
+    if not rule.description.is_of_pattern:
+        return 0
+    ranged = {row.destination for row in _ranged(rule) if row.ranges}
+    return sum(str(each.destination) not in ranged for each in subjects_of(rule, mirror().current()))
 
 
 def count_without_history(rule: AlertCondition) -> int:

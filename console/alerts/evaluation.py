@@ -19,7 +19,7 @@ from brokerapp.store.history_rings import BROKER_RING
 from console.alerts.delivery import alert_delivery
 from console.alerts.delivery.models import AlertFiring, AlertRule
 from console.alerts.metrics import DESCRIPTIONS, LATELY_SECONDS, AlertMetric
-from console.alerts.readings import COUNTED_LATELY, OF_DESTINATION, OF_OBJECTIVE, MetricReadings
+from console.alerts.readings import COUNTED_LATELY, OF_DESTINATION, OF_OBJECTIVE, OF_PATTERN, MetricReadings
 from console.alerts.rules import (
     OBJECTIVE_PREFIX,
     AlertCondition,
@@ -35,6 +35,7 @@ from console.broker.snapshot import BrokerSnapshot
 from console.metrics.charts_history import MAX_DESTINATIONS
 from console.objectives.attainment import measure
 from console.objectives.models import Objective
+from console.traffic_ranges.comparisons import current_traffic
 
 logger = logging.getLogger(__name__)
 
@@ -133,6 +134,10 @@ def _ask_gone(_picture: BrokerSnapshot, _rules: Collection[AlertCondition], _now
     return {"gone": last_consumers_left(rollups())}
 
 
+def _ask_traffic(_picture: BrokerSnapshot, _rules: Collection[AlertCondition], now: float) -> dict[str, Any]:
+    return {"traffic": current_traffic(now)}
+
+
 def _ask_objectives(_picture: BrokerSnapshot, _rules: Collection[AlertCondition], _now: float) -> dict[str, Any]:
     return {"objectives": {each.name: measure(each.target) for each in Objective.objects.all()}}
 
@@ -146,6 +151,7 @@ _ASKED: tuple[
     (frozenset({AlertMetric.BACKLOG, AlertMetric.OFFLINE}), _ask_names),
     (frozenset({AlertMetric.OFFLINE}), _ask_offline),
     (frozenset({AlertMetric.CONSUMER_GONE}), _ask_gone),
+    (frozenset(OF_PATTERN), _ask_traffic),
     (frozenset(OF_OBJECTIVE), _ask_objectives),
 )
 
@@ -180,7 +186,8 @@ def _evaluate_rule(row: AlertRule, rule: AlertCondition, readings: MetricReading
             )
         for subject in breaking.keys() & firings.keys():
             firings[subject].topics = _topics_of(subject, readings)
-            _update(row, rule, firings[subject], breaking[subject], now if subject in step.fire else None)
+            text = sentence(rule, subject, breaking[subject], readings.traffic.get(subject))
+            _update(row, rule, firings[subject], breaking[subject], text, now if subject in step.fire else None)
         for subject in step.end:
             _end(row, firings[subject], now)
 
@@ -194,14 +201,16 @@ def _topics_of(subject: str, readings: MetricReadings) -> list[str]:
     return [str(each) for each in named.topics] if named else []
 
 
-def _update(row: AlertRule, rule: AlertCondition, firing: AlertFiring, value: float, fired: datetime | None) -> None:
+def _update(
+    row: AlertRule, rule: AlertCondition, firing: AlertFiring, value: float, text: str, fired: datetime | None
+) -> None:
     worse = min if rule.below else max
     firing.value, firing.worst = value, worse(firing.worst, value)
     if fired is not None:
         firing.state, firing.fired = State.FIRING, fired
-        firing.sentence = sentence(rule, firing.subject, value)
+        firing.sentence = text
     elif firing.state == State.PENDING:
-        firing.sentence = sentence(rule, firing.subject, value)
+        firing.sentence = text
     firing.save()
     if fired is not None:
         logger.info("alert %s: %s", row.name, firing.sentence)

@@ -75,7 +75,7 @@ class RuleForm(forms.ModelForm):
         """Check metrics whose subjects fire separately: only "above" is allowed, and 0 for unreachable brokers."""
         said = super().clean()
         metric = AlertMetric(said["metric"]) if "metric" in said else None
-        if metric is not None and DESCRIPTIONS[metric].is_per_part and said.get("below"):
+        if metric is not None and DESCRIPTIONS[metric].is_above_only and said.get("below"):
             self.add_error("below", f"{DESCRIPTIONS[metric].label} can only be used with “above”.")
         if metric is AlertMetric.AWAY and said.get("threshold", 0) >= 1:
             self.add_error("threshold", "Each unreachable broker fires separately. Enter 0.")

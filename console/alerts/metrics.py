@@ -23,6 +23,9 @@ class AlertMetric(StrEnum):
     DEAD = "dead-letters"
     RATE_IN = "rate-in"
     RATE_OUT = "rate-out"
+    TRAFFIC_ANOMALY = "traffic-anomaly"
+    TRAFFIC_SHORTFALL = "traffic-shortfall"
+    TRAFFIC_EXCESS = "traffic-excess"
     EXPIRED = "expired"
     REDELIVERED = "redelivered"
     DROPPED = "dropped"
@@ -65,7 +68,8 @@ class MetricDescription:
     kinds: tuple[DestinationKind, ...] = (DestinationKind.QUEUE,)
     noun: str = ""  #: within a sentence, where the label makes none
     fact: str = ""  #: what is said of its subject instead of a number, where that is the news
-    has_history: bool = True  #: whether the history holds it, so that a rule can be tried on the past
+    has_history: bool = True  #: whether the history of the last day holds it, so that a rule can be tried on it
+    is_of_pattern: bool = False  #: whether hours are compared with the expected range of the weekly pattern
 
     @property
     def phrase(self) -> str:
@@ -86,6 +90,11 @@ class MetricDescription:
     def is_per_part(self) -> bool:
         """Return whether it fires for each part of the broker by itself, as a fact."""
         return bool(self.fact)
+
+    @property
+    def is_above_only(self) -> bool:
+        """Return whether rules can only be broken by values above the threshold."""
+        return self.is_per_part or self.is_of_pattern
 
     @property
     def of_subscriptions(self) -> bool:
@@ -119,6 +128,33 @@ DESCRIPTIONS: dict[AlertMetric, MetricDescription] = {
     AlertMetric.RATE_IN: MetricDescription("Enqueue rate", "msg/s", "Messages enqueued per second", kinds=_BOTH),
     AlertMetric.RATE_OUT: MetricDescription(
         "Dequeue rate", "msg/s", "Messages per second dequeued from a queue, or dispatched by a topic", kinds=_BOTH
+    ),
+    AlertMetric.TRAFFIC_ANOMALY: MetricDescription(
+        "Traffic outside expected range",
+        "messages",
+        "Messages that an hour has more or fewer than the weekly pattern allows; 0: any",
+        noun="number of messages outside the expected range in an hour",
+        kinds=_BOTH,
+        has_history=False,
+        is_of_pattern=True,
+    ),
+    AlertMetric.TRAFFIC_SHORTFALL: MetricDescription(
+        "Traffic below expected range",
+        "messages",
+        "Messages that an hour has fewer than the weekly pattern allows; 0: any",
+        noun="number of messages missing to the expected range in an hour",
+        kinds=_BOTH,
+        has_history=False,
+        is_of_pattern=True,
+    ),
+    AlertMetric.TRAFFIC_EXCESS: MetricDescription(
+        "Traffic above expected range",
+        "messages",
+        "Messages that an hour has more than the weekly pattern allows; 0: any",
+        noun="number of messages above the expected range in an hour",
+        kinds=_BOTH,
+        has_history=False,
+        is_of_pattern=True,
     ),
     AlertMetric.EXPIRED: MetricDescription(
         "Expired",

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from analytics.model.traffic_comparison import TrafficHour
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats
 from brokerapp.model.subscription_identity import SubscriptionIdentity
@@ -33,6 +34,7 @@ class MetricReadings:
     `named`: durable subscriptions by their logs.
     `offline`: since when a subscription has had no consumer, ms since the epoch, by the name of its log.
     `gone`: when the last consumer of a destination left, seconds since the epoch, by its name in native form.
+    `traffic`: the last hour of destinations that have an expected range, by their names in native form.
     `objectives`: measurements of objectives by their names.
     `unread`: metrics whose figures are unavailable now.
     """
@@ -46,6 +48,7 @@ class MetricReadings:
     named: Mapping[Destination, SubscriptionIdentity] = field(default_factory=dict)
     offline: Mapping[str, int] = field(default_factory=dict)
     gone: Mapping[str, int] = field(default_factory=dict)
+    traffic: Mapping[str, TrafficHour] = field(default_factory=dict)
     objectives: Mapping[str, Measurement] = field(default_factory=dict)
     unread: frozenset[AlertMetric] = frozenset()
 
@@ -72,6 +75,24 @@ def _lately(metric: AlertMetric) -> Reading:
         if recent is None:
             return UNKNOWN
         return float(sum(count(each) for each in recent if each.at > readings.now - LATELY_SECONDS))
+
+    return reading
+
+
+#: What is compared with the weekly pattern: which deviation of an hour.
+OF_PATTERN: dict[AlertMetric, Callable[[TrafficHour], int]] = {
+    AlertMetric.TRAFFIC_ANOMALY: lambda hour: hour.deviation,
+    AlertMetric.TRAFFIC_SHORTFALL: lambda hour: hour.shortfall,
+    AlertMetric.TRAFFIC_EXCESS: lambda hour: hour.excess,
+}
+
+
+def _of_pattern(metric: AlertMetric) -> Reading:
+    deviation = OF_PATTERN[metric]
+
+    def reading(stats: DestinationStats, readings: MetricReadings) -> float | None:
+        hour = readings.traffic.get(str(stats.destination))
+        return None if hour is None else float(deviation(hour))
 
     return reading
 
@@ -109,6 +130,7 @@ OF_DESTINATION: dict[AlertMetric, Reading] = {
     AlertMetric.BACKLOG: lambda stats, _: stats.QueueSize,
     AlertMetric.OFFLINE: _offline,
     **{metric: _lately(metric) for metric in COUNTED_LATELY},
+    **{metric: _of_pattern(metric) for metric in OF_PATTERN},
 }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import isnan
 
+from analytics.model.traffic_comparison import TrafficHour
 from analytics.model.wording import short_name
 from brokerapp.engine.routing.destination_trie import matches, overlap
 from brokerapp.model.destination import ANY_REST, Destination, DestinationKind
@@ -140,8 +141,13 @@ def subjects_of(
     return [stats for stats in picture.stats.values() if is_about(stats.destination)]
 
 
-def sentence(rule: AlertCondition, subject: str, value: float) -> str:
-    """Format the alert text: `orders: depth is 1,204 messages, above 1,000`."""
+def sentence(rule: AlertCondition, subject: str, value: float, hour: TrafficHour | None = None) -> str:
+    """Format the alert text: `orders: depth is 1,204 messages, above 1,000`.
+
+    `hour`: what was observed and expected, for metrics that are compared with the weekly pattern.
+    """
+    if rule.description.is_of_pattern and hour is not None:
+        return f"{short_name(subject)}: {hour}"
     if rule.description.fact:
         return f"{subject} {rule.description.fact}"
     sense, limit = "below" if rule.below else "above", amount(rule.metric, rule.threshold)

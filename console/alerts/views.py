@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 
 from django.contrib import messages
@@ -11,16 +12,18 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from analytics.rollups.expected_traffic import LEAST_DAYS
 from brokerapp.errors import BrokerError, RequestRefused
 from console.access.permissions import Permission, permission_required, visible
 from console.alerts import rule_changes
 from console.alerts.active_alerts import is_visible
-from console.alerts.backtest_service import count_without_history, replay_rule
+from console.alerts.backtest_service import count_without_history, count_without_range, replay_rule
 from console.alerts.delivery.models import AlertDelivery, AlertFiring, AlertRule
 from console.alerts.evaluation import rule_of
 from console.alerts.forms import RuleForm
 from console.alerts.metrics import DESCRIPTIONS, grouped
 from console.alerts.rule_changes import CHANGES, SILENCES
+from console.alerts.rules import AlertCondition
 
 SIZE = 25
 #: What an alert is analysed with besides its own time: its causes lie before it.
@@ -80,14 +83,15 @@ def edit(request: HttpRequest, rule_id: int | None = None) -> HttpResponse:
         if saved.webhook and form.made_secret:
             messages.info(request, f"Signing secret of the webhook: {saved.secret} (shown only once).")
         return redirect("alerts")
-    context = {"form": form, "row": row, "groups": grouped(), "unjudged": _unjudged(row)}
+    context = {"form": form, "row": row, "groups": grouped(), "unjudged": _count(row, count_without_history),
+               "without_range": _count(row, count_without_range), "least_days": LEAST_DAYS}  # fmt: skip
     return render(request, "alerts/rule.html", context, status=400 if request.method == "POST" else 200)
 
 
-def _unjudged(row: AlertRule | None) -> int:
-    """Destinations of a rule that have no history to judge them by, as far as the broker says."""
+def _count(row: AlertRule | None, count: Callable[[AlertCondition], int]) -> int:
+    """Count destinations of a saved rule that cannot be evaluated, as far as the broker says."""
     try:
-        return count_without_history(rule_of(row)) if row is not None else 0
+        return count(rule_of(row)) if row is not None else 0
     except BrokerError:
         return 0
 
@@ -104,7 +108,7 @@ def _wanted(request: HttpRequest) -> dict[str, str]:
 @require_POST
 @permission_required(Permission.ALERT)
 def test_rule(request: HttpRequest) -> HttpResponse:
-    """Show when the rule in the form would have fired over the last 24 hours."""
+    """Show when the rule in the form would have fired over recorded history."""
     form = RuleForm(request.POST)
     rule = form.rule()
     if rule is None:

@@ -114,11 +114,24 @@ class LastBuildOut(Schema):
     error: str
 
 
+class CurrentHoursOut(Schema):
+    """Hours that are counted from the stream of events. `behind_seconds`: age of the oldest event not counted."""
+
+    counted_until_us: int | None
+    behind_seconds: float | None
+    hours: int
+    events: int
+
+
 class TablesOut(Schema):
-    """The hourly and daily tables, and their retention in days (0: unlimited)."""
+    """The hourly and daily tables, and their retention in days (0: unlimited).
+
+    `current` is null where hours are not counted from the stream.
+    """
 
     brokers: list[BrokerTablesOut]
     last_build: LastBuildOut | None
+    current: CurrentHoursOut | None
     hourly_days: float
     daily_days: float
 

@@ -13,8 +13,10 @@ from django.http import HttpRequest
 from analytics.tables.catalog import TableCatalog
 from analytics.tables.definitions import TABLES, MeasureTable
 from analytics.tables.status import (
+    CurrentHoursStatus,
     LastBuild,
     TablesStatus,
+    current_hours_status,
     hourly_since_us,
     last_build,
     request_rebuild,
@@ -30,12 +32,16 @@ UPDATE_TASK = "analytics.tasks.update_tables"
 
 @dataclass(frozen=True, slots=True)
 class TablesState:
-    """The tables of all brokers in the archive, the last build, and retention in days (0: unlimited)."""
+    """The tables of all brokers in the archive, the last build, and retention in days (0: unlimited).
+
+    `current`: the hours that are counted from the stream; None: switched off.
+    """
 
     brokers: list[TablesStatus]
     last_build: LastBuild | None
     hourly_days: float
     daily_days: float
+    current: CurrentHoursStatus | None = None
     definitions: tuple[MeasureTable, ...] = tuple(TABLES.values())
 
 
@@ -44,7 +50,8 @@ def tables_state() -> TablesState:
     ours, now_us = settings.SLUICE, time.time_ns() // 1000
     storage, since = _storage(), hourly_since_us(now_us, ours.hourly_table_days)
     brokers = [tables_status(each, now_us, since) for each in TableCatalog.all_of(storage, ours.archive)]
-    return TablesState(brokers, last_build(storage), ours.hourly_table_days, ours.daily_table_days)
+    current = current_hours_status(ours, now_us)
+    return TablesState(brokers, last_build(storage), ours.hourly_table_days, ours.daily_table_days, current)
 
 
 def rebuild(request: HttpRequest, since: datetime, until: datetime) -> int:

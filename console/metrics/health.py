@@ -11,7 +11,7 @@ from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats
 from brokerapp.monitoring.node_metrics import watched_disk
 from brokerapp.store.server.disk_space import DiskSpace
-from brokerapp.store.server.durability import durability_loss, rollback_notice
+from brokerapp.store.server.durability import durability_loss, replica_shortage, rollback_notice
 from console.access.roles import Sees, everything
 from console.broker.snapshot import BrokerSnapshot
 from console.topology.broken_links import find_broken_links
@@ -170,6 +170,8 @@ def _of_nodes(picture: BrokerSnapshot) -> HealthSummary | None:
         return HealthSummary("act", _without_master(cluster))
     if (full := low_disk(picture)) is not None:
         return HealthSummary("act", f"Sends are blocked: {full.shortage}.")
+    if few := next(filter(None, (replica_shortage(node.store) for node in picture.nodes)), ""):
+        return HealthSummary("act", f"{few[0].upper()}{few[1:]}.")
     lost = next(filter(None, (rollback_notice(node.store, node.seen_ms) for node in picture.nodes)), "")
     return HealthSummary("act", lost) if lost else None
 

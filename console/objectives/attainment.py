@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -20,8 +20,10 @@ from analytics.model.service_level import (
 )
 from analytics.rollups.queries import RollupQueries
 from analytics.rollups.store import RETENTION_SECONDS
+from brokerapp.core.dispatch.counters import DEAD_LETTER_QUEUES
 from brokerapp.engine.routing.destination_trie import matches
-from brokerapp.model.destination import Destination
+from brokerapp.model.destination import Destination, is_pattern
+from console.broker.mirror import mirror
 from console.broker.rollups import rollups
 from console.objectives.targets import Measurement, Target
 
@@ -39,12 +41,16 @@ def measure(target: Target) -> Measurement:
 
 @lru_cache(_MAX_KEPT)
 def _measured(_path: str, target: Target, number: int) -> Measurement:
-    return measure_at(rollups(), target, (number + 1) * FRESH_SECONDS)
+    dead = {str(each.destination) for each in mirror().picture.stats.values() if each.destination.is_queue and each.DLQ}
+    return measure_at(rollups(), target, (number + 1) * FRESH_SECONDS, dead)
 
 
-def measure_at(past: RollupQueries, target: Target, now: int) -> Measurement:
-    """Measure a target over the period that ends now."""
-    found = [name for name in past.destinations() if _is_covered(target.pattern, name)]
+def measure_at(past: RollupQueries, target: Target, now: int, dead_letter_queues: Collection[str] = ()) -> Measurement:
+    """Measure a target over the period that ends now.
+
+    Wildcards do not cover `dead_letter_queues`, in native form, nor queues with the name of one: nobody consumes them.
+    """
+    found = [name for name in past.destinations() if _is_covered(target.pattern, name, dead_letter_queues)]
     names = found[:MAX_QUEUES]
     late = _overdue(past, names, target.seconds, now)
 
@@ -55,9 +61,12 @@ def measure_at(past: RollupQueries, target: Target, now: int) -> Measurement:
     return Measurement(target, len(names), len(found) - len(names), counted(target.days * DAY), rates)
 
 
-def _is_covered(pattern: str, name: str) -> bool:
+def _is_covered(pattern: str, name: str, dead_letter_queues: Collection[str]) -> bool:
     destination = Destination.parse(name)
-    return destination.is_queue and matches(pattern, destination.name)
+    if not destination.is_queue or not matches(pattern, destination.name):
+        return False
+    is_dead = name in dead_letter_queues or DEAD_LETTER_QUEUES.fullmatch(destination.name) is not None
+    return not (is_dead and is_pattern(pattern))
 
 
 def _cells(start: int, now: int) -> Mapping[int, Sequence[int]]:

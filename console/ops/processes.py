@@ -16,7 +16,7 @@ from console.ops.supervisor import ProcessSpec
 
 ASK_SECONDS = 1.0
 CLOSING_SECONDS = 5  # for browsers' WebSockets and STOMP clients to be told that the process ends
-WEB_GRACE_SECONDS = 20.0  # closing, and then the node stores all it was asked to
+WEB_GRACE_SECONDS = 32.0  # closing, and then the node hands over to others and stores all it was asked to (node.py)
 
 SPARK_GRACE_SECONDS = 5.0  # it takes two; there is nothing to be saved
 
@@ -36,8 +36,11 @@ WORKER_ENVIRONMENT = UNCHECKED | {
 WORKER_HIDDEN_LINES = re.compile(
     r"^\s*$|Hitting Ctrl\+C|(Warm|Cold|Soft) [Ss]hutdown|Waiting gracefully for cold shutdown"
 )
-#: Where in Spark something happened, and that a client went while it was being answered.
-SPARK_HIDDEN_LINES = re.compile(r"^\s+at |INVALID_CURSOR\.DISCONNECTED|async-grpc-response-sender")
+#: Where in Spark something happened, that a client went while it was being answered, and each batch of a streaming
+#: query, with the token of clients.
+SPARK_HIDDEN_LINES = re.compile(
+    r"^\s+at |INVALID_CURSOR\.DISCONNECTED|async-grpc-response-sender|^Streaming ForeachBatch worker"
+)
 #: That browsers' tabs come and go; one that is refused is shown.
 WEB_HIDDEN_LINES = re.compile(r'"WebSocket [^"]*" \[accepted\]$|^INFO:\s+connection (open|closed)$')
 WORKER = f"{CELERY} console.celery worker --loglevel INFO --without-mingle --without-gossip"
@@ -87,6 +90,7 @@ def process_specs(environment: Environment) -> list[ProcessSpec]:
         ),
         ProcessSpec("archiver", _module("analytics.archive.archiver")),
         *([ProcessSpec("spans", _module("analytics.spans.exporter"))] if environment.exports_spans else []),
+        *([ProcessSpec("tables", _module("analytics.spark.table_stream"))] if environment.streams_tables else []),
         worker("default", SHORT_TASKS),
         ProcessSpec(
             "beat",

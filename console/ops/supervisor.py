@@ -95,7 +95,7 @@ class ProcessLog:
         for line in lines:
             self._show(line.decode(errors="replace"))
         if self._shown > LOG_LIMIT_BYTES:  # children append, so the file may be emptied under them
-            shutil.copyfile(self.path, self._older)
+            shutil.copy(self.path, self._older)
             os.truncate(self.path, 0)
             self._shown = 0
 
@@ -190,6 +190,9 @@ class SupervisedProcess:
 
     def _start(self, now: float) -> None:
         self._started_at, self._is_ready, self._is_killed = now, False, False
+        # For the owner only: Spark writes the token of its clients to its log when a streaming query begins.
+        self.log.path.touch()
+        self.log.path.chmod(0o600)
         with self.log.path.open("ab") as output:
             self.process = subprocess.Popen(
                 self.part.command,

@@ -1,10 +1,15 @@
-"""Test an analysis and tables on a Spark cluster: a standalone master, two workers, and a remote Connect server."""
+"""Test analyses, tables and streaming on a Spark cluster: a standalone master, two workers, a remote Connect server."""
 
 import os
 import subprocess
+import time
+from pathlib import Path
 
 import generated_events
 import psutil
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 import redis
 from recorded_traffic import wait_until
@@ -15,9 +20,12 @@ from analytics.archive.data_files import HOUR_US
 from analytics.results import storage
 from analytics.spark import class_data_sharing, jvm
 from analytics.spark.server import token
+from analytics.tables.catalog import TableCatalog
+from analytics.tables.current_hours import read_current_hours
 from analytics.tables.status import last_build
 from analytics.tables.storage import FolderStorage
 from brokerapp.system.environment import Environment
+from tests.analytics.archive.test_archiver import EVENTS_A_MESSAGE, record
 from tests.ports import free_port
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
@@ -67,7 +75,18 @@ def kill(process: subprocess.Popen) -> None:
     process.wait()
 
 
-def test_an_analysis_and_tables_run_on_a_cluster_also_after_a_worker_was_killed(cluster, tmp_path, store_url):
+def kinds_in(archive: Path) -> list[pa.Table]:
+    """The kinds of all archived events, as another reader than Spark finds them."""
+    return [pq.ParquetFile(each).read(["kind"]) for each in archive.rglob("part-*.parquet")]
+
+
+def counted_by_kind(tables: list[pa.Table], messages: str) -> dict[str, int]:
+    """Sum the messages of each kind."""
+    rows = pa.concat_tables([each.select(["kind", messages]) for each in tables]).group_by("kind")
+    return {each["kind"]: each[f"{messages}_sum"] for each in rows.aggregate([(messages, "sum")]).to_pylist()}
+
+
+def test_an_analysis_tables_and_streaming_run_on_a_cluster_also_after_a_worker_was_killed(cluster, tmp_path, store_url):
     address, folder, workers = cluster
     with redis.Redis.from_url(store_url) as client:
         client.flushall()
@@ -81,6 +100,7 @@ def test_an_analysis_and_tables_run_on_a_cluster_also_after_a_worker_was_killed(
     installation = Installation(
         data, store_url, server, SPARK_REMOTE=remote, SLUICE_WARM_UP="0", SLUICE_HOURLY_TABLE_DAYS="0"
     )
+    streaming = None
     try:
         run_id = installation.analyse(REQUEST)
         state, info = installation.end_of(run_id)
@@ -90,11 +110,23 @@ def test_an_analysis_and_tables_run_on_a_cluster_also_after_a_worker_was_killed(
         installation.send("check_tables")
         kill(workers[0])
         wait_until(lambda: (data / "tables" / "last_build.json").exists(), PATIENCE)
+        streaming = installation.start("analytics.spark.table_stream")
+        record(installation.store, 0, 9, start_us=time.time_ns() // 1000)
+        catalog = TableCatalog(FolderStorage(data / "tables"), broker)
+        counted = wait_until(lambda: (each := read_current_hours(catalog)) and each.updated_us and each, 2 * PATIENCE)
     finally:
+        if streaming is not None:
+            kill(streaming)
         installation.stop()
     assert state == "done", info
     assert storage.load_result(data / "results", run_id)["rows_read"] > 500
     assert all(executors), "executors of both workers were there for the work"
     build = last_build(FolderStorage(data / "tables"))
-    assert (build.error, build.events > 500) == ("", True)
+    assert build.error == ""
+    events = [each.cast(pa.schema([("kind", pa.string())])) for each in kinds_in(data / "archive")]
+    tables = [pq.read_table(each) for each in (data / "tables").rglob("hourly-traffic-*.parquet")]
+    expected = counted_by_kind([each.append_column("one", pa.repeat(1, len(each))) for each in events], "one")
+    assert counted_by_kind(tables, "messages") == expected
+    assert build.events == sum(expected.values()) > 500
+    assert pc.sum(counted.rows["traffic"]["events"]).as_py() == 9 * EVENTS_A_MESSAGE
     assert not (data / "spark" / "token").exists(), "nothing was started here"

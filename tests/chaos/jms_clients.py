@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -44,21 +43,20 @@ class JmsConsumers:
 
     async def run(self, clock: Callable[[], float]) -> None:
         """Run the program, and record what it says."""
-        with tempfile.TemporaryDirectory(prefix="chaos-jms-") as folder:
-            await asyncio.to_thread(compile_programs, [SOURCE], Path(folder))
-            self._process = await asyncio.create_subprocess_exec(
-                *java("JmsClients", Path(folder), *self._clients),
-                stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-            )  # fmt: skip
-            try:
-                async for line in self._process.stdout:
-                    word, *rest = line.decode().split()
-                    self._record(word, rest, clock())
-                raise AssertionError("the JMS clients have ended")
-            finally:
-                with contextlib.suppress(ProcessLookupError):
-                    self._process.kill()
-                await self._process.wait()
+        folder = await asyncio.to_thread(compile_programs, SOURCE)
+        self._process = await asyncio.create_subprocess_exec(
+            *java("JmsClients", folder, *self._clients),
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        try:
+            async for line in self._process.stdout:
+                word, *rest = line.decode().split()
+                self._record(word, rest, clock())
+            raise AssertionError("the JMS clients have ended")
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+            await self._process.wait()
 
     def tell(self, order: str) -> None:
         """Let the producers `begin`, or `finish`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -21,7 +21,9 @@ pytestmark = pytest.mark.slow
 
 #: Messages of one producer; there are two.
 COUNT = 1_000
-ENOUGH = 60.0  # seconds after which something hangs
+#: Seconds in which nothing more is confirmed or delivered, after which something hangs: how long all of it takes
+#: depends on what else the machine does.
+STILL = 60.0
 CONNECTOR = (
     '<networkConnectors><networkConnector name="ab" uri="static:(tcp://127.0.0.1:{port})?initialReconnectDelay=100'
     '&amp;useExponentialBackOff=false"/></networkConnectors>'
@@ -53,11 +55,16 @@ def pair(tmp_path_factory) -> Iterator[Pair]:
         link.close()
 
 
-async def delivered(account: Account, queue: str, more_than: int) -> None:
-    """Until so many of the queue's messages were given to its consumers."""
-    async with asyncio.timeout(ENOUGH):
-        while sum(account.delivered[queue].values()) <= more_than:
-            await asyncio.sleep(0.01)
+async def wait_while_moving(account: Account, queue: str, condition: Callable[[], bool]) -> None:
+    """Wait until the condition is true; fail when the queue's messages stand still before."""
+    loop = asyncio.get_running_loop()
+    seen, deadline = (-1, -1), loop.time() + STILL
+    while not condition():
+        now = len(account.confirmed[f"/queue/{queue}"]), sum(account.delivered[queue].values())
+        if now != seen:
+            seen, deadline = now, loop.time() + STILL
+        assert loop.time() < deadline, f"{now[0]} messages confirmed and {now[1]} delivered, and no more in {STILL:g} s"
+        await asyncio.sleep(0.02)
 
 
 async def load(pair: Pair, queue: str, disturb, times: int = 2) -> Account:
@@ -66,6 +73,7 @@ async def load(pair: Pair, queue: str, disturb, times: int = 2) -> Account:
     Who loses the connection goes on with what is not confirmed, as clients do.
     """
     account = Account()
+    confirmed, delivered = account.confirmed[f"/queue/{queue}"], account.delivered[queue]
 
     async def consume() -> None:
         while True:
@@ -81,12 +89,13 @@ async def load(pair: Pair, queue: str, disturb, times: int = 2) -> Account:
     producing = [asyncio.create_task(produce(f"{queue}-{number}")) for number in range(2)]
     try:
         for time in range(1, times + 1):
-            await delivered(account, queue, time * COUNT // 4)
+            enough = time * COUNT // 4
+            await wait_while_moving(account, queue, lambda enough=enough: delivered.total() > enough)
             await asyncio.to_thread(disturb)
-        async with asyncio.timeout(ENOUGH):
-            await asyncio.gather(*producing)
-            while not account.confirmed[f"/queue/{queue}"] <= set(account.delivered[queue]):
-                await asyncio.sleep(0.02)
+        await wait_while_moving(
+            account, queue, lambda: all(each.done() for each in producing) and confirmed <= set(delivered)
+        )
+        await asyncio.gather(*producing)
     finally:
         consuming.cancel()
         await asyncio.gather(consuming, return_exceptions=True)

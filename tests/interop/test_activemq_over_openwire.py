@@ -70,9 +70,9 @@ def way_of(node):
 
 
 @pytest.fixture(scope="module")
-def bridged_messages(tmp_path_factory) -> Callable[..., list[str]]:
+def bridged_messages() -> Callable[..., list[str]]:
     """Run the Java program that sends or receives messages of all types; the lines that it prints."""
-    command = compile_program("BridgedMessages", tmp_path_factory.mktemp("java"))
+    command = compile_program("BridgedMessages")
 
     def run(*arguments: str) -> list[str]:
         done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=JAVA_SECONDS, check=True)

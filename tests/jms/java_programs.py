@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import subprocess
+import sys
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -36,14 +39,35 @@ _CLASS_PATH = ":".join(map(str, JARS))
 OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx600m")
 #: Seconds that the compiler may take beside other tests.
 _COMPILING = 120
+#: What was compiled, in a folder for each content of the sources: compiling takes longer than most programs run.
+_COMPILED = Path(sys.prefix) / "java-programs"
 
 
-def compile_programs(sources: Iterable[Path], folder: Path) -> None:
-    """Compile Java sources into a folder."""
-    subprocess.run(
-        ["javac", "-nowarn", "-encoding", "UTF-8", "-d", folder, "-cp", _CLASS_PATH, *sources],
-        check=True, timeout=_COMPILING,
-    )  # fmt: skip
+def compile_programs(*sources: Path) -> Path:
+    """Compile Java sources, unless the same ones were compiled before, and return the folder of their classes."""
+    folder = _COMPILED / _digest(sources)
+    if not folder.exists():
+        _COMPILED.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=_COMPILED) as made:
+            classes = Path(made) / "classes"
+            subprocess.run(
+                ["javac", "-nowarn", "-encoding", "UTF-8", "-d", classes, "-cp", _CLASS_PATH, *sources],
+                check=True, timeout=_COMPILING,
+            )  # fmt: skip
+            try:
+                classes.rename(folder)
+            except OSError:
+                if not folder.exists():  # else another process was faster
+                    raise
+    return folder
+
+
+def _digest(sources: Iterable[Path]) -> str:
+    """Hash what the classes depend on: the sources, the libraries, and the compiler."""
+    tools = [Path(shutil.which("javac") or "").resolve(), *(each.resolve() for each in JARS)]
+    content = [each.read_bytes() for each in sources]
+    versions = [f"{each} {each.stat().st_mtime_ns}".encode() for each in tools]
+    return hashlib.sha256(b"".join(hashlib.sha256(each).digest() for each in (*content, *versions))).hexdigest()[:16]
 
 
 def java(main: str, folder: Path, *arguments: str) -> list[str]:
@@ -51,7 +75,6 @@ def java(main: str, folder: Path, *arguments: str) -> list[str]:
     return ["java", *OPTIONS, "-cp", f"{folder}:{_CLASS_PATH}", main, *arguments]
 
 
-def compile_program(name: str, folder: Path) -> list[str]:
-    """Compile NAME.java of this folder into another one, and return the command that runs it."""
-    compile_programs([HERE / f"{name}.java"], folder)
-    return java(name, folder)
+def compile_program(name: str) -> list[str]:
+    """Compile NAME.java of this folder, and return the command that runs it."""
+    return java(name, compile_programs(HERE / f"{name}.java"))

@@ -155,9 +155,7 @@ def _play_part(kind: str, scenarios: Sequence[str], count: int, classes: Path, f
 
 def play_all(scenarios: Sequence[str], folder: Path, kinds: Sequence[str] = tuple(SERVERS)) -> dict[str, Answers]:
     """Play scenarios against both brokers at the same time; what they saw by broker and name."""
-    classes = folder / "classes"
-    classes.mkdir()
-    compile_programs(SOURCES, classes)
+    classes = compile_programs(*SOURCES)
     with ThreadPoolExecutor() as pool:
         plays = {kind: pool.submit(play, kind, scenarios, classes, folder) for kind in kinds}
         return {kind: each.result() for kind, each in plays.items()}

@@ -36,9 +36,9 @@ ANSWERS = {"T": True, "F": False, "?": None}
 
 
 @pytest.fixture(scope="module")
-def java(tmp_path_factory):
+def java():
     """The program that evaluates selectors with ActiveMQ's classes."""
-    command = compile_program("TypedSelectors", tmp_path_factory.mktemp("classes"))
+    command = compile_program("TypedSelectors")
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
     yield process
     process.stdin.close()

@@ -89,6 +89,13 @@ def test_rollbacks_of_the_store_are_counted(form):
 
 
 @pytest.mark.parametrize("form", [plain, open_metrics])
+def test_replicas_of_the_store_are_counted_beside_those_that_are_wanted(form):
+    parse = text_string_to_metric_families if form is plain else openmetrics.text_string_to_metric_families
+    found = samples(form(beans(node=node(store={**node().store, "replicas": 1, "replicas_wanted": 2}))), parse)
+    assert (found["sluice_store_replicas", None], found["sluice_store_replicas_wanted", None]) == (1, 2)
+
+
+@pytest.mark.parametrize("form", [plain, open_metrics])
 def test_prepared_transactions_are_counted_and_the_age_of_the_oldest_is_told(form):
     parse = text_string_to_metric_families if form is plain else openmetrics.text_string_to_metric_families
     since = node().seen_ms - 90_000

@@ -45,7 +45,7 @@ def test_a_transacted_producer_and_consumer_go_on_at_a_node_they_were_told_of(tm
     for name in ports:
         start(name)
     url = f"failover:(tcp://127.0.0.1:{ports['a']})?maxReconnectDelay=500"
-    program = [*compile_program("TransactionsOverNodes", tmp_path), url, "over.nodes", str(COUNT)]
+    program = [*compile_program("TransactionsOverNodes"), url, "over.nodes", str(COUNT)]
     client = subprocess.Popen(program, stdout=subprocess.PIPE, text=True)
     said: dict[str, list[int]] = defaultdict(list)
 

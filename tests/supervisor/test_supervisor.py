@@ -137,7 +137,9 @@ def test_parts_start_in_order_each_after_the_one_before_is_ready(started):
     run.until_said("its child is")
     assert run.said.index("first says hello") < run.said.index("its child is")
     assert "first          | first says hello" in run.said
-    kept = (run.folder / "log" / "first.log").read_text().splitlines()
+    log = run.folder / "log" / "first.log"
+    kept = log.read_text().splitlines()
+    assert log.stat().st_mode & 0o777 == 0o600
     assert kept[0] == "first says hello"
     assert "Hitting Ctrl+C" in kept[1], "what nobody needs to be told is in the log"
     assert "Hitting" not in run.said

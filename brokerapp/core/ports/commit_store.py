@@ -95,6 +95,8 @@ class CommitStore(Protocol):
 
     async def commit(self, session: str, batch: CommitBatch, limits: StoreLimits) -> CommitResult: ...
 
+    async def last_batch(self, session: str) -> int: ...
+
 
 #: Called with a page of a log.
 ReadCallback = Callable[[list[StoredLogEntry]], None]

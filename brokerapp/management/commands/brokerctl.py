@@ -34,7 +34,7 @@ from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import NodeStatus
 from brokerapp.model.subscription_identity import SubscriptionIdentity
 from brokerapp.openwire.shown_messages import shown_headers, shown_lines
-from brokerapp.store.server.durability import durability_loss
+from brokerapp.store.server.durability import durability_loss, replica_shortage
 from brokerapp.system.data_directory import DataDirectory
 from brokerapp.system.environment import Environment
 
@@ -275,7 +275,8 @@ def _node_line(node: NodeStatus) -> str:
     )
     connections = f"{count:,} connection{'' if count == 1 else 's'}"
     lost = f"; not durable: {found}" if (found := durability_loss(node.store)) else ""
-    about = f"{', '.join(node.address)}, {connections}{store}{_owned_queues(node)}{lost}"
+    few = f"; {found}" if (found := replica_shortage(node.store)) else ""
+    about = f"{', '.join(node.address)}, {connections}{store}{_owned_queues(node)}{lost}{few}"
     return f"{node.broker} {node.name} ({node.node}): {about}"
 
 

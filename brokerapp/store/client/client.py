@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
 import redis.asyncio as redis
@@ -42,7 +42,7 @@ class StoreClient:
     """
 
     def __init__(self, url: str, broker: str, replicas: int = 0) -> None:
-        self.url, self.keys = url, StoreKeys(broker)
+        self.url, self.keys, self.replicas = url, StoreKeys(broker), replicas
         address = StoreAddress.parse(url)
         # The caller decides what to do about a lost connection: the driver must not repeat a commit by itself. Nor may
         # it set a deadline: some calls wait for long, and what it does for one now and then swallows a cancellation.
@@ -85,9 +85,23 @@ class StoreClient:
         """Call a function of the library and return its answer."""
         return await self.execute("FCALL", PREFIX + function, len(keys), *keys, *args)
 
-    async def call_commit(self, keys: Sequence[str], args: Sequence[Any]) -> Any:
-        """Call `commit` over a connection of its own."""
-        return await self._directly(self._commits, "commit", keys, args)
+    async def call_commit(
+        self, keys: Sequence[str], args: Sequence[Any], may_be_behind: bool = False
+    ) -> tuple[Any, Coroutine[Any, Any, None] | None]:
+        """Call `commit` over a connection of its own.
+
+        Return its answer, and what waits for the replicas that confirm it, if any have to. `may_be_behind`: the store
+        may lack the batch before, which no replica has confirmed; raises StoreUnavailable then.
+        """
+        command = ("FCALL", f"{PREFIX}commit", len(keys), *keys, *args)
+        answer, confirmation = await self._answered(self._commits.begin_call, *command, may_be_behind=may_be_behind)
+        return answer, None if confirmation is None else self._until_confirmed(confirmation)
+
+    async def _until_confirmed(self, confirmation: asyncio.Task[None]) -> None:
+        try:
+            await confirmation
+        except (RedisError, OSError) as error:
+            await self._fail("WAIT", error)
 
     async def call_confirmed(self, function: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
         """Call a function that makes a change, and return its answer when replicas have it as they have commits."""
@@ -104,25 +118,25 @@ class StoreClient:
         """Run one command and return its answer."""
         return await self._answered(self._redis.execute_command, *command)
 
-    async def _answered(self, call: Callable[..., Awaitable[Any]], *command: Any) -> Any:
+    async def _answered(self, call: Callable[..., Awaitable[Any]], *command: Any, may_be_behind: bool = False) -> Any:
         """Return the answer to a command; reload the library when it is gone, and raise the driver's errors as ours."""
         try:
             return await call(*command)
         except (RedisError, OSError) as error:
             if not is_missing(error):
-                await self._fail(command[0], error)
+                await self._fail(command[0], error, may_be_behind)
         await self.execute("FUNCTION", "LOAD", "REPLACE", LIBRARY)  # it was removed as one that nobody used
         try:
             return await call(*command)
         except (RedisError, OSError) as error:
-            await self._fail(command[0], error)
+            await self._fail(command[0], error, may_be_behind)
 
-    async def _fail(self, command: str, error: RedisError | OSError) -> NoReturn:
+    async def _fail(self, command: str, error: RedisError | OSError, may_be_behind: bool = False) -> NoReturn:
         """Raise an error of the driver as one of ours; leave a server that is no primary."""
         if isinstance(error, ReadOnlyError):
             await self.disconnect()
             raise StoreUnavailable(NOT_PRIMARY) from error
-        if str(error).startswith("ROLLEDBACK"):
+        if str(error).startswith("ROLLEDBACK") and not may_be_behind:
             await self._handshake.fence_after_rollback(self.execute)
         raise translate_error(command, error, self._handshake.rolled_back) from error
 

@@ -4,6 +4,7 @@ directly.
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -75,6 +76,8 @@ def _elements(args: Sequence[Any]) -> bytes:
     return packed[packed.index(b"\n") + 1 :]
 
 
+#: Connections that are kept where a call is made while former ones wait for replicas.
+KEPT_WITH_REPLICAS = 3
 #: Milliseconds that replicas have to confirm a change before it is asked for again.
 CONFIRM_MS = 2_000
 
@@ -93,12 +96,13 @@ class DirectConnection:
     another is not answered yet has a connection to itself: one that is never answered keeps none waiting. Errors are
     the driver's.
 
-    `replicas`: an answer counts when so many of them have what the call wrote on their disk, too.
+    `replicas`: what a call wrote counts when so many of them have it on their disk, too. That is confirmed after its
+    answer, while the next call is made over another connection.
     """
 
     def __init__(self, pool: ConnectionPool, replicas: int = 0) -> None:
         self._pool = pool
-        self._free: AbstractConnection | None = None  # the one that is kept
+        self._free: list[AbstractConnection] = []  # those that are kept
         self._in_use: set[AbstractConnection] = set()
         # The first makes the replicas report what they have received, the second what they have synced to disk. Without
         # the first they report the sync only within a second. Sent with the call, they cost no round trip.
@@ -108,64 +112,72 @@ class DirectConnection:
         self._replicas = replicas
 
     async def call(self, *command: Any) -> Any:
-        """Return the server's answer to a command; connect first where necessary."""
-        connection, self._free = self._free or self._pool.make_connection(), None  # type: ignore[no-untyped-call]
-        self._in_use.add(connection)
-        try:
-            return await self._call(connection, command)
-        finally:
-            self._in_use.discard(connection)
+        """Return the server's answer to a command, when replicas confirmed what it wrote."""
+        answer, confirmation = await self.begin_call(*command)
+        if confirmation is not None:
+            await confirmation
+        return answer
 
-    async def _call(self, connection: AbstractConnection, command: Sequence[Any]) -> Any:
+    async def begin_call(self, *command: Any) -> tuple[Any, asyncio.Task[None] | None]:
+        """Return the server's answer to a command; connect first where necessary.
+
+        Also return the task that ends when replicas confirmed what it wrote, or fails with Unconfirmed; None where none
+        have to.
+        """
+        connection = self._free.pop() if self._free else self._pool.make_connection()  # type: ignore[no-untyped-call]
+        self._in_use.add(connection)
         try:
             pieces = connection.pack_command(*command)
             if self._confirmation:
                 pieces = [*pieces, *(piece for each in self._confirmation for piece in connection.pack_command(*each))]
             await connection.send_packed_command(pieces, check_health=False)
-            answer = await self._answers(connection) if self._confirmation else await _read(connection)
-        except ReadOnlyError:  # it leads to a replica: the address may lead to the primary again
-            await connection.disconnect(nowait=True)
-            raise
-        except ResponseError:
-            await self._keep(connection)
+            answer = await connection.read_response(disable_decoding=True)
+        except ResponseError as error:
+            # A replica is left: the address may lead to the primary again. So is what would still be confirmed.
+            if self._confirmation or isinstance(error, ReadOnlyError):
+                await self._discard(connection)
+            else:
+                await self._keep(connection)
             raise
         except BaseException:  # a cancelled one included: nobody must take its answer for another call's
-            await connection.disconnect(nowait=True)
+            await self._discard(connection)
+            raise
+        if not self._confirmation:
+            await self._keep(connection)
+            return answer, None
+        confirmation = asyncio.create_task(self._await_replicas(connection))
+        confirmation.add_done_callback(retrieve_error)
+        return answer, confirmation
+
+    async def _await_replicas(self, connection: AbstractConnection) -> None:
+        try:
+            received = await connection.read_response(disable_decoding=True)
+            _, synced = await connection.read_response(disable_decoding=True)
+        except BaseException:
+            await self._discard(connection)
             raise
         await self._keep(connection)
-        return answer
-
-    async def _answers(self, connection: AbstractConnection) -> Any:
-        """Return the answer to a call that replicas confirmed. Raises Unconfirmed when too few of them did."""
-        answer, *confirmed = [await _read_any(connection) for _ in range(1 + len(self._confirmation))]
-        for each in (answer, *confirmed):
-            if isinstance(each, ResponseError):
-                raise each
-        received, (_, synced) = confirmed
         if min(received, synced) < self._replicas:
             raise Unconfirmed(min(received, synced), self._replicas)
-        return answer
 
     async def _keep(self, connection: AbstractConnection) -> None:
-        if self._free is None:
-            self._free = connection
+        self._in_use.discard(connection)
+        if len(self._free) < (KEPT_WITH_REPLICAS if self._confirmation else 1):
+            self._free.append(connection)
         else:
             await connection.disconnect(nowait=True)
 
+    async def _discard(self, connection: AbstractConnection) -> None:
+        self._in_use.discard(connection)
+        await connection.disconnect(nowait=True)
+
     async def close(self) -> None:
-        """Close the connection that is kept for the next call, and those in use, whose calls raise an error."""
-        kept = [self._free] if self._free is not None else []
-        for each in (*kept, *self._in_use):
+        """Close the connections that are kept for the next call, and those in use, whose calls raise an error."""
+        for each in (*self._free, *self._in_use):
             await each.disconnect(nowait=True)
 
 
-async def _read(connection: AbstractConnection) -> Any:
-    return await connection.read_response(disable_decoding=True)
-
-
-async def _read_any(connection: AbstractConnection) -> Any:
-    """Return the next answer, or the error that it is: what was sent with it is answered, too."""
-    try:
-        return await _read(connection)
-    except ResponseError as error:
-        return error
+def retrieve_error(task: asyncio.Task[None]) -> None:
+    """Retrieve the error of a task that nobody waits for any more."""
+    if not task.cancelled():
+        task.exception()

@@ -1,5 +1,5 @@
 """Describes how the store's server may lose confirmed messages: without an fsync before each receipt, or after a
-rollback.
+rollback; and whether it lacks replicas that have to confirm them.
 
 Derived from what the server reports (see ServerStatus.memory). Pure.
 """
@@ -31,6 +31,12 @@ def durability_loss(memory: Mapping[str, Any]) -> str:
         return ""
     said = _LOSSES.get(memory.get("fsync", "always"))
     return f"the store's server {said}" if said else ""
+
+
+def replica_shortage(memory: Mapping[str, Any]) -> str:
+    """Return that fewer replicas follow the store than have to confirm a change, as a clause; "" where enough do."""
+    found, wanted = memory.get("replicas", 0), memory.get("replicas_wanted", 0)
+    return f"{found} of {wanted} replicas follow the store: receipts wait for the others" if found < wanted else ""
 
 
 #: Milliseconds for which a rollback is reported.

@@ -9,6 +9,7 @@ from typing import Any
 from django.http import HttpRequest
 from django.urls import reverse
 
+from analytics.rollups.store import HOUR
 from brokerapp.errors import BrokerError, InvalidDestination
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats
@@ -20,12 +21,15 @@ from console.broker.mirror import mirror
 from console.broker.snapshot import BrokerSnapshot, visible_snapshot
 from console.metrics import charts_history, rollup_history
 from console.metrics.charts.chart_events import events_of
+from console.traffic_ranges.comparisons import expected_course
 from console.ui.formatting import number_format
 
 #: Points a chart can show beside each other: live ones come no closer.
 PLACES = 450
 #: Queues that are summed for somebody who does not see all: the history keeps no more.
 MAX_SUMMED = 1_500
+#: The shortest chart with the expected ranges of hours.
+LEAST_EXPECTED_SECONDS = 12 * HOUR
 #: Steps without a point that are a gap.
 GAP = 2.5
 
@@ -74,6 +78,25 @@ def _chart(
         "url": _url(destination) + window.query,
         "summary": summary(marks, window),
         "quiet": not any(mark[2] or mark[3] for mark in marks),
+        **_expected(window, destination),
+    }
+
+
+def _expected(window: charts_history.ChartWindow, destination: Destination | None) -> dict[str, list]:
+    """Return the expected ranges of the hours of a chart, and the hours outside theirs, as messages a second.
+
+    `expected` has start, low and high end of each hour; `outside` has start, rate and a description. Shorter charts
+    have neither: the traffic of seconds is not that of an hour.
+    """
+    if destination is None or window.seconds < LEAST_EXPECTED_SECONDS:
+        return {"expected": [], "outside": []}
+    found = expected_course(str(destination), window.start, window.end)
+    return {
+        "expected": [
+            [start * 1000, round(each.low / HOUR, 3), round(each.high / HOUR, 3)]
+            for start, each in found.ranges.items()
+        ],
+        "outside": [[each.start * 1000, round(each.observed / HOUR, 3), str(each)] for each in found.outside],
     }
 
 

@@ -38,7 +38,7 @@ def storage(spark, archive):
     from analytics.spark.table_rows import spark_rows
 
     storage = FolderStorage(archive.parent / "tables")
-    rows_of = spark_rows(spark, archive, lambda frame: frame.toArrow())
+    rows_of = spark_rows(spark, lambda frame: frame.toArrow())
     for catalog in TableCatalog.all_of(storage, archive):
         result = TableBuilder(catalog, rows_of).build(NOW_US)
         assert result.is_done

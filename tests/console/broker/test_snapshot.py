@@ -262,6 +262,12 @@ def test_a_store_whose_disk_is_full_is_named_with_what_to_do():
     )
 
 
+def test_a_store_that_too_few_replicas_follow_is_named():
+    node = replace(NODE, store={"replicas": 1, "replicas_wanted": 2})
+    said = health.summarize(apply_tick(initial_snapshot(100, 1, [stats()], BrokerSnapshot()), 101, [node]), [])
+    assert (said.state, said.sentence) == ("act", "1 of 2 replicas follow the store: receipts wait for the others.")
+
+
 def test_a_store_that_may_lose_what_was_confirmed_is_named():
     node = replace(NODE, store={"fsync": "off"})
     assert (

@@ -74,6 +74,16 @@ def test_acks_in_time_and_later_and_failures_of_matching_queues_are_counted(roll
     assert found.burn_rates[300] == pytest.approx(5 / 95 / 0.05)
 
 
+@pytest.mark.parametrize(
+    ("pattern", "queues"), [(">", 1), ("ActiveMQ.*", 0), ("ActiveMQ.DLQ", 1), ("orders.failed", 1)]
+)
+def test_wildcards_do_not_cover_dead_letter_queues(rolled_up, pattern, queues):
+    names = (A, "queue://ActiveMQ.DLQ", "queue://DLQ.orders", "queue://orders.failed")
+    past = rolled_up({(name, 2): cell({60: 5}) for name in names})
+    found = measure_at(past, replace(TARGET, pattern=pattern), NOW, {"queue://orders.failed"})
+    assert found.queues == queues
+
+
 def test_messages_that_wait_longer_than_allowed_miss_the_objective_before_they_are_acknowledged(rolled_up):
     past = rolled_up({(A, 2): cell(forward=5), (A, 0): cell(forward=10)}, [(A, 2, 5), (A, 1, 25)])
     found = measure_at(past, TARGET, NOW)

@@ -136,7 +136,7 @@ public class Acknowledgements {
                 seen.add(failed.toString());
             }
         });
-        all.await(10, java.util.concurrent.TimeUnit.SECONDS);
+        all.await(60, java.util.concurrent.TimeUnit.SECONDS);
         scene.note("seen", new ArrayList<>(seen));
     }
 

@@ -1,5 +1,6 @@
 // A chart: depth as an area above, rates as lines below, one time axis. Points are [milliseconds, pending, in, out], flags
-// [milliseconds, kind, text, address]. Drawn as SVG with the page's own colours, so that it follows the theme. A gap in
+// [milliseconds, kind, text, address], expected ranges of hours [milliseconds, low, high], hours outside [milliseconds,
+// rate, text]. Drawn as SVG with the page's own colours, so that it follows the theme. A gap in
 // time stays a gap. Dragging over it chooses a window, which the address keeps.
 
 import { tableOf } from "./chart_table.js";
@@ -11,6 +12,7 @@ const TABLE_ROWS = 60;
 const SVG = "http://www.w3.org/2000/svg";
 const MARGIN = { left: 66, right: 14, top: 22, bottom: 24, between: 34 };
 const DEPTH_SHARE = 0.58;
+const HOUR = 3600000;
 const DAY = 86400000;
 const LABEL = 62; // pixels of a label of the time axis, with the room beside it
 
@@ -72,7 +74,7 @@ class Chart {
 
   take(chart) {
     Object.assign(this, { marks: chart.marks, events: chart.events, seconds: chart.seconds, isLive: chart.live, gap: chart.gap,
-      thin: chart.thin, keeps: chart.keeps, url: chart.url, start: chart.start, end: chart.end });
+      thin: chart.thin, keeps: chart.keeps, expected: chart.expected, outside: chart.outside, url: chart.url, start: chart.start, end: chart.end });
     this.taken = Date.now();
     this.host.setAttribute("aria-label", chart.summary);
     this.table();
@@ -174,7 +176,7 @@ class Chart {
     this.scale = { from, to, left: MARGIN.left, right: width - MARGIN.right };
     const inner = height - MARGIN.top - MARGIN.bottom - MARGIN.between;
     const depth = this.keeps ? { top: MARGIN.top, height: inner * DEPTH_SHARE, max: ceiling(this.largest(1), 10) } : null;
-    const rates = { top: MARGIN.top + (depth ? depth.height + MARGIN.between : 0), height: depth ? inner * (1 - DEPTH_SHARE) : inner + MARGIN.between, max: ceiling(Math.max(this.largest(2), this.largest(3)), 10) };
+    const rates = { top: MARGIN.top + (depth ? depth.height + MARGIN.between : 0), height: depth ? inner * (1 - DEPTH_SHARE) : inner + MARGIN.between, max: ceiling(Math.max(this.largest(2), this.largest(3), this.highestExpected()), 10) };
     const y = (panel, value) => panel.top + panel.height * (1 - value / panel.max);
 
     this.svg.replaceChildren();
@@ -186,7 +188,9 @@ class Chart {
       const none = element("text", { class: "none", x: width / 2, y: MARGIN.top + inner * DEPTH_SHARE / 2 }, this.svg);
       none.textContent = "No data in this time range";
     }
+    this.band(rates, y);
     for (const run of this.runs()) this.stretch(run, depth, rates, y);
+    this.hoursOutside(rates, y);
     for (const event of this.events) this.flag(event, height);
     if (this.brushed != null && this.pointer != null) {
       const [left, right] = [this.brushed, this.pointer].sort((one, other) => one - other);
@@ -221,6 +225,38 @@ class Chart {
       const points = run.map((mark) => `${x(mark)},${y(rates, mark[index]).toFixed(1)}`).join(" ");
       element("polyline", { class: `line line-${name}`, points }, this.svg);
     }
+  }
+
+  // The expected range of each hour, as steps; what lies outside the time range is cut off.
+  band(rates, y) {
+    const { from, to } = this.scale;
+    for (const [start, low, high] of this.expected) {
+      const [left, right] = [Math.max(start, from), Math.min(start + HOUR, to)];
+      if (right <= left) continue;
+      const [top, bottom] = [y(rates, high), y(rates, low)];
+      element("rect", { class: "expected", x: this.x(left).toFixed(1), width: (this.x(right) - this.x(left)).toFixed(1),
+        y: top.toFixed(1), height: Math.max(1, bottom - top).toFixed(1) }, this.svg);
+    }
+  }
+
+  hoursOutside(rates, y) {
+    const { from, to } = this.scale;
+    for (const [start, rate] of this.outside) {
+      const middle = start + HOUR / 2;
+      if (middle < from || middle > to) continue;
+      element("circle", { class: "outside", cx: this.x(middle).toFixed(1), cy: y(rates, rate).toFixed(1), r: 4 }, this.svg);
+    }
+  }
+
+  // The entry of an hour that a time lies in.
+  hourAt(hours, time) {
+    return hours.find(([start]) => start <= time && time < start + HOUR);
+  }
+
+  highestExpected() {
+    const { from, to } = this.scale;
+    const shown = this.expected.filter(([start]) => start + HOUR > from && start < to);
+    return Math.max(0, ...shown.map(([, , high]) => high), ...this.outside.map(([, rate]) => rate));
   }
 
   flag([at, kind], height) {
@@ -260,6 +296,10 @@ class Chart {
     else {
       if (this.keeps) said.push(["depth", `${grouped.format(nearest[1])} messages`]);
       said.push(["in", `${rateText(nearest[2])} msg/s enqueued`], ["out", `${rateText(nearest[3])} msg/s dequeued`]);
+      const range = this.hourAt(this.expected, time);
+      if (range) said.push(["expected", `${rateText(range[1])} to ${rateText(range[2])} msg/s expected in this hour`]);
+      const outside = this.hourAt(this.outside, time);
+      if (outside) said.push(["outside", outside[2]]);
     }
     for (const [key, text] of said) {
       const line = document.createElement("div");
@@ -302,6 +342,11 @@ class Chart {
     const heads = ["Time", ...(this.keeps ? ["Depth"] : []), "Enqueue rate, msg/s", this.keeps ? "Dequeue rate, msg/s" : "Dispatch rate, msg/s"];
     const numbers = ([, pending, ...rates]) => [...(this.keeps ? [grouped.format(pending)] : []), ...rates.map(rateText)];
     const shown = [tableOf(heads, rows.map((mark) => [exact.format(mark[0]), ...numbers(mark)]))];
+    if (this.outside.length) {
+      const hours = this.outside.map(([at, , text]) => [day.format(at), text]);
+      shown.unshift(tableOf(["Hour", "Outside the expected range"], hours.reverse()));
+      shown[0].classList.add("chart-events");
+    }
     if (this.events.length) {
       const events = this.events.map(([at, , text, url]) => [day.format(at), { text, url }]);
       shown.unshift(tableOf(["Time", "Event"], events.reverse()));
