@@ -86,7 +86,7 @@ def watched_disk(node: NodeStatus) -> DiskSpace | None:
 
 
 def store_metrics(nodes: Sequence[NodeStatus]) -> Iterator[BrokerMetric]:
-    """Yield the metrics of the store that nodes report: its fullest disk, replicas, rollbacks, and prepared transactions."""
+    """Yield metrics of the store, as nodes report it: its fullest disk, replicas, rollbacks, prepared transactions."""
     watched = [disk for disk in map(watched_disk, nodes) if disk is not None]
     for disk in sorted(watched, key=lambda disk: disk.free)[:1]:
         yield "sluice_store_disk_free_bytes", GAUGE, "Bytes free on the disk of the store", disk.free
