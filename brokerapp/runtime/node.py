@@ -190,6 +190,7 @@ class Node:
         await self._seat.refresh()
         self._drain = self._make_drain(self._listeners)
         self.membership.on_followed = self._on_members_followed
+        self._drain.on_members_followed()  # they may have changed since it joined
         self._tasks.begin("drain", self._drain.run)
         self._tasks.begin("network", self._seat.run)
         self._tell_clients_of_nodes(self._listeners.connectors)
@@ -391,7 +392,7 @@ class Node:
             logger.info("not drained before the stop: %s", error)
         except (TimeoutError, StoreUnavailable):
             logger.warning("the node could not be drained within %g s; it stops without", HANDOVER_SECONDS)
-        except Fenced:
+        except (Fenced, NodeIsolated):
             pass  # it is abandoned
 
     async def _end_tasks(self) -> None:
