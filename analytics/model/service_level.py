@@ -38,6 +38,15 @@ class Outcomes:
         """Return how many messages count."""
         return self.within + self.missed
 
+    def plus(self, other: Outcomes) -> Outcomes:
+        """Return the sum of both."""
+        return Outcomes(
+            self.within + other.within,
+            self.late + other.late,
+            self.failed + other.failed,
+            self.overdue + other.overdue,
+        )
+
     @property
     def attainment(self) -> float | None:
         """Return the share of messages in time; None without messages."""

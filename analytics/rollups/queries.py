@@ -109,23 +109,38 @@ class RollupQueries:
 
         The bucket of the histogram that contains the time counts as in time: it ends up to 4.4% later.
         """
-        limit, within, late, failed = int(buckets_of(np.array([seconds * 1e6]))[0]), 0, 0, 0
+        total = Outcomes()
         for width, starts in cells.items():
-            rows = self._query(
-                'SELECT latency, dead_letter + "drop" - never_stored '
-                "FROM json_each(?) AS wanted CROSS JOIN json_each(?) AS named "
-                "JOIN name ON name.destination = named.value AND name.consumer = '' "
-                "CROSS JOIN cell ON width = ? AND cell.start = wanted.value AND cell.name = name.id",
-                (json.dumps(list(starts)), json.dumps(list(destinations)), width),
-            )
-            for latency, gone in rows:
-                failed += gone
-                for bucket, count in unpack_histogram(latency).items():
-                    if bucket <= limit:
-                        within += count
-                    else:
-                        late += count
-        return Outcomes(within, late, failed)
+            for found in self._outcomes(json.dumps(list(starts)), width, destinations, seconds).values():
+                total = total.plus(found)
+        return total
+
+    def outcomes_by_start(
+        self, start: int, end: int, width: int, destinations: Sequence[str], seconds: float
+    ) -> dict[int, Outcomes]:
+        """Count the same for each start of the cells of this width in a time range; without those of no messages."""
+        return self._outcomes(_starts(start, end, width), width, destinations, seconds)
+
+    def _outcomes(self, starts: str, width: int, destinations: Sequence[str], seconds: float) -> dict[int, Outcomes]:
+        rows = self._query(
+            'SELECT cell.start, latency, dead_letter + "drop" - never_stored '
+            "FROM json_each(?) AS wanted CROSS JOIN json_each(?) AS named "
+            "JOIN name ON name.destination = named.value AND name.consumer = '' "
+            "CROSS JOIN cell ON width = ? AND cell.start = wanted.value AND cell.name = name.id",
+            (starts, json.dumps(list(destinations)), width),
+        )
+        limit, counts = int(buckets_of(np.array([seconds * 1e6]))[0]), dict[int, list[int]]()
+        for start, latency, gone in rows:
+            found = counts.setdefault(start, [0, 0, 0])
+            for bucket, count in unpack_histogram(latency).items():
+                found[bucket > limit] += count
+            found[2] += gone
+        return {start: Outcomes(*found) for start, found in counts.items()}
+
+    def first_start(self, width: int) -> int | None:
+        """Return the start of the first cell of this width that is kept; None without any."""
+        rows = self._query("SELECT min(start) FROM cell WHERE width = ?", (width,))
+        return rows[0][0] if rows else None
 
     def consumers_since(self, destinations: Sequence[str] | None = None) -> dict[str, ConsumersSince]:
         """Return the recorded consumers of these queues and subscriptions, or of all that ever had any."""
@@ -145,6 +160,15 @@ class RollupQueries:
             (minute - 61, minute, json.dumps(destinations)),
         )
         return dict(rows)
+
+    def depth_notes(self, start: int, end: int, destinations: Sequence[str]) -> list[tuple[int, str, int]]:
+        """Return minute (its start in seconds), destination and depth of the notes in a time range, in order."""
+        return self._query(
+            f"SELECT minute * {MINUTE}, destination, depth.depth "
+            "FROM depth JOIN name ON name.id = depth.name AND name.consumer = '' "
+            "WHERE minute >= ? AND minute < ? AND destination IN (SELECT value FROM json_each(?)) ORDER BY minute",
+            (start // MINUTE, end // MINUTE, json.dumps(list(destinations))),
+        )
 
     def depths_at(self, moment: int) -> DepthsAt | None:
         """Return all depths at a moment; None without earlier records."""

@@ -4,7 +4,7 @@ A process of its own starts a query that reads new events through the data sourc
 the current hours (analytics/tables/current_hours.py), by the same transforms as builds. A build still computes each
 hour when it is complete, and its tables replace these rows.
 
-The stored rows say up to which entry events are counted. Spark's checkpoint begins anew with each query: a second
+The stored rows say up to which entry events are counted. Spark's checkpoint starts empty with each query: a second
 record of the position could differ from the first after a crash.
 """
 
@@ -51,7 +51,7 @@ CATCH_UP_US = 6 * HOUR_US
 CLOCK_SKEW_US = 60_000_000
 #: Seconds before a query that failed is started again.
 RETRY_SECONDS = 10.0
-#: Seconds between two looks at the query.
+#: Seconds between checks of the query.
 _POLL_SECONDS = 2.0
 #: Flows are split at the notes of all logs.
 _ALL_CUTS = 1_000_000

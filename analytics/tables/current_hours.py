@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 
@@ -22,6 +23,8 @@ from analytics.model.depth_series import MAX_CUTS
 from analytics.tables.catalog import TableCatalog
 from analytics.tables.definitions import DAY_US, DEPTH_FLOWS, DEPTH_NOTES, HOUR_US, SLOT, TABLES, VERSION
 from analytics.tables.merging import merge
+
+log = logging.getLogger(__name__)
 
 #: The file in the folder of a broker.
 FILE = "current.parquet"
@@ -87,6 +90,9 @@ def read_current_hours(catalog: TableCatalog) -> CurrentHours | None:
     try:
         stored = pq.read_table(io.BytesIO(catalog.storage.read(_name(catalog))))
     except FileNotFoundError:
+        return None
+    except pa.ArrowInvalid as error:
+        log.warning("the rows of the current hours cannot be read, and are counted again: %s", error)
         return None
     facts = json.loads(stored.schema.metadata[_FACTS])
     if facts["version"] != VERSION:

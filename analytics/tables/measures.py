@@ -139,7 +139,8 @@ def _depth_notes(noted: pa.Table, broker: str, max_cuts: int) -> tuple[dict[int,
     for cut in cuts_of(((hour, at) for hour, at in pairs if at is not None), max_cuts):
         for hour, at in cut.items():
             moments.setdefault(hour, []).append(at)
-    parts = [moments[hour].index(at) + 1 if at in moments.get(hour, ()) else 0 for hour, at in pairs]
+    numbers = {(hour, at): number for hour, found in moments.items() for number, at in enumerate(found, 1)}
+    parts = [numbers.get(each, 0) for each in pairs]
     found = merged.append_column("part", pa.array(parts, pa.int64()))
     return moments, found.select(DEPTH_NOTES.schema.names).cast(DEPTH_NOTES.schema)
 
@@ -153,8 +154,8 @@ def _parts(at: np.ndarray, hours: np.ndarray, moments: Mapping[int, Sequence[int
     """Return the number of times in `moments` of its hour that precede each event, as for DEPTH_FLOWS."""
     found = np.zeros(len(at), np.int32)
     for hour, cuts in moments.items():
-        for cut in cuts:
-            found += (hours == hour) & (at >= cut)
+        here = hours == hour
+        found[here] = np.searchsorted(np.sort(cuts), at[here], side="right")
     return found
 
 

@@ -49,17 +49,15 @@ class AdminClientBase:
         self.redis_url, self.broker = redis_url, broker
         self._store = RedisStore(redis_url, broker)
         self._opened = False
-        self._following: asyncio.Task[None] | None = None
 
-    def follow_primary(self) -> None:
-        """Follow the primary of a store with replicas until the client is closed: for one that is kept for long."""
-        if self._store.client.has_replicas and self._following is None:
-            self._following = asyncio.create_task(self._store.client.follow_primary())
+    async def _require_replicas(self) -> None:
+        """Have replicas of the store confirm a change, as many as the broker's nodes want."""
+        statuses = (await self._store.nodes.statuses()).values()
+        wanted = [status.get("store", {}).get("replicas_wanted", 0) for status in statuses]
+        self._store.client.require_replicas(max(wanted, default=0))
 
     async def close(self) -> None:
         """Close the connections to the store."""
-        if self._following is not None:
-            self._following.cancel()
         await self._store.close()
 
     async def _open(self) -> None:

@@ -47,6 +47,7 @@ class RoutingAdmin(AdminClientBase):
         """
         check_definitions(definitions)
         await self._open()
+        await self._require_replicas()
         about = {"author": author, "comment": comment, "time_ms": now_ms()}
         new = await self._store.definitions.replace(definitions.version, json.dumps(to_json(definitions)), about)
         await self._tell_each("refresh", REFRESH_SECONDS)

@@ -7,7 +7,7 @@ from typing import Any
 
 from brokerapp.cluster.agreement import ClusterAgreement
 from brokerapp.cluster.change_log import ChangeLog
-from brokerapp.cluster.peer import ClusterPeer
+from brokerapp.cluster.peer import LINK_PREFIX, ClusterPeer
 from brokerapp.cluster.peer_requests import PeerRequests
 from brokerapp.cluster.settings import ClusterSettings
 from brokerapp.core.ports import Event, SubscriptionsPort
@@ -67,8 +67,8 @@ class ClusterAdmission:
                     "cluster: use another broker of the cluster, or try again"
                 )
             return {}
-        name = connect.bridge or ""
-        if name not in self._peers:
+        name = (connect.client_id or "").removeprefix(LINK_PREFIX) or connect.bridge or ""
+        if name not in self._peers or self._peers[name].broker != connect.bridge:
             raise ProtocolError(f"{name} is not a broker of this cluster: {', '.join(self._terms.names)}")
         if client.principal is not ANONYMOUS and client.principal.name != self._terms.user:
             raise ProtocolError(f"{client.principal.name} is not the user of the cluster's brokers")

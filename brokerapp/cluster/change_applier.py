@@ -24,8 +24,20 @@ class OperatorRequests(Protocol):
     async def destroy(self, destination: Destination) -> None: ...
 
 
+class LogPlacement(Protocol):
+    """Knows the owner of each log among the nodes of the broker."""
+
+    @property
+    def is_alone(self) -> bool: ...
+
+    def is_local(self, log: str) -> bool: ...
+
+
 class ChangeApplier:
-    """Applies changes in the order in which they come. `operations` deletes destinations and sets subscriptions."""
+    """Applies changes of what this node owns, in the order in which they come.
+
+    `operations` deletes destinations and sets subscriptions.
+    """
 
     def __init__(
         self,
@@ -34,14 +46,17 @@ class ChangeApplier:
         durables: DurablesPort,
         commits: Commits,
         operations: OperatorRequests,
+        placement: LogPlacement,
     ) -> None:
+        self._placement = placement
         self._creation, self._durables, self._commits, self._operations = creation, durables, commits, operations
         self._queue: asyncio.Queue[ClusterChange | Callable[[], None]] = asyncio.Queue()
 
     # -- see ChangeTarget
 
     def apply_later(self, change: ClusterChange) -> None:
-        self._queue.put_nowait(change)
+        if self.concerns(change):
+            self._queue.put_nowait(change)
 
     def call_when_applied(self, then: Callable[[], None]) -> None:
         self._queue.put_nowait(then)
@@ -52,6 +67,16 @@ class ChangeApplier:
             *map(ClusterChange.of_destination, self._creation.declared()),
             *(ClusterChange.of_subscription(each) for each in subscriptions if each.durable),
         ]
+
+    def concerns(self, change: ClusterChange) -> bool:
+        if (subscription := change.subscription) is None:
+            return self._placement.is_local(str(change.destination))
+        durable = self._durables.find_identity(subscription)
+        return self._placement.is_local(str(subscription.log(1)) if durable is None else durable.log.name)
+
+    @property
+    def is_shared(self) -> bool:
+        return not self._placement.is_alone
 
     # -- the loop
 

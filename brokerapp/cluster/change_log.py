@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -36,9 +36,19 @@ class ChangeTarget(Protocol):
     def existing(self) -> list[ClusterChange]:
         """Return what exists here of the kinds that a record is about."""
 
+    def concerns(self, change: ClusterChange) -> bool:
+        """Return whether this node makes the change for its broker."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Return whether the broker has other nodes."""
+
 
 class ChangeLog:
-    """Records changes. `record` is the broker's copy as stored; `master` names the broker that keeps it, "": none."""
+    """Records changes. `record` is the broker's copy as stored; `master` names the broker that keeps it, "": none.
+
+    Of the nodes of a broker one, chosen by RecordLeader, stores the record; at the master it decides what is recorded.
+    """
 
     def __init__(
         self,
@@ -54,43 +64,73 @@ class ChangeLog:
         self._peers, self._target = peers, target
         self._configured = tuple(configured)
         self.record, self.master_name = record, master
-        self.is_master = master == context.name
-        self.master: ClusterPeer | None = peers.get(master)
-        self.is_current = not self.master  #: it had the master's record since it started
+        self.leads = False  #: this node stores the record for its broker
+        masters = [each for each in peers.values() if each.broker == master]
+        #: The node of the master that records: the one that sent its record last.
+        self.master: ClusterPeer | None = masters[0] if len(masters) == 1 and master != context.name else None
+        self.is_current = not master  #: it had the master's record since it started
+        self._doubted: frozenset[str] = frozenset()  # what exists here and was not in the record when it came last
         self._parts: dict[str, RecordedItem] = {}  # of a record that is being told
 
     def begin(self) -> None:
-        """Apply what this broker lacks of the record, or of its configuration, as it starts."""
-        if self.is_master:
-            known, own = self.record, self.record
-            if not own.id:
-                own = self.record = ClusterRecord(f"{self._name}-{self._session}")
-                self._commits.keep_record(own.id, 0, {}, True, lambda: None)
-            self._catch_up(known, own)
-        elif not self.master:
+        """Apply what this broker lacks of its configuration, as it starts; with a master it is the record that says."""
+        if not self.master_name:
             for each in self._configured:
                 self._target.apply_later(each)
+
+    def lead(self, stored: ClusterRecord) -> None:
+        """Store the record for the broker from now on; at the master, record changes from what is stored."""
+        self.leads = True
+        if self.master_name != self._name:
+            if self.is_current and self.master_name:
+                self._store_all(lambda: None)
+            return
+        self.record, self.master, self.is_current = stored, None, True
+        if not stored.id:
+            self.record = ClusterRecord(f"{self._name}-{self._session}")
+            self._commits.keep_record(self.record.id, 0, {}, True, lambda: None)
+        self._catch_up(stored, self.record)
+        for peer in self._peers.values():
+            self.send_record(peer)
+
+    @property
+    def is_master(self) -> bool:
+        """Return whether this node decides what is recorded."""
+        return self.leads and self.master_name == self._name
+
+    def check(self) -> None:
+        """Compare with the master's record again: this node may have to make what another one has left undone."""
+        if self.is_master:
+            self._catch_up(self.record, self.record)
+        elif self.master is not None:
+            self.master.send(verb="tell record")
 
     # -- whether it may change
 
     @property
     def refusal_reason(self) -> str:
         """Return why nothing can be created or deleted now; "": it can."""
-        if self.is_current and (self.master is None or self.master.is_up):
+        if self.is_current and (not self.master_name or self.is_master or self._is_master_up):
             return ""
         return (
             f"the cluster's master {self.master_name} cannot be reached. Until then, operators and subscribers "
             "cannot create or delete destinations and durable subscriptions."
         )
 
+    @property
+    def _is_master_up(self) -> bool:
+        return self.master is not None and self.master.is_up
+
     def change(self, change: ClusterChange, then: OnAnswer) -> None:
         """Record a creation or deletion; `then` is called when it is recorded, or with the reason why not."""
         if self.is_master:
             self._append(change, lambda why_not, _version: then(why_not))
-        elif self.master is None:
-            self._broadcast(verb="change", change=change.to_json())
+        elif not self.master_name:
+            for peer in self._peers.values():
+                if peer.broker != self._name:
+                    peer.send(verb="change", change=change.to_json())
             then("")
-        elif why := self.refusal_reason:
+        elif (why := self.refusal_reason) or self.master is None:
             then(why)
         else:
             self._request_change(self.master, change, then)
@@ -100,7 +140,7 @@ class ChangeLog:
 
         def answered(version: str) -> None:
             record = self.record = self.record.with_confirmed_change(change, int(version))
-            self._commits.keep_record(record.id, record.version, _encode_change(record, change), False, lambda: None)
+            self._store(record, change)
 
         master.request(then, answered, verb="record", change=change.to_json())
 
@@ -109,7 +149,7 @@ class ChangeLog:
     def on_change_requested(self, change: ClusterChange, then: OnRecorded) -> None:
         """Record a change for another broker."""
         if not self.is_master:
-            then(f"{self._name} is not the cluster's master", 0)
+            then(f"this node of {self._name} is not the one that keeps the cluster's record", 0)
             return
 
         def recorded(why_not: str, version: int) -> None:
@@ -153,17 +193,17 @@ class ChangeLog:
         self, teller: str, id: str, version: int, entries: Iterable[Any], first: bool, last: bool
     ) -> None:
         """Take a part of the master's record; an earlier list may have been broken off."""
-        if teller != self.master_name:
+        if self.is_master or teller not in self._peers or self._peers[teller].broker != self.master_name:
             return
         if first:
             self._parts = {}
         self._parts |= {name: RecordedItem(number, attributes) for name, number, attributes in entries}
         if last:
+            self.master = self._peers[teller]
             masters, self._parts = self.record.merged_with_master(ClusterRecord(id, version, self._parts)), {}
             known, self.record = self.record, masters
-            rows = {name: _encode_item(each) for name, each in masters.entries.items()}
             self._catch_up(known, masters)
-            self._target.call_when_applied(lambda: self._commits.keep_record(id, version, rows, True, self._on_current))
+            self._target.call_when_applied(lambda: self._store_all(self._on_current))
 
     def _on_current(self) -> None:
         if not self.is_current:
@@ -172,7 +212,8 @@ class ChangeLog:
 
     def on_change(self, teller: str, id: str, version: int, change: ClusterChange) -> None:
         """Apply a change that the master recorded."""
-        if teller != self.master_name or id != self.record.id or version <= self.record.version:
+        is_masters = self.master is not None and teller == self.master.name
+        if not is_masters or id != self.record.id or version <= self.record.version:
             return
         if version > self.record.version + 1:  # one was missed: it tells all of it
             self._peers[teller].send(verb="tell record")
@@ -182,15 +223,44 @@ class ChangeLog:
             return
         record = self.record = self.record.with_recorded_change(change, version)
         self._target.apply_later(change)
-        self._commits.keep_record(id, version, _encode_change(record, change), False, lambda: None)
+        self._store(record, change)
+
+    def _store(self, record: ClusterRecord, change: ClusterChange) -> None:
+        """Store a change of the copy, if this node does so for its broker."""
+        if self.leads and self.master_name != self._name:
+            self._commits.keep_record(record.id, record.version, _encode_change(record, change), False, lambda: None)
+
+    def _store_all(self, then: Callable[[], None]) -> None:
+        """Store the whole copy, if this node does so for its broker."""
+        record = self.record
+        if not self.leads or self.master_name == self._name:
+            then()
+            return
+        rows = {name: _encode_item(each) for name, each in record.entries.items()}
+        self._commits.keep_record(record.id, record.version, rows, True, then)
 
     def _catch_up(self, known: ClusterRecord, masters: ClusterRecord) -> None:
         """Apply what the record has and this broker has not, and submit what is here and belongs into the record."""
-        plan = catch_up(known, masters, self._target.existing(), self._configured)
+        plan = catch_up(known, masters, self._target.existing(), self._configured, was_away=not self._target.is_shared)
+        deleted = frozenset(each.name for each in plan.apply if not each.exists)
         for each in plan.apply:
-            self._target.apply_later(each)
+            if each.exists or self._is_certain(each):
+                self._target.apply_later(each)
+        is_doubtful = bool(deleted - self._doubted) and self._target.is_shared and not self.is_master
+        self._doubted = deleted
+        if is_doubtful and self.master is not None:
+            self.master.send(verb="tell record")
         for each in plan.submit:
-            self._submit(each)
+            if self._target.concerns(each):
+                self._submit(each)
+
+    def _is_certain(self, deletion: ClusterChange) -> bool:
+        """Return whether something that exists here is in the record no more.
+
+        Another node may have had it recorded and made it while the record was on its way here. One that was asked for
+        when it was known here has it.
+        """
+        return self.is_master or not self._target.is_shared or deletion.name in self._doubted
 
     def _submit(self, change: ClusterChange) -> None:
         def done(why_not: str) -> None:
@@ -203,6 +273,22 @@ class ChangeLog:
             self._append(change, lambda why_not, _version: done(why_not))
         elif self.master is not None:
             self._request_change(self.master, change, done)
+
+
+class RecordLeader:
+    """Has the record stored by the node of the broker that joined first, and compared when the members change."""
+
+    def __init__(
+        self, recording: ChangeLog, is_eldest: Callable[[], bool], read: Callable[[], Awaitable[ClusterRecord]]
+    ) -> None:
+        self._recording, self._is_eldest, self._read = recording, is_eldest, read
+
+    async def refresh(self) -> None:
+        """Take the place of a node that is gone, where this one is next. Raises StoreUnavailable."""
+        if self._is_eldest() and not self._recording.leads:
+            self._recording.lead(await self._read())
+        else:
+            self._recording.check()
 
 
 def _encode_change(record: ClusterRecord, change: ClusterChange) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from brokerapp.cluster.admission import ClusterAdmission
@@ -20,12 +20,13 @@ from brokerapp.model.destination import Destination
 
 
 class Cluster:
-    """Represents a cluster as one of its brokers, of this name, sees it."""
+    """Represents a cluster as one of its brokers, of this name, sees it, at the node that is this member."""
 
     def __init__(
         self,
         *,
         name: str,
+        member: str,
         terms: ClusterSettings,
         agreement: ClusterAgreement,
         peers: Mapping[str, ClusterPeer],
@@ -34,7 +35,7 @@ class Cluster:
         remote_consumers: RemoteConsumers,
         remote_temporaries: RemoteTemporaries,
     ) -> None:
-        self._name, self.terms, self._agreement, self.peers = name, terms, agreement, peers
+        self._name, self.member, self.terms, self._agreement, self.peers = name, member, terms, agreement, peers
         self.recording, self._admission = recording, admission
         self._remote_consumers, self._remote_temporaries = remote_consumers, remote_temporaries
         #: Where this broker serves clients, as all others are told.
@@ -48,7 +49,8 @@ class Cluster:
     def on_peer_connected(self, peer: ClusterPeer, link: ClusterPeerLink) -> None:
         """Tell a broker whose link works all that it does not know, before anything is asked of it."""
         peer.on_connected(link)
-        self._remote_temporaries.send_own(peer)
+        if peer.broker != self._name:
+            self._remote_temporaries.send_own(peer)
         self.recording.send_record(peer)
         self._remote_consumers.on_peer_connected(peer)
         peer.send(verb="serving", serving=self.describe_serving())
@@ -62,7 +64,12 @@ class Cluster:
 
     def serving(self) -> dict[str, Mapping[str, Any]]:
         """Return where the brokers that are reached serve clients, by their names."""
-        return {each.name: each.serving for each in self.peers.values() if each.is_up and each.serving}
+        return {each.name: each.serving for each in self._others if each.is_up and each.serving}
+
+    @property
+    def _others(self) -> Iterator[ClusterPeer]:
+        """Yield the nodes of the other brokers."""
+        return (each for each in self.peers.values() if each.broker != self._name)
 
     def admit(
         self, client: Client, connect: ConnectCommand
@@ -76,7 +83,7 @@ class Cluster:
 
     def on_destroyed(self, destination: Destination) -> None:
         """Tell all brokers that an operator deletes here what clients made."""
-        for peer in self.peers.values():
+        for peer in self._others:
             peer.send(verb="destroy", destination=str(destination))
 
     # -- for operators
@@ -84,8 +91,9 @@ class Cluster:
     def status(self, *, brief: bool = False) -> ClusterStatus:
         """Return the state of the cluster; `brief`: without what takes a look at every message and destination."""
         recording, lodgers = self.recording, self._remote_temporaries
-        own_address = next(each.address for each in self.terms.members if each.name == self._name)
-        own = MemberStatus(self._name, str(own_address), MemberState.SELF, recording.is_master)
+        own_address = next(each.address for each in self.terms.members if each.name == self.member)
+        is_master = self._name == self.terms.master
+        own = MemberStatus(self.member, str(own_address), MemberState.SELF, is_master)
         return ClusterStatus(
             self._name, self.terms.master, self._admission.is_suspended,
             not recording.refusal_reason, recording.refusal_reason,
@@ -97,8 +105,8 @@ class Cluster:
     def _status_of(self, peer: ClusterPeer, brief: bool) -> MemberStatus:
         link = self._admission.link_from(peer.name)
         return MemberStatus(
-            peer.name, str(peer.address), peer.state, peer.name == self.terms.master, peer.since_ms, peer.last_error,
+            peer.name, str(peer.address), peer.state, peer.broker == self.terms.master, peer.since_ms, peer.last_error,
             link is not None, len(link.subscriptions) if link is not None else 0,
-            len(self._remote_consumers) if peer.is_up else 0, peer.received_count,
+            len(self._remote_consumers) if self._remote_consumers.is_served_by(peer) else 0, peer.received_count,
             0 if brief else self._remote_consumers.waiting_count(peer),
         )  # fmt: skip

@@ -7,7 +7,7 @@ import contextlib
 import logging
 
 from brokerapp.cluster.cluster import Cluster
-from brokerapp.cluster.peer import ClusterPeer
+from brokerapp.cluster.peer import LINK_PREFIX, ClusterPeer
 from brokerapp.network.links.bridge_link import dial
 from brokerapp.network.links.broker_link import BridgeConnectionLost
 from brokerapp.network.links.sockets import TlsContextFactory
@@ -18,10 +18,10 @@ logger = logging.getLogger(__name__)
 
 
 class ClusterLinks:
-    """Connects a broker to all others of its cluster. `trust` makes the TLS context."""
+    """Connects a node, `member`, to all others of its cluster. `trust` makes the TLS context."""
 
-    def __init__(self, broker: str, cluster: Cluster, trust: TlsContextFactory) -> None:
-        self._broker, self._cluster, self._trust = broker, cluster, trust
+    def __init__(self, broker: str, member: str, cluster: Cluster, trust: TlsContextFactory) -> None:
+        self._broker, self._member, self._cluster, self._trust = broker, member, cluster, trust
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -60,8 +60,8 @@ class ClusterLinks:
         linked = False
         try:
             await link.open(self._login())
-            if link.remote != peer.name:
-                raise BridgeConnectionLost(f"it is {link.remote or 'not a Sluice broker'}, expected {peer.name}")
+            if link.remote != peer.broker:
+                raise BridgeConnectionLost(f"it is {link.remote or 'not a Sluice broker'}, expected {peer.broker}")
             link.on_receipt = peer.on_confirmed
             link.on_error = lambda frame: _on_error(peer, frame)
             self._cluster.on_peer_connected(peer, link)
@@ -76,7 +76,7 @@ class ClusterLinks:
         terms = self._cluster.terms
         login = {"login": terms.user, "passcode": terms.password or ""} if terms.user is not None else {}
         about = {BRIDGE_HEADER: self._broker, CLUSTER_HEADER: self._cluster.agreement}
-        return {**about, "client-id": f"cluster:{self._broker}", **login}
+        return {**about, "client-id": f"{LINK_PREFIX}{self._member}", **login}
 
 
 def _on_error(peer: ClusterPeer, frame: Frame) -> None:

@@ -16,6 +16,8 @@ logger = logging.getLogger(__name__)
 
 #: Where a broker sends what it has to tell another one: no destination, as on such a link nobody else is heard.
 CONTROL = "/cluster"
+#: What the client id of a link begins with, before the name of the member that has it.
+LINK_PREFIX = "cluster:"
 #: What exists that is told in one piece: bounds a frame.
 ENTRIES_AT_ONCE = 500
 #: What stands in a receipt between the question and the answer.
@@ -37,16 +39,17 @@ class ClusterPeerLink(Protocol):
 
 
 class ClusterPeer:
-    """Another broker of the cluster. `link` is set while the link to it works."""
+    """Another broker of the cluster, or a node of one. `link` is set while the link to it works."""
 
     def __init__(self, member: ClusterMember) -> None:
-        self.name, self.address = member.name, member.address
+        self.name, self.broker, self.address = member.name, member.broker, member.address
         self.state, self.since_ms, self.last_error = MemberState.DOWN, 0, ""
         self.link: ClusterPeerLink | None = None
         self.received_count = 0  #: messages taken from it
         self.serving: Mapping[
             str, Any
         ] = {}  #: where it serves clients: its `host`, and its `listeners` as in its status
+        self.on_subscription_refused: Callable[[str], None] = lambda _receipt: None  #: told of its receipt
         self.reconnect_now: Callable[[], None] = lambda: None  #: try to reach it now
         self._pending: dict[str, tuple[OnAnswer, Callable[[str], None]]] = {}
         self._numbers = itertools.count(1)
@@ -117,8 +120,10 @@ class ClusterPeer:
         if then is not None:
             then(reason)
             return
+        if reason != self.last_error:
+            logger.warning("cluster: %s refuses: %s", self.name, reason)
         self.last_error = reason
-        logger.warning("cluster: %s refuses: %s", self.name, reason)
+        self.on_subscription_refused(receipt)
 
 
 def _encoded(document: Mapping[str, Any]) -> bytes:

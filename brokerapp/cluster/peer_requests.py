@@ -36,6 +36,7 @@ class PeerRequests:
         rejections: RejectionsPort,
         replies: Replies,
     ) -> None:
+        self._peers = peers
         self._name, self._recording, self._changes, self._creation = name, recording, changes, creation
         self._remote_temporaries, self._rejections, self._replies = remote_temporaries, rejections, replies
         #: Handlers by verb, called with the name of the broker.
@@ -47,9 +48,7 @@ class PeerRequests:
             "tell record": lambda teller: recording.send_record(peers[teller]),
             "change": lambda _teller, change: changes.apply_later(ClusterChange.from_json(change)),
             "destroy": self._on_destroy,
-            "temporary": lambda teller, destination, belongs: remote_temporaries.on_added_remotely(
-                teller, Destination.parse(destination), TemporaryOwner.from_json(belongs)
-            ),
+            "temporary": self._on_temporary,
             "temporary gone": lambda teller, destination: remote_temporaries.on_removed_remotely(
                 teller, Destination.parse(destination)
             ),
@@ -102,6 +101,13 @@ class PeerRequests:
         found = Destination.parse(destination)
         if not self._creation.is_declared(found):
             self._changes.apply_later(ClusterChange.of_destination(found, False))
+
+    def _on_temporary(self, teller: str, destination: str, belongs: Mapping[str, Any]) -> None:
+        found = Destination.parse(destination)
+        if self._peers[teller].broker == self._name:
+            self._remote_temporaries.on_taken_over(found)
+        else:
+            self._remote_temporaries.on_added_remotely(teller, found, TemporaryOwner.from_json(belongs))
 
     def _on_temporaries(self, teller: str, entries: list[Any], first: bool, last: bool) -> None:
         part = {Destination.parse(each): TemporaryOwner.from_json(belongs) for each, belongs in entries}

@@ -131,12 +131,14 @@ class CatchUp:
 
 
 def catch_up(
-    mine: ClusterRecord, masters: ClusterRecord, held: Iterable[ClusterChange], configured: Iterable[ClusterChange]
-) -> CatchUp:
+    mine: ClusterRecord, masters: ClusterRecord, held: Iterable[ClusterChange], configured: Iterable[ClusterChange],
+    *, was_away: bool = True,
+) -> CatchUp:  # fmt: skip
     """Compute what a broker has to do, from its copy, the master's record, what it holds, and its configuration.
 
     What it holds and the record does not was deleted while it was away, unless it knows another record, or none: then
-    it joins this one with what it has, and nothing of it is lost.
+    it joins this one with what it has, and nothing of it is lost. `was_away` is False where other nodes of the broker
+    may have made what its copy does not know.
     """
     named, holds = {each.name: each for each in configured}, {each.name: each for each in held}
     is_new = mine.id != masters.id
@@ -145,7 +147,7 @@ def catch_up(
         if name not in masters.entries and name not in named and not is_new:
             deleted.append(ClusterChange(name, False, each.attributes))
     for name, entry in masters.entries.items():
-        made_anew = not is_new and name in mine.entries and mine.entries[name].version != entry.version
+        made_anew = was_away and not is_new and name in mine.entries and mine.entries[name].version != entry.version
         if name in holds and made_anew:  # deleted and made again: what it held is of the one before
             deleted.append(ClusterChange(name, False, holds[name].attributes))
         if name not in holds or made_anew:

@@ -11,6 +11,7 @@ import json
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from brokerapp.cluster.peer import ClusterPeer, ClusterPeerLink
@@ -26,11 +27,15 @@ from brokerapp.model.broker_path import TO_HEADER, TTL_HEADER
 from brokerapp.model.destination import LIST_SEPARATOR, Destination
 from brokerapp.model.message import RoutedCopy
 from brokerapp.selectors.joining import join_selectors
+from brokerapp.system import clock
+from brokerapp.system.timers import Timers
 
 #: Messages that another broker may have on its way to one consumer here: Open MQ's consumerFlowLimit.
 CONSUMER_FLOW_LIMIT = 1_000
 #: Messages of topics that are known to have come, where patterns overlap: the copies follow each other closely.
 MAX_DUPLICATE_IDS = 4_096
+#: Between a subscription's id and its destination in its receipt, which errors name.
+_ON = " on "
 #: Of destinations that each broker has for itself.
 LOCAL_PREFIXES = ("ActiveMQ.Advisory.", "ActiveMQ.Statistics.")
 
@@ -48,7 +53,8 @@ class RemoteConsumerRequest:
 class RemoteConsumers:
     """Consumes at the other brokers for the clients of the broker of this name.
 
-    `request_dispatch` asks for a round of dispatch at the end of this tick.
+    `request_dispatch` asks for a round of dispatch at the end of this tick. What another broker refuses is requested
+    again after `retry_ms`: it may not have noticed yet that the node where the client was before is gone.
     """
 
     def __init__(
@@ -59,8 +65,13 @@ class RemoteConsumers:
         authorizer: Authorizer,
         dispatcher: DispatcherPort,
         request_dispatch: Callable[[], None],
+        timers: Timers,
+        retry_ms: int,
     ) -> None:
-        self._name, self._peers, self._request_dispatch = name, peers, request_dispatch
+        self._timers, self._retry_ms = timers, retry_ms
+        self._name, self._request_dispatch = name, request_dispatch
+        self._peers = [each for each in peers if each.broker != name]
+        self._serving: dict[str, ClusterPeer] = {}  # by broker: the node of it that serves the consumers here
         self._authorizer, self._dispatcher = authorizer, dispatcher
         self._requests: dict[str, RemoteConsumerRequest] = {}  # by id
         self._id_of: dict[Subscription, str] = {}
@@ -68,6 +79,8 @@ class RemoteConsumers:
         self._selectors: dict[Destination, Counter[str | None]] = {}  # of the subscribers of topics here
         self._seen_ids: OrderedDict[str, str] = OrderedDict()  # id of a topic's message -> the request by which it came
         self._owners = {peer: PeerEntryOwner(peer) for peer in self._peers}
+        for peer in self._peers:
+            peer.on_subscription_refused = partial(self._on_refused, peer)
 
     # -- consumers here
 
@@ -142,40 +155,67 @@ class RemoteConsumers:
 
     def _add(self, request: RemoteConsumerRequest) -> None:
         self._requests[request.id] = request
-        for peer in self._peers:
+        for peer in self._serving.values():
             self._send_request(peer, request)
 
     def _send_request(self, peer: ClusterPeer, request: RemoteConsumerRequest) -> None:
         if peer.link is not None:
-            headers = {**request.headers, "receipt": f"{request.id} on {request.destination}"}
+            headers = {**request.headers, "receipt": f"{request.id}{_ON}{request.destination}"}
             peer.link.subscribe(request.id, request.destination, lambda frame: request.on_message(peer, frame), headers)
+
+    def _on_refused(self, peer: ClusterPeer, receipt: str) -> None:
+        """Request a subscription again later that was refused, unless nobody wants it any more by then."""
+        request, link = self._requests.get(receipt.partition(_ON)[0]), peer.link
+
+        def again() -> None:
+            if request is not None and self._requests.get(request.id) is request and peer.link is link:
+                self._send_request(peer, request)
+
+        if request is not None and link is not None:
+            self._timers.at(clock.now_ms() + self._retry_ms, again)
 
     def _remove(self, id: str) -> None:
         if self._requests.pop(id, None) is not None:
-            for peer in self._peers:
+            for peer in self._serving.values():
                 if peer.link is not None:
                     peer.link.unsubscribe(id)
 
     def on_peer_connected(self, peer: ClusterPeer) -> None:
-        """Subscribe at a broker whose link works now to all that is consumed here."""
+        """Subscribe at a broker whose link works now to all that is consumed here, at one of its nodes."""
+        if peer not in self._owners or peer.broker in self._serving:
+            return
+        self._serving[peer.broker] = peer
         for request in list(self._requests.values()):
             self._send_request(peer, request)
 
     def on_peer_lost(self, peer: ClusterPeer) -> None:
-        """Drop messages of a broker that no consumer was given: it gives them again, or they were lost with it."""
+        """Drop messages of a broker that no consumer was given: it gives them again, or they were lost with it.
+
+        Another node of that broker serves the consumers from now on.
+        """
+        if self._serving.get(peer.broker) is not peer:
+            return
+        del self._serving[peer.broker]
         keeper, self._owners[peer] = self._owners[peer], PeerEntryOwner(peer)
         keeper.is_there = False
         for subscription in self._id_of:
             gone = [each for each in subscription.pending if _is_kept_by(each, keeper)]
             for each in gone:
                 subscription.pending.remove(each)
+        others = (each for each in self._peers if each.broker == peer.broker and each.is_up)
+        if (other := next(others, None)) is not None:
+            self.on_peer_connected(other)
+
+    def is_served_by(self, peer: ClusterPeer) -> bool:
+        """Return whether a node serves the consumers here for its broker."""
+        return self._serving.get(peer.broker) is peer
 
     # -- what comes
 
     def _on_queue_message(self, peer: ClusterPeer, subscription: Subscription, frame: Any) -> None:
         """Hold a message of a queue or of a named subscription for its consumer."""
         keeper = self._owners[peer]
-        entry = entry_of(frame.headers, frame.body, peer.name, keeper)
+        entry = entry_of(frame.headers, frame.body, peer.broker, keeper)
         peer.received_count += 1
         self._dispatcher.add_pending(subscription, (entry,))
         self._request_dispatch()
@@ -183,18 +223,18 @@ class RemoteConsumers:
     def _on_topic_message(self, peer: ClusterPeer, id: str, frame: Any) -> None:
         """Publish a message of a topic to all its subscribers here."""
         topic = Destination.parse(frame.headers["destination"])
-        message = message_of(frame.headers, frame.body, peer.name)
+        message = message_of(frame.headers, frame.body, peer.broker)
         if is_advisory(topic) or self._seen_ids.setdefault(message.id, id) != id:
             return
         if len(self._seen_ids) > MAX_DUPLICATE_IDS:
             self._seen_ids.popitem(last=False)
         peer.received_count += 1
-        self._dispatcher.publish([TopicBatch((message,), RoutedCopy(topic))])
+        self._dispatcher.publish_here([TopicBatch((message,), RoutedCopy(topic))])
         self._request_dispatch()
 
     def waiting_count(self, peer: ClusterPeer) -> int:
         """Return how many messages of a broker are held here."""
-        keeper = self._owners[peer]
+        keeper = self._owners.get(peer)
         held = (each for one in self._id_of for each in (*one.pending, *one.unacked.values()))
         return sum(_is_kept_by(each, keeper) for each in held)
 
@@ -226,7 +266,7 @@ class PeerEntryOwner:
         return self._peer.link if self.is_there else None
 
 
-def _is_kept_by(entry: Any, keeper: PeerEntryOwner) -> bool:
+def _is_kept_by(entry: Any, keeper: PeerEntryOwner | None) -> bool:
     return isinstance(entry, RemoteLogEntry) and entry.owner is keeper
 
 

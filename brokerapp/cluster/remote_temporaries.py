@@ -66,6 +66,11 @@ class RemoteTemporaries:
         self._temporaries[destination] = RemoteTemporary(home, belongs)
         self._host.host_remote(destination)
 
+    def on_taken_over(self, destination: Destination) -> None:
+        """Forget a temporary destination whose client came back to another node of this broker."""
+        if (remote := self._temporaries.pop(destination, None)) is not None and remote.removal_timer is not None:
+            remote.removal_timer.cancel()
+
     def on_list_part(self, home: str, part: Mapping[Destination, TemporaryOwner], *, first: bool, last: bool) -> None:
         """Take a part of the list of all temporary destinations of a broker; the last one removes those not listed."""
         if first:

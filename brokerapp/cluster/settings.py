@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from brokerapp.cluster.status import NODE_SEPARATOR
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.network.options.address import STOMP_PORT, BrokerAddress, address_of
 
@@ -16,10 +17,15 @@ _MEMBER = re.compile(r"\s*(?P<name>[^\s=,]+)\s*=\s*(?P<uri>\S+)\s*")
 
 @dataclass(frozen=True, slots=True)
 class ClusterMember:
-    """A broker of the cluster, and where the others reach it."""
+    """A broker of the cluster, or one of its nodes (`broker/node`), and where the others reach it."""
 
     name: str
     address: BrokerAddress
+
+    @property
+    def broker(self) -> str:
+        """Return the name of the broker."""
+        return self.name.partition(NODE_SEPARATOR)[0]
 
     def __str__(self) -> str:
         return f"{self.name}={self.address}"
@@ -44,6 +50,22 @@ class ClusterSettings:
         """Return the names of all members."""
         return tuple(each.name for each in self.members)
 
+    @property
+    def brokers(self) -> tuple[str, ...]:
+        """Return the names of all brokers."""
+        return tuple(dict.fromkeys(each.broker for each in self.members))
+
+    def member_name(self, broker: str, node: str) -> str:
+        """Return the name of a node ("": it has none) among the members. Raises ConfigurationRefused for others."""
+        member = f"{broker}{NODE_SEPARATOR}{node}" if node else broker
+        if member in self.names:
+            return member
+        mine = ", ".join(each.name for each in self.members if each.broker == broker)
+        raise ConfigurationRefused(
+            f"clusterBrokers names {mine}, and this node is {member}: name each node of a broker that has several "
+            "there, as BROKER/NODE=tcp://HOST:PORT, and start it with --node NODE"
+        )
+
 
 def read_members(text: str) -> tuple[ClusterMember, ...]:
     """`W=tcp://host:port,X=...`. Raises ConfigurationRefused."""
@@ -56,6 +78,11 @@ def read_members(text: str) -> tuple[ClusterMember, ...]:
         if match["name"] in found:
             raise ConfigurationRefused(f"clusterBrokers names {match['name']} twice")
         found[match["name"]] = ClusterMember(match["name"], address)
+    for member in found.values():
+        if member.name != member.broker and member.broker in found:
+            raise ConfigurationRefused(
+                f"clusterBrokers names broker {member.broker} and its node {member.name}: name all its nodes instead"
+            )
     return tuple(found.values())
 
 
@@ -66,11 +93,11 @@ def write_members(members: tuple[ClusterMember, ...]) -> str:
 
 def check(terms: ClusterSettings, broker: str) -> None:
     """Raise ConfigurationRefused when a broker of this name cannot be in such a cluster."""
-    if broker not in terms.names:
-        raise ConfigurationRefused(f"clusterBrokers does not name this broker, {broker}: {', '.join(terms.names)}")
-    if terms.master and terms.master not in terms.names:
+    if broker not in terms.brokers:
+        raise ConfigurationRefused(f"clusterBrokers does not name this broker, {broker}: {', '.join(terms.brokers)}")
+    if terms.master and terms.master not in terms.brokers:
         raise ConfigurationRefused(
-            f"clusterMaster={terms.master} is not one of clusterBrokers: {', '.join(terms.names)}"
+            f"clusterMaster={terms.master} is not one of clusterBrokers: {', '.join(terms.brokers)}"
         )
     if terms.retry_ms <= 0:
         raise ConfigurationRefused(f"clusterRetry={terms.retry_ms}: must be a number of milliseconds above 0")

@@ -7,6 +7,9 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
+#: Between the names of a broker and of its node, where a broker has several.
+NODE_SEPARATOR = "/"
+
 
 class MemberState(StrEnum):
     """Of another broker, as this one sees it."""
@@ -19,9 +22,9 @@ class MemberState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MemberStatus:
-    """One broker of the cluster."""
+    """One broker of the cluster, or a node of one."""
 
-    name: str
+    name: str  #: `broker/node` of a broker that has several nodes
     address: str  #: as a URI
     state: MemberState
     is_master: bool
@@ -32,6 +35,11 @@ class MemberStatus:
     consumers_there: int = 0  #: subscriptions that it serves for this broker's clients
     taken: int = 0  #: messages taken from it since the node started
     waiting: int = 0  #: of those, held here for a consumer or not acknowledged by it
+
+    @property
+    def broker(self) -> str:
+        """Return the name of the broker."""
+        return self.name.partition(NODE_SEPARATOR)[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,8 @@ class LoginHandler:
 
     def must_claim_client_id(self, client: Client, connect: ConnectCommand) -> bool:
         """Return whether login has to wait until the other nodes have agreed to the client id."""
+        if connect.cluster is not None:  # a broker of the cluster has a link to each node
+            return False
         return self._claims.is_needed(client, connect.client_id)
 
     async def authenticate(

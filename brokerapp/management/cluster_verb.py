@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 
 from brokerapp.admin import BrokerAdmin
+from brokerapp.cluster.status import MemberState
 from brokerapp.management.verbs import Answer
 
 
@@ -17,7 +18,7 @@ async def cluster(admin: BrokerAdmin, _args: Namespace) -> Answer:
     width = max(len(each.name) for each in found.members)
     for each in found.members:
         role = " master" if each.is_master else ""
-        back = "" if each.linked_back or each.name == found.broker else ", no link back"
+        back = "" if each.linked_back or each.state is MemberState.SELF else ", no link back"
         why = f": {each.last_error}" if each.last_error else ""
         lines.append(f"{each.name:<{width}}  {each.state}{role}  {each.address}{back}{why}")
     if found.master:

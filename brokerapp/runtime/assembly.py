@@ -63,6 +63,7 @@ def client_services(broker: Broker, dispatch_loop: DispatchLoop) -> ClientServic
 
 def join_cluster(
     broker: Broker,
+    member: str,
     terms: ClusterSettings,
     record: ClusterRecord,
     *,
@@ -70,9 +71,9 @@ def join_cluster(
     changes: ChangeApplier,
     request_dispatch: Callable[[], None],
 ) -> Cluster:
-    """Make the broker part of a cluster. Its record is followed once `recording.begin` is called."""
+    """Make the node, which is this member, part of a cluster; see `recording.begin`."""
     name, context = broker.name, broker.context()
-    peers = {each.name: ClusterPeer(each) for each in terms.others(name)}
+    peers = {each.name: ClusterPeer(each) for each in terms.others(member)}
     recording = ChangeLog(
         context=context,
         master=terms.master,
@@ -87,6 +88,8 @@ def join_cluster(
         authorizer=broker.authorizer,
         dispatcher=broker.dispatcher,
         request_dispatch=request_dispatch,
+        timers=broker.timers,
+        retry_ms=terms.retry_ms,
     )
     remote_temporaries = RemoteTemporaries(temporaries=broker.temporaries, timers=broker.timers, peers=peers.values())
     requests = PeerRequests(
@@ -121,6 +124,7 @@ def join_cluster(
     )
     cluster = Cluster(
         name=name,
+        member=member,
         terms=terms,
         agreement=agreement,
         peers=peers,

@@ -8,6 +8,7 @@ import logging
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from brokerapp.admin.handlers.destination_operations import ClientDeletions
@@ -16,8 +17,9 @@ from brokerapp.admin.handlers.recorded_changes import RecordedChanges
 from brokerapp.admin.handlers.request_handler import RequestHandler
 from brokerapp.admin.handlers.request_router import RequestRouter
 from brokerapp.cluster.change_applier import ChangeApplier
-from brokerapp.cluster.change_log import read_record
+from brokerapp.cluster.change_log import RecordLeader, read_record
 from brokerapp.cluster.links import ClusterLinks
+from brokerapp.cluster.record import ClusterRecord
 from brokerapp.cluster.settings import ClusterSettings
 from brokerapp.connections.cluster_updates import ClusterUpdates, addresses_by_node
 from brokerapp.connections.connector_state import ConnectorState
@@ -50,12 +52,17 @@ from brokerapp.runtime.draining.node_drain import NodeDrain
 from brokerapp.runtime.heartbeat import NodeHeartbeat
 from brokerapp.runtime.listeners import Listeners
 from brokerapp.runtime.node_config import NodeConfig
-from brokerapp.runtime.startup_checks import check_other_nodes, recover_logs, wait_for_former_node
+from brokerapp.runtime.startup_checks import (
+    check_other_nodes,
+    recover_logs,
+    wait_for_former_node,
+    wait_for_replicas,
+)
 from brokerapp.store import StoreLimits
 from brokerapp.store.memory_limits import store_limit
 from brokerapp.store.redis import RedisStore
 from brokerapp.store.server.disk import StoreDisk
-from brokerapp.store.server.durability import REMEDY, durability_loss, replica_shortage
+from brokerapp.store.server.durability import REMEDY, durability_loss
 from brokerapp.system.clock import now_ms
 from brokerapp.system.process_tuning import tune_process
 from brokerapp.system.supervised_tasks import STORE_RETRY_SECONDS, SupervisedTasks
@@ -92,6 +99,8 @@ class Node:
         self._publish_lock = asyncio.Lock()  # what was taken to be told is told before the node ends
         self._dispatch_loop = DispatchLoop(self.failed)
         self._applying: ChangeApplier | None = None
+        self._record_leader: RecordLeader | None = None  # of a broker of a cluster
+        self._followed = asyncio.Event()  # the members may have changed
         self.cluster_links: ClusterLinks | None = None
         self.membership: NodeMembership | None = None  #: once it is about to join
         self._seat: ConnectorLeader | None = None  # the same
@@ -117,6 +126,8 @@ class Node:
         tune_process()
         config = self.config
         await self._store.open()
+        await self._store.server.check_confirmation(config.replicas)
+        await wait_for_replicas(self._store.server, config.replicas)
         await check_other_nodes(self._store.nodes, config)
         await wait_for_former_node(self._store.nodes, config)
         definitions = await self._definition_sync.load_or_define(config.definitions, config.replaces_definitions)
@@ -173,8 +184,8 @@ class Node:
         if alone:
             self.broker.store_recovery.recover(await recover_logs(self._store.logs, config, self.session), last)
         if config.cluster is not None:
-            self.broker.cluster.recording.begin()
-            self.cluster_links = ClusterLinks(config.broker, self.broker.cluster, trust)
+            await self._follow_record(self._record_leader, alone)
+            self.cluster_links = ClusterLinks(config.broker, self.broker.cluster.member, self.broker.cluster, trust)
         self.trace.record_depths(START if alone else CHANGED)
         self._tasks.begin("committer", self._committer.run, vital=True)  # better no node than one that stores nothing
         for name, work in self._background_work().items():
@@ -189,7 +200,7 @@ class Node:
         await self.network.announce(self._listeners.announced_addresses)
         await self._seat.refresh()
         self._drain = self._make_drain(self._listeners)
-        self.membership.on_followed = self._on_members_followed
+        self.membership.on_followed = self._on_followed
         self._drain.on_members_followed()  # they may have changed since it joined
         self._tasks.begin("drain", self._drain.run)
         self._tasks.begin("network", self._seat.run)
@@ -228,9 +239,18 @@ class Node:
         with contextlib.suppress(StoreUnavailable):  # the next heartbeat does so
             await self._heartbeat.send()
 
-    def _on_members_followed(self) -> None:
+    def _on_followed(self) -> None:
+        """Take over what one node does for all, where it is this one's turn now."""
         self._seat.request_refresh()
         self._drain.on_members_followed()
+        self._followed.set()
+
+    async def _lead_record(self, leader: RecordLeader) -> None:
+        """Take over the record of the cluster whenever this node may be next."""
+        while True:
+            await self._followed.wait()
+            self._followed.clear()
+            await leader.refresh()
 
     def _tell_clients_of_nodes(self, connectors: list[ConnectorState]) -> None:
         async def statuses() -> Mapping[str, Mapping[str, Any]]:
@@ -257,9 +277,8 @@ class Node:
         }
         if self._applying is not None:
             work_by_name["applying"] = self._applying.run
-        for name, store in (("store's primary", self._store), ("control's primary", self._control)):
-            if store.client.has_replicas:
-                work_by_name[name] = store.client.follow_primary
+        if self._record_leader is not None:
+            work_by_name["record"] = partial(self._lead_record, self._record_leader)
         if self.config.store_folder is not None:
             disk = StoreDisk(self.config.store_folder)
             work_by_name["disk"] = DiskWatch(
@@ -269,22 +288,33 @@ class Node:
 
     async def _join_cluster(self, terms: ClusterSettings, operations: RecordedChanges) -> None:
         """Make the broker part of its cluster."""
-        record = read_record(*await self._store.cluster_record.read())
         self._applying = ChangeApplier(
-            creation=self.broker.creation, durables=self.broker.durables, commits=self._committer, operations=operations
-        )
-        join_cluster(
-            self.broker, terms, record,
+            creation=self.broker.creation, durables=self.broker.durables, commits=self._committer,
+            operations=operations, placement=self._placement,
+        )  # fmt: skip
+        cluster = join_cluster(
+            self.broker, terms.member_name(self.config.broker, self.config.node_name), terms, await self._read_record(),
             configured=self.config.destinations, changes=self._applying, request_dispatch=self._dispatch_loop.request,
         )  # fmt: skip
+        peers = self._placement.peers
+        self._record_leader = RecordLeader(
+            cluster.recording, lambda: peers.members.eldest == peers.session, self._read_record
+        )
+
+    async def _follow_record(self, leader: RecordLeader | None, alone: bool) -> None:
+        self.broker.cluster.recording.begin()
+        if alone and leader is not None:
+            await leader.refresh()
+        self._followed.set()  # the node that was first may be gone since this one joined
+
+    async def _read_record(self) -> ClusterRecord:
+        return read_record(*await self._store.cluster_record.read())
 
     async def _make_broker(self, definitions: Definitions) -> Broker:
         """Create the broker with its limits and the store's current usage."""
         memory = await self._store.server.memory()
         if found := durability_loss({**memory, "kept": self.config.settings.keeps_messages}):
             logger.warning("not durable: %s; %s", found, REMEDY)
-        if found := replica_shortage({**memory, "replicas_wanted": self.config.replicas}):
-            logger.warning("%s", found)
         total = store_limit(self.config.store_limit, memory)
         self._limits = StoreLimits(
             total=total,

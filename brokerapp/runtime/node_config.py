@@ -47,3 +47,8 @@ class NodeConfig:
     node_timeout_ms: int = NODE_TIMEOUT_MS  #: without a beat after which it is taken for dead
     link_host: str = "127.0.0.1"  #: where other nodes of the broker reach it
     link_tls: LinkTls | None = None  #: how it speaks with them; None: unencrypted
+
+    @property
+    def node_name(self) -> str:
+        """Return the name that the node was given; "": none."""
+        return "" if self.node == ONLY_NODE else self.node

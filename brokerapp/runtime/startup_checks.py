@@ -9,20 +9,27 @@ import socket
 from collections.abc import Mapping
 from typing import Any
 
+from brokerapp.errors import StoreUnavailable
 from brokerapp.nodes.membership.compatibility import check_compatibility
 from brokerapp.runtime.node_config import NodeConfig
 from brokerapp.store import LogState
 from brokerapp.store.logs import LogStore
-from brokerapp.store.nodes import NODE_TIMEOUT_MS, ONLY_NODE, NodeStore
+from brokerapp.store.nodes import NODE_TIMEOUT_MS, NodeStore
+from brokerapp.store.server.server_status import ServerStatus
 
 logger = logging.getLogger(__name__)
 
+#: Seconds between checks whether replicas confirm changes.
+REPLICA_SECONDS = 0.5
+
 
 async def check_other_nodes(nodes: NodeStore, config: NodeConfig) -> None:
-    """Raise ConfigurationRefused when this node is not compatible with the live ones."""
+    """Raise ConfigurationRefused when this node is not compatible with the live ones, or no member of its cluster."""
     (_, members), living, own = await nodes.members(), await nodes.live_names(), config.node
     others = {name: about for name, about in members.items() if name in living and name != own}
-    check_compatibility(own, own != ONLY_NODE, config.cluster is not None, others)
+    check_compatibility(own, config.cluster is not None, others)
+    if config.cluster is not None:
+        config.cluster.member_name(config.broker, config.node_name)
 
 
 async def wait_for_former_node(nodes: NodeStore, config: NodeConfig) -> None:
@@ -32,6 +39,20 @@ async def wait_for_former_node(nodes: NodeStore, config: NodeConfig) -> None:
             return
         logger.info("the previous node %s (%s) is still running: waiting until it stops", config.node, former["node"])
         await asyncio.sleep(NODE_TIMEOUT_MS / 5000)
+
+
+async def wait_for_replicas(server: ServerStatus, wanted: int) -> None:
+    """Wait until so many replicas confirm changes: they may follow the store, and still load what it has."""
+    told = ""
+    while wanted:
+        try:
+            await server.save_replica_count(wanted)
+            return
+        except StoreUnavailable as error:
+            if str(error) != told:
+                logger.warning("%s; waiting for them", error)
+            told = str(error)
+        await asyncio.sleep(REPLICA_SECONDS)
 
 
 async def recover_logs(logs: LogStore, config: NodeConfig, session: str) -> list[LogState]:

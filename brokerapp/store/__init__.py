@@ -201,6 +201,13 @@ class CommitBatch:
             self.numbered_writes.append((position, write))
             position += write.unit_count
 
+    @property
+    def makes_changes(self) -> bool:
+        """Return whether anything in it changes the store."""
+        if self.declarations or self.recovery_marks or self.redelivery_counts:
+            return True
+        return any(unit.count or unit.settles or unit.jobs or unit.branch for unit in self.writes)
+
 
 class Confirmation(Protocol):
     """Ends when replicas of the store have a batch, too."""

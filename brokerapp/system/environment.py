@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from brokerapp.errors import ConfigurationRefused
-from brokerapp.system.store_address import check_store_url
+from brokerapp.system.store_address import check_replicas, check_store_url
 
 #: Ways to STOMP that are served where a port is given, by scheme.
 EXTRA_PORTS = {"stomp+ssl": "SLUICE_STOMP_SSL_PORT", "ws": "SLUICE_WS_PORT", "wss": "SLUICE_WSS_PORT"}
@@ -104,7 +104,7 @@ class Environment:
             console_port=_port(variables, "SLUICE_PORT", 8000),
             stomp_port=_port(variables, "SLUICE_STOMP_PORT", 61613),
             openwire_port=_openwire_port(variables),
-            replicas=_whole(variables, "SLUICE_REPLICAS", 0),
+            replicas=check_replicas(_whole(variables, "SLUICE_REPLICAS", 0), variables.get("REDIS_URL")),
             monitor_port=_port(variables, "SLUICE_MONITOR_PORT", 8161),
             spark_port=_port(variables, "SLUICE_SPARK_PORT", 15002),
             broker_name=variables.get("SLUICE_BROKER", "sluice"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TypeAlias
-from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from brokerapp.errors import ConfigurationRefused
 
@@ -51,7 +51,7 @@ class StoreAddress:
         return self.server_url.startswith("rediss:")
 
     @property
-    def named(self) -> tuple[HostPort, ...]:
+    def hosts(self) -> tuple[HostPort, ...]:
         """Return the hosts and ports in the URL: of servers, or of Sentinels; none for a Unix socket."""
         if several := self.servers or self.sentinels:
             return several
@@ -63,6 +63,14 @@ class StoreAddress:
         parts = urlsplit(self.server_url)
         login, at, _ = parts.netloc.rpartition("@")
         return urlunsplit(parts._replace(netloc=f"{login}{at}{_host_and_port(server)}"))
+
+    def sentinel_url(self, sentinel: HostPort) -> str:
+        """Return the URL of a Sentinel, with its own credentials and the options for TLS."""
+        parts = urlsplit(self.url_of(sentinel))
+        username, password = (quote(each or "", safe="") for each in (self.sentinel_username, self.sentinel_password))
+        login = f"{username}:{password}@" if username or password else ""
+        tls = [(name, value) for name, value in parse_qsl(parts.query) if name.startswith("ssl_")]
+        return urlunsplit((parts.scheme, f"{login}{_host_and_port(sentinel)}", "", urlencode(tls), ""))
 
     @staticmethod
     def parse(url: str) -> StoreAddress:
@@ -84,7 +92,9 @@ def check_replicas(replicas: int, url: str | None) -> int:
     if replicas < 0:
         raise ConfigurationRefused(f"{replicas} replicas: the number must be 0 or more")
     if replicas and not url:
-        raise ConfigurationRefused(f"{replicas} replicas: the store in the data folder has none; name one with --redis")
+        raise ConfigurationRefused(
+            f"{replicas} replicas: the store in the data folder has none; name one with --redis or REDIS_URL"
+        )
     return replicas
 
 

@@ -39,7 +39,7 @@ def invalidate() -> None:
 def is_visible(firing: AlertFiring, sees: Callable[[Destination], bool]) -> bool:
     """Return whether a user who sees these destinations may see an alert.
 
-    Of a subscription one topic suffices; of an objective the user must see all its queues.
+    Of a subscription one topic suffices; of an objective the user must see all its queues or topics.
     """
     if sees is everything or ("://" not in firing.subject and not firing.topics):
         return True

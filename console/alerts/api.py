@@ -147,13 +147,16 @@ class EpisodeOut(Schema):
 
 
 class ReplayOut(Schema):
-    """Test result of a rule on recorded history: 24 hours, or 28 days for rules on the expected range."""
+    """Test result of a rule on recorded history: 24 hours, 28 days for rules on the expected range, or at most two days
+    for rules on objectives.
+    """
 
     episodes: list[EpisodeOut]
     total: int
-    looked_at: int
-    left_out: int
-    minutes: int
+    looked_at: int = Field(description="Destinations, or objectives")
+    left_out: int = Field(description="Those that were too many")
+    omitted: int = Field(description="Queues and subscriptions of these objectives that were too many")
+    minutes: int = Field(description="Length of the history")
     cannot: str
 
 

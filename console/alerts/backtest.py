@@ -10,8 +10,9 @@ from analytics.model.traffic_comparison import HOUR, TrafficHour
 from brokerapp.model.destination import Destination
 from brokerapp.model.time_series import BrokerPoint, DestinationPoint
 from console.alerts.metrics import LATELY_SECONDS, AlertMetric
-from console.alerts.readings import BROKER, COUNTED_LATELY, OF_BROKER, OF_PATTERN
-from console.alerts.rules import AlertCondition
+from console.alerts.readings import BROKER, COUNTED_LATELY, OF_BROKER, OF_OBJECTIVE, OF_PATTERN
+from console.alerts.rules import OBJECTIVE_PREFIX, AlertCondition
+from console.objectives.targets import Measurement
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,14 @@ def replay_hours(rule: AlertCondition, hours: Mapping[str, Sequence[TrafficHour]
             worst = max(within, key=deviation)
             found.append(replace(episode, detail=str(worst)))
     return sorted(found, key=lambda each: -each.fired)
+
+
+def replay_objective(
+    rule: AlertCondition, name: str, measured: Iterable[tuple[int, Measurement]]
+) -> list[AlertEpisode]:
+    """Return when a rule would have fired for an objective, by its measurements of the past, in order."""
+    read = OF_OBJECTIVE[rule.metric]
+    return list(_episodes(rule, f"{OBJECTIVE_PREFIX}{name}", ((at, read(found)) for at, found in measured)))
 
 
 def _past_of(

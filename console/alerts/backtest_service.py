@@ -1,12 +1,16 @@
-"""Evaluate a rule on recorded history: of the last 24 hours, or of weeks if it is about the weekly pattern."""
+"""Evaluate a rule on recorded history: of the last 24 hours, of weeks if it is about the weekly pattern, or of two days
+if it is about objectives.
+"""
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
+from analytics.model.service_level import FAST, HOUR, SLOW
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.time_series import COARSE
-from console.alerts.backtest import AlertEpisode, replay, replay_hours
+from console.alerts.backtest import AlertEpisode, replay, replay_hours, replay_objective
 from console.alerts.metrics import AlertMetric
 from console.alerts.readings import COUNTED_LATELY, OF_BROKER
 from console.alerts.rules import AlertCondition, subjects_of
@@ -15,6 +19,9 @@ from console.broker.mirror import mirror
 from console.broker.rollups import rollups
 from console.metrics import charts_history
 from console.metrics.charts_history import MAX_DESTINATIONS
+from console.objectives.attainment import counted_destinations, known_destinations
+from console.objectives.models import Objective
+from console.objectives.past_attainment import measure_past, replay_range
 from console.traffic_ranges.comparisons import replay_traffic, too_little_history
 from console.traffic_ranges.models import TrafficRange
 from console.ui.formatting.number_format import pluralize_count
@@ -23,7 +30,11 @@ from console.ui.formatting.number_format import pluralize_count
 MAX_REPLAYED, MAX_SHOWN = 200, 12
 #: Destinations whose weeks are compared with their pattern: each takes a quarter of a second.
 MAX_COMPARED = 10
+#: Queues and subscriptions of objectives that are measured at each minute: each takes 45 ms.
+MAX_MEASURED = 100
 DAY_MINUTES = 1440
+#: The longest time range in seconds that each metric of objectives needs of the counts by the minute.
+_LONGEST = {AlertMetric.BURN_FAST: max(FAST), AlertMetric.BURN_SLOW: max(SLOW), AlertMetric.BUDGET: HOUR}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +43,12 @@ class AlertReplay:
 
     episodes: list[AlertEpisode]  #: newest first, those that are shown
     total: int
-    looked_at: int  #: destinations
-    left_out: int  #: destinations that were too many
+    looked_at: int  #: destinations, or objectives
+    left_out: int  #: those that were too many
     minutes: int  #: that the history holds
     cannot: str = ""  #: why the history says nothing about this metric
     is_hourly: bool = False  #: whether hours of the last weeks were compared, not minutes of the last day
+    omitted: int = 0  #: queues and subscriptions of these objectives that were too many
 
     @property
     def period(self) -> str:
@@ -44,13 +56,15 @@ class AlertReplay:
         if self.minutes < DAY_MINUTES:
             return f"the {pluralize_count(self.minutes, 'minute')} of history"
         days = self.minutes // DAY_MINUTES
-        return f"the last {days} days" if days > 1 else "the last 24 hours"
+        return f"the last {days} days" if days > 1 else f"the last {round(self.minutes / 60)} hours"
 
 
 def replay_rule(rule: AlertCondition) -> AlertReplay:
     """Evaluate the rule on the recorded history. Raises BrokerError."""
     if rule.description.is_of_pattern:
         return _replay_pattern(rule)
+    if rule.description.of_objectives:
+        return _replay_objectives(rule)
     door = gateway()
     looked = charts_history.read_broker_points(door, COARSE)
     if not rule.description.has_history:
@@ -85,6 +99,32 @@ def _replay_pattern(rule: AlertCondition) -> AlertReplay:
     return AlertReplay(
         episodes[:MAX_SHOWN], len(episodes), len(compared), len(found) - len(compared), minutes, is_hourly=True
     )
+
+
+def _replay_objectives(rule: AlertCondition) -> AlertReplay:
+    """Measure the objectives of a rule at each minute for which the archive has counts by the minute."""
+    past, now = rollups(), int(time.time())
+    found = [row for row in Objective.objects.all() if rule.covers_objective(row.target)]
+    if not found:
+        return AlertReplay([], 0, 0, 0, 0, "No objective has all its queues or topics in this pattern.")
+    episodes: list[AlertEpisode] = []
+    looked_at = read = omitted = minutes = 0
+    for row in found:
+        if read >= MAX_MEASURED:
+            break
+        target = row.target
+        names = counted_destinations(past, target, known_destinations(past, target))
+        times = replay_range(past, target, now, _LONGEST[rule.metric])
+        with_period = rule.metric is AlertMetric.BUDGET
+        measured = measure_past(past, target, names[:MAX_MEASURED], times, with_period=with_period)
+        episodes += replay_objective(rule, row.name, measured)
+        looked_at, read, minutes = looked_at + 1, read + len(names), max(minutes, len(times))
+        omitted += max(0, len(names) - MAX_MEASURED)
+    if not minutes:
+        return AlertReplay([], 0, 0, 0, 0, "Too little traffic is recorded by the minute.")
+    episodes.sort(key=lambda each: -each.fired)
+    left_out = len(found) - looked_at
+    return AlertReplay(episodes[:MAX_SHOWN], len(episodes), looked_at, left_out, minutes, omitted=omitted)
 
 
 def _ranged(rule: AlertCondition) -> list[TrafficRange]:

@@ -193,10 +193,10 @@ def _evaluate_rule(row: AlertRule, rule: AlertCondition, readings: MetricReading
 
 
 def _topics_of(subject: str, readings: MetricReadings) -> list[str]:
-    """Return the topics of a subscription, or the queues of an objective; who may see one of them may see the alert."""
+    """Return the topics of a subscription, or the pattern of an objective: who may see one may see the alert."""
     if subject.startswith(OBJECTIVE_PREFIX):
         found = readings.objectives.get(subject.removeprefix(OBJECTIVE_PREFIX))
-        return [str(Destination.queue(found.target.pattern))] if found else []
+        return [str(found.target.destination)] if found else []
     named = readings.named.get(Destination.parse(subject)) if "://" in subject else None
     return [str(each) for each in named.topics] if named else []
 

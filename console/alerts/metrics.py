@@ -68,7 +68,8 @@ class MetricDescription:
     kinds: tuple[DestinationKind, ...] = (DestinationKind.QUEUE,)
     noun: str = ""  #: within a sentence, where the label makes none
     fact: str = ""  #: what is said of its subject instead of a number, where that is the news
-    has_history: bool = True  #: whether the history of the last day holds it, so that a rule can be tried on it
+    #: Whether the history of destinations of the last day holds it; rules of other histories can be tested, too.
+    has_history: bool = True
     is_of_pattern: bool = False  #: whether hours are compared with the expected range of the weekly pattern
 
     @property
@@ -248,16 +249,16 @@ DESCRIPTIONS: dict[AlertMetric, MetricDescription] = {
     AlertMetric.BURN_FAST: MetricDescription(
         "Burn rate, 1 h and 5 min", "x",
         "How fast the error budget is spent, over the last hour and the last 5 minutes; usual threshold: 14.4",
-        OBJECTIVES, noun="burn rate over 1 h and 5 min", has_history=False,
+        OBJECTIVES, _BOTH, noun="burn rate over 1 h and 5 min", has_history=False,
     ),
     AlertMetric.BURN_SLOW: MetricDescription(
         "Burn rate, 6 h and 30 min", "x",
         "How fast the error budget is spent, over the last 6 hours and the last 30 minutes; usual threshold: 6",
-        OBJECTIVES, noun="burn rate over 6 h and 30 min", has_history=False,
+        OBJECTIVES, _BOTH, noun="burn rate over 6 h and 30 min", has_history=False,
     ),
     AlertMetric.BUDGET: MetricDescription(
         "Error budget left", "%", "Share of the error budget of the period that is left, 0 if it is spent", OBJECTIVES,
-        has_history=False,
+        _BOTH, has_history=False,
     ),
 }  # fmt: skip
 

@@ -138,7 +138,7 @@ def _budget(found: Measurement) -> float | None:
     return None if found.budget_left is None else max(0.0, 100 * found.budget_left)
 
 
-#: Of objectives; None: no messages.
+#: Of objectives, now and in the past; None: no messages.
 OF_OBJECTIVE: dict[AlertMetric, Callable[[Measurement], float | None]] = {
     AlertMetric.BURN_FAST: lambda found: found.fast_burn,
     AlertMetric.BURN_SLOW: lambda found: found.slow_burn,

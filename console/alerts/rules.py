@@ -16,6 +16,7 @@ from console.access.roles import Scope
 from console.alerts.metrics import COUNTED, DESCRIPTIONS, AlertMetric, MetricDescription, amount
 from console.alerts.readings import COUNTED_LATELY, OF_DESTINATION, OF_OBJECTIVE, MetricReadings, of_broker
 from console.broker.snapshot import BrokerSnapshot
+from console.objectives.targets import Target
 from console.ui.formatting import number_format
 
 #: Subjects that one rule has open at a time; the worst begin first.
@@ -50,6 +51,10 @@ class AlertCondition:
         """Return whether the rule covers a durable subscription: its pattern overlaps one of the topics."""
         pattern = Scope.parse(self.pattern).pattern
         return subscription.durable and any(overlap(pattern, each.physical.name) for each in subscription.topics)
+
+    def covers_objective(self, target: Target) -> bool:
+        """Return whether the rule covers all queues or topics of an objective."""
+        return Scope.parse(self.pattern).contains(target.destination)
 
     @property
     def places(self) -> tuple[Destination, ...]:
@@ -110,12 +115,12 @@ def evaluate_rule(rule: AlertCondition, readings: MetricReadings) -> RuleEvaluat
 
 
 def _of_objectives(rule: AlertCondition, readings: MetricReadings) -> dict[str, float]:
-    """Return the values of the objectives whose queues are all covered by the rule."""
-    read, scope = OF_OBJECTIVE[rule.metric], Scope.parse(rule.pattern)
+    """Return the values of the objectives whose queues or topics are all covered by the rule."""
+    read = OF_OBJECTIVE[rule.metric]
     values = (
         (f"{OBJECTIVE_PREFIX}{name}", read(found))
         for name, found in readings.objectives.items()
-        if scope.contains(Destination.queue(found.target.pattern))
+        if rule.covers_objective(found.target)
     )
     return {subject: value for subject, value in values if value is not None}
 

@@ -12,16 +12,16 @@ import redis
 from celery.backends.redis import RedisBackend
 from kombu.transport.redis import Channel, Transport
 
-from brokerapp.store.client.primary import PrimaryFinder
+from brokerapp.store.client.primary import primary_finder
 from brokerapp.system.environment import Environment
 from brokerapp.system.store_address import StoreAddress
 
-#: Seconds that a server has to answer Celery, more than it waits for a task; and between two looks whether it does.
-#: Nothing else notices a frozen one.
+#: Seconds that a server has to answer Celery, more than it waits for a task; and seconds between health checks.
+#: Nothing else notices a frozen server.
 ANSWER_SECONDS = 10
 HEALTH_CHECK_SECONDS = 5
 
-_finder = PrimaryFinder(StoreAddress.parse(Environment.read().redis_url))
+_finder = primary_finder(StoreAddress.parse(Environment.read().redis_url))
 _plain, _encrypted = (_finder.connection_class(each) for each in (redis.Connection, redis.SSLConnection))
 
 

@@ -56,9 +56,7 @@ class Gateway:
 
     @staticmethod
     async def _open(redis_url: str, broker: str) -> BrokerAdmin:
-        admin = BrokerAdmin(redis_url, broker)
-        admin.follow_primary()
-        return admin
+        return BrokerAdmin(redis_url, broker)
 
     def run(self, call: Coroutine[Any, Any, Any], patience: float = PATIENCE) -> Any:
         """Return the result of the coroutine, run on the gateway's loop."""

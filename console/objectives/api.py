@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from django.http import HttpRequest
 from ninja import Router, Schema, Status
@@ -24,7 +24,9 @@ class ObjectiveIn(RequestBody):
     """The share of messages that is to be acknowledged in time."""
 
     name: str
-    pattern: str = Field(description="Queues, such as orders.>")
+    kind: Literal["queue", "subscription"] = Field("queue", description="Queues, or durable subscriptions")
+    pattern: str = Field(description="Queues, such as orders.>, or the topics of subscriptions, such as prices.>")
+    subscription: str = Field("", description="Only this durable subscription, as client-id:name; empty: all")
     percent: float = Field(95, description="Share of messages to be acknowledged in time")
     seconds: int = Field(30, description="Time from arrival at the broker to the acknowledgement")
     days: int = Field(7, description="Length of the period, which ends now")
@@ -33,7 +35,8 @@ class ObjectiveIn(RequestBody):
 class AttainmentOut(Schema):
     """What was measured over the period. Shares are null without messages."""
 
-    queues: int
+    queues: int = Field(description="Queues that count; 0 for an objective of subscriptions")
+    subscriptions: int = Field(description="Durable subscriptions that count; 0 for an objective of queues")
     within: int = Field(description="Messages acknowledged in time")
     late: int = Field(description="Messages acknowledged later")
     failed: int = Field(description="Messages dead-lettered, expired or dropped")
@@ -49,7 +52,9 @@ class ObjectiveOut(Schema):
 
     id: int
     name: str
+    kind: str
     pattern: str
+    subscription: str
     percent: float
     seconds: int
     days: int
@@ -67,15 +72,18 @@ class ObjectiveOut(Schema):
         """Measure the objective."""
         found = measure(objective.target)
         counts = {name: getattr(found.outcomes, name) for name in ("within", "late", "failed", "overdue")}
+        of_subscriptions = found.target.of_subscriptions
         return {
-            "queues": found.queues, **counts, "attainment": found.attainment, "budget_left": found.budget_left,
+            "queues": 0 if of_subscriptions else found.counted,
+            "subscriptions": found.counted if of_subscriptions else 0, **counts,
+            "attainment": found.attainment, "budget_left": found.budget_left,
             "is_met": found.is_met, "burn_rates": {str(each): rate for each, rate in found.burn_rates.items()},
         }  # fmt: skip
 
 
 @operation(router, "GET", "", Permission.SEE, response=list[ObjectiveOut])
 def list_objectives(request: HttpRequest) -> Any:
-    """List the objectives whose queues are all visible, by name."""
+    """List the objectives whose queues or topics are all visible, by name."""
     return objective_changes.visible_objectives(request)
 
 

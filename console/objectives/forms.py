@@ -23,18 +23,28 @@ class ObjectiveForm(forms.ModelForm):
 
     class Meta:
         model = Objective
-        fields = ("name", "pattern", "percent", "seconds", "days")
+        fields = ("name", "kind", "pattern", "subscription", "percent", "seconds", "days")
 
     percent = forms.FloatField(min_value=LEAST_PERCENT, max_value=MOST_PERCENT, initial=95)
     seconds = forms.IntegerField(min_value=1, max_value=MAX_SECONDS, initial=30)
     days = forms.IntegerField(min_value=1, max_value=MAX_DAYS, initial=7)
 
     def clean_pattern(self) -> str:
-        """Check the pattern of queues; `queue://` before it is optional."""
+        """Check the pattern of queues or topics; `queue://` or `topic://` before it is optional."""
+        is_of_queues = self.cleaned_data.get("kind") != Objective.Kind.SUBSCRIPTION
         try:
             scope = Scope.parse(self.cleaned_data["pattern"])
         except InvalidDestination as error:
             raise ValidationError(str(error)) from error
-        if scope.kind is DestinationKind.TOPIC:
-            raise ValidationError("Objectives are for queues: enter a pattern of queues, such as orders.>.")
+        if is_of_queues and scope.kind is DestinationKind.TOPIC:
+            raise ValidationError("Enter a pattern of queues, such as orders.>, or choose durable subscriptions.")
+        if not is_of_queues and scope.kind is DestinationKind.QUEUE:
+            raise ValidationError("Enter a pattern of topics, such as prices.>, or choose queues.")
         return scope.pattern
+
+    def clean_subscription(self) -> str:
+        """Check that only an objective of durable subscriptions names one."""
+        name = self.cleaned_data["subscription"].strip()
+        if name and self.cleaned_data.get("kind") != Objective.Kind.SUBSCRIPTION:
+            raise ValidationError("Leave the subscription empty, or choose durable subscriptions.")
+        return name

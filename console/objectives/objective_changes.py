@@ -12,13 +12,13 @@ from console.objectives.models import Objective
 
 
 def visible_objectives(request: HttpRequest) -> list[Objective]:
-    """Return the objectives whose queues the user may all see, by name: their numbers are of all of these."""
+    """Return the objectives whose queues or topics the user may all see, by name: their numbers are of all of these."""
     sees = visible(request.user)
     return [each for each in Objective.objects.all() if sees(each.destination)]
 
 
 def get_visible(request: HttpRequest, objective_id: int) -> Objective:
-    """Return an objective. Raises Http404 also if the user may not see all its queues."""
+    """Return an objective. Raises Http404 also if the user may not see all its queues or topics."""
     found = get_object_or_404(Objective, pk=objective_id)
     if not visible(request.user)(found.destination):
         raise Http404("Objective not found.")

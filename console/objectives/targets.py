@@ -7,22 +7,47 @@ from dataclasses import dataclass
 
 from analytics.model.service_level import FAST, SLOW, Outcomes, budget_left, is_met
 from analytics.model.wording import MINUS
+from brokerapp.model.destination import Destination, DestinationKind
 from console.ui.formatting.number_format import format_duration
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What an objective demands. `pattern` is that of queues."""
+    """What an objective demands of queues, or of durable subscriptions.
+
+    `pattern` is that of queues, or of topics: all topics of a subscription match it. `subscription` limits these to one
+    name, `client-id:name`; "": all.
+    """
 
     pattern: str
     percent: float
     seconds: int
     days: int
+    kind: DestinationKind = DestinationKind.QUEUE
+    subscription: str = ""
+
+    @property
+    def of_subscriptions(self) -> bool:
+        """Return whether it is about durable subscriptions."""
+        return self.kind is DestinationKind.SUBSCRIPTION
+
+    @property
+    def destination(self) -> Destination:
+        """Return the pattern of queues or topics as a destination."""
+        return Destination(DestinationKind.TOPIC if self.of_subscriptions else DestinationKind.QUEUE, self.pattern)
+
+    @property
+    def _which(self) -> str:
+        if not self.of_subscriptions:
+            return f"of {self.pattern}"
+        if self.subscription:
+            return f"of durable subscription {self.subscription} to {self.pattern}"
+        return f"of durable subscriptions to {self.pattern}"
 
     def __str__(self) -> str:
         period = "24 hours" if self.days == 1 else f"{self.days} days"
         within = format_duration(self.seconds)
-        return f"{self.percent:g}% of messages of {self.pattern} acknowledged within {within}, over {period}"
+        return f"{self.percent:g}% of messages {self._which} acknowledged within {within}, over {period}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +55,8 @@ class Measurement:
     """What was measured of an objective: messages of the period, and burn rates by the length of their window."""
 
     target: Target
-    queues: int
-    left_out: int  #: queues beyond MAX_QUEUES
+    counted: int  #: queues or subscriptions
+    left_out: int  #: those beyond the limit
     outcomes: Outcomes
     burn_rates: Mapping[int, float]
 

@@ -252,7 +252,7 @@ def _broker_boxes(
         cells = {"level": "good", "says": moved}
         box.links.append(DiagramLink(f"l{row.key}", "incoming", "in", "incoming bridge", "", cells))
     for member in cluster.members if cluster else ():
-        if member.state is MemberState.SELF:
+        if cluster is None or member.broker == cluster.broker:  # the nodes of this one are drawn as such
             continue
         box = boxes.setdefault(member.name, BrokerBox(member.name, member.address))
         box.is_left, box.in_cluster, box.is_master = False, True, member.is_master

@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 from tests.browser.axe_violations import assert_accessible
 from tests.browser.conftest import PASSWORD, picture
 from tests.browser.keyboard import follow
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -48,10 +49,17 @@ def test_support_finds_an_order_that_failed_and_sends_it_again(page_of, site, bi
     page = page_of("support")
     page.keyboard.press("g")
     page.keyboard.press("d")
-    expect(page.get_by_role("link", name=re.compile("rejected by billing"))).to_be_visible()
+    page.wait_for_url(f"{site.url}/dead-letters/")
+    rejected = page.get_by_role("link", name=re.compile("rejected by billing"))
+
+    def are_listed() -> bool:
+        page.reload()
+        return rejected.is_visible()
+
+    wait_until(are_listed, "the page lists what billing rejected meanwhile")
     picture(page, "dead-letters")
 
-    page.keyboard.press("g")
+    page.locator("body").press("g")
     page.keyboard.press("o")
     page.wait_for_url(f"{site.url}/")
     page.keyboard.press("/")

@@ -34,13 +34,13 @@ class NodeProcess:
         return self.log.read_text()
 
 
-def connected(port: int) -> StompClient:
+def connected(port: int, **headers: str) -> StompClient:
     """A client, once the node lets clients in."""
     found: list[StompClient] = []
 
     def connect() -> bool:
         with contextlib.suppress(stomp.exception.StompException, AssertionError, OSError):
-            found.append(StompClient(port))
+            found.append(StompClient(port, **headers))
         return bool(found)
 
     wait_until(connect, "a client comes in", 60)

@@ -197,4 +197,4 @@ def test_receipts_wait_for_a_replica_that_is_away_and_come_when_it_is_back(store
     replicas[0].thaw()
     sending.join(30)
     assert not sending.is_alive()
-    wait_until(lambda: "0 of 1 replicas confirmed" in node.said(), "the node says why")
+    wait_until(lambda: "0 of 1 replicas confirmed it" in node.said(), "the node says why")

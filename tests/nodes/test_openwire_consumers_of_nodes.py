@@ -12,12 +12,14 @@ from brokerapp.openwire.commands import (
     ConsumerId,
     ConsumerInfo,
     ExceptionResponse,
+    RemoveInfo,
     RemoveSubscriptionInfo,
     Response,
 )
 from brokerapp.openwire.session.consumers import AckType
 from brokerapp.openwire.wire_format_options import WireFormatOptions
 from tests.nodes.conftest import SeveralNodes, several_nodes
+from tests.nodes.links.test_lost_links import without_links
 from tests.protocol.openwire_client import OpenWireClient, OpenWireSocket, queue, text_of, topic
 
 CONNECTORS = (TransportConnector("openwire", "tcp", "127.0.0.1", 0),)
@@ -42,6 +44,11 @@ def subscribe(client: OpenWireClient, name: str) -> Response:
     return client.ask(ConsumerInfo(consumer_id=id, destination=topic(name), prefetch_size=100, subscription_name=name))
 
 
+def disconnect(client: OpenWireClient) -> None:
+    """Log out: the client id may be used at another node at once."""
+    assert type(client.ask(RemoveInfo(object_id=ConnectionId(client.connection_id)))) is Response
+
+
 def test_a_durable_subscription_goes_on_at_another_node_and_is_removed_at_any(broker, name):
     for node, other, text in (("a", "b", "1"), ("b", "a", "2"), ("a", "b", "3")):
         with OpenWireClient(broker[node].port, client_id=name) as subscriber:
@@ -50,10 +57,12 @@ def test_a_durable_subscription_goes_on_at_another_node_and_is_removed_at_any(br
                 producer.send(topic(name), text)
             texts = [str(number) for number in range(1, int(text) + 1)]
             assert subscriber.texts(len(texts)) == texts
+            disconnect(subscriber)
     with OpenWireClient(broker["b"].port, client_id=name) as subscriber:
         id = ConnectionId(subscriber.connection_id)
         removed = RemoveSubscriptionInfo(connection_id=id, client_id=name, subscription_name=name)
         assert type(subscriber.ask(removed)) is Response
+        disconnect(subscriber)
     with OpenWireClient(broker["a"].port, client_id=name) as subscriber:
         subscribe(subscriber, name)
         assert subscriber.texts(0) == []
@@ -94,6 +103,26 @@ def test_an_exclusive_consumer_gets_all_and_one_of_another_node_is_its_stand_by(
     assert there.texts(0) == []
     here.close()
     assert there.texts(4) == list("1234")
+
+
+def test_a_consumer_is_confirmed_once_the_owner_of_its_queue_knows_it(broker, clients, name):
+    name, (here, there) = broker.queue_at("b", name), clients
+    where = queue(name)
+    there.send(where, "0")  # all nodes know the queue before the link is lost
+    without_links(broker["a"], True)
+    try:
+        info = ConsumerInfo(consumer_id=ConsumerId(here.connection_id, 1, 1), destination=where, prefetch_size=10)
+        info.exclusive = info.response_required = True
+        here.tell(info)
+        assert here.next(Response, info.command_id, seconds=0.5) is None
+        there.consumer(1, where, exclusive=True)
+    finally:
+        without_links(broker["a"], False)
+    assert type(here.next(Response, info.command_id)) is Response
+    there.send(where, "1")
+    assert (there.texts(2), here.texts(0)) == (["0", "1"], [])
+    there.close()
+    assert here.texts(2) == ["0", "1"]
 
 
 @OWNERS

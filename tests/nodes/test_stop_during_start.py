@@ -44,7 +44,7 @@ async def test_a_node_that_waits_for_one_that_stands_still_leaves_as_soon_as_it_
     await store.nodes.join("session", "still", {"link": "127.0.0.1:1"}, timeout_ms=60_000)
     config, options = options_of(tmp_path, redis_url, "late")
     said = StringIO()
-    running = asyncio.create_task(Command(stdout=said)._run(read_config(config, {}), options, {}))
+    running = asyncio.create_task(Command(stdout=said)._run(read_config(config, {}), options, {}, None))
     async with asyncio.timeout(20):
         while "late" not in (await store.nodes.members())[1]:
             await asyncio.sleep(0.05)
@@ -79,5 +79,5 @@ async def test_a_node_that_loses_its_store_as_it_starts_ends_what_it_has_begun_b
     monkeypatch.setattr("brokerapp.system.supervised_tasks.CANCEL_SECONDS", 0.01)
     config, options = options_of(tmp_path, NOWHERE, "losing")
     with pytest.raises(StoreUnavailable, match="the store died"):
-        await asyncio.wait_for(Command()._run(read_config(config, {}), options, {}), 20)
+        await asyncio.wait_for(Command()._run(read_config(config, {}), options, {}, None), 20)
     assert all(each.done() for each in begun)

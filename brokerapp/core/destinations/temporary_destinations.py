@@ -71,6 +71,7 @@ class TemporaryDestinations:
         self._senders: dict[Destination, dict[Client, None]] = {}  # of each that exists, who sent to it
         self._belonging: dict[Destination, TemporaryOwner] = {}  # of those that are at home here
         self._lent: dict[Destination, set[tuple[Client, str]]] = {}  # of each of another broker, who consumes it
+        self._hosted: set[Destination] = set()  # those of other brokers of the cluster
         self._ended: dict[Destination, None] = {}  # topics of other nodes' clients
 
     def __contains__(self, destination: Destination) -> bool:
@@ -137,6 +138,7 @@ class TemporaryDestinations:
         """It is this client's own, and so at home here."""
         client.temporaries[belongs.kind, belongs.name] = destination
         client.temporary_names[destination.stomp] = f"/{belongs.kind}/{belongs.name}"
+        self._hosted.discard(destination)
         self._belonging[destination] = belongs
         self._events.temporary_added(destination, belongs)
 
@@ -152,6 +154,7 @@ class TemporaryDestinations:
         self._belonging[destination] = belongs
         if not destination.is_queue:
             self._counters.of(destination)
+        self._events.temporary_added(destination, belongs)
 
     def at_home(self) -> Iterator[tuple[Destination, TemporaryOwner]]:
         """Yield the destinations whose clients are, or were, connected to this broker, with their owners."""
@@ -160,6 +163,8 @@ class TemporaryDestinations:
     def host_remote(self, destination: Destination) -> None:
         """Let a destination of another broker of the cluster exist here, too."""
         self._leave(destination)
+        self._placement.orphaned_temporaries.remove(destination)
+        self._hosted.add(destination)
         if destination not in self._senders:
             self._begin(destination)
 
@@ -176,7 +181,14 @@ class TemporaryDestinations:
             self._counters.of(destination)
 
     def learn(self, destination: Destination, at: str, belongs: TemporaryOwner | None) -> None:
-        """Note which node has a destination; `belongs`: its owner, if that may reconnect."""
+        """Note which node has a destination; `belongs`: its owner, if that may reconnect.
+
+        One of another broker of the cluster is told by each node that hosts it: it is no node's until a client of this
+        broker takes it over.
+        """
+        if destination in self._hosted and belongs is None:
+            return
+        self._hosted.discard(destination)
         self._leave(destination)
         self._senders.setdefault(destination, {})
         self._placement.orphaned_temporaries.add(destination, at, belongs)
@@ -184,6 +196,7 @@ class TemporaryDestinations:
     def on_deleted_remotely(self, destination: Destination) -> None:
         """Remove a destination that another node removed."""
         self._leave(destination)
+        self._hosted.discard(destination)
         self._placement.orphaned_temporaries.remove(destination)
         self._queues.kept.pop(destination, None)
         if not destination.is_queue:
@@ -275,6 +288,7 @@ class TemporaryDestinations:
         """Remove a temporary destination with its messages."""
         if destination not in self._senders:
             return
+        self._hosted.discard(destination)
         was_at_home = self._belonging.pop(destination, None) is not None
         self._placement.orphaned_temporaries.remove(destination)
         if was_at_home:

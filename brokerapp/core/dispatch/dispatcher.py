@@ -297,10 +297,15 @@ class Dispatcher:
     def publish(self, published: Sequence[TopicBatch], sender: Client | None = None) -> None:
         """Dispatch messages that came at once to the subscribers of their topics, here and at other nodes."""
         for each in published:
+            self._placement.topic_listeners.publish(each.messages, each.copy, partial(delivering_bridge, sender=sender))
+        self.publish_here(published, sender)
+
+    def publish_here(self, published: Sequence[TopicBatch], sender: Client | None = None) -> None:
+        """Count messages that came at once, and dispatch them to the subscribers of their topics at this node."""
+        for each in published:
             stats = self._counters.of(each.copy.destination)
             stats.count_arrivals(BodySizes.of(each.messages))
             self._counters.mark_changed(stats)
-            self._placement.topic_listeners.publish(each.messages, each.copy, partial(delivering_bridge, sender=sender))
         self.publish_locally(published, sender)
 
     def publish_locally(self, published: Sequence[TopicBatch], sender: Client | None = None) -> None:

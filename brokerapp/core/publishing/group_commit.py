@@ -1,9 +1,9 @@
 """Commit the writes of all clients in batches: what was asked during one round trip goes into the next one.
 
 One batch is sent at a time, so what is asked later is done later. A batch whose answer was lost is sent again until the
-store answers; the store does it once. Where replicas confirm batches, the next ones are sent meanwhile; each is done
-when it is confirmed, in their order. Acknowledgements that nobody waits for begin no batch at once: they go
-with the next one, or after a moment (decision 25).
+store answers; the store does it once. Where replicas confirm batches, the next ones are sent meanwhile, and each is
+done when it is confirmed, in order (unconfirmed_batches.py). Acknowledgements that nobody waits for begin no batch at
+once: they go with the next one, or after a moment (decision 25).
 """
 
 from __future__ import annotations
@@ -12,19 +12,18 @@ import asyncio
 import itertools
 import json
 import logging
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from brokerapp.core.ports.commit_store import CommitStore, Question, ReadCallback
 from brokerapp.core.publishing.pending_settles import PendingSettles, settles_uncommitted
+from brokerapp.core.publishing.unconfirmed_batches import AnsweredBatch, UnconfirmedBatches
 from brokerapp.errors import Fenced, StoreUnavailable
 from brokerapp.store import (
     DISCARDED,
     CommitBatch,
     CommitResult,
-    Confirmation,
     PendingWrite,
     SettledEntry,
     StoreLimits,
@@ -46,9 +45,6 @@ MAX_READS = 16
 #: that send one message after the other need a few to answer a receipt with the next one. What was acknowledged during
 #: this time before a node is killed comes again.
 SETTLE_DELAY_SECONDS = 0.005
-#: Batches that wait for replicas while the next is committed. Two keep the primary busy, as a replica takes about as
-#: long as it does; each more delays what depends on the store's numbers.
-MAX_UNCONFIRMED = 2
 #: Seconds between attempts to reach a store that does not answer.
 RETRY_SECONDS = 0.1
 
@@ -63,20 +59,6 @@ class PendingRead:
     question: Question
     callback: Callable[[Any], None]
     after: PendingWrite | None
-
-
-@dataclass(slots=True)
-class AnsweredBatch:
-    """A batch that the store's primary has, and perhaps not yet enough replicas."""
-
-    batch: CommitBatch
-    committed: CommitResult
-    units: int  #: of those that were submitted
-
-    @property
-    def confirmations(self) -> tuple[Confirmation, ...]:
-        """Return what to wait for before it is done: nothing where no replicas confirm it."""
-        return () if self.committed.confirmation is None else (self.committed.confirmation,)
 
 
 class GroupCommit:
@@ -106,7 +88,7 @@ class GroupCommit:
         self._is_room_wanted = is_room_wanted
         self._units: list[PendingWrite] = []
         self._under_way = 0  # units in the store's hands
-        self._unconfirmed: deque[AnsweredBatch] = deque()  # in the order of the batches
+        self._unconfirmed = UnconfirmedBatches(store, session, self._commit, self._until_answered)
         self._submitted = 0  # units, since the start
         self._last_write_to: dict[
             str, int
@@ -273,8 +255,8 @@ class GroupCommit:
         while True:
             await self._until_work()
             self._wake.clear()
-            while self._asked or self._is_oldest_confirmed:
-                if self._is_oldest_confirmed:
+            while self._asked or self._unconfirmed.is_oldest_due:
+                if self._unconfirmed.is_oldest_due:
                     await self._end_oldest()
                     self._after_batch()
                     continue
@@ -292,14 +274,10 @@ class GroupCommit:
             return
         asked = asyncio.ensure_future(self._wake.wait())
         try:
-            confirmed = map(asyncio.ensure_future, self._unconfirmed[0].confirmations)
+            confirmed = map(asyncio.ensure_future, self._unconfirmed.oldest_confirmations)
             await asyncio.wait({asked, *confirmed}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             asked.cancel()
-
-    @property
-    def _is_oldest_confirmed(self) -> bool:
-        return bool(self._unconfirmed) and all(each.done() for each in self._unconfirmed[0].confirmations)
 
     def _delay_settles(self) -> None:
         """Let acknowledgements wait for another batch, from when the store has nothing else to do.
@@ -330,14 +308,14 @@ class GroupCommit:
         if batch is not None:
             units = waiting - len(self._units)
             self._under_way += units
-            committed = CommitResult(0, used_bytes=self.used, temp_bytes=self.temp)
-            if _writes(batch):
-                committed = await self._commit_next(batch)
+            committed = CommitResult(0)
+            if batch.makes_changes:
+                committed = await self._unconfirmed.commit_next(batch)
                 self._answered = batch.number
             self._unconfirmed.append(AnsweredBatch(batch, committed, units))
             if batch.declarations:  # what follows waits until all nodes know of them
                 await self._end_all()
-            while self._is_oldest_confirmed or len(self._unconfirmed) > MAX_UNCONFIRMED:
+            while self._unconfirmed.is_oldest_due:
                 await self._end_oldest()
         if reads:
             await self._end_all()
@@ -348,63 +326,24 @@ class GroupCommit:
                 _follow(each.callback, answer)
         self._after_batch()
 
-    async def _commit_next(self, batch: CommitBatch) -> CommitResult:
-        """Commit a batch after those before it, which a primary that took over may lack."""
-        is_retry = False
-
-        async def attempt() -> CommitResult:
-            nonlocal is_retry
-            if is_retry and self._waits_for_replicas:
-                await self._commit_unconfirmed()
-            is_retry = True
-            batch.follows_unconfirmed = self._waits_for_replicas
-            return await self._commit(batch)
-
-        return await self._until_answered(attempt)
-
-    @property
-    def _waits_for_replicas(self) -> bool:
-        return any(each.confirmations for each in self._unconfirmed)
-
     async def _end_all(self) -> None:
         while self._unconfirmed:
             await self._end_oldest()
 
     async def _end_oldest(self) -> None:
-        """Tell everybody concerned how the oldest batch ended, when replicas have confirmed it."""
-        try:
-            for each in self._unconfirmed[0].confirmations:
-                await each
-        except StoreUnavailable as error:
-            self._note_unavailable(error)
-            await self._until_answered(self._commit_unconfirmed)
-        ended = self._unconfirmed.popleft()
+        """Report how the oldest batch ended, when replicas have confirmed it."""
+        ended = await self._unconfirmed.pop_oldest()
         batch, committed = ended.batch, ended.committed
         if batch.declarations and self._announce is not None:
             await self._announce(batch.declarations)
-        self.used, self.temp = committed.used_bytes, committed.temp_bytes
-        self.held.update(committed.log_bytes)
+        if batch.makes_changes:
+            self.used, self.temp = committed.used_bytes, committed.temp_bytes
+            self.held.update(committed.log_bytes)
         self._report(batch, committed)
-        self._under_way -= ended.units
+        self._under_way -= ended.unit_count
         self._settles.on_committed()
         if self._on_batch is not None:
             _follow(self._on_batch, batch)
-
-    async def _commit_unconfirmed(self) -> None:
-        """Commit those batches again that the store does not have any more, and have all of them confirmed.
-
-        A primary that took over has the first ones of them, as the former one did them, or none.
-        """
-        last = await self._store.last_batch(self._session)
-        missing = [each for each in self._unconfirmed if each.batch.number >= last and _writes(each.batch)]
-        for position, each in enumerate(missing):  # the first one may be there: its confirmation is for those before
-            each.batch.follows_unconfirmed = position > 0
-            each.committed = await self._commit(each.batch)
-        for each in missing:
-            for confirmation in each.confirmations:
-                await confirmation
-        for each in self._unconfirmed:
-            each.committed = replace(each.committed, confirmation=None)
 
     async def _commit(self, batch: CommitBatch) -> CommitResult:
         size, self.limits.committing_bytes = _size(batch) if self.limits.disk.is_scarce else 0, 0
@@ -481,18 +420,15 @@ class GroupCommit:
             except Fenced:
                 raise
             except StoreUnavailable as error:
-                self._note_unavailable(error)
+                if self.waiting_since is None:
+                    self.waiting_since = asyncio.get_running_loop().time()
+                    logger.warning("the store does not answer: %s; trying again until it does", error)
                 await asyncio.sleep(RETRY_SECONDS)
             else:
                 if self.waiting_since is not None:
                     logger.warning("the store answers again")
                     self.waiting_since = None
                 return answer
-
-    def _note_unavailable(self, error: StoreUnavailable) -> None:
-        if self.waiting_since is None:
-            self.waiting_since = asyncio.get_running_loop().time()
-            logger.warning("the store does not answer: %s; trying again until it does", error)
 
 
 def _within_limits(units: list[PendingWrite]) -> int:
@@ -517,12 +453,6 @@ def _size(batch: CommitBatch) -> int:
     weights = [unit.cost for unit in batch.writes]
     settled = sum(len(unit.settles) for unit in batch.writes)
     return FIXED_BYTES + sum(size + COPY_BYTES * copies for copies, size in weights) + SETTLED_BYTES * settled
-
-
-def _writes(batch: CommitBatch) -> bool:
-    if batch.declarations or batch.recovery_marks or batch.redelivery_counts:
-        return True
-    return any(unit.count or unit.settles or unit.jobs or unit.branch for unit in batch.writes)
 
 
 def _follow(step: Callable[..., None], *facts: Any) -> None:

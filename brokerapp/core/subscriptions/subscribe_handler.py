@@ -104,9 +104,11 @@ class SubscribeHandler:
         else:
             self._served.join(subscription, retroactive=retroactive)
         self._served.announce(subscription)
-        self._placement.when_propagated(
-            lambda: self._replies.confirm_after(client, subscribe.receipt, lambda: self._served.start(subscription))
-        )
+
+        def confirm() -> None:
+            self._replies.confirm_after(client, subscribe.receipt, lambda: self._served.start(subscription))
+
+        self._placement.when_propagated(lambda: self._placement.outbound_consumers.when_known(subscription, confirm))
 
     def _prefetch(self, subscribe: SubscribeCommand, target: Destination, *, is_named: bool) -> int:
         """Return how many messages the consumer may hold. Raises RequestRefused."""

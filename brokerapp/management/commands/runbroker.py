@@ -148,7 +148,7 @@ class Command(BaseCommand):
         config: BrokerConfig,
         options: dict[str, Any],
         properties: dict[str, str],
-        health_address: HealthAddress | None = None,
+        health_address: HealthAddress | None,
     ) -> None:
         data = DataDirectory(options["data"].resolve())
         os.umask(OWNER_UMASK)

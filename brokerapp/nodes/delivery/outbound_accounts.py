@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from brokerapp.engine.dispatch.message_log import MessageLog
@@ -48,6 +48,8 @@ class OutboundAccounts:
         self._numbers = itertools.count(1)
         self._keys: dict[Subscription, int] = {}
         self._by_key: dict[int, Subscription] = {}
+        self._unconfirmed: dict[Subscription, set[str]] = {}  # logs whose owners have not confirmed the consumer yet
+        self._waiting: dict[Subscription, list[Callable[[], None]]] = defaultdict(list)  # until all have
 
     # -- accounts
 
@@ -61,7 +63,10 @@ class OutboundAccounts:
 
     def take(self, log: str) -> OutboundAccount:
         """Remove and return the account of a log."""
-        return self._accounts.pop(log, None) or OutboundAccount()
+        account = self._accounts.pop(log, None) or OutboundAccount()
+        for subscription in account.consumers:
+            self.confirm(subscription, log)
+        return account
 
     def has_consumers(self, log: str) -> bool:
         """Return whether clients of this node consume a log that another node owns."""
@@ -80,10 +85,34 @@ class OutboundAccounts:
     def add_consumer(self, subscription: Subscription, log: MessageLog, *, may_be_told: bool) -> None:
         """Note that a subscription consumes a log that another node owns."""
         self.of(log.name).consumers[subscription] = may_be_told
+        self._unconfirmed.setdefault(subscription, set()).add(log.name)
         subscription.has_remote_logs = True
         if subscription not in self._keys:
             key = self._keys[subscription] = next(self._numbers)
             self._by_key[key] = subscription
+
+    def remove_consumer(self, subscription: Subscription, log: str) -> None:
+        """Note that a subscription consumes a log no longer."""
+        self.of(log).consumers.pop(subscription, None)
+        self.confirm(subscription, log)
+
+    # -- confirmations of owners
+
+    def confirm(self, subscription: Subscription, log: str) -> None:
+        """Wait no longer for the owner of a log: it knows the consumer, or need not know it any more."""
+        unconfirmed = self._unconfirmed.get(subscription, set())
+        unconfirmed.discard(log)
+        if not unconfirmed:
+            self._unconfirmed.pop(subscription, None)
+            for callback in self._waiting.pop(subscription, ()):
+                callback()
+
+    def when_confirmed(self, subscription: Subscription, then: Callable[[], None]) -> bool:
+        """Call back when all owners know a consumer; return False, without calling, if they do."""
+        if subscription in self._unconfirmed:
+            self._waiting[subscription].append(then)
+            return True
+        return False
 
     # -- keys
 
@@ -100,6 +129,8 @@ class OutboundAccounts:
         key = self._keys.pop(subscription, None)
         if key is not None:
             del self._by_key[key]
+        for log in list(self._unconfirmed.get(subscription, ())):
+            self.confirm(subscription, log)
 
     # -- credit
 

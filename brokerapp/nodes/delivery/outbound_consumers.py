@@ -7,7 +7,7 @@ of them, and of what they hold.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -71,16 +71,32 @@ class OutboundConsumers:
         if owner != self._peers.session and self._peers.is_linked(owner):
             about = self._attach_arguments(subscription, owner)
             fields = (self._accounts.key_of(subscription), log.name, about)
-            then = partial(self._on_attach_confirmed, subscription, self._peers.members.epoch, owner)
+            then = partial(self._on_attach_answered, subscription, log.name, self._peers.members.epoch, owner)
             self._requests.send([owner], PeerMessageType.ATTACH, fields, then)
 
-    def _on_attach_confirmed(self, subscription: Subscription, epoch: int, owner: str, refusal: str) -> None:
+    def _on_attach_answered(self, subscription: Subscription, log: str, epoch: int, owner: str, refusal: str) -> None:
+        """Take the answer of an owner, or that its answer counts no more: then it is told of the consumer again."""
         client: Client = subscription.client
         if not refusal and self._peers.members.epoch == epoch and self._peers.is_linked(owner):
             subscription.takeover = None
+            self._accounts.confirm(subscription, log)
         if refusal and client.subscriptions.get(subscription.name) is subscription:
             self._subscriptions.end(client, subscription)
-            self._replies.refuse(client, RequestRefused(refusal), None)
+            # another broker of the cluster has many subscriptions on its link, and must know which one it is
+            receipt = subscription.name if client.cluster_member else None
+            self._replies.refuse(client, RequestRefused(refusal), receipt)
+
+    def when_known(self, subscription: Subscription, then: Callable[[], None]) -> None:
+        """Call back when the owners of all logs of a consumer know it; at once if they do.
+
+        An owner without a link is told of it over the next one, and its successor if it is no member any more.
+        """
+
+        def soon() -> None:  # a log may be changing hands
+            self._commits.submit(PendingWrite(callback=lambda *_: then()))
+
+        if not self._accounts.when_confirmed(subscription, soon):
+            then()
 
     def _attach_arguments(self, subscription: Subscription, owner: str) -> Mapping[str, Any]:
         """Return what an owner needs to know of a consumer; the names are part of the protocol."""
@@ -98,7 +114,7 @@ class OutboundConsumers:
 
     def detach(self, subscription: Subscription, log: MessageLog) -> None:
         """Consume from a log no longer; what the client held was given back before."""
-        self._accounts.of(log.name).consumers.pop(subscription, None)
+        self._accounts.remove_consumer(subscription, log.name)
         key = self._accounts.key_of(subscription)
         self._peers.send_to_owner(log.name, PeerMessageType.DETACH, key, log.name)
         if undelivered := self._deliveries.drop(subscription, log.name):

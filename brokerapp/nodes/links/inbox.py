@@ -35,6 +35,9 @@ class PeerInbox(NodeObserver):
         self._peers, self._handlers, self._request_dispatch = peers, handlers, request_dispatch
         self._epochs: dict[str, int] = {}  # session -> epoch of what it sends
         self._deferred: dict[str, list[tuple[PeerMessageType, list[Any]]]] = defaultdict(list)  # by session
+        #: Requests for consumers of former epochs, by session. An answer before the sender has come to this epoch would
+        #: tell it that the owner knows the consumer; nodes of older versions need one.
+        self._unanswered: dict[str, list[int]] = defaultdict(list)
 
     def expect_epoch(self, session: str) -> None:
         """Wait for the epoch of a node: it is the first that the node sends."""
@@ -43,16 +46,19 @@ class PeerInbox(NodeObserver):
     def on_link_down(self, session: str) -> None:
         """Drop what is deferred: the node sends it again over the next link."""
         self._deferred.pop(session, None)
+        self._unanswered.pop(session, None)
 
     def on_member_removed(self, session: str) -> None:
         """Forget a node that is no member any more."""
         self._epochs.pop(session, None)
         self._deferred.pop(session, None)
+        self._unanswered.pop(session, None)
 
     def on_message(self, session: str, message_type: PeerMessageType, fields: list[Any]) -> None:
         """Handle a message of another node, or defer it; dispatch what follows from it."""
         if message_type is PeerMessageType.EPOCH:
             self._epochs[session] = fields[0]
+            self._answer_former(session)
         elif message_type is PeerMessageType.LOGS and self._peers.is_joining:
             self._peers.confirm(session, fields[0])  # it must not wait for this node, which reads all logs soon
             self._deferred[session].append((message_type, [0, *fields[1:]]))
@@ -68,8 +74,14 @@ class PeerInbox(NodeObserver):
             self._deferred[session].append((message_type, fields))
         elif epoch == current or message_type not in (PeerMessageType.ATTACH, PeerMessageType.UNACKED):
             self._handlers[message_type](session, *fields)
-        elif message_type is PeerMessageType.ATTACH:  # it is sent again in this epoch: nobody waits for this answer
-            self._peers.confirm(session, fields[0])
+        elif message_type is PeerMessageType.ATTACH:  # it is sent again in this epoch
+            self._unanswered[session].append(fields[0])
+
+    def _answer_former(self, session: str) -> None:
+        """Answer what a node asked in former epochs, if it has come to this one: it asks again."""
+        if self._epochs[session] >= self._peers.members.epoch:
+            for request in self._unanswered.pop(session, ()):
+                self._peers.confirm(session, request)
 
     def handle_deferred(self) -> None:
         """Handle what was deferred until the epoch that this node has come to."""

@@ -56,7 +56,7 @@ def check_link_address(node: str, reach: LinkAddress, redis_url: str) -> None:
 
     Warn of one beyond this machine at which messages go unencrypted.
     """
-    elsewhere = [host for host, _ in StoreAddress.parse(redis_url).named if not is_loopback(host)]
+    elsewhere = [host for host, _ in StoreAddress.parse(redis_url).hosts if not is_loopback(host)]
     if not is_loopback(reach.host) and not reach.tls:
         logger.warning(
             "--link %s: messages between nodes go unencrypted there; --link %s://%s encrypts them", reach.host,

@@ -31,6 +31,7 @@ class NodeMember:
     )  #: it knows the words up to this one: nodes of several versions may be members
     is_draining: bool = False  #: it is to own nothing
     assigned: frozenset[str] = frozenset()  #: logs that it owns whatever they hash to
+    joined: int = 0  #: the epoch in which it joined
 
     @staticmethod
     def from_record(name: str, about: Mapping[str, Any]) -> NodeMember:
@@ -42,6 +43,7 @@ class NodeMember:
             about.get("last_word", LAST_TYPE_OF_OLDER_VERSIONS),
             about.get(DRAINING, False),
             frozenset(about.get(ASSIGNED, ())),
+            about.get("joined", 0),
         )
 
     @property
@@ -65,6 +67,10 @@ class NodeMembers:
         self._owners = serving or list(self)
         self._assigned = {log: each.session for each in self._owners if knows for log in each.assigned}
         self.owner_of = lru_cache(MAX_REMEMBERED)(self._owner_of)
+
+    def are_those_of(self, other: NodeMembers) -> bool:
+        """Return whether both are of the same epoch and sessions."""
+        return self.epoch == other.epoch and self._by_session.keys() == other._by_session.keys()
 
     def __iter__(self) -> Iterator[NodeMember]:
         return iter(self._by_session.values())
@@ -107,6 +113,14 @@ class NodeMembers:
     def leader_of(self, task: str) -> str:
         """Return the session of the member that does a task for all: the one that hashes highest."""
         return highest(self._owners, task).session if self._owners else self.session
+
+    @property
+    def eldest(self) -> str:
+        """Return the session of the member that joined first.
+
+        Others take its place only when it is gone, and may write no more: never beside it.
+        """
+        return min(self, key=lambda each: (each.joined, each.name)).session if self._by_session else self.session
 
 
 def highest(members: Iterable[NodeMember], task: str) -> NodeMember:

@@ -1,7 +1,7 @@
 """Sends requests to other nodes, and calls back when all of them have confirmed or one has refused.
 
 A node that leaves or dies is waited for no longer. What a node was asked when its link was lost is sent again over the
-next one, except for consumers: their owners are told of them anew.
+next one, except for consumers: their owners are told of them anew, as they are in each epoch.
 """
 
 from __future__ import annotations

@@ -9,19 +9,17 @@ from brokerapp.errors import ConfigurationRefused
 
 #: What others read of a node: whether its broker is in a cluster.
 CLUSTERED = "clustered"
-RULE = "a broker of a cluster (clusterBrokers) is one node with a store of its own"
 
 
-def check_compatibility(node: str, is_named: bool, clustered: bool, others: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raise ConfigurationRefused where a broker of a cluster would have several nodes.
+def check_compatibility(node: str, clustered: bool, others: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raise ConfigurationRefused where some nodes of a broker are in a cluster and others are not.
 
-    Each of them would have links of its own to the other brokers, of which those take one. `others` are the live nodes
-    of the broker, by their names.
+    `others` are the live nodes of the broker, by their names.
     """
-    if clustered and is_named:
-        raise ConfigurationRefused(f"--node {node}: {RULE}, and the configuration of this node has one")
-    if clustered and others:
-        raise ConfigurationRefused(f"{RULE}: other nodes of this one are running: {', '.join(sorted(others))}")
     for name, about in others.items():
-        if about.get(CLUSTERED):
-            raise ConfigurationRefused(f"{RULE}: node {node} cannot join node {name}, whose broker is in one")
+        if bool(about.get(CLUSTERED)) is not clustered:
+            here, there = ("is", "is not") if clustered else ("is not", "is")
+            raise ConfigurationRefused(
+                f"node {node} {here} configured for a cluster (clusterBrokers), node {name} {there}: "
+                "all nodes of a broker have the same setting"
+            )

@@ -190,7 +190,8 @@ class NodeMembership:
                     "it was taken for dead or replaced, or the store was rolled back"
                 )
             self._check_unreachable(await self._unreachable(members))
-            if members.epoch == self._latest.epoch:
+            # When a replica of the store takes over, an epoch may come again with other members.
+            if members.are_those_of(self._latest):
                 continue
             for each in self._latest:
                 if each.session not in members:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
@@ -24,15 +23,11 @@ from brokerapp.store.client.continuity import Continuity
 from brokerapp.store.client.handshake import Handshake, RefusedConnection
 from brokerapp.store.client.keys import StoreKeys
 from brokerapp.store.client.library import LIBRARY, PREFIX, is_missing
-from brokerapp.store.client.primary import NOT_PRIMARY, NoPrimary, PrimaryFinder
-from brokerapp.system.store_address import HostPort, StoreAddress
+from brokerapp.store.client.primary import NOT_PRIMARY, primary_finder
+from brokerapp.system.store_address import StoreAddress
 
 #: Seconds to wait until connections are closed that are given up: one with a server that stands still may never be.
 DISCONNECT_SECONDS = 1.0
-#: Seconds between two looks at which server is the primary.
-FOLLOW_SECONDS = 1.0
-
-logger = logging.getLogger(__name__)
 
 
 class StoreClient:
@@ -56,9 +51,8 @@ class StoreClient:
         )
         self.continuity = Continuity(waits_for_replicas=bool(replicas))
         self._handshake = Handshake(url, self.keys, self.continuity)
-        self._finder = None if address.has_one_server else PrimaryFinder(address)
-        if self._finder is not None:
-            pool.connection_class = self._finder.connection_class(pool.connection_class)
+        if not address.has_one_server:
+            pool.connection_class = primary_finder(address).connection_class(pool.connection_class)
         pool.connection_class = connection_class_with_handshake(pool.connection_class, self._handshake)
         try:
             pool.make_connection()  # type: ignore[no-untyped-call]  # which connects nowhere, but knows its options
@@ -107,6 +101,10 @@ class StoreClient:
         """Call a function that makes a change, and return its answer when replicas have it as they have commits."""
         return await self._directly(self._changes, function, keys, args)
 
+    async def execute_confirmed(self, *command: Any) -> Any:
+        """Run a command that makes a change, and return its answer when replicas have it as they have commits."""
+        return await self._answered(self._changes.call, *command)
+
     async def call_heartbeat(self, keys: Sequence[str], args: Sequence[Any]) -> Any:
         """Call `beat` over a connection of its own, so that an unanswered call delays neither the next nor others."""
         return await self._directly(self._beats, "beat", keys, args)
@@ -148,26 +146,9 @@ class StoreClient:
             async with asyncio.timeout(DISCONNECT_SECONDS):
                 await self._redis.connection_pool.disconnect()
 
-    @property
-    def has_replicas(self) -> bool:
-        """Return whether the store has several servers, so that another may become the primary."""
-        return self._finder is not None
-
-    async def follow_primary(self) -> None:
-        """Leave a server when another becomes the primary, until cancelled.
-
-        A server that is frozen, or cut off from its replicas, gives no answer that would tell.
-        """
-        assert self._finder is not None
-        former: HostPort | None = None
-        while True:
-            with contextlib.suppress(NoPrimary):
-                primary = await asyncio.to_thread(self._finder.find)
-                if former is not None and primary != former:
-                    logger.warning("the store's primary is now %s:%d instead of %s:%d", *primary, *former)
-                    await self.disconnect()  # some may have found it already, but others wait for the former one
-                former = primary
-            await asyncio.sleep(FOLLOW_SECONDS)
+    def require_replicas(self, replicas: int) -> None:
+        """Have so many replicas confirm changes from now on, beside commits."""
+        self._changes.replicas = replicas
 
     async def execute_many(self, commands: Iterable[Sequence[Any]]) -> list[Any]:
         """Run several commands in one round trip and return their answers."""

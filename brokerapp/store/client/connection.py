@@ -78,15 +78,18 @@ def _elements(args: Sequence[Any]) -> bytes:
 
 #: Connections that are kept where a call is made while former ones wait for replicas.
 KEPT_WITH_REPLICAS = 3
-#: Milliseconds that replicas have to confirm a change before it is asked for again.
-CONFIRM_MS = 2_000
+#: Milliseconds that replicas have to receive a change, and as many to sync it, before it is asked for again.
+CONFIRM_MS = 1_000
 
 
 class Unconfirmed(ResponseError):
     """Too few replicas confirmed a change in time. The primary has made it, so it may be asked for again."""
 
     def __init__(self, confirmed: int, wanted: int) -> None:
-        super().__init__(f"{confirmed} of {wanted} replicas confirmed the change within {CONFIRM_MS / 1000:g} s")
+        seconds = 2 * CONFIRM_MS / 1000
+        super().__init__(
+            f"the store has the change, but {confirmed} of {wanted} replicas confirmed it within {seconds:g} s"
+        )
 
 
 class DirectConnection:
@@ -104,12 +107,18 @@ class DirectConnection:
         self._pool = pool
         self._free: list[AbstractConnection] = []  # those that are kept
         self._in_use: set[AbstractConnection] = set()
-        # The first makes the replicas report what they have received, the second what they have synced to disk. Without
-        # the first they report the sync only within a second. Sent with the call, they cost no round trip.
-        self._confirmation = (
-            (("WAIT", replicas, CONFIRM_MS), ("WAITAOF", 1, replicas, CONFIRM_MS)) if replicas else ()
-        )  # fmt: skip
-        self._replicas = replicas
+        self.replicas = replicas
+
+    @property
+    def _confirmation(self) -> tuple[tuple[Any, ...], ...]:
+        """Return the commands to send with a call.
+
+        The first makes the replicas report what they have received, the second what they have synced to disk. Without
+        the first they report the sync only within a second. Sent with the call, they cost no round trip.
+        """
+        if not self.replicas:
+            return ()
+        return ("WAIT", self.replicas, CONFIRM_MS), ("WAITAOF", 1, self.replicas, CONFIRM_MS)
 
     async def call(self, *command: Any) -> Any:
         """Return the server's answer to a command, when replicas confirmed what it wrote."""
@@ -127,14 +136,15 @@ class DirectConnection:
         connection = self._free.pop() if self._free else self._pool.make_connection()  # type: ignore[no-untyped-call]
         self._in_use.add(connection)
         try:
+            confirmation_commands = self._confirmation
             pieces = connection.pack_command(*command)
-            if self._confirmation:
-                pieces = [*pieces, *(piece for each in self._confirmation for piece in connection.pack_command(*each))]
+            for each in confirmation_commands:
+                pieces = [*pieces, *connection.pack_command(*each)]
             await connection.send_packed_command(pieces, check_health=False)
             answer = await connection.read_response(disable_decoding=True)
         except ResponseError as error:
             # A replica is left: the address may lead to the primary again. So is what would still be confirmed.
-            if self._confirmation or isinstance(error, ReadOnlyError):
+            if confirmation_commands or isinstance(error, ReadOnlyError):
                 await self._discard(connection)
             else:
                 await self._keep(connection)
@@ -142,7 +152,7 @@ class DirectConnection:
         except BaseException:  # a cancelled one included: nobody must take its answer for another call's
             await self._discard(connection)
             raise
-        if not self._confirmation:
+        if not confirmation_commands:
             await self._keep(connection)
             return answer, None
         confirmation = asyncio.create_task(self._await_replicas(connection))
@@ -157,12 +167,12 @@ class DirectConnection:
             await self._discard(connection)
             raise
         await self._keep(connection)
-        if min(received, synced) < self._replicas:
-            raise Unconfirmed(min(received, synced), self._replicas)
+        if min(received, synced) < self.replicas:
+            raise Unconfirmed(min(received, synced), self.replicas)
 
     async def _keep(self, connection: AbstractConnection) -> None:
         self._in_use.discard(connection)
-        if len(self._free) < (KEPT_WITH_REPLICAS if self._confirmation else 1):
+        if len(self._free) < (KEPT_WITH_REPLICAS if self.replicas else 1):
             self._free.append(connection)
         else:
             await connection.disconnect(nowait=True)
@@ -178,6 +188,6 @@ class DirectConnection:
 
 
 def retrieve_error(task: asyncio.Task[None]) -> None:
-    """Retrieve the error of a task that nobody waits for any more."""
+    """Retrieve the error of a task whose result is no longer awaited."""
     if not task.cancelled():
         task.exception()

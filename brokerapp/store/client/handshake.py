@@ -116,7 +116,7 @@ class Handshake:
         await ask("FCALL", f"{PREFIX}fence_after_rollback", 2, keys.state, keys.nodes, *arguments)
         self.continuity.reset()
         self.session, self.rolled_back = "", StoreRolledBack(
-            "the store was rolled back: changes that it had confirmed are missing, as a replica that lagged took over, "
-            "a backup was restored or a crash cut its file; this node restarts with the present content of the store"
+            "the store was rolled back: changes that this node had made or read are missing, as a replica that lagged "
+            "took over, a backup was restored or a crash cut its file; this node restarts with what the store has now"
         )  # fmt: skip
         raise self.rolled_back

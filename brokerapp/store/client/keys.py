@@ -28,6 +28,7 @@
 {B}:stats          hash    destination -> JSON; `{B}:stats:changed` zset destination -> snapshot version
 {B}:nodes          hash    name of a member -> JSON of what others need to know of it
 {B}:node:NAME      string  JSON of its status, expires when it stops beating
+{B}:replicas       string  how many replicas confirm changes, as the node that started last wants
 {B}:secret         string  by what the members know each other
 {B}:requests       list    ids of what operators ask of any node
 {B}:requests:NAME  list    the same of one of them
@@ -151,6 +152,10 @@ class StoreKeys:
     @property
     def nodes(self) -> str:
         return self._key("nodes")
+
+    @property
+    def replicas(self) -> str:
+        return self._key("replicas")
 
     @property
     def secret(self) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import redis
 import redis.asyncio
 
-from brokerapp.store.client.primary import PrimaryFinder
+from brokerapp.store.client.primary import primary_finder
 from brokerapp.system.store_address import StoreAddress
 
 
@@ -20,7 +20,7 @@ def blocking_client(url: str, **options: Any) -> redis.Redis:
     address = StoreAddress.parse(url)
     pool = redis.ConnectionPool.from_url(address.server_url, **options)
     if not address.has_one_server:
-        pool.connection_class = PrimaryFinder(address).connection_class(pool.connection_class)
+        pool.connection_class = primary_finder(address).connection_class(pool.connection_class)
     return redis.Redis.from_pool(pool)
 
 
@@ -30,4 +30,4 @@ def channel_layer_host(url: str) -> dict[str, Any]:
     if address.has_one_server:
         return {"address": url}
     base = redis.asyncio.SSLConnection if address.is_encrypted else redis.asyncio.Connection
-    return {"address": address.server_url, "connection_class": PrimaryFinder(address).connection_class(base)}
+    return {"address": address.server_url, "connection_class": primary_finder(address).connection_class(base)}

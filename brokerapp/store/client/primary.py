@@ -9,21 +9,30 @@ receipts that wait for replicas.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+import contextlib
+import logging
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
+from weakref import WeakKeyDictionary, WeakSet
 
 import redis
-import redis.asyncio.connection
+from redis.asyncio.connection import AbstractConnection
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from brokerapp.system.store_address import HostPort, StoreAddress
 
+logger = logging.getLogger(__name__)
+
 NOT_PRIMARY = "the store's address leads to a read-only replica; looking for the primary again"
 #: Seconds that a server or Sentinel has to answer: a frozen one must not keep those waiting that need another.
 ANSWER_SECONDS = 1.0
+#: Seconds between checks which server is the primary.
+FOLLOW_SECONDS = 1.0
 _LIMITS: dict[str, Any] = {
     "socket_connect_timeout": ANSWER_SECONDS,
     "socket_timeout": ANSWER_SECONDS,
@@ -47,13 +56,16 @@ class PrimaryClaim:
     weight: int
 
 
-def choose_primary(claims: Iterable[PrimaryClaim], unreachable: int = 0) -> HostPort:
-    """Return the server with the strongest claim. Raises NoPrimary where there is none, or two are equal."""
+def choose_primary(claims: Iterable[PrimaryClaim], problems: Sequence[str] = ()) -> HostPort:
+    """Return the server with the strongest claim. Raises NoPrimary where there is none, or two are equal.
+
+    `problems`: what prevented others from answering.
+    """
     best: dict[HostPort, int] = {}
     for claim in claims:
         best[claim.server] = max(claim.weight, best.get(claim.server, 0))
     if not best:
-        raise NoPrimary(f"none of the store's servers is a primary ({unreachable} did not answer)")
+        raise NoPrimary("; ".join(("none of the store's servers is a primary", *problems)))
     weight = max(best.values())
     found = [server for server, its in best.items() if its == weight]
     if len(found) > 1:
@@ -62,11 +74,19 @@ def choose_primary(claims: Iterable[PrimaryClaim], unreachable: int = 0) -> Host
     return found[0]
 
 
+@cache
+def primary_finder(address: StoreAddress) -> PrimaryFinder:
+    """Return the finder of a store: all connections of a process to it share one search."""
+    return PrimaryFinder(address)
+
+
 class PrimaryFinder:
     """Finds the primary of one store. Calls block for up to ANSWER_SECONDS, and may come from several threads."""
 
     def __init__(self, address: StoreAddress) -> None:
         self._address = address
+        #: By event loop: its connections, each to what was the primary when it was made.
+        self._followed: WeakKeyDictionary[asyncio.AbstractEventLoop, ConnectionFollower] = WeakKeyDictionary()
 
     def find(self) -> HostPort:
         """Return host and port of the primary. Raises NoPrimary."""
@@ -74,38 +94,82 @@ class PrimaryFinder:
         ask, asked = (self._ask_sentinel, address.sentinels) if address.sentinels else (self._ask_role, address.servers)
         with ThreadPoolExecutor(len(asked), thread_name_prefix="primary") as pool:
             answers = list(pool.map(ask, asked))
-        return choose_primary((each for each in answers if isinstance(each, PrimaryClaim)), answers.count(None))
+        problems = [each for each in answers if isinstance(each, str)]
+        return choose_primary((each for each in answers if isinstance(each, PrimaryClaim)), problems)
 
-    def _ask_role(self, server: HostPort) -> PrimaryClaim | bool | None:
-        """Return the claim of a server; False if it is a replica, None without an answer."""
+    def _ask_role(self, server: HostPort) -> PrimaryClaim | str:
+        """Return the claim of a server, or why it makes none."""
         try:
             with redis.Redis.from_url(self._address.url_of(server), **_LIMITS) as client:
                 role = client.execute_command("ROLE")
-        except (redis.RedisError, OSError):
-            return None
-        return PrimaryClaim(server, len(role[2])) if role[0] in (b"master", "master") else False
+        except (redis.RedisError, OSError) as error:
+            return f"{server[0]}:{server[1]}: {error}"
+        if role[0] in (b"master", "master"):
+            return PrimaryClaim(server, len(role[2]))
+        return f"{server[0]}:{server[1]}: is a replica"
 
-    def _ask_sentinel(self, sentinel: HostPort) -> PrimaryClaim | bool | None:
-        """Return the server that a Sentinel names; False if it knows none by that name, None without an answer."""
-        host, port = sentinel
+    def _ask_sentinel(self, sentinel: HostPort) -> PrimaryClaim | str:
+        """Return the server that a Sentinel names, or why it names none."""
         address = self._address
-        options: dict[str, Any] = {"username": address.sentinel_username, "password": address.sentinel_password}
         try:
-            with redis.Redis(host, port, ssl=address.is_encrypted, **options, **_LIMITS) as client:
+            with redis.Redis.from_url(address.sentinel_url(sentinel), **_LIMITS) as client:
                 found = client.sentinel_master(address.service, return_responses=True)
-        except redis.ResponseError:
-            return False
-        except (redis.RedisError, OSError):
-            return None
+        except (redis.RedisError, OSError) as error:
+            return f"Sentinel {sentinel[0]}:{sentinel[1]}: {error}"
         return PrimaryClaim((found["ip"], int(found["port"])), int(found["config-epoch"]))
 
+    def following(self, connection: AbstractConnection) -> AbstractContextManager[None]:
+        """While it connects, and from then on, close a connection of this event loop when the primary changes.
+
+        A server that is frozen, or cut off from its replicas, gives no answer that would tell.
+        """
+        loop = asyncio.get_running_loop()
+        if loop not in self._followed:
+            self._followed[loop] = ConnectionFollower(self)
+        return self._followed[loop].connecting(connection)
+
     def connection_class(self, base: type) -> type:
-        """Return a class of the driver's connections, asyncio's or not, that connects to the primary of the moment."""
-        return (
-            _awaited(self, base)
-            if issubclass(base, redis.asyncio.connection.AbstractConnection)
-            else _blocking(self, base)
-        )
+        """Return a class of the driver's connections, asyncio's or not, that connects to the present primary."""
+        return _awaited(self, base) if issubclass(base, AbstractConnection) else _blocking(self, base)
+
+
+class ConnectionFollower:
+    """Closes connections of one event loop to servers that are no longer the primary."""
+
+    def __init__(self, finder: PrimaryFinder) -> None:
+        self._finder = finder
+        self._connections: WeakSet[AbstractConnection] = WeakSet()
+        self._connecting = 0
+        self._task: asyncio.Task[None] | None = None
+
+    @contextlib.contextmanager
+    def connecting(self, connection: AbstractConnection) -> Iterator[None]:
+        """Watch a connection from now on, until it is closed; a server may freeze as it connects."""
+        self._connections.add(connection)
+        self._connecting += 1
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run(), name="store's primary")
+        try:
+            yield
+        finally:
+            self._connecting -= 1
+
+    async def _run(self) -> None:
+        while self._connecting or any(each.is_connected for each in self._connections):
+            await asyncio.sleep(FOLLOW_SECONDS)
+            with contextlib.suppress(NoPrimary):
+                primary = await asyncio.to_thread(self._finder.find)
+                former = [each for each in self._connections if each.is_connected and _server_of(each) != primary]
+                if former:
+                    logger.warning(
+                        "the store's primary is now %s:%d instead of %s:%d", *primary, *_server_of(former[0])
+                    )
+                for each in former:
+                    await each.disconnect(nowait=True)
+
+
+def _server_of(connection: Any) -> HostPort:
+    return connection.host, connection.port
 
 
 def _blocking(finder: PrimaryFinder, base: type) -> type:
@@ -130,7 +194,8 @@ def _awaited(finder: PrimaryFinder, base: type) -> type:
         async def connect_check_health(self, *args: Any, **options: Any) -> None:
             if not self.is_connected:
                 self.host, self.port = await asyncio.to_thread(finder.find)
-            await super().connect_check_health(*args, **options)
+            with finder.following(self):
+                await super().connect_check_health(*args, **options)
 
         async def read_response(self, *args: Any, **options: Any) -> Any:
             try:

@@ -33,7 +33,8 @@ local function claim(keys, args)
   if former then fence(keys[1], former) end
   redis.call('HDEL', keys[1], 'session', 'batch', 'reply') -- of a broker that had one node
   admit(keys[1], args[1], args[2])
-  redis.call('HSET', keys[2], args[2], args[3])
+  local joined = (tonumber(redis.call('HGET', keys[1], 'epoch')) or 0) + 1 -- by which others know who is there for longest
+  redis.call('HSET', keys[2], args[2], string.sub(args[3], 1, -2) .. ',"joined":' .. joined .. '}')
   redis.call('SET', keys[3], '', 'PX', args[5])
   redis.call('HSET', keys[1], 'format', args[6])
   changed_members(keys[1], args[4])

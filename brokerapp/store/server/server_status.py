@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from brokerapp.errors import StoreUnavailable
+from brokerapp.errors import ConfigurationRefused, StoreUnavailable
 from brokerapp.store.client.client import StorePart
+
+#: Milliseconds that a server has to say that it has synced what was written; it needs one sync.
+WAITAOF_MS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,20 @@ class ServerStatus(StorePart):
             "fsync": fsync if on else "off",
             "replicas": int(facts.get("connected_slaves", 0)),
         }
+
+    async def check_confirmation(self, replicas: int) -> None:
+        """Raise ConfigurationRefused if the server cannot have replicas confirm what it writes."""
+        if replicas:
+            try:
+                await self._client.execute("WAITAOF", 1, 0, WAITAOF_MS)
+            except StoreUnavailable as error:
+                raise ConfigurationRefused(
+                    f"{replicas} replicas: {error}; the store needs appendonly yes, and Redis or Valkey 7.2 or later"
+                ) from error
+
+    async def save_replica_count(self, replicas: int) -> None:
+        """Save how many replicas confirm changes, confirmed by them. Raises StoreUnavailable when too few are."""
+        await self._client.execute_confirmed("SET", self._keys.replicas, replicas)
 
     async def rollbacks(self) -> dict[str, int]:
         """Return how often the store was rolled back, when that happened last, and how many changes were lost."""

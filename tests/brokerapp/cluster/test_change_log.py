@@ -26,7 +26,11 @@ class Here:
         )
         self.master = ClusterPeer(ClusterMember("m", BrokerAddress("m", 1)))
         self.master.on_connected(
-            SimpleNamespace(send=lambda _command, headers, _body: self.asked.append(headers["receipt"]))
+            SimpleNamespace(
+                send=lambda _command, headers, _body: self.asked.extend(
+                    [headers["receipt"]] if "receipt" in headers else []
+                )
+            )
         )
         self.recording = ChangeLog(
             context=context,
@@ -37,6 +41,11 @@ class Here:
             target=self,
         )
         self.tell(1)
+
+    is_shared = False
+
+    def concerns(self, _change):
+        return True
 
     def apply_later(self, change):
         self.done.append(change)
@@ -89,3 +98,58 @@ def test_a_record_that_broke_off_while_it_was_told_is_forgotten():
     here.tell(3)
     assert here.recording.record == ClusterRecord("r", 3, {})
     assert here.done == []
+
+
+# -- a broker of several nodes
+
+
+QUEUE = ClusterChange.of_destination(Destination.queue("orders"))
+NO_QUEUE = ClusterChange.of_destination(Destination.queue("orders"), False)
+
+
+def test_what_another_node_may_have_made_meanwhile_is_deleted_only_if_it_is_missing_in_a_later_record_too():
+    here = Here()
+    here.is_shared, here.holds = True, [QUEUE]
+    here.tell(2)
+    assert here.done == []
+    here.tell(3)
+    assert here.done == [NO_QUEUE]
+
+
+def test_what_was_on_its_way_when_the_record_was_sent_stays():
+    here = Here()
+    here.is_shared, here.holds = True, [QUEUE]
+    here.tell(2)
+    here.tell(3, (3, QUEUE))
+    here.tell(4, (3, QUEUE))
+    assert here.done == []
+
+
+class Master(Here):
+    """A node of the master."""
+
+    def __init__(self, stored):
+        super().__init__()
+        self.kept = []
+        commits = SimpleNamespace(keep_record=lambda *about: (self.kept.append(about[:-1]), about[-1]()))
+        self.answers = []
+        self.recording = ChangeLog(
+            context=SimpleNamespace(name="m", session="s", commits=commits),
+            master="m", peers={}, record=stored, configured=(), target=self,
+        )  # fmt: skip
+
+    def request(self, change):
+        self.recording.on_change_requested(change, lambda why, version: self.answers.append((why, version)))
+
+
+def test_a_node_of_the_master_records_only_once_it_leads_and_from_what_is_stored():
+    node = Master(ClusterRecord("r", 4))
+    node.request(QUEUE)
+    [(why, version)] = node.answers
+    assert ("not the one that keeps the cluster's record" in why, version) == (True, 0)
+    assert (node.recording.is_current, node.kept) == (False, [])
+    node.recording.lead(ClusterRecord("r", 7))  # the node before it recorded more than this one has heard of
+    node.request(QUEUE)
+    assert node.answers[1:] == [("", 8)]
+    assert [about[:2] for about in node.kept] == [("r", 8)]
+    assert (node.recording.is_current, node.recording.refusal_reason) == (True, "")

@@ -23,7 +23,7 @@ async def test_a_broker_that_is_down_is_logged_once_without_a_traceback(caplog):
         terms=terms, peers={"X": peer}, agreement="{}",
         on_peer_lost=lambda peer, why, refused=False: (tries.append(why), peer.on_lost(why, refused=refused)),
     )  # fmt: skip
-    links = ClusterLinks("W", cluster, ssl.create_default_context)
+    links = ClusterLinks("W", "W", cluster, ssl.create_default_context)
     links.start()
     while len(tries) < 3:
         await asyncio.sleep(0.005)
@@ -45,7 +45,8 @@ async def test_a_broker_that_speaks_tls_is_believed_by_the_trust_store_of_this_o
         terms=terms, peers={"X": ClusterPeer(terms.members[1])}, agreement="{}",
         peer_went=lambda _peer, reason, refused=False: (why.append(reason), heard.set()),
     )  # fmt: skip
-    links = ClusterLinks("W", cluster, ClientContexts(TlsStores(trust_store=KeyStore(str(tmp_path / "authority.pem")))))
+    trust = ClientContexts(TlsStores(trust_store=KeyStore(str(tmp_path / "authority.pem"))))
+    links = ClusterLinks("W", "W", cluster, trust)
     links.start()
     await asyncio.wait_for(heard.wait(), 20)
     assert why == []

@@ -29,7 +29,7 @@ def test_what_a_broker_has_is_told_in_parts_and_only_what_none_of_them_named_is_
     lodging = RemoteTemporaries(
         temporaries=SimpleNamespace(host_remote=here.add, remove=here.discard), timers=None, peers=()
     )
-    there, told = ClusterPeer(SimpleNamespace(name="x", address="there")), []
+    there, told = ClusterPeer(SimpleNamespace(name="x", broker="x", address="there")), []
     there.on_connected(SimpleNamespace(send=lambda _command, _headers, body: told.append(json.loads(body))))
     for left in (names(3 * ENTRIES_AT_ONCE), names(2 * ENTRIES_AT_ONCE + 1), []):
         there.send_entries("temporaries are", list(map(str, left)))

@@ -57,7 +57,10 @@ async def test_nodes_of_several_names_write_beside_each_other_and_numbers_stay_o
     assert numbers == [1, 2, 3, 4]
     epoch, members = await store.nodes.members()
     assert epoch == 2
-    assert members == {"main": {"session": "me"}, "other": {"session": "you", "link": "127.0.0.1:1"}}
+    assert members == {
+        "main": {"session": "me", "joined": epoch - 1},
+        "other": {"session": "you", "link": "127.0.0.1:1", "joined": epoch},
+    }
 
 
 async def test_a_node_among_others_is_told_what_stood_last_in_the_logs_that_it_appends_to(store, session):
@@ -119,7 +122,8 @@ async def test_a_node_that_does_not_beat_is_expelled_once_and_writes_no_more(sto
         assert time.monotonic() < deadline
     assert await store.nodes.fence("me", "other", "you")
     assert not await store.nodes.fence("me", "other", "you")
-    assert await store.nodes.members() == (epoch + 1, {"main": {"session": "me"}})
+    left = {name: about["session"] for name, about in (await store.nodes.members())[1].items()}
+    assert ((await store.nodes.members())[0], left) == (epoch + 1, {"main": "me"})
     with pytest.raises(Fenced):
         await CommittingSession(store, "you").append("a")
     with pytest.raises(Fenced):

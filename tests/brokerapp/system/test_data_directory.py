@@ -54,5 +54,5 @@ async def test_a_start_that_is_refused_as_its_port_is_taken_leaves_no_folder(tmp
         )
         options = {"data": tmp_path / "data", "redis": None}
         with pytest.raises(ConfigurationRefused, match=f"'stomp' cannot listen on 127.0.0.1:{port}"):
-            await Command()._run(read_config(config, {}), options, {})
+            await Command()._run(read_config(config, {}), options, {}, None)
     assert not (tmp_path / "data").exists()

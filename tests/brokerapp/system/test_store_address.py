@@ -42,7 +42,7 @@ def test_the_url_of_one_server_is_served(url):
 
 def test_the_url_of_servers_names_each_of_them():
     address = StoreAddress.parse("rediss://user:secret@one,[::1]:7000/3?ssl_ca_certs=ca.pem")
-    assert address.servers == address.named == (("one", 6379), ("::1", 7000))
+    assert address.servers == address.hosts == (("one", 6379), ("::1", 7000))
     assert [address.url_of(each) for each in address.servers] == [
         "rediss://user:secret@one:6379/3?ssl_ca_certs=ca.pem",
         "rediss://user:secret@[::1]:7000/3?ssl_ca_certs=ca.pem",
@@ -56,12 +56,16 @@ def test_the_url_of_sentinels_names_them_and_what_they_watch():
         "redis://user:a,b@one:7000/2?socket_timeout=3",
         sentinels=(("one", 7000), ("two", 26379)), service="main", sentinel_password="other",
     )  # fmt: skip
-    assert StoreAddress.parse("sentinels://one/main").is_encrypted
+    assert address.sentinel_url(("two", 26379)) == "redis://:other@two:26379"
+    encrypted = StoreAddress.parse("sentinels://user:secret@one/main?ssl_ca_certs=ca.pem&db=3")
+    assert encrypted.is_encrypted
+    assert encrypted.sentinel_url(encrypted.sentinels[0]) == "rediss://one:26379?ssl_ca_certs=ca.pem"
 
 
 @pytest.mark.parametrize("url", ["redis://one,two:7000/0", "sentinel://one,two/main"])
 def test_a_store_with_replicas_is_served(url):
-    assert RedisStore(url, "any").client.has_replicas
+    assert not StoreAddress.parse(url).has_one_server
+    RedisStore(url, "any")
 
 
 @pytest.mark.parametrize(("replicas", "url"), [(-1, "redis://one"), (1, None)])

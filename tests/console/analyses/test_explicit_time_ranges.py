@@ -80,7 +80,9 @@ def test_times_that_were_entered_are_those_of_the_forms_zone(berlin, console):
         ("weeks", "2026-07-01T10:00", "2026-07-09T09:00", "must be at most 7 days long"),
     ],
 )
-def test_a_range_that_cannot_be_analysed_is_refused_and_stays_in_the_form(kind, since, until, said, admin, db):
+def test_a_range_that_cannot_be_analysed_is_refused_and_stays_in_the_form(
+    kind, since, until, said, admin, console_without_store
+):
     fields = {"kind": kind, "window": "custom", "from": since, "to": until, "zone": "UTC"}
     response = admin.post(reverse("start-run"), fields)
     page = response.content.decode()

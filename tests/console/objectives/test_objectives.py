@@ -1,9 +1,11 @@
 """Test objectives: what is measured from rollups, who sees and changes them, and rules that watch them."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import stomp
 from django.urls import reverse
 
 from analytics.archive.broker_archive import BrokerArchive
@@ -12,9 +14,11 @@ from analytics.rollups.counters import NUMBERS, CounterCell, DepthNote, EventCou
 from analytics.rollups.log_histogram import buckets_of
 from analytics.rollups.queries import RollupQueries
 from analytics.rollups.store import RollupStore
+from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import NodeStatus
+from brokerapp.model.subscription_identity import SubscriptionIdentity
 from console.access.permissions import visible
-from console.alerts import evaluation
+from console.alerts import backtest_service, evaluation
 from console.alerts.active_alerts import is_visible
 from console.alerts.delivery.models import AlertFiring, AlertRule
 from console.alerts.evaluation import evaluate
@@ -22,13 +26,17 @@ from console.alerts.metrics import AlertMetric
 from console.alerts.readings import MetricReadings
 from console.alerts.rules import AlertCondition, evaluate_rule
 from console.audit.models import AuditEntry
+from console.broker.mirror import mirror
 from console.broker.snapshot import BrokerSnapshot, apply_tick, initial_snapshot
-from console.objectives.attainment import measure_at
+from console.objectives import attainment
+from console.objectives.attainment import KnownDestinations, measure_at
 from console.objectives.models import Objective
+from console.objectives.past_attainment import measure_past, replay_range
 from console.objectives.targets import Target
 from tests.console.accounts.test_api_tokens import caller, token_of
 from tests.console.api.test_api import call
 from tests.console.conftest import make_user
+from tests.waiting import wait_until
 
 NOW = 1_760_000_430 // 60 * 60 + 30
 A, B, OTHER = "queue://orders.a", "queue://orders.b", "queue://billing"
@@ -69,7 +77,7 @@ def test_acks_in_time_and_later_and_failures_of_matching_queues_are_counted(roll
     })  # fmt: skip
     found = measure_at(past, TARGET, NOW)
     assert found.outcomes == replace(found.outcomes, within=190, late=5, failed=5, overdue=0)
-    assert (found.queues, found.attainment, found.is_met) == (2, 0.95, True)
+    assert (found.counted, found.attainment, found.is_met) == (2, 0.95, True)
     assert found.budget_left == pytest.approx(0)
     assert found.burn_rates[300] == pytest.approx(5 / 95 / 0.05)
 
@@ -80,8 +88,9 @@ def test_acks_in_time_and_later_and_failures_of_matching_queues_are_counted(roll
 def test_wildcards_do_not_cover_dead_letter_queues(rolled_up, pattern, queues):
     names = (A, "queue://ActiveMQ.DLQ", "queue://DLQ.orders", "queue://orders.failed")
     past = rolled_up({(name, 2): cell({60: 5}) for name in names})
-    found = measure_at(past, replace(TARGET, pattern=pattern), NOW, {"queue://orders.failed"})
-    assert found.queues == queues
+    known = KnownDestinations({"queue://orders.failed"})
+    found = measure_at(past, replace(TARGET, pattern=pattern), NOW, known)
+    assert found.counted == queues
 
 
 def test_messages_that_wait_longer_than_allowed_miss_the_objective_before_they_are_acknowledged(rolled_up):
@@ -104,6 +113,91 @@ def test_without_rollups_nothing_is_known(tmp_path):
     assert (found.attainment, found.is_met, found.budget_left, found.fast_burn) == (None, None, None, 0.0)
 
 
+def identity(name: str, *topics: str, durable=True) -> SubscriptionIdentity:
+    """A subscription of the client `billing`, or a shared one."""
+    return SubscriptionIdentity(
+        "billing", name, tuple(map(Destination.topic, topics)), durable=durable, shared=not durable
+    )
+
+
+@pytest.mark.parametrize(
+    ("pattern", "subscription", "late"),
+    [
+        (">", "", 31),
+        ("prices.>", "", 11),
+        ("prices.eu", "", 1),
+        (">", "billing:all", 20),
+        ("prices.>", "billing:all", 0),
+    ],
+)
+def test_an_objective_of_durable_subscriptions_counts_those_whose_topics_all_match(
+    rolled_up, pattern, subscription, late
+):
+    subscriptions = {
+        "subscription://billing:eu": (identity("eu", "prices.eu"), 1),
+        "subscription://billing:two": (identity("two", "prices.eu", "prices.us"), 10),
+        "subscription://billing:all": (identity("all", ">"), 20),
+        "subscription://billing:gone:nonDurable": (identity("gone", "prices.eu", durable=False), 100),
+    }
+    others = {("subscription://billing:deleted", 2): cell({60: 1000}), ("queue://prices.eu", 2): cell({60: 1000})}
+    past = rolled_up({(log, 2): cell({60: count}) for log, (_, count) in subscriptions.items()} | others)
+    known = KnownDestinations(subscriptions={log: each for log, (each, _) in subscriptions.items()})
+    target = replace(TARGET, pattern=pattern, kind=DestinationKind.SUBSCRIPTION, subscription=subscription)
+    assert measure_at(past, target, NOW, known).outcomes.late == late
+
+
+def test_an_objective_of_queues_counts_no_subscriptions(rolled_up):
+    past = rolled_up({(name, 2): cell({60: 5}) for name in (A, "subscription://orders.billing:all")})
+    assert measure_at(past, replace(TARGET, pattern=">"), NOW).counted == 1
+
+
+@pytest.fixture
+def hours_of_orders(rolled_up):
+    """Queries of 50 hours: 100 messages a minute, late for 80 minutes, and a queue that fills for a while."""
+    cells = {(A, ago): cell({60 if 10 <= ago < 90 else 1: 100}, forward=100) for ago in range(1, 50 * 60)}
+    cells |= {(B, ago): cell(forward=4000) for ago in range(600, 610)}
+    filling = [(B, ago, 4000 * (610 - ago)) for ago in range(609, 599, -1)]
+    full = [(B, ago, 40_000) for ago in range(590, 480, -30)]
+    return rolled_up(cells, [*filling, *full, (B, 470, 0)])
+
+
+def test_an_objective_had_at_each_minute_of_the_past_what_was_measured_then(hours_of_orders):
+    target = replace(TARGET, days=2)
+    times = replay_range(hours_of_orders, target, NOW, 6 * 3600)
+    found = dict(measure_past(hours_of_orders, target, [A, B], times, with_period=True))
+    assert (NOW - times[0]) // 3600 == 41  # two days, less the six hours of the longest burn rate
+    filling = range(times[-1] - 610 * 60, times[-1] - 590 * 60, 60)
+    for at in {*times[::97], times[-1]} - set(filling):
+        assert found[at].burn_rates == pytest.approx(measure_at(hours_of_orders, target, at).burn_rates), at
+    late = [found[at].outcomes.overdue for at in filling]
+    assert late == [measure_at(hours_of_orders, target, at - 1).outcomes.overdue for at in filling]
+    assert max(late) == 40_000
+    assert found[times[-1]].outcomes == measure_at(hours_of_orders, target, times[-1]).outcomes
+
+
+@pytest.mark.parametrize(
+    ("metric", "threshold", "fired", "hours"),
+    [(AlertMetric.BURN_FAST, 14.4, 2, 47), (AlertMetric.BURN_SLOW, 19.9, 0, 42), (AlertMetric.BUDGET, 60, 2, 47)],
+)
+def test_a_rule_on_objectives_is_tested_on_the_minutes_of_two_days(
+    admin, console, hours_of_orders, monkeypatch, metric, threshold, fired, hours
+):
+    monkeypatch.setattr(backtest_service, "rollups", lambda: hours_of_orders)
+    monkeypatch.setattr(backtest_service, "time", SimpleNamespace(time=lambda: NOW))
+    Objective.objects.create(name="orders", pattern="orders.>", percent=95, seconds=30, days=7, author="ada")
+    rule = {"name": "Burns", "metric": metric, "pattern": ">", "threshold": threshold, "hold": 0}
+    rule |= {"below": "1"} if metric is AlertMetric.BUDGET else {}
+    page = " ".join(admin.post(reverse("test-alert"), rule).content.decode().split())
+    assert f"in the last {hours} hours" in page
+    assert "1 objective checked" in page
+    told = call(caller(token_of("admin", "see", "alert")), "post", "/alerts/test", rule)
+    assert (told["total"], round(told["minutes"] / 60), told["cannot"]) == (fired, hours, "")
+    assert {each["subject"] for each in told["episodes"]} <= {"objective orders"}
+    assert (told["total"] > 0) == ("Would have fired" in page)
+    elsewhere = call(caller(token_of("admin", "see", "alert")), "post", "/alerts/test", {**rule, "pattern": "billing"})
+    assert "No objective" in elsewhere["cannot"]
+
+
 @pytest.mark.parametrize(
     ("condition", "expected"),
     [
@@ -121,7 +215,14 @@ def test_a_rule_watches_the_objectives_whose_queues_it_covers(rolled_up, conditi
     assert "objective" in str(condition)
 
 
-FORM = {"name": "Orders in time", "pattern": "queue://orders.>", "percent": "95", "seconds": "30", "days": "7"}
+FORM = {
+    "name": "Orders in time",
+    "kind": "queue",
+    "pattern": "queue://orders.>",
+    "percent": "95",
+    "seconds": "30",
+    "days": "7",
+}
 
 
 def test_an_objective_is_created_changed_and_deleted_with_audit_entries(admin, console):
@@ -150,7 +251,7 @@ def test_an_objective_is_created_changed_and_deleted_with_audit_entries(admin, c
     ("field", "value", "rule"),
     [
         ("percent", "100", "99.999"), ("seconds", "0", "1"), ("days", "61", "60"),
-        ("pattern", "topic://x", "Objectives are for queues"), ("pattern", "", "required"),
+        ("pattern", "topic://x", "choose durable subscriptions"), ("pattern", "", "required"),
     ],
 )  # fmt: skip
 def test_an_invalid_objective_is_refused_with_the_rule(admin, console, field, value, rule):
@@ -205,6 +306,36 @@ def test_programs_create_read_change_and_delete_objectives(console, db):
     assert call(program, "get", url)["pattern"] == "orders.>"
     call(program, "delete", url, status=204)
     call(program, "get", url, status=404)
+
+
+def test_an_objective_of_a_durable_subscription_is_measured_by_what_the_broker_knows_of_it(
+    console, browser_of, rolled_up, monkeypatch
+):
+    client = stomp.Connection12([("127.0.0.1", console.port)])
+    client.connect("ada", "lovelace", wait=True, headers={"client-id": "billing"})
+    client.subscribe("/topic/rates", "1", headers={"activemq.subscriptionName": "all rates"})
+    log = Destination(DestinationKind.SUBSCRIPTION, "billing:all%20rates")
+    wait_until(lambda: log in mirror().picture.subscriptions, "the subscription")
+    past = rolled_up({(str(log), 2): cell({60: 5})})
+    monkeypatch.setattr(attainment, "rollups", lambda: past)
+    monkeypatch.setattr(attainment, "time", SimpleNamespace(time=lambda: NOW))
+    program = caller(token_of("admin", "see", "alert"))
+    body = {**BODY, "kind": "subscription", "pattern": "topic://rates", "subscription": "billing:all rates"}
+    made = call(program, "post", "/objectives", body, 201)
+    assert made["sentence"].startswith("95% of messages of durable subscription billing:all rates to rates ")
+    assert (made["measured"]["queues"], made["measured"]["subscriptions"], made["measured"]["late"]) == (0, 1, 5)
+    for wrong, rule in (
+        ({"pattern": "queue://rates"}, "topics"),
+        ({"kind": "queue", "pattern": "rates"}, "Leave the subscription empty"),
+    ):
+        assert rule in call(program, "put", f"/objectives/{made['id']}", {**body, **wrong}, 409)["detail"]
+    readers = {"topic://rates": "viewer", "queue://>": "operator"}
+    seen = {
+        scope: "Orders in time" in browser_of(role, scope).get(reverse("objectives")).content.decode()
+        for scope, role in readers.items()
+    }
+    assert seen == {"topic://rates": True, "queue://>": False}
+    client.disconnect()
 
 
 BODY = {"name": "Orders in time", "pattern": "orders.>", "percent": 95, "seconds": 30, "days": 7}

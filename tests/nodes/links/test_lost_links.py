@@ -82,18 +82,29 @@ def test_what_comes_and_goes_at_a_node_is_counted_though_its_link_is_lost_meanwh
     wait_until(lambda: broker["a"].look(counted) == (2, 15, 9, 2), "all is counted")
 
 
-def test_a_consumer_of_which_a_node_tells_before_it_knows_of_an_epoch_waits_for_no_answer(broker, name):
-    queue, answered = broker.queue_at("a", name), threading.Event()
+def test_a_consumer_of_which_a_node_tells_in_a_former_epoch_is_confirmed_in_the_next_one(broker, client, name):
+    queue, confirmed = broker.queue_at("a", name), threading.Event()
+    client("a").send(f"/queue/{queue}", "x", persistent="true")
 
-    def tell() -> None:
-        homes = broker["b"].node.broker.placement
-        [home] = homes.peers.other_sessions
-        homes.peers.send(home, PeerMessageType.EPOCH, homes.peers.members.epoch - 1)
-        homes.requests.send([home], PeerMessageType.ATTACH, (1, f"queue://{queue}", {}), lambda _: answered.set())
-        homes.peers.send(home, PeerMessageType.EPOCH, homes.peers.members.epoch)
+    def begin_late() -> None:
+        peers = broker["b"].node.broker.placement.peers
+        [owner] = peers.other_sessions
+        peers.send(owner, PeerMessageType.EPOCH, peers.members.epoch - 1)
 
-    broker["b"].look(tell)
-    assert answered.wait(10)
+    broker["b"].look(begin_late)
+    consumer = client("b")
+    subscribing = threading.Thread(target=lambda: (consumer.subscribe(f"/queue/{queue}"), confirmed.set()))
+    subscribing.start()
+    assert not confirmed.wait(0.3)
+    broker.start("c")
+    try:
+        assert confirmed.wait(10)
+        subscribing.join()
+        assert consumer.bodies() == ["x"]
+    finally:
+        broker.stop("c")
+        peers = [broker[each].node.broker.placement.peers for each in "ab"]
+        wait_until(lambda: all(len(each.other_sessions) == 1 for each in peers), "the members are two again")
 
 
 @pytest.mark.parametrize("durable", [True, False])
