@@ -40,7 +40,8 @@ from analytics.archive.stream_ids import id_of
 
 #: Events of a file that is not merged any further: 25 to 50 MB.
 FULL_FILE_EVENTS = 5_000_000
-#: Events of a row group, at least except in the last one: the unit in which tasks of Spark read, and the events in memory here (120 bytes each).
+#: Events of a row group, or a few more: the unit in which tasks of Spark read, and the events that are in memory here,
+#: 120 bytes each.
 ROW_GROUP_EVENTS = 500_000
 #: Microseconds after the end of an hour in which late events may arrive.
 LATE_EVENTS_US = 600_000_000
