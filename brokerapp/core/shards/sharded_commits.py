@@ -412,6 +412,7 @@ class ShardedCommits:
     async def _serve_all(self, serve: Callable[[GroupCommit], Coroutine[Any, Any, None]]) -> None:
         """Serve all shards, those that are added, too; when one fails, end the others and raise its error."""
         tasks: dict[int, asyncio.Task[None]] = {}
+        added: asyncio.Task[Any] | None = None
         try:
             while True:
                 added = asyncio.ensure_future(self._added.wait())
@@ -419,9 +420,9 @@ class ShardedCommits:
                     if number not in tasks:
                         tasks[number] = asyncio.ensure_future(serve(group))
                 done, _ = await asyncio.wait({added, *tasks.values()}, return_when=asyncio.FIRST_COMPLETED)
-                added.cancel()
                 for task in done - {added}:
                     task.result()
         finally:
-            for task in tasks.values():
-                task.cancel()
+            for each in (added, *tasks.values()):
+                if each is not None:
+                    each.cancel()
