@@ -59,7 +59,7 @@ PROJECT_IMPORTS: dict[str, str] = {
     ),
     "brokerapp.core": (
         "brokerapp.errors brokerapp.model brokerapp.system brokerapp.selectors brokerapp.engine =brokerapp.store "
-        "brokerapp.tracing brokerapp.core"
+        "brokerapp.tracing brokerapp.core brokerapp.store.shards.intent_codec"
     ),
     "brokerapp.nodes": (
         "brokerapp.errors brokerapp.model brokerapp.system brokerapp.selectors brokerapp.engine brokerapp.store "
@@ -252,6 +252,8 @@ HOMES: dict[str, tuple[str, ...]] = {
         "brokerapp.cluster.change_applier",
         "brokerapp.cluster.links",
         "brokerapp.core.publishing.group_commit",
+        "brokerapp.core.shards.sharded_commits",
+        "brokerapp.runtime.shards",
         "brokerapp.runtime.disk_watch",
         "brokerapp.runtime.node",
         "brokerapp.nodes.membership.client_id_claims",

@@ -71,7 +71,7 @@ def encode_call(
     prefix = keys.log_prefix
     prefixes = (keys.payload_prefix, prefix, keys.expiring_prefix, keys.returned_prefix, keys.urgent_prefix)
     args: list[Any] = [session, batch.number, limits.accepted_bytes, *prefixes, limits.server, limits.temp]
-    args.append("" if batch.previous_batch is None else batch.previous_batch)
+    args += ("" if batch.previous_batch is None else batch.previous_batch, keys.payload_base)
     args.append(len(batch.declarations))
     for log, attributes in batch.declarations:
         args += (log, prefix + log, attributes or "")

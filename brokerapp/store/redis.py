@@ -76,6 +76,11 @@ class RedisStore:
         await confirmation
         self.client.continuity.advance(changes, seq)
 
+    @property
+    def payload_base(self) -> int:
+        """Return what is added to the number of a message for that of its payload."""
+        return self.keys.payload_base
+
     async def last_batch(self, session: str) -> int:
         """Return the number of the last batch of this session that the store has; 0: none."""
         return int(await self.client.execute("HGET", self.keys.state, f"batch:{session}") or 0)

@@ -191,7 +191,11 @@ class MessageArrivals:
     ) -> None:
         """Note what came to each log of a group; what was given early is only numbered."""
         messages = each.messages[part]
-        payloads = numbers if group.shared else (0,) * len(messages)
+        if not group.shared:
+            payloads: Sequence[int] = (0,) * len(messages)
+        else:
+            base = self._commits.payload_base(group.names[0])
+            payloads = [number + base for number in numbers] if base else numbers
         ts_us, sent_to = moved_us or messages[0].born_us, str(each.destination)
         if each.given:
             [log] = group.logs

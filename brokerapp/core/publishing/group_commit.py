@@ -53,6 +53,9 @@ RETRY_SECONDS = 0.1
 def _nothing() -> None: ...
 
 
+async def _answer_nothing(_store: CommitStore) -> None: ...
+
+
 @dataclass(slots=True)
 class PendingRead:
     """A question to the store, to be asked when the last unit submitted before it is done."""
@@ -227,6 +230,11 @@ class GroupCommit:
         """Note how many bytes the store holds at first, and how many of them are not persistent."""
         self.used, self.temp = used, temp
 
+    @property
+    def payload_base(self) -> int:
+        """Return what is added to the number of a message for that of its payload."""
+        return self._store.payload_base
+
     def held_bytes(self, log: str) -> int | None:
         """Return the bytes of a log that has a limit, if it was written to."""
         return self._held.get(log)
@@ -245,6 +253,15 @@ class GroupCommit:
         """Wait until everything submitted so far is done, whatever is submitted meanwhile."""
         done = asyncio.get_running_loop().create_future()
         self.submit(PendingWrite(callback=lambda *_: done.done() or done.set_result(None)))
+        await done
+
+    async def settle_down(self) -> None:
+        """Wait until everything asked so far is done, acknowledgements and reads as well."""
+        await self.barrier()  # from here on the numbers are known of what was acknowledged before it was stored
+        self._hasten_settles()
+        await self.barrier()
+        done = asyncio.get_running_loop().create_future()
+        self.read_with(_answer_nothing, lambda _: done.done() or done.set_result(None))
         await done
 
     async def drain(self) -> None:

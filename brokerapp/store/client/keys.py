@@ -8,7 +8,8 @@
 {B}:lives          list    LIFE CHANGES SEQ: with what each life of the server began, see functions/history.lua
 {B}:logs           hash    log name -> JSON: the message logs that exist
 {B}:log:NAME       stream  one entry a message, id `SEQ-0`: field m (message) or r (payload's SEQ), o, d
-{B}:payload:SEQ    hash    m (message), c (references to it)
+{B}:payload:NUMBER hash    m (message), c (references to it); NUMBER: its SEQ, in other shards than the first with what
+                           payload_base says added
 {B}:used           hash    log name -> bytes it holds
 {B}:marks          hash    log name -> SEQ up to which messages may have been delivered, or `open`
 {B}:expiring       zset    log name -> no later than when the first of its messages expires
@@ -28,6 +29,8 @@
                            hash tag {B/NUMBER}
 {B}:shards:logs    hash    log -> number of the shard it is in, if it was made since there are shards; else in shard 0
 {B}:shards:families hash   family of logs -> number of the shard it lives in
+{B}:shards:move    string  JSON: the last move of a family between shards, and how far it is; expires
+{B}:moving         string  by what the move is known that brings logs into this shard
 {B}:cluster        hash    id, version, `=NAME` -> JSON: the copy of the record of the broker's cluster
 {B}:definitions    hash    version -> JSON, `current` -> version, `meta:VERSION` -> JSON
 {B}:connectors     string  JSON: `connectors` to other brokers, and `imported`: those the file named last
@@ -55,6 +58,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 LIBRARIES = "sluice:libraries"
+#: Numbers of payloads that a shard may give: payloads keep theirs when they move to another one. Numbers are exact up
+#: to 2^53, so that there may be 256 shards.
+PAYLOADS_OF_A_SHARD = 2**45
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +158,19 @@ class StoreKeys:
     @property
     def shard_families(self) -> str:
         return self._key("shards:families")
+
+    @property
+    def shard_move(self) -> str:
+        return self._key("shards:move")
+
+    @property
+    def moving(self) -> str:
+        return self._key("moving")
+
+    @property
+    def payload_base(self) -> int:
+        """Return what is added to the number of a message for that of its payload: no two shards have the same."""
+        return self.shard * PAYLOADS_OF_A_SHARD
 
     @property
     def cluster(self) -> str:

@@ -16,8 +16,8 @@ local function append_message(batch, unit, m, message)
   batch.seq = seq
   local number, moment = string.format('%d', seq), expiry(stored)
   local id, field, value = number .. '-0', 'm', stored
-  if copies > 1 then field, value = 'r', number end
-  if copies > 1 and kept > 0 then call('HSET', batch.payload_prefix .. number, 'm', stored, 'c', kept) end
+  if copies > 1 then field, value = 'r', string.format('%d', seq + batch.payload_base) end
+  if copies > 1 and kept > 0 then call('HSET', batch.payload_prefix .. value, 'm', stored, 'c', kept) end
   if kept > 0 then batch.bytes, batch.temp = batch.bytes + size + kept * ENTRY_BYTES, batch.temp + volatile(stored) end
   for c = 1, copies do
     at = at + 3

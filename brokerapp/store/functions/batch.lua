@@ -1,11 +1,12 @@
 -- The batch of a commit: what the call says, and what has become of the broker so far.
 --
 -- commit(KEYS = state, logs, used, marks, expiring, due, jobs, prioritized, audit, prepared, prepared:held, intents, log...,
---        ARGV = session, batch, limit, prefixes of payloads, logs, expiring, returned and urgent, full, limit of what is volatile, batch before, ...)
+--        ARGV = session, batch, limit, prefixes of payloads, logs, expiring, returned and urgent, full, limit of what is volatile, batch before,
+--               payload base, ...)
 --
 -- `limit` and the limit of what is volatile: bytes that may be stored (0: no limit). `full` (0: nobody needs to look): how many bytes
 -- the server may use, by whatever takes them, before nothing more is kept. `batch before` ('': not said): what the session was answered
--- last; a store that knows of another one was rolled back. ARGV goes on with
+-- last; a store that knows of another one was rolled back. `payload base`: what is added to a message's SEQ for the number of its payload. ARGV goes on with
 --   n, then n times: log's name, its key, JSON         logs that exist, with these attributes; JSON '': to remove if empty
 --   n, then n times: log's name, mark                  marks to set
 --   n, then n times: log's name, SEQ, deliveries       entries that were returned
@@ -44,11 +45,11 @@ local function open_batch(keys, args)
   end
   if args[11] ~= '' and (known[2] or '0') ~= args[11] then return nil, redis.error_reply(ROLLED_BACK) end
   local batch = {
-    keys = keys, args = args, at = 12, -- where the next argument stands
+    keys = keys, args = args, at = 13, -- where the next argument stands
     state = state, logs = keys[2], used = keys[3], marks = keys[4], expiring_logs = keys[5], due = keys[6], jobs = keys[7],
     prioritized = keys[8], audit = keys[9], resendable = keys[9] .. ':clients', spread = keys[9] .. ':intents', prepared = keys[10], prepared_held = keys[11], intents = keys[12],
     payload_prefix = args[4], log_prefix = args[5], expiring_prefix = args[6], returned_prefix = args[7], urgent_prefix = args[8],
-    limit = tonumber(args[3]), temp_limit = tonumber(args[10]),
+    limit = tonumber(args[3]), temp_limit = tonumber(args[10]), payload_base = tonumber(args[12]),
     -- the broker's counters: the last number, bytes of all messages and of the volatile ones, entries that expire and that were returned
     base = tonumber(known[4]) or 0, seq = tonumber(known[4]) or 0, bytes = tonumber(known[5]) or 0, temp = tonumber(known[9]) or 0, changes = (tonumber(known[10]) or 0) + 1,
     expiring = tonumber(known[6]) or 0, returned = tonumber(known[7]) or 0,

@@ -11,9 +11,26 @@ from brokerapp.errors import BrokerError
 from brokerapp.model.message import Message
 from brokerapp.store import CopyRow, SettledEntry
 
+#: How the keys begin by which parts of writes to several shards are recognised that are done again.
+INTENT_KEY = "intent "
 #: Version of the encoding, its first byte.
 VERSION = 1
 _LENGTH = struct.Struct(">I")
+
+
+def intent_id(session: str, number: int) -> str:
+    """Return the id of an intent of a node."""
+    return f"{session}-{number}"
+
+
+def owner_of(intent: str) -> str:
+    """Return the session of the node that made an intent."""
+    return intent.rpartition("-")[0]
+
+
+def number_of(intent: str) -> int:
+    """Return which intent of its node it is."""
+    return int(intent.rpartition("-")[2])
 
 
 @dataclass(slots=True)

@@ -4,25 +4,8 @@ from __future__ import annotations
 
 from brokerapp.store.client.client import StorePart, pairs
 
-#: How the keys begin by which parts of writes to several shards are recognised that are done again.
-INTENT_KEY = "intent "
 #: Intents read in one command.
 SCANNED_AT_ONCE = 500
-
-
-def intent_id(session: str, number: int) -> str:
-    """Return the id of an intent of a node."""
-    return f"{session}-{number}"
-
-
-def owner_of(intent: str) -> str:
-    """Return the session of the node that made an intent."""
-    return intent.rpartition("-")[0]
-
-
-def number_of(intent: str) -> int:
-    """Return which intent of its node it is."""
-    return int(intent.rpartition("-")[2])
 
 
 class IntentStore(StorePart):

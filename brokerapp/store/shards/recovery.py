@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 from brokerapp.store import CommitBatch, IntentChange, PendingWrite, StoreLimits
 from brokerapp.store.redis import RedisStore
-from brokerapp.store.shards.intent_codec import ShardPart, decode_parts
-from brokerapp.store.shards.intents import INTENT_KEY, IntentStore, number_of, owner_of
+from brokerapp.store.shards.intent_codec import INTENT_KEY, ShardPart, decode_parts, number_of, owner_of
+from brokerapp.store.shards.intents import IntentStore
 from brokerapp.store.shards.router import ShardRouter
 
 logger = logging.getLogger(__name__)
