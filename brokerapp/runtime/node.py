@@ -49,6 +49,7 @@ from brokerapp.runtime.dispatch_loop import DispatchLoop
 from brokerapp.runtime.heartbeat import NodeHeartbeat
 from brokerapp.runtime.listeners import Listeners
 from brokerapp.runtime.node_config import NodeConfig
+from brokerapp.runtime.shards.family_mover import FamilyMover
 from brokerapp.runtime.shards.node_shards import NodeShards
 from brokerapp.runtime.startup_checks import (
     check_other_nodes,
@@ -102,6 +103,7 @@ class Node:
         self._seat: ConnectorLeader | None = None  # the same
         self._listeners: Listeners | None = None  # the same
         self._heartbeat: NodeHeartbeat | None = None  # the same
+        self._mover: FamilyMover | None = None  # the same
 
     # -- life
 
@@ -163,9 +165,10 @@ class Node:
         )  # fmt: skip
         diagnosis = BridgeDiagnosis(self.network, queues=self.broker.queues, commits=self.broker.commits)
         network_requests = NetworkRequests(leader=self._seat, registry=registry, status=network, diagnosis=diagnosis)
+        self._mover = FamilyMover(self._store, self.broker.commits, self.broker.shard_placement, self.session)
         self._serving = RequestRouter(
             self._placement, config.node, self._control.requests, self._store.requests,
-            RequestHandler({**handlers.by_verb, **network_requests.verbs}),
+            RequestHandler({**handlers.by_verb, **network_requests.verbs, **self._mover.verbs}),
         )  # fmt: skip
         self._statistics = statistics_writer(self.broker, self._store, await self._store.stats.version())
         self.trace = trace_writer(self.broker, self._store)
@@ -236,7 +239,7 @@ class Node:
             "beats": self.membership.run_heartbeat,
             "members": self.membership.run_watch,
             "moves": self.membership.run_handoffs,
-            "shards": partial(self._shards.run, self._store.nodes.statuses),
+            "shards": partial(self._shards.run, self._store.nodes.statuses, self._mover),
             "requests": self._serving.run,
             "requests that waited": self._serving.run_deferred,
             "libraries": self._tidy_libraries,
@@ -375,6 +378,8 @@ class Node:
 
     async def _end_tasks(self) -> None:
         self._dispatch_loop.stop()
+        if self._mover is not None:
+            self._mover.cancel()
         await self._tasks.end()
 
     def health(self) -> NodeHealth:

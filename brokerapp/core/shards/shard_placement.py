@@ -54,6 +54,10 @@ class ShardPlacement:
         """Know that a family lives in a shard."""
         self._assigned[family] = shard
 
+    def place_anew(self, family: str) -> int:
+        """Return the shard where a family would live that has no place."""
+        return place(family, self._serving, {})
+
     def place(self, log: str) -> int:
         """Return the shard where a new log belongs."""
         return place(self.families.family_of(log), self._serving, self._assigned)

@@ -59,7 +59,7 @@ class ShardedCommits:
         self.first = self._groups[0]  #: of shard 0, which has what is not in logs
         self._on_spread = on_spread
         self._only = self.first if len(self._groups) == 1 else None  # a broker with one store does without the rest
-        self._added = asyncio.Event()  # another shard is to be served; each time a new one
+        self._changed = asyncio.Event()  # the shards are others; each time a new one
         self._ids = itertools.count(1)
         self._spread: dict[str, SpreadWrite] = {}  # by id, whose coordinators have not done their part
         self._unfinished: dict[str, SpreadWrite] = {}  # those whose other shards have not done theirs either
@@ -92,14 +92,24 @@ class ShardedCommits:
         """Return where the logs are that are there."""
         return self._locations.known
 
+    def of_family(self, family: str) -> Mapping[str, int]:
+        """Return where the logs of a family are."""
+        return self._locations.of_family(family)
+
     def _group_of(self, log: str) -> GroupCommit:
         return self._only or self._groups[self._locations.shard_of(log)]
 
     def add(self, number: int, group: GroupCommit) -> None:
         """Serve one more shard."""
         self._groups[number], self._only = group, None
-        added, self._added = self._added, asyncio.Event()
-        added.set()
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    def remove_shard(self, number: int) -> None:
+        """Serve a shard no more, in which nothing is."""
+        del self._groups[number]
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
 
     def begin_usage(self, number: int, used: int, temp: int) -> None:
         """Note how many bytes a shard holds at first, and how many of them are not persistent."""
@@ -480,17 +490,19 @@ class ShardedCommits:
         await self._serve_all(lambda group: group.run_discards())
 
     async def _serve_all(self, serve: Callable[[GroupCommit], Coroutine[Any, Any, None]]) -> None:
-        """Serve all shards, those that are added, too; when one fails, end the others and raise its error."""
+        """Serve all shards, as they are added and removed; when one fails, end the others and raise its error."""
         tasks: dict[int, asyncio.Task[None]] = {}
         try:
             while True:
-                added = asyncio.ensure_future(self._added.wait())
+                changed = asyncio.ensure_future(self._changed.wait())
+                for number in tasks.keys() - self._groups.keys():
+                    tasks.pop(number).cancel()
                 for number, group in self._groups.items():
                     if number not in tasks:
                         tasks[number] = asyncio.ensure_future(serve(group))
-                done, _ = await asyncio.wait({added, *tasks.values()}, return_when=asyncio.FIRST_COMPLETED)
-                added.cancel()
-                for task in done - {added}:
+                done, _ = await asyncio.wait({changed, *tasks.values()}, return_when=asyncio.FIRST_COMPLETED)
+                changed.cancel()
+                for task in done - {changed}:
                     task.result()
         finally:
             for task in tasks.values():

@@ -56,7 +56,10 @@ class Families:
     def _find(self, log: str) -> str:
         if log.startswith(TEMPORARY_LOGS):
             return TEMPORARY_FAMILY
-        root = self._root(Destination.parse(log).physical)
+        destination = Destination.parse(log)
+        if destination.kind is DestinationKind.SUBSCRIPTION:
+            return log  # its name says nothing of its topics
+        root = self._root(destination.physical)
         nodes = [self._names[self._parent(each)] for each in self._nodes(root) if each in self._parents]
         return min(nodes, default=str(_static(root)))
 
@@ -80,8 +83,11 @@ class Families:
         """Return what stands for a root among the joined destinations: itself, and patterns that it matches."""
         if root in self._sources.shared:
             return []
-        static = _static(root)
-        return [str(static), *self._matching(root), *self._matching(static)]
+        found = self._matching(root)
+        if root.is_pattern and not found:
+            root = _static(root)
+            found = self._matching(root)
+        return found if root.is_pattern and found else [str(root), *found]
 
     def _matching(self, destination: Destination) -> list[str]:
         found = self._patterns[destination.kind].find(destination.name)
@@ -120,7 +126,7 @@ class Families:
 
     def _own_nodes(self, destination: Destination) -> list[str]:
         """Return what stands for a composite or a target, joined; nothing where it joins nobody."""
-        if str(destination) in self._parents:
+        if destination.is_pattern and str(destination) in self._parents:
             return [str(destination)]
         if destination.is_temporary:
             return []

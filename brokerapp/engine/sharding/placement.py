@@ -12,6 +12,9 @@ from brokerapp.engine.sharding.families import TEMPORARY_FAMILY
 FIRST_SHARD = 0
 #: Load of the most loaded shard, in means of all, up to which moves are not worth their work.
 EVEN_ENOUGH = 1.25
+#: Load, in means of all shards, of the families that leave a shard which one of its families alone keeps above the
+#: limit: hundreds of moves of lighter ones would hardly be noticed there.
+WORTH_MOVING = 0.05
 #: Moves that are suggested at a time: operators read the list, and each move holds up the consumers of its family.
 MAX_MOVES = 100
 
@@ -57,7 +60,7 @@ def suggest_moves(
 
     `loads` are those of the families in any one unit, `where` is the shard of each. Families on shards that are not
     serving all move. No family moves twice, and none that would only exchange one overloaded shard for another; so a
-    family that alone is above the threshold stays, and its shard with it.
+    family that alone is above the threshold stays, and only families worth moving leave its shard.
     """
     if not serving:
         return []
@@ -78,22 +81,25 @@ def suggest_moves(
         target = min(shards, key=lambda shard: (shards[shard], shard))
         shards[target] += loads[family]
         moves.append(Move(family, where[family], target))
-    limit = threshold * sum(shards.values()) / len(shards)
-    return (moves + _relieving(loads, shards, families, limit))[:MAX_MOVES]
+    mean = sum(shards.values()) / len(shards)
+    return (moves + _relieving(loads, shards, families, mean, threshold * mean))[:MAX_MOVES]
 
 
 def _relieving(
-    loads: Mapping[str, float], shards: dict[int, float], families: dict[int, list[str]], limit: float
+    loads: Mapping[str, float], shards: dict[int, float], families: dict[int, list[str]], mean: float, limit: float
 ) -> list[Move]:
     """Suggest moves away from the shards above the limit, the most loaded first."""
     moves: list[Move] = []
     for source in sorted(shards, key=lambda shard: (-shards[shard], shard)):
+        stays_above = any(loads[family] > limit for family in families[source])
+        least = WORTH_MOVING * mean if stays_above else 0.0
+        movable = [family for family in families[source] if loads[family] > least]
         while shards[source] > limit:
             target = min(shards, key=lambda shard: (shards[shard], shard))
-            family = _best(loads, families[source], shards[source] - limit, limit - shards[target])
+            family = _best(loads, movable, shards[source] - limit, limit - shards[target])
             if family is None:
                 break
-            families[source].remove(family)
+            movable.remove(family)
             shards[source] -= loads[family]
             shards[target] += loads[family]
             moves.append(Move(family, source, target))
@@ -102,7 +108,7 @@ def _relieving(
 
 def _best(loads: Mapping[str, float], families: Collection[str], excess: float, room: float) -> str | None:
     """Return the lightest family that takes the whole excess away, else the heaviest that the target has room for."""
-    fitting = [family for family in families if 0 < loads[family] <= room]
+    fitting = [family for family in families if loads[family] <= room]
     enough = [family for family in fitting if loads[family] >= excess]
     if enough:
         return min(enough, key=lambda family: (loads[family], family))

@@ -14,7 +14,7 @@ from brokerapp.engine.routing.consumer_queues import topic_behind
 from brokerapp.engine.routing.destination_trie import intersection
 from brokerapp.engine.routing.routing_table import RoutingTable
 from brokerapp.model.definitions import DeadLetterStrategy, Definitions, MirroredQueue, VirtualTopic
-from brokerapp.model.destination import ANY_ELEMENT, ANY_REST, SEPARATOR, Destination
+from brokerapp.model.destination import ANY_ELEMENT, ANY_REST, NAMED_KINDS, SEPARATOR, Destination
 
 
 class Sources:
@@ -37,7 +37,7 @@ class Sources:
 
         Where the names of consumer queues fit several topics it is the topic with the shortest name.
         """
-        if destination in self.shared or destination.is_temporary:
+        if destination in self.shared or destination.kind not in NAMED_KINDS:
             return None
         if destination.is_queue:
             topics = (topic_behind(each, destination.name) for each in self._virtual_topics)
@@ -67,7 +67,7 @@ class Sources:
         Also of one of its durable subscriptions, whose client-id and name follow the name of the topic: where both
         have several elements, a topic that a policy names without wildcards is preferred, then the longest name.
         """
-        if destination in self.shared or destination.is_temporary:
+        if destination in self.shared or destination.kind not in NAMED_KINDS:
             return None
         found = []
         for strategy in self._individual:

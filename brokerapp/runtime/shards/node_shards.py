@@ -11,12 +11,13 @@ from typing import Any
 from brokerapp.core.ports.commit_store import CommitStore
 from brokerapp.core.shards.assembly import CommitsBuilder
 from brokerapp.core.shards.shard_placement import ShardPlacement
-from brokerapp.errors import StoreUnavailable
+from brokerapp.errors import BrokerError, StoreUnavailable
+from brokerapp.runtime.shards.family_mover import FamilyMover
 from brokerapp.store import StoreLimits
 from brokerapp.store.memory_limits import server_limit
 from brokerapp.store.redis import RedisStore
 from brokerapp.store.shards.broker_store import BrokerStore
-from brokerapp.store.shards.record import JOINING, SERVING
+from brokerapp.store.shards.record import DRAINING, JOINING, SERVING
 
 logger = logging.getLogger(__name__)
 
@@ -78,6 +79,10 @@ class NodeShards:
         """Serve shards that were added since, and put new families where they may be put now."""
         known = set(self._store.shards.stores)
         await self._store.shards.refresh()
+        for number in known - set(self._store.shards.stores):
+            self._builder.commits.remove_shard(number)
+            self._share()
+            logger.info("shard %d of the store was removed", number)
         for number, store in self._store.shards.stores.items():
             if number not in known:
                 await store.open()
@@ -89,8 +94,11 @@ class NodeShards:
         self._follow()
         await self.adopt()
 
-    async def run(self, statuses: Callable[[], Any]) -> None:
-        """Look at the shards now and then, until cancelled. The eldest node opens those that all nodes serve."""
+    async def run(self, statuses: Callable[[], Any], mover: FamilyMover) -> None:
+        """Look at the shards now and then, until cancelled.
+
+        The eldest node opens those that all nodes serve, and moves families away from those that are to be drained.
+        """
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             shards = self._store.shards
@@ -104,6 +112,18 @@ class NodeShards:
                     if all(shard.number in numbers for numbers in served):
                         await self._store.shard_record.set_state(shard, SERVING)
                         logger.info("shard %d of the store is served by all nodes", shard.number)
+            if self._is_eldest() and (family := self._to_move_away()):
+                try:
+                    await mover.move_family(family, self._placement.place_anew(family))
+                    await mover.wait()
+                except BrokerError as error:
+                    logger.warning("the family %s is not moved away: %s", family, error)
+
+    def _to_move_away(self) -> str | None:
+        """Return a family in a shard that is to be drained."""
+        draining = {each.number for each in self._store.shards.record.shards.values() if each.state == DRAINING}
+        located = self._builder.commits.located if draining else {}
+        return next((self._placement.family_of(log) for log, shard in located.items() if shard in draining), None)
 
     async def _look(self, number: int, store: RedisStore) -> None:
         report = self._reports.setdefault(number, {})

@@ -2,7 +2,7 @@
 -- target holds what the move is known by: who moved before, and stood still meanwhile, finds another there.
 
 -- Refuses a call of another move than the one that is under way.
-local OTHER_MOVE = 'FENCED this move of logs was given up'
+local OTHER_MOVE = 'GIVENUP this move of logs was given up'
 
 local function is_given_up(moving, token)
   return redis.call('GET', moving) ~= token

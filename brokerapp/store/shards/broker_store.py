@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 from brokerapp.store import CommitBatch, CommitResult, StoreLimits
 from brokerapp.store.redis import RedisStore
+from brokerapp.store.shards.family_moves import FamilyMoves
 from brokerapp.store.shards.members import ShardedMembers
 from brokerapp.store.shards.parts import ShardedEntries, ShardedLogs, ShardedSchedules
 from brokerapp.store.shards.router import ShardRouter
@@ -23,7 +24,7 @@ class BrokerStore:
         self.shards = shards = ShardRouter(main, broker, replicas)
         self.shard_record = shards.record_store  #: which shards there are, and where logs are
         self.entries, self.logs, self.schedules = ShardedEntries(shards), ShardedLogs(shards), ShardedSchedules(shards)
-        self.nodes = ShardedMembers(shards)
+        self.nodes, self.moves = ShardedMembers(shards), FamilyMoves(shards)
         self.url, self.client, self.keys = main.url, main.client, main.keys
         self.branches, self.requests, self.definitions = main.branches, main.requests, main.definitions
         self.connectors, self.cluster_record = main.connectors, main.cluster_record

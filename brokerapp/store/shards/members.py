@@ -17,6 +17,7 @@ from brokerapp.errors import StoreUnavailable
 from brokerapp.model import JsonObject
 from brokerapp.store.nodes import NODE_TIMEOUT_MS, ONLY_NODE
 from brokerapp.store.redis import RedisStore
+from brokerapp.store.shards.family_moves import FamilyMoves
 from brokerapp.store.shards.recovery import IntentRecovery
 from brokerapp.store.shards.router import ShardRouter
 
@@ -48,6 +49,7 @@ class ShardedMembers:
             _, members = await self._main.members()
             sessions = {about["session"] for about in members.values()}
             await self._recovery().finish(lambda owner: owner not in sessions)
+            await FamilyMoves(self._shards).remove_leftovers(session)
         return last
 
     async def join_shard(self, store: RedisStore) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from brokerapp.errors import RequestRefused
@@ -62,12 +62,16 @@ class ShardRecordStore(StorePart):
         record = json.dumps({"url": shard.url, "state": state})
         await self._client.call("set_shard", [self._keys.shards], [shard.number, record, self._keys.signals])
 
-    async def remove(self, number: int) -> None:
-        """Forget a shard. Raises RequestRefused while a log is in it."""
-        logs = await self.logs_in(number)
-        if logs:
-            raise RequestRefused(f"shard {number} holds {len(logs)} destinations, among them {min(logs)}")
-        await self._client.call("set_shard", [self._keys.shards], [number, "", self._keys.signals])
+    async def remove(self, number: int, existing: Collection[str]) -> None:
+        """Forget a shard. Raises RequestRefused while a log is in it; `existing` are those that are there."""
+        if existing:
+            raise RequestRefused(f"shard {number} holds {len(existing)} destinations, among them {min(existing)}")
+        keys, record = self._keys, await self.read()
+        families = [family for family, shard in record.families.items() if shard == number]
+        for key, gone in ((keys.shard_logs, await self.logs_in(number)), (keys.shard_families, families)):
+            if gone:
+                await self._client.execute("HDEL", key, *gone)
+        await self._client.call("set_shard", [keys.shards], [number, "", keys.signals])
 
     async def claim_logs(self, wanted: Sequence[tuple[str, str, int]]) -> list[int]:
         """Put logs, each with its family, into these shards, unless they or their families have a place.

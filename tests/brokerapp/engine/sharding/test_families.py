@@ -86,6 +86,14 @@ def test_a_named_subscription_is_of_the_family_of_its_first_topic(names, family)
     assert families().family_of(str(log), [topic(each) for each in names]) == family
 
 
+@pytest.mark.parametrize("client", ["C", "*", "C.A.x"])
+def test_the_name_of_a_subscription_is_not_taken_for_that_of_a_queue(client):
+    found = families(VirtualTopic(">", "C.*.", ""), VirtualTopic(">", "", ""), MirroredQueue("", ""))
+    log = str(SubscriptionIdentity(client, "A.x", (topic("y"),)).log(1))
+    assert found.family_of(log) == log
+    assert found.family_of(log, [topic("y")]) == found.family_of("topic://y")
+
+
 def test_a_named_subscription_of_a_virtual_topic_lives_with_the_consumer_queues():
     found = families(VirtualTopic("VirtualTopic.>"), composite("queue://in", "topic://VirtualTopic.Orders"))
     expected = found.family_of("queue://Consumer.A.VirtualTopic.Orders")
