@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,6 +18,7 @@ from typing import Any
 from brokerapp.core.ports.commit_store import CommitStore, Question, ReadCallback
 from brokerapp.core.publishing.group_commit import GroupCommit
 from brokerapp.core.shards.log_locations import SHARD, LogLocations
+from brokerapp.core.shards.logs_ahead import LogsAhead
 from brokerapp.core.shards.spread_write import SpreadWrite
 from brokerapp.core.writes.client_write import ClientWrite
 from brokerapp.engine.clients.client import RoutedBatch
@@ -38,6 +40,7 @@ class _Waiting:
     begin: Callable[[], None]
     unit: PendingWrite | None = None  #: that is submitted then
     is_ready: Callable[[], bool] = lambda: True
+    coordinator: int | None = None  #: of a write to several shards
 
 
 class ShardedCommits:
@@ -62,6 +65,8 @@ class ShardedCommits:
         self._changed = asyncio.Event()  # the shards are others; each time a new one
         self._ids = itertools.count(1)
         self._spread: dict[str, SpreadWrite] = {}  # by id, whose coordinators have not done their part
+        self._ahead = LogsAhead()  # what these go to in other shards
+        self._coming: Counter[int | str] = Counter()  # bytes of those unfinished, by shard and by log
         self._unfinished: dict[str, SpreadWrite] = {}  # those whose other shards have not done theirs either
         self._waiting: list[_Waiting] = []
         self._held: dict[str, list[_Waiting]] = {}  # families that move to another shard: what is asked of them waits
@@ -159,7 +164,8 @@ class ShardedCommits:
                 if spread is None:
                     found.append(unit)
                 else:
-                    del self._spread[spread.id], self._unfinished[spread.id]
+                    self._forget_ahead(spread)
+                    self._forget(spread)
                     found.append(spread.write)
         waiting, self._waiting = self._waiting, []
         for family, held in self._held.items():
@@ -242,7 +248,7 @@ class ShardedCommits:
         """Do this now, or when nothing that was asked before is on its way to its logs by way of other shards."""
         if self._held and self._hold_back(asked):
             return
-        if asked.is_ready() and not self._is_blocked(asked.logs):
+        if asked.is_ready() and not self._is_blocked(asked.logs, asked.coordinator):
             asked.begin()
         else:
             self._waiting.append(asked)
@@ -264,14 +270,14 @@ class ShardedCommits:
         self._held_logs |= asked.logs
         return True
 
-    def _is_blocked(self, logs: Set[str]) -> bool:
+    def _is_blocked(self, logs: Set[str], coordinator: int | None = None) -> bool:
         if self._held and (
             not self._held_logs.isdisjoint(logs) or any(self._locations.family_of(log) in self._held for log in logs)
         ):
             return True
-        if not (self._spread or self._waiting):
-            return False
-        return any(not each.isdisjoint(logs) for each in self._logs_ahead)
+        if self._spread and self._ahead.hold_up(logs, coordinator):
+            return True
+        return any(not each.logs.isdisjoint(logs) for each in self._waiting)
 
     @property
     def _logs_ahead(self) -> list[Set[str]]:
@@ -318,7 +324,8 @@ class ShardedCommits:
         spread = SpreadWrite(
             id, unit, self._locations.shard_of, self._on_part_stored, self._on_coordinated, self._on_spread_done
         )
-        self._in_order(_Waiting(logs, lambda: self._begin_spread(spread), unit, lambda: spread.is_ready))
+        begin, is_ready = partial(self._begin_spread, spread), lambda: spread.is_ready
+        self._in_order(_Waiting(logs, begin, unit, is_ready, spread.coordinator))
 
     def _begin_spread(self, spread: SpreadWrite) -> None:
         unit, full = spread.write, ""
@@ -330,16 +337,18 @@ class ShardedCommits:
             return
         spread.seal()
         self._spread[spread.id] = self._unfinished[spread.id] = spread
+        self._ahead.add(spread.later_logs, spread.coordinator)
+        self._coming.update(spread.coming)
         self._groups[spread.coordinator].submit(spread.begin)
 
     def _full_place(self, shard: int, part: PendingWrite) -> str:
         """Return what is full of another shard; it can refuse nothing once the coordinator has done its part."""
         group, coming = self._groups[shard], part.cost[1]
-        if group.limits.accepted_bytes and group.used + coming > group.limits.accepted_bytes:
+        if group.limits.accepted_bytes and group.used + self._coming[shard] + coming > group.limits.accepted_bytes:
             return STORE
         for rows in part.copies:
             for log, _, _ in rows:
-                limit, held = group.limits.of_log(log), group.held_bytes(log) or 0
+                limit, held = group.limits.of_log(log), (group.held_bytes(log) or 0) + self._coming[log]
                 if limit and held and held + coming > limit:  # one that is empty has room for whatever comes
                     return log
         return ""
@@ -356,14 +365,14 @@ class ShardedCommits:
 
     def _on_coordinated(self, spread: SpreadWrite) -> None:
         """Let the other shards do their parts: what is asked later of their logs comes behind them."""
-        del self._spread[spread.id]
+        self._forget_ahead(spread)
         if not spread.is_over:
             for part in spread.others:
                 self._groups[part.shard].submit(part)
         self._go_on()
 
     def _on_spread_done(self, spread: SpreadWrite) -> None:
-        self._unfinished.pop(spread.id, None)
+        self._forget(spread)
         if not spread.refused:
             self._groups[spread.coordinator].submit(spread.intent_end())
         self._reporting = spread
@@ -371,6 +380,14 @@ class ShardedCommits:
             spread.report()
         finally:
             self._reporting = None
+
+    def _forget_ahead(self, spread: SpreadWrite) -> None:
+        del self._spread[spread.id]
+        self._ahead.remove(spread.later_logs)
+
+    def _forget(self, spread: SpreadWrite) -> None:
+        if self._unfinished.pop(spread.id, None) is not None:
+            self._coming -= Counter(spread.coming)
 
     def on_batch(self, _batch: CommitBatch) -> None:
         """A shard has done a batch: by which numbers messages are known that are settled elsewhere."""

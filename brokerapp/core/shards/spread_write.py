@@ -143,6 +143,10 @@ class SpreadWrite:
         self.logs = {row[0] for rows in write.copies for row in rows} | {entry.log for entry in write.settles}
         self.later_logs = {row[0] for part in self.others for rows in part.copies for row in rows}
         self.later_logs |= {entry.log for part in self.others for entry in part.settles}
+        self.coming: dict[int | str, int] = {}  #: bytes that come to each other shard, and to its logs
+        for part in self.others:
+            if size := part.cost[1]:
+                self.coming.update({part.shard: size, **{row[0]: size for rows in part.copies for row in rows}})
         self._numbers = [0] * write.count
         self._left = len(self.others)
         self._dropped: list[tuple[int, int]] = []
