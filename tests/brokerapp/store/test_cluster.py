@@ -169,17 +169,23 @@ async def test_a_replica_that_takes_over_is_found(cluster, tmp_path):
         replica.ask("CLUSTER", "REPLICATE", id)
         await store.open()
         await store.nodes.join("me")
-        wait_until(lambda: replica.info("replication", "master_link_status") == "up", "the replica follows")
-        replica.ask("CLUSTER", "FAILOVER")
-        wait_until(lambda: replica.info("replication", "role") == "master", "the replica is the primary")
+        exchange_roles(primary, replica)
         assert set((await soon(store.nodes.members))[1]) == {"main"}
         await soon(lambda: store.nodes.leave("me"))
-        wait_until(lambda: primary.info("replication", "role") == "slave", "the former one follows it")
-        primary.ask("CLUSTER", "FAILOVER")
-        wait_until(lambda: primary.info("replication", "role") == "master", "the former one is the primary again")
+        exchange_roles(replica, primary)
     finally:
         await store.close()
         replica.end()
+
+
+def exchange_roles(primary, replica):
+    """Let a replica of the cluster, which its primary knows, take over from it."""
+    id = primary.ask("CLUSTER", "MYID")
+    wait_until(lambda: primary.ask("CLUSTER", "REPLICAS", id), "the primary knows its replica")
+    wait_until(lambda: replica.info("replication", "master_link_status") == "up", "the replica follows")
+    replica.ask("CLUSTER", "FAILOVER")
+    wait_until(lambda: replica.info("replication", "role") == "master", "the replica is the primary")
+    wait_until(lambda: primary.info("replication", "role") == "slave", "the former primary is a replica")
 
 
 async def soon(ask):
