@@ -9,6 +9,7 @@ from celery import Celery
 from celery.signals import after_setup_logger, after_setup_task_logger
 from kombu import Queue
 
+from brokerapp.store.client.pools import celery_prefix
 from brokerapp.system.environment import Environment
 from brokerapp.system.store_address import StoreAddress
 
@@ -26,11 +27,6 @@ def transport_url(redis_url: str) -> str:
     """Return the store's URL in Celery's form: a Unix socket is `redis+socket://PATH`."""
     scheme, _, rest = redis_url.partition("://")
     return f"redis+socket://{rest}" if scheme == "unix" else redis_url
-
-
-def key_prefix(redis_url: str) -> str:
-    """Return how Celery's keys in the store begin: in a cluster all are to be at one server."""
-    return "{sluice:celery}:" if StoreAddress.parse(redis_url).cluster else "sluice:celery:"
 
 
 def transport_settings(redis_url: str) -> dict[str, str]:
@@ -66,7 +62,7 @@ app.conf.update(
     **transport_settings(Environment.read().redis_url),
     # Celery shares the store with the broker: its keys stay apart by their prefix.
     broker_transport_options={
-        "global_keyprefix": key_prefix(Environment.read().redis_url),
+        "global_keyprefix": celery_prefix(Environment.read().redis_url),
         # A task that runs longer than this would be handed out a second time.
         "visibility_timeout": HARD_LIMIT + 15 * 60,
         # Who asks for a task waits in front of a page: better a quick no than a long silence.
@@ -74,7 +70,7 @@ app.conf.update(
         "interval_start": 0,
         "interval_step": 0.2,
     },
-    result_backend_transport_options={"global_keyprefix": key_prefix(Environment.read().redis_url)},
+    result_backend_transport_options={"global_keyprefix": celery_prefix(Environment.read().redis_url)},
     broker_connection_retry_on_startup=True,
     task_default_queue="default",
     task_queues=(Queue("default"), Queue("spark")),

@@ -12,10 +12,10 @@ import redis
 from celery.backends.redis import RedisBackend
 from kombu.transport.redis import Channel, Transport
 
+from brokerapp.store.client.pools import celery_prefix
 from brokerapp.store.client.primary import primary_finder
 from brokerapp.system.environment import Environment
 from brokerapp.system.store_address import StoreAddress
-from console.celery import key_prefix
 
 #: Seconds that a server has to answer Celery, more than it waits for a task; and seconds between health checks.
 #: Nothing else notices a frozen server.
@@ -23,7 +23,7 @@ ANSWER_SECONDS = 10
 HEALTH_CHECK_SECONDS = 5
 
 _url = Environment.read().redis_url
-_finder = primary_finder(StoreAddress.parse(_url), key_prefix(_url))
+_finder = primary_finder(StoreAddress.parse(_url), celery_prefix(_url))
 _plain, _encrypted = (_finder.connection_class(each) for each in (redis.Connection, redis.SSLConnection))
 
 

@@ -34,7 +34,7 @@ class CommitsBuilder:
     ) -> None:
         self._session, self._placement, self._on_batch, self._options = session, placement, on_batch, options
         groups = {number: self._group(number, *each) for number, each in stores.items()}
-        locations = LogLocations(placement.place, placement.family_of)
+        locations = LogLocations(placement)
         self.commits = ShardedCommits(groups, locations, store, session, on_spread)
 
     def add(self, number: int, store: CommitStore, limits: StoreLimits) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 from brokerapp.model.destination import TEMPORARY_LOGS
 
@@ -12,31 +12,49 @@ from brokerapp.model.destination import TEMPORARY_LOGS
 SHARD = "shard"
 
 
-class LogLocations:
-    """Where the logs are. `place` returns where one that is not there yet belongs, `family_of` the family of a log."""
+class LogFamilies(Protocol):
+    """Knows the families of logs, and where new ones belong."""
 
-    def __init__(self, place: Callable[[str], int], family_of: Callable[[str], str] = str) -> None:
-        self._place, self.family_of = place, family_of
+    def note(self, log: str, attributes: Mapping[str, Any]) -> None: ...
+
+    def family_of(self, log: str) -> str: ...
+
+    def place(self, log: str) -> int: ...
+
+
+class LogLocations:
+    """Where the logs are."""
+
+    def __init__(self, families: LogFamilies) -> None:
+        self._families, self.family_of = families, families.family_of
         self.known: dict[str, int] = {}  #: of the logs that are there, the shards
 
     def shard_of(self, log: str) -> int:
         """Return the shard of a log, or where it would be. Those of temporary destinations are in shard 0."""
         found = self.known.get(log)
         if found is None:
-            found = 0 if log.startswith(TEMPORARY_LOGS) else self._place(log)
+            found = 0 if log.startswith(TEMPORARY_LOGS) else self._families.place(log)
         return found
 
     def locate(self, log: str, attributes: Mapping[str, Any]) -> None:
         """Take from the attributes of a log in the store where it is."""
         if not log.startswith(TEMPORARY_LOGS):
             self.known[log] = attributes.get(SHARD, 0)
+            self._families.note(log, attributes)
+
+    def move(self, family: str, shard: int) -> None:
+        """Know that the logs of a family are in this shard now."""
+        for log in self.of_family(family):
+            self.known[log] = shard
 
     def of_family(self, family: str) -> dict[str, int]:
         """Return where the logs of a family are."""
         return {log: shard for log, shard in self.known.items() if self.family_of(log) == family}
 
     def with_shard(self, log: str, attributes: str) -> str:
-        """Return a log's attributes with its shard."""
+        """Return the attributes of a log, which is there from now on, with its shard."""
+        described = json.loads(attributes)
+        self._families.note(log, described)
         shard = self.shard_of(log)
-        self.locate(log, {SHARD: shard})
-        return json.dumps({**json.loads(attributes), SHARD: shard}) if shard else attributes
+        self.locate(log, {**described, SHARD: shard})
+        return json.dumps({**described, SHARD: shard}) if shard else attributes

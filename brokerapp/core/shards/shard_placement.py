@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from brokerapp.engine.sharding.families import Families
 from brokerapp.engine.sharding.placement import place
 from brokerapp.errors import ShardConflict
 from brokerapp.model.definitions import Definitions
-from brokerapp.model.destination import TEMPORARY_LOGS
+from brokerapp.model.destination import TEMPORARY_LOGS, Destination
 
 
 class LogClaims(Protocol):
@@ -23,8 +23,9 @@ class ShardPlacement:
 
     def __init__(self, definitions: Callable[[], Definitions], claims: LogClaims) -> None:
         self._definitions, self._claims = definitions, claims
-        self._families_of = definitions()
-        self._families = Families(self._families_of)
+        self._families: Families | None = None  # of the definitions that follow
+        self._families_of: Definitions | None = None
+        self._fed_by: dict[str, tuple[Destination, ...]] = {}  # by log: what its name does not say
         self._serving: Collection[int] = (0,)
         self._assigned: dict[str, int] = {}
         self._is_sharded = False
@@ -38,17 +39,18 @@ class ShardPlacement:
         """Keep in the store where logs are that were there before, so that their families stay together."""
         await self._claim([(log, shard) for log, shard in shard_of.items() if not log.startswith(TEMPORARY_LOGS)])
 
-    @property
-    def families(self) -> Families:
-        """Return the families that the definitions in force make."""
-        current = self._definitions()
-        if current is not self._families_of:
-            self._families, self._families_of = Families(current), current
-        return self._families
+    def note(self, log: str, attributes: Mapping[str, Any]) -> None:
+        """Note what feeds a log: the topics of a named subscription, the address that a queue is bound to."""
+        fed_by = attributes.get("topics") or ([f"topic://{attributes['address']}"] if "address" in attributes else ())
+        if fed_by:
+            self._fed_by[log] = tuple(map(Destination.parse, fed_by))
 
     def family_of(self, log: str) -> str:
-        """Return the family of a log."""
-        return self.families.family_of(log)
+        """Return the family of a log by the definitions in force."""
+        current = self._definitions()
+        if self._families is None or current is not self._families_of:
+            self._families, self._families_of = Families(current), current
+        return self._families.family_of(log, self._fed_by.get(log, ()))
 
     def assign(self, family: str, shard: int) -> None:
         """Know that a family lives in a shard."""
@@ -60,7 +62,7 @@ class ShardPlacement:
 
     def place(self, log: str) -> int:
         """Return the shard where a new log belongs."""
-        return place(self.families.family_of(log), self._serving, self._assigned)
+        return place(self.family_of(log), self._serving, self._assigned) if self._is_sharded else 0
 
     async def claim(self, shard: int, declarations: Sequence[tuple[str, str | None]]) -> None:
         """Keep in the store that these logs are in this shard, before they are there.
@@ -75,10 +77,9 @@ class ShardPlacement:
         new = [(log, shard) for log, shard in located if log not in self._claimed]
         if not new:
             return
-        family_of = self.families.family_of
-        found = await self._claims.claim_logs([(log, family_of(log), shard) for log, shard in new])
+        found = await self._claims.claim_logs([(log, self.family_of(log), shard) for log, shard in new])
         for (log, shard), number in zip(new, found, strict=True):
             if number != shard:
                 raise ShardConflict(f"{log} was put into shard {number} by another node, and into {shard} by this one")
-            self._assigned.setdefault(family_of(log), shard)
+            self._assigned.setdefault(self.family_of(log), shard)
             self._claimed.add(log)

@@ -1,8 +1,9 @@
 """Take writes and questions for a broker whose logs are in several stores: one group commit for each shard.
 
 What concerns one shard goes to its group commit. A write that concerns several is divided, see spread_write.py; what is
-asked later of a log that such a write has not reached yet waits for it, so that each log gets everything in the order
-in which it was asked. Nothing else waits for another shard: one that does not answer holds up its own logs only.
+asked later of a family that such a write has not reached yet waits for it, so that each log gets everything in the
+order in which it was asked (ordered_work.py). Nothing else waits for another shard: one that does not answer holds up
+its own logs only. A family that moves to another shard is held: all that is asked of it waits.
 """
 
 from __future__ import annotations
@@ -17,30 +18,28 @@ from typing import Any
 
 from brokerapp.core.ports.commit_store import CommitStore, Question, ReadCallback
 from brokerapp.core.publishing.group_commit import GroupCommit
-from brokerapp.core.shards.log_locations import SHARD, LogLocations
-from brokerapp.core.shards.logs_ahead import LogsAhead
-from brokerapp.core.shards.spread_write import SpreadWrite
+from brokerapp.core.shards.log_locations import LogLocations
+from brokerapp.core.shards.ordered_work import OrderedWork, Work
+from brokerapp.core.shards.spread_write import SpreadPart, SpreadWrite
 from brokerapp.core.writes.client_write import ClientWrite
 from brokerapp.engine.clients.client import RoutedBatch
 from brokerapp.store import STORE, CommitBatch, PendingWrite, SettledEntry, StoreLimits
 from brokerapp.store.shards.intent_codec import intent_id
 
-#: Seconds between two looks whether all shards have done what they were asked, when the node stops.
-DRAIN_SECONDS = 0.005
+#: Seconds between two looks whether all shards have done what they were asked.
+LOOK_SECONDS = 0.005
 
 
 def _nothing() -> None: ...
 
 
 @dataclass(slots=True)
-class _Waiting:
-    """What is to be done when no write to other shards that was asked before is on its way to these logs."""
+class _HeldBack:
+    """What is to be done when a family has moved to another shard."""
 
-    logs: Set[str]
+    families: set[str]
     begin: Callable[[], None]
     unit: PendingWrite | None = None  #: that is submitted then
-    is_ready: Callable[[], bool] = lambda: True
-    coordinator: int | None = None  #: of a write to several shards
 
 
 class ShardedCommits:
@@ -64,13 +63,12 @@ class ShardedCommits:
         self._only = self.first if len(self._groups) == 1 else None  # a broker with one store does without the rest
         self._changed = asyncio.Event()  # the shards are others; each time a new one
         self._ids = itertools.count(1)
-        self._spread: dict[str, SpreadWrite] = {}  # by id, whose coordinators have not done their part
-        self._ahead = LogsAhead()  # what these go to in other shards
-        self._coming: Counter[int | str] = Counter()  # bytes of those unfinished, by shard and by log
-        self._unfinished: dict[str, SpreadWrite] = {}  # those whose other shards have not done theirs either
-        self._waiting: list[_Waiting] = []
-        self._held: dict[str, list[_Waiting]] = {}  # families that move to another shard: what is asked of them waits
-        self._held_logs: set[str] = set()  # that something goes to which waits for one of these families
+        self._work: OrderedWork[PendingWrite] = OrderedWork()  # that waits for parts of writes to other shards
+        self._spread: dict[int, SpreadWrite] = {}  # on their way, by the identities of their coordinators' parts
+        self._coming: Counter[int | str] = Counter()  # bytes of them for other shards, by shard and by log
+        self._unready: list[SpreadWrite] = []  # whose turn it is, but not all is known that they settle
+        self._held: dict[str, list[_HeldBack]] = {}  # families that move to another shard: what is asked of them
+        self._held_families: set[str] = set()  # of what waits so
         self._part_seqs: dict[str, int] = {}  # of parts in the batch that is reported: the last number in each log
         self._reporting: SpreadWrite | None = None
 
@@ -104,15 +102,20 @@ class ShardedCommits:
     def _group_of(self, log: str) -> GroupCommit:
         return self._only or self._groups[self._locations.shard_of(log)]
 
+    def _families_of(self, logs: Iterable[str]) -> set[str]:
+        return set(map(self._locations.family_of, logs))
+
     def add(self, number: int, group: GroupCommit) -> None:
         """Serve one more shard."""
         self._groups[number], self._only = group, None
-        changed, self._changed = self._changed, asyncio.Event()
-        changed.set()
+        self._tell_of_change()
 
     def remove_shard(self, number: int) -> None:
         """Serve a shard no more, in which nothing is."""
         del self._groups[number]
+        self._tell_of_change()
+
+    def _tell_of_change(self) -> None:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
@@ -127,60 +130,68 @@ class ShardedCommits:
         if self._only is not None:
             self._only.submit(unit)
             return
-        logs = {row[0] for rows in unit.copies for row in rows}
-        logs.update([entry.log for entry in unit.settles])
-        if not logs and isinstance(unit, ClientWrite):  # to topics: behind what was sent to them before
-            logs = {str(each.destination) for each in unit.placed}
+        logs = _logs_of(unit)
+        if not (logs or unit.jobs or unit.branch is not None):
+            self._after_all(partial(self.first.submit, unit))
+            return
+        if self._held and self._hold_back(self._families_of(logs), partial(self.submit, unit), unit):
+            return
         shards = set(map(self._locations.shard_of, logs))
         if unit.jobs or unit.branch is not None:
             shards.add(0)
-        if len(shards) > 1 and not unit.is_atomic and isinstance(unit, ClientWrite):
+        if len(shards) == 1:
+            [shard] = shards
+            self._in_turn(logs, lambda: self._groups[shard].submit(unit), unit)
+        elif unit.is_atomic or not isinstance(unit, ClientWrite):
+            self._submit_spread(unit)
+        else:
             for part in unit.divide_by(self._shards_of_batch):
                 self.submit(part)
-        elif len(shards) > 1:
-            self._submit_spread(unit, logs)
-        elif shards:
-            [shard] = shards
-            self._in_order(_Waiting(logs, lambda: self._groups[shard].submit(unit), unit))
-        else:
-            self._after_all(lambda: self.first.submit(unit))
 
     def _shards_of_batch(self, batch: RoutedBatch) -> set[int]:
-        logs = {row[0] for rows in batch.rows for row in rows} or {str(batch.destination)}
-        return set(map(self._locations.shard_of, logs))
+        return set(map(self._locations.shard_of, _logs_of_batch(batch)))
 
     def cancel(self, wanted: Callable[[PendingWrite], bool]) -> list[PendingWrite]:
         """Take back those units that are not in the store's hands yet; the rest of their writes stays."""
         found: list[PendingWrite] = []
-        for shard, group in self._groups.items():
-            begun = {id(each.begin): each for each in self._spread.values() if each.coordinator == shard}
 
-            def is_wanted(unit: PendingWrite, begun: Mapping[int, SpreadWrite] = begun) -> bool:
-                spread = begun.get(id(unit))
-                return wanted(unit if spread is None else spread.write)
+        def is_wanted(unit: PendingWrite) -> bool:
+            spread = self._spread.get(id(unit))
+            return wanted(unit if spread is None else spread.write)
 
+        for group in self._groups.values():
             for unit in group.cancel(is_wanted):
-                spread = begun.get(id(unit))
-                if spread is None:
-                    found.append(unit)
-                else:
-                    self._forget_ahead(spread)
-                    self._forget(spread)
-                    found.append(spread.write)
-        waiting, self._waiting = self._waiting, []
-        for family, held in self._held.items():
-            waiting += held
-            self._held[family] = []
-        self._held_logs.clear()
-        for each in waiting:
-            if each.unit is not None and wanted(each.unit):
-                taken, rest = each.unit.divide(wanted)
-                found += taken
-                if rest is not None:
-                    self.submit(rest)
-            else:
-                self._in_order(each)
+                spread = self._spread.pop(id(unit), None)
+                found.append(unit if spread is None else self._give_up(spread))
+        for spread in [each for each in self._spread.values() if not each.has_begun and wanted(each.write)]:
+            del self._spread[id(spread.begin)]
+            found.append(self._give_up(spread))
+        for work in [each for each in self._work if each.subject is not None and not each.has_begun]:
+            found += self._divide(work.subject, wanted, partial(self._work.end, work))
+        for waiting in self._held.values():
+            for each in [each for each in waiting if each.unit is not None]:
+                found += self._divide(each.unit, wanted, partial(waiting.remove, each))
         return found
+
+    def _divide(
+        self, unit: PendingWrite | None, wanted: Callable[[PendingWrite], bool], remove: Callable[[], None]
+    ) -> list[PendingWrite]:
+        """Take back those units of a write that are wanted."""
+        if unit is None or not wanted(unit):
+            return []
+        taken, rest = unit.divide(wanted)
+        remove()
+        if rest is not None:
+            self.submit(rest)
+        return list(taken)
+
+    def _give_up(self, spread: SpreadWrite) -> PendingWrite:
+        if spread in self._unready:
+            self._unready.remove(spread)
+        self._forget_coming(spread)
+        for work in spread.turns:
+            self._work.end(work)
+        return spread.write
 
     def remove_settled(self, entries: Iterable[SettledEntry]) -> None:
         """Remove those of these entries that are, or will be, stored, with the next batch or after a moment."""
@@ -198,19 +209,23 @@ class ShardedCommits:
 
     def create(self, log: str, attributes: str) -> None:
         """Let a log exist, with these attributes, before anything submitted later."""
-        self._unless_held(log, lambda: self._group_of(log).create(log, self._locations.with_shard(log, attributes)))
+        self._unless_held(log, lambda: self._create(log, attributes))
+
+    def _create(self, log: str, attributes: str) -> None:
+        attributes = self._locations.with_shard(log, attributes)
+        self._group_of(log).create(log, attributes)
 
     def remove(self, log: str) -> None:
         """Let a log exist no longer, if it is empty; before anything submitted later."""
-        self._in_order(_Waiting({log}, lambda: self._group_of(log).remove(log)))
+        self._in_order(log, lambda: self._group_of(log).remove(log))
 
     def discard_log(self, log: str, then: Callable[[], None] = _nothing) -> None:
         """Remove a log with all it holds, some time after everything submitted so far is done."""
-        self._in_order(_Waiting({log}, lambda: self._group_of(log).discard_log(log, then)))
+        self._in_order(log, lambda: self._group_of(log).discard_log(log, then))
 
     def clear(self, log: str, then: Callable[[], None] = _nothing) -> None:
         """Remove what a log that was discarded, at whichever node, still gets of what was submitted so far."""
-        self._in_order(_Waiting({log}, lambda: self._group_of(log).clear(log, then)))
+        self._in_order(log, lambda: self._group_of(log).clear(log, then))
 
     def set_recovery_mark(self, log: str, mark: str) -> None:
         """Set a log's mark, before anything submitted later."""
@@ -228,13 +243,13 @@ class ShardedCommits:
         """Ask the store something, when all that was submitted before is done: to this log, if one is named."""
         ask: Question = lambda _: question(self._store)  # noqa: E731
         if log is not None:
-            self._in_order(_Waiting({log}, lambda: self._group_of(log).read_with(ask, callback)))
+            self._in_order(log, lambda: self._group_of(log).read_with(ask, callback))
         else:
             self._after_all(lambda: self.first.read_with(ask, callback))
 
     def prioritize(self, log: str, after: int, callback: Callable[[int], None]) -> None:
         """Give places by priority to the next entries after this number of a log; see the store's."""
-        self._in_order(_Waiting({log}, lambda: self._group_of(log).prioritize(log, after, callback)))
+        self._in_order(log, lambda: self._group_of(log).prioritize(log, after, callback))
 
     def keep_record(
         self, id: str, version: int, changed: Mapping[str, str], anew: bool, then: Callable[[], None]
@@ -244,65 +259,49 @@ class ShardedCommits:
 
     # -- order
 
-    def _in_order(self, asked: _Waiting) -> None:
-        """Do this now, or when nothing that was asked before is on its way to its logs by way of other shards."""
-        if self._held and self._hold_back(asked):
-            return
-        if asked.is_ready() and not self._is_blocked(asked.logs, asked.coordinator):
-            asked.begin()
+    def _in_turn(self, logs: Set[str], begin: Callable[[], None], unit: PendingWrite | None = None) -> None:
+        """Do this now, or behind all that was asked before of these logs' families and waits for other shards."""
+        if not self._work or not self._work.concerns(families := self._families_of(logs)):
+            begin()
         else:
-            self._waiting.append(asked)
+            self._work.add(Work(families, partial(_done, begin), unit))
+
+    def _in_order(self, log: str, begin: Callable[[], None]) -> None:
+        """The same of one log, which may be about to move."""
+        if not (self._held and self._hold_back({self._locations.family_of(log)}, partial(self._in_order, log, begin))):
+            self._in_turn({log}, begin)
 
     def _unless_held(self, log: str, begin: Callable[[], None]) -> None:
-        """Do this now, or when the log has moved to another shard: it need not wait for writes of other shards."""
-        if not (self._held and self._hold_back(_Waiting({log}, begin))):
+        """Do this now, or when the log's family has moved: it need not wait for writes that wait for other shards."""
+        if not (self._held and self._hold_back({self._locations.family_of(log)}, begin)):
             begin()
 
-    def _hold_back(self, asked: _Waiting) -> bool:
-        """Let this wait for a family that moves, if it concerns one, or a log that something goes to which waits so."""
-        families = map(self._locations.family_of, asked.logs)
+    def _hold_back(self, families: set[str], begin: Callable[[], None], unit: PendingWrite | None = None) -> bool:
+        """Let this wait if it concerns a family that moves, or one of something that waits so."""
         family = next((each for each in families if each in self._held), None)
-        if family is None and not self._held_logs.isdisjoint(asked.logs):
-            family = next(each for each, waiting in self._held.items() if any(asked.logs & one.logs for one in waiting))
+        if family is None and not self._held_families.isdisjoint(families):
+            family = next(
+                each for each, waiting in self._held.items() if any(families & one.families for one in waiting)
+            )
         if family is None:
             return False
-        self._held[family].append(asked)
-        self._held_logs |= asked.logs
+        self._held[family].append(_HeldBack(families, begin, unit))
+        self._held_families |= families
         return True
-
-    def _is_blocked(self, logs: Set[str], coordinator: int | None = None) -> bool:
-        if self._held and (
-            not self._held_logs.isdisjoint(logs) or any(self._locations.family_of(log) in self._held for log in logs)
-        ):
-            return True
-        if self._spread and self._ahead.hold_up(logs, coordinator):
-            return True
-        return any(not each.logs.isdisjoint(logs) for each in self._waiting)
-
-    @property
-    def _logs_ahead(self) -> list[Set[str]]:
-        """Return the logs that what is on its way to other shards goes to, or what waits for that."""
-        return [*(each.later_logs for each in self._spread.values()), *(each.logs for each in self._waiting)]
-
-    def _go_on(self) -> None:
-        """Do what need not wait any longer."""
-        if self._waiting:
-            waiting, self._waiting = self._waiting, []
-            for each in waiting:
-                self._in_order(each)
 
     def _after_all(self, then: Callable[[], None]) -> None:
         """Do this when all that was submitted to any shard is done."""
+        waiting = next((waiting for waiting in self._held.values() if waiting), None)
+        if waiting is not None:
+            waiting.append(_HeldBack(set(), partial(self._after_all, then)))
+        elif self._work:
+            self._work.add(Work(self._work.families, partial(_done, partial(self._after_groups, then))))
+        else:
+            self._after_groups(then)
+
+    def _after_groups(self, then: Callable[[], None]) -> None:
         busy = [group for shard, group in self._groups.items() if shard and group.busy]
         left = len(busy)
-        held = next((waiting for waiting in self._held.values() if waiting), None)
-        if held is not None:
-            held.append(_Waiting(frozenset(), lambda: self._after_all(then)))
-            return
-        if self._spread or self._waiting:
-            behind = frozenset().union(*self._logs_ahead)
-            self._waiting.append(_Waiting(behind, lambda: self._after_all(then)))
-            return
         if not busy:
             then()
             return
@@ -318,33 +317,55 @@ class ShardedCommits:
 
     # -- writes to several shards
 
-    def _submit_spread(self, unit: PendingWrite, logs: set[str]) -> None:
-        self._on_spread(logs)
-        id = intent_id(self._session, next(self._ids))
+    def _submit_spread(self, unit: PendingWrite) -> None:
+        """Have a write done that concerns several shards: first by the coordinator, then by the others."""
+        self._on_spread(_logs_of(unit))
         spread = SpreadWrite(
-            id, unit, self._locations.shard_of, self._on_part_stored, self._on_coordinated, self._on_spread_done
-        )
-        begin, is_ready = partial(self._begin_spread, spread), lambda: spread.is_ready
-        self._in_order(_Waiting(logs, begin, unit, is_ready, spread.coordinator))
+            intent_id(self._session, next(self._ids)), unit, self._locations.shard_of,
+            on_part_stored=self._on_part_stored, on_coordinated=self._on_coordinated, on_done=self._on_spread_done,
+        )  # fmt: skip
+        self._spread[id(spread.begin)] = spread
+        begin = Work(self._families_of(_logs_of(spread.begin)), lambda _: self._begin_spread(spread), unit)
+        turns = [
+            Work(self._families_of(_logs_of(part)), partial(self._begin_part, spread, part)) for part in spread.others
+        ]
+        spread.turns = [*turns]
+        if begin.families and self._work.concerns(begin.families):
+            spread.turns.append(begin)
+            self._work.add(begin)
+        else:
+            self._begin_spread(spread)
+        for turn in turns:
+            self._work.add(turn)
 
-    def _begin_spread(self, spread: SpreadWrite) -> None:
-        unit, full = spread.write, ""
-        if not unit.ignores_limits:
-            full = next(filter(None, (self._full_place(part.shard, part) for part in spread.others)), "")
+    def _begin_spread(self, spread: SpreadWrite) -> bool:
+        """Have the coordinator do its part, as soon as it is known by which numbers the others settle."""
+        if not spread.is_ready:
+            self._unready.append(spread)
+            return True
+        unit = spread.write
+        full = "" if unit.ignores_limits else next(filter(None, map(self._full_place, spread.others)), "")
         if full:
             refuse = PendingWrite(callback=lambda *_: spread.refuse(full))
             self._groups[spread.coordinator].submit(refuse)
-            return
+            return True
         spread.seal()
-        self._spread[spread.id] = self._unfinished[spread.id] = spread
-        self._ahead.add(spread.later_logs, spread.coordinator)
         self._coming.update(spread.coming)
         self._groups[spread.coordinator].submit(spread.begin)
+        return True
 
-    def _full_place(self, shard: int, part: PendingWrite) -> str:
-        """Return what is full of another shard; it can refuse nothing once the coordinator has done its part."""
-        group, coming = self._groups[shard], part.cost[1]
-        if group.limits.accepted_bytes and group.used + self._coming[shard] + coming > group.limits.accepted_bytes:
+    def _begin_part(self, spread: SpreadWrite, part: SpreadPart, _turn: Work[PendingWrite]) -> bool:
+        """Have another shard do its part, if the coordinator has done its own."""
+        if not spread.is_coordinated:
+            return False
+        if not spread.is_over:
+            self._groups[part.shard].submit(part)
+        return True
+
+    def _full_place(self, part: SpreadPart) -> str:
+        """Return what is full of another shard than the coordinator: it can refuse nothing later."""
+        group, coming = self._groups[part.shard], part.cost[1]
+        if group.limits.accepted_bytes and group.used + self._coming[part.shard] + coming > group.limits.accepted_bytes:
             return STORE
         for rows in part.copies:
             for log, _, _ in rows:
@@ -364,15 +385,14 @@ class ShardedCommits:
         return previous
 
     def _on_coordinated(self, spread: SpreadWrite) -> None:
-        """Let the other shards do their parts: what is asked later of their logs comes behind them."""
-        self._forget_ahead(spread)
-        if not spread.is_over:
-            for part in spread.others:
-                self._groups[part.shard].submit(part)
-        self._go_on()
+        """Let the other shards do their parts that are waited for in their turns."""
+        for part, turn in zip(spread.others, spread.turns, strict=False):
+            if turn.has_begun and self._begin_part(spread, part, turn):
+                self._work.end(turn)
 
     def _on_spread_done(self, spread: SpreadWrite) -> None:
-        self._forget(spread)
+        self._spread.pop(id(spread.begin), None)
+        self._forget_coming(spread)
         if not spread.refused:
             self._groups[spread.coordinator].submit(spread.intent_end())
         self._reporting = spread
@@ -381,53 +401,56 @@ class ShardedCommits:
         finally:
             self._reporting = None
 
-    def _forget_ahead(self, spread: SpreadWrite) -> None:
-        del self._spread[spread.id]
-        self._ahead.remove(spread.later_logs)
-
-    def _forget(self, spread: SpreadWrite) -> None:
-        if self._unfinished.pop(spread.id, None) is not None:
-            self._coming -= Counter(spread.coming)
+    def _forget_coming(self, spread: SpreadWrite) -> None:
+        if spread.has_begun:
+            for place, size in spread.coming.items():
+                self._coming[place] -= size
+                if not self._coming[place]:
+                    del self._coming[place]
 
     def on_batch(self, _batch: CommitBatch) -> None:
         """A shard has done a batch: by which numbers messages are known that are settled elsewhere."""
         self._part_seqs.clear()
-        self._go_on()
+        if self._unready:
+            unready, self._unready = self._unready, []
+            for spread in unready:
+                self._begin_spread(spread)
 
     # -- families that move
 
     async def hold(self, family: str) -> Mapping[str, int]:
         """Let all that is asked of a family's logs wait; return where they are when nothing of them is under way."""
         self._held.setdefault(family, [])
-        while any(self._concerns(each, family) for each in self._unfinished.values()):
-            await asyncio.sleep(DRAIN_SECONDS)
+        while self._work.concerns({family}) or any(
+            family in self._families_of(each.logs) for each in self._spread.values()
+        ):
+            await asyncio.sleep(LOOK_SECONDS)
         await asyncio.gather(*(group.settle_down() for group in self._groups.values()))
         return self._locations.of_family(family)
 
-    def _concerns(self, spread: SpreadWrite, family: str) -> bool:
-        return any(self._locations.family_of(log) == family for log in spread.logs)
-
     def release(self, family: str, shard: int) -> None:
         """Go on with a family that was held: all of its logs are in this shard."""
-        for log in self._locations.of_family(family):
-            self._locations.locate(log, {SHARD: shard})
-        held = self._held.pop(family, [])
-        self._held_logs = {log for waiting in self._held.values() for each in waiting for log in each.logs}
-        for each in held:
-            self._in_order(each)
+        self._locations.move(family, shard)
+        waiting = self._held.pop(family, [])
+        self._held_families = {each for others in self._held.values() for one in others for each in one.families}
+        for each in waiting:
+            each.begin()
 
     # -- what is on its way, and what is held
 
     @property
     def busy(self) -> bool:
         """Whether anything submitted is not done yet."""
-        return bool(self._spread or self._waiting or any(self._held.values())) or any(
-            group.busy for group in self._groups.values()
-        )
+        is_waiting = self._work or self._spread or any(self._held.values())
+        return bool(is_waiting) or any(group.busy for group in self._groups.values())
 
     def has_pending_for(self, log: str) -> bool:
         """Whether messages are on their way to the store that this log is given when they are there."""
-        return self._is_blocked({log}) or self._group_of(log).has_pending_for(log)
+        if self._work or self._held:
+            family = self._locations.family_of(log)
+            if self._work.concerns({family}) or family in self._held or family in self._held_families:
+                return True
+        return self._group_of(log).has_pending_for(log)
 
     async def barrier(self) -> None:
         """Wait until everything submitted so far is done, whatever is submitted meanwhile."""
@@ -445,7 +468,7 @@ class ShardedCommits:
         """Wait until everything submitted is done."""
         while self.busy:
             await asyncio.gather(*(group.drain() for group in self._groups.values()))
-            await asyncio.sleep(DRAIN_SECONDS)
+            await asyncio.sleep(LOOK_SECONDS if self._work else 0)
 
     @property
     def limits(self) -> StoreLimits:
@@ -524,3 +547,22 @@ class ShardedCommits:
         finally:
             for task in tasks.values():
                 task.cancel()
+
+
+def _done(begin: Callable[[], None], _work: object) -> bool:
+    """Do what is done as it begins."""
+    begin()
+    return True
+
+
+def _logs_of(unit: PendingWrite) -> set[str]:
+    """Return the logs that a write concerns; of messages that no log keeps the topics, which have an order, too."""
+    logs = {row[0] for rows in unit.copies for row in rows}
+    logs.update([entry.log for entry in unit.settles])
+    if isinstance(unit, ClientWrite) and not logs:
+        return {str(each.destination) for each in unit.placed}
+    return logs
+
+
+def _logs_of_batch(batch: RoutedBatch) -> set[str]:
+    return {row[0] for rows in batch.rows for row in rows} or {str(batch.destination)}

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from brokerapp.core.shards.ordered_work import Work
 from brokerapp.engine.entries.log_entry import UNCOMMITTED
 from brokerapp.store import (
     AppendNumbers,
@@ -49,21 +50,23 @@ def divide(write: PendingWrite, shard_of: Callable[[str], int]) -> dict[int, _Pa
             ]
         before += len(stored) * len(appends)
     for entry in write.settles:
-        parts.setdefault(shard_of(entry.log), _PartContent()).settles.append(entry)
+        if entry.seq:  # else it was never stored
+            parts.setdefault(shard_of(entry.log), _PartContent()).settles.append(entry)
     return parts
 
 
 def coordinator_of(write: PendingWrite, shard_of: Callable[[str], int]) -> int:
     """Return the shard that does its part of a write first: the one that can refuse it, or knows it if it is repeated.
 
-    Scheduled jobs and prepared branches are in shard 0.
+    Scheduled jobs and prepared branches are in shard 0. Of others it is the lowest, so that writes to the same shards
+    have the same one, which does its parts of many of them at once.
     """
     if write.jobs or write.branch is not None:
         return 0
-    if write.settles and not write.dedup_key:
-        return shard_of(write.settles[0].log)
-    first_row = next((rows[0] for rows in write.copies if rows), None)
-    return shard_of(first_row[0] if first_row is not None else write.settles[0].log)
+    appended = {shard_of(rows[0][0]) for rows in write.copies if rows}
+    if write.dedup_key and appended:
+        return min(appended)
+    return min(appended | {shard_of(entry.log) for entry in write.settles})
 
 
 class SpreadPart(PendingWrite):
@@ -103,6 +106,11 @@ class SpreadPart(PendingWrite):
                 yield index + 1, copy
 
 
+def _stored_part(part: SpreadPart) -> ShardPart:
+    appends = [(each, rows) for stored, of_each in part.runs for each in stored for rows in of_each]
+    return ShardPart(part.shard, appends, part.settles)
+
+
 class SpreadWrite:
     """A write that concerns several shards, on its way.
 
@@ -115,11 +123,14 @@ class SpreadWrite:
         id: str,
         write: PendingWrite,
         shard_of: Callable[[str], int],
+        *,
         on_part_stored: Callable[[Mapping[str, int]], Mapping[str, int]],
         on_coordinated: Callable[[SpreadWrite], None],
         on_done: Callable[[SpreadWrite], None],
     ) -> None:
         self.id, self.write = id, write
+        self.turns: list[Work[PendingWrite]] = []  #: of its parts in other shards, and what waits with them
+        self.is_coordinated = self.has_begun = False
         self._on_part_stored, self._on_coordinated, self._on_done = on_part_stored, on_coordinated, on_done
         self.coordinator = coordinator_of(write, shard_of)
         contents = divide(write, shard_of)
@@ -141,12 +152,11 @@ class SpreadWrite:
         for part in self.others:
             part.dedup_key = INTENT_KEY + id
         self.logs = {row[0] for rows in write.copies for row in rows} | {entry.log for entry in write.settles}
-        self.later_logs = {row[0] for part in self.others for rows in part.copies for row in rows}
-        self.later_logs |= {entry.log for part in self.others for entry in part.settles}
         self.coming: dict[int | str, int] = {}  #: bytes that come to each other shard, and to its logs
         for part in self.others:
             if size := part.cost[1]:
-                self.coming.update({part.shard: size, **{row[0]: size for rows in part.copies for row in rows}})
+                self.coming[part.shard] = size
+                self.coming.update((row[0], size) for rows in part.copies for row in rows)
         self._numbers = [0] * write.count
         self._left = len(self.others)
         self._dropped: list[tuple[int, int]] = []
@@ -160,18 +170,11 @@ class SpreadWrite:
         return all(entry.seq != UNCOMMITTED for part in self.others for entry in part.settles)
 
     def seal(self) -> None:
-        """Make the intent, when it is ready; what it settles that is not stored is none of the shards' concern."""
+        """Make the intent, when it is ready; what it settles that came to be stored nowhere is left out."""
         for part in self.others:
             part.settles = [entry for entry in part.settles if entry.seq]
-        parts = [
-            ShardPart(
-                part.shard,
-                [(each, rows) for stored, appends in part.runs for each in stored for rows in appends],
-                part.settles,
-            )
-            for part in self.others
-        ]
-        self.begin.intent = IntentChange(self.id, encode_parts(parts))
+        self.begin.intent = IntentChange(self.id, encode_parts(list(map(_stored_part, self.others))))
+        self.has_begun = True
 
     def intent_end(self) -> PendingWrite:
         """Return the write that removes the intent."""
@@ -188,6 +191,7 @@ class SpreadWrite:
                 self._left = 0  # it was done before, and its intent cared for the rest
         else:
             self._left = 0
+        self.is_coordinated = True
         self._on_coordinated(self)
         if not self._left:
             self._on_done(self)
@@ -212,7 +216,8 @@ class SpreadWrite:
 
     def refuse(self, full: str) -> None:
         """Refuse it for what is full of another shard than the coordinator: nothing of it was done."""
-        self.refused, self._left = full, 0
+        self.refused, self._left, self.is_coordinated = full, 0, True
+        self._on_coordinated(self)
         self._on_done(self)
 
     def report(self) -> None:

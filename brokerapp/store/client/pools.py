@@ -34,3 +34,8 @@ def channel_layer_host(url: str, prefix: str) -> dict[str, Any]:
         return {"address": url}
     base = redis.asyncio.SSLConnection if address.is_encrypted else redis.asyncio.Connection
     return {"address": address.server_url, "connection_class": primary_finder(address, prefix).connection_class(base)}
+
+
+def celery_prefix(url: str) -> str:
+    """Return how Celery's keys in the store of this URL begin: in a cluster all are to be at one server."""
+    return "{sluice:celery}:" if StoreAddress.parse(url).cluster else "sluice:celery:"

@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import logging
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -107,11 +107,10 @@ class PrimaryFinder:
     def find(self) -> HostPort:
         """Return host and port of the primary. Raises NoPrimary."""
         address = self._address
-        ask, asked = self._ask_role, address.servers
-        if address.sentinels:
-            ask, asked = self._ask_sentinel, address.sentinels
-        elif address.cluster:
-            ask, asked = self._ask_cluster, address.cluster
+        ask: Callable[[HostPort], PrimaryClaim | str] = self._ask_role
+        if address.sentinels or address.cluster:
+            ask = self._ask_sentinel if address.sentinels else self._ask_cluster
+        asked = address.sentinels or address.cluster or address.servers
         with ThreadPoolExecutor(len(asked), thread_name_prefix="primary") as pool:
             answers = list(pool.map(ask, asked))
         problems = [each for each in answers if isinstance(each, str)]

@@ -79,12 +79,13 @@ class FamilyMoves:
         count = 0
         for log in sorted(logs):
             await target.logs.drop(log, session)  # what a move that was given up left there
-            await self._take_log(move, log, session)
-            count += await self._copy_entries(move, log, session)
+            if await self._take_log(move, log, session):
+                count += await self._copy_entries(move, log, session)
         await self._copy_audit(move, logs, session)
         return count
 
-    async def _take_log(self, move: FamilyMove, log: str, session: str) -> None:
+    async def _take_log(self, move: FamilyMove, log: str, session: str) -> bool:
+        """Let the target have a log, still empty; return whether there is one."""
         source, target = self._shards.stores[move.source], self._shards.stores[move.target]
         keys = source.keys
         found, mark, prioritized, returned = await source.client.execute_many(
@@ -95,8 +96,10 @@ class FamilyMoves:
                 ("HGETALL", keys.returned_prefix + log),
             ]
         )
-        attributes = json.loads(found) if found else {}
-        if not attributes or attributes.get("kind") == DISCARDED:
+        if not found:
+            return False
+        attributes = json.loads(found)
+        if attributes.get("kind") == DISCARDED:
             raise RequestRefused(f"{log} is being deleted: try again")
         attributes.pop("shard", None)
         if move.target:
@@ -107,11 +110,9 @@ class FamilyMoves:
             keys.returned_prefix + log, keys.prioritized, keys.urgent_prefix + log, keys.used,
         ]  # fmt: skip
         came_back = [each for row in pairs(returned) for each in row]
-        await target.client.call(
-            "take_log",
-            places,
-            [session, move.token, log, json.dumps(attributes), mark or "", int(prioritized), *came_back],
-        )
+        arguments = [session, move.token, log, json.dumps(attributes), mark or "", int(prioritized), *came_back]
+        await target.client.call("take_log", places, arguments)
+        return True
 
     async def _copy_entries(self, move: FamilyMove, log: str, session: str) -> int:
         source, target = self._shards.stores[move.source], self._shards.stores[move.target]
@@ -171,9 +172,7 @@ class FamilyMoves:
     async def remove(self, store: RedisStore, log: str, session: str) -> None:
         """Remove a log from a shard in which it is no more."""
         removed = await store.logs.drop(log, session)
-        logger.info(
-            "%s was removed from shard %d with %d entries: it is in another one", log, store.keys.shard, removed
-        )
+        logger.info("%s was removed with %d entries from shard %d, where it is no more", log, removed, store.keys.shard)
 
 
 def _concerns(kept: bytes, logs: Collection[str]) -> bool:

@@ -7,8 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from brokerapp.errors import RequestRefused
-from brokerapp.store.client.client import StorePart, pairs
-from brokerapp.system.store_address import StoreAddress
+from brokerapp.store.client.client import StorePart, is_cluster, pairs
 
 #: States of a shard: the nodes open it, and put nothing there yet; families are put there; none are any more.
 JOINING, SERVING, DRAINING = "joining", "serving", "draining"
@@ -55,7 +54,7 @@ class ShardRecordStore(StorePart):
         A cluster may be several shards: each has a slot of its own, and the cluster decides which server has it.
         """
         number: int = 0
-        may_repeat = bool(StoreAddress.parse(url).cluster)
+        may_repeat = is_cluster(url)
         if may_repeat or url != self._client.url:
             arguments = [url, state, self._keys.signals, int(may_repeat)]
             number = await self._client.call("add_shard", [self._keys.shards], arguments)

@@ -91,11 +91,8 @@ def test_any_other_url_is_refused_with_its_reason(url, reason):
 
 def test_the_sentence_does_not_show_a_password():
     with pytest.raises(ConfigurationRefused) as refused:
-        check_store_url("redis-cluster://user:secret@one/main")
-    assert str(refused.value) == (
-        "store URL redis-cluster://***@one/main: Redis Cluster is not supported yet; "
-        "use the address of one primary server, redis://HOST:PORT/DATABASE"
-    )
+        check_store_url("cluster://user:secret@one/main")
+    assert str(refused.value) == "store URL cluster://***@one/main: a cluster has one database, 0"
 
 
 @pytest.mark.parametrize("url", ["redis://one:many?password=secret", "redis://a:secret@one,two:many?password=secret"])
