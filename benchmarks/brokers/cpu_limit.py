@@ -31,10 +31,15 @@ def held_to(share: float, pids: Sequence[int]) -> Iterator[None]:
             _remove(each)
 
 
+def limits_of(share: float) -> tuple[int, int]:
+    """Microseconds that a process may run, and of how many."""
+    period_us = max(PERIOD_US, round(MIN_QUOTA_US / share))
+    return max(MIN_QUOTA_US, round(share * period_us)), period_us
+
+
 def _group(share: float, pid: int) -> Path:
     """A group of its own for this process."""
-    period_us = max(PERIOD_US, int(MIN_QUOTA_US / share))
-    root, limits = _hierarchy(max(MIN_QUOTA_US, int(share * period_us)), period_us)
+    root, limits = _hierarchy(*limits_of(share))
     folder = root / f"sluice-bench-{pid}"
     folder.mkdir()
     for name, value in limits.items():
