@@ -113,7 +113,9 @@ class ShardedBroker:
     def unexpected_errors(self) -> list[str]:
         """Return what the nodes logged of faults of their own."""
         lines = [line for node in self.nodes.values() for line in node.run.errors().splitlines()]
-        return [line for line in lines if "Traceback" in line or "internal error" in line or "could not be done" in line]
+        return [
+            line for line in lines if "Traceback" in line or "internal error" in line or "could not be done" in line
+        ]
 
     # -- what it holds
 
@@ -186,9 +188,7 @@ def queue_in(shard: int, prefix: str, shards: int = 3) -> str:
     families = Families(Definitions())
     names = (f"{prefix}.{number}" for number in itertools.count())
     return next(
-        name
-        for name in names
-        if place(families.family_of(str(Destination.queue(name))), range(shards), {}) == shard
+        name for name in names if place(families.family_of(str(Destination.queue(name))), range(shards), {}) == shard
     )
 
 

@@ -13,7 +13,14 @@ import pytest
 from brokerapp.engine.editing.message_edit import MessageEdit
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import BrowsedMessage
-from brokerapp.openwire.commands import ConnectionId, IntegerResponse, MessageDispatch, Response, TransactionInfo, XATransactionId
+from brokerapp.openwire.commands import (
+    ConnectionId,
+    IntegerResponse,
+    MessageDispatch,
+    Response,
+    TransactionInfo,
+    XATransactionId,
+)
 from brokerapp.openwire.session.transactions import TransactionOperation
 from tests.faults.load import Account
 from tests.protocol.clients import StompClient
