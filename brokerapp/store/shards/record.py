@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from brokerapp.errors import RequestRefused
 from brokerapp.store.client.client import StorePart, is_cluster, pairs
+from brokerapp.store.client.continuity import FORMAT
 
 #: States of a shard: the nodes open it, and put nothing there yet; families are put there; none are any more.
 JOINING, SERVING, DRAINING = "joining", "serving", "draining"
@@ -38,13 +39,17 @@ class ShardRecord:
 class ShardRecordStore(StorePart):
     """Stores the record of shards; the Lua side is shards.lua."""
 
+    async def read_shards(self) -> ShardRecord:
+        """Return which shards there are, without the families."""
+        return ShardRecord(_shards_of(await self._client.execute("HGETALL", self._keys.shards)))
+
     async def read(self) -> ShardRecord:
         """Return the record; empty for a broker with one store."""
         shards, families = await self._client.execute_many(
             [("HGETALL", self._keys.shards), ("HGETALL", self._keys.shard_families)]
         )
         return ShardRecord(
-            {int(number): Shard(int(number), **json.loads(each)) for number, each in pairs(shards)},
+            _shards_of(shards),
             {family.decode(): int(number) for family, number in pairs(families)},
         )
 
@@ -56,8 +61,8 @@ class ShardRecordStore(StorePart):
         number: int = 0
         may_repeat = is_cluster(url)
         if may_repeat or url != self._client.url:
-            arguments = [url, state, self._keys.signals, int(may_repeat)]
-            number = await self._client.call("add_shard", [self._keys.shards], arguments)
+            arguments = [url, state, self._keys.signals, int(may_repeat), FORMAT]
+            number = await self._client.call("add_shard", [self._keys.shards, self._keys.state], arguments)
         if not number:
             raise RequestRefused(f"{url} is a shard of the broker already")
         return number
@@ -98,3 +103,7 @@ class ShardRecordStore(StorePart):
         """Return the logs that were put into a shard."""
         found = pairs(await self._client.execute("HGETALL", self._keys.shard_logs))
         return [log.decode() for log, shard in found if int(shard) == number]
+
+
+def _shards_of(rows: Sequence[bytes]) -> dict[int, Shard]:
+    return {int(number): Shard(int(number), **json.loads(each)) for number, each in pairs(rows)}
