@@ -28,7 +28,7 @@ QUEUES = [f"orders{number}" for number in range(12)]
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cluster")
-    options = {"cluster-enabled": "yes", "cluster-node-timeout": "2000"}
+    options = {"cluster-enabled": "yes", "cluster-node-timeout": "1000", "cluster-require-full-coverage": "no"}
     servers = [Server(folder / str(number), **options, **{"cluster-port": str(free_port())}) for number in range(3)]
     try:
         for number, each in enumerate(servers):
@@ -123,6 +123,7 @@ async def test_a_broker_has_its_shards_in_the_servers_of_a_cluster_one_of_which_
             "what the others have is delivered",
         )
         assert not client.is_done_with("while it is away")
+        await asyncio.sleep(1.5)  # until the others take it for dead
         await asyncio.to_thread(victim.start)
         await asyncio.to_thread(wait_until, lambda: client.is_done_with("while it is away"), "the rest is delivered")
         assert len(client.bodies) == len(set(client.bodies)) == 3 * len(QUEUES)
