@@ -51,7 +51,8 @@ class Transactions:
         try:
             number = 0
             while not listening.done():
-                await asyncio.wait_for(room.acquire(), 30)
+                async with asyncio.timeout(ENOUGH):  # wait_for may swallow the cancellation
+                    await room.acquire()
                 body, number = f"{name}-{number}", number + 1
                 self.sent[body] = chance.sample(self.queues, QUEUES_IN_ONE)
                 frames = [encode("BEGIN", {"transaction": body})]
