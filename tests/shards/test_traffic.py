@@ -337,7 +337,7 @@ def test_operators_browse_move_edit_and_purge_across_shards(broker, client, name
 def test_a_queue_without_room_refuses_a_whole_transaction_wherever_it_is(broker, client, name, full):
     queues, limited, worker = one_in_each(name), queue_in(full, f"limited.{name}", SHARDS), client("a")
     sent(worker, limited, "x" * (LIMIT - 1000))
-    for order in ((*queues, limited), (limited, *queues)):
+    for order in ((*queues, limited), (limited, *queues), (*queues, limited)):
         transact(worker, [(each, "y" * 2000) for each in order])
         assert "full" in worker.error().headers["message"]
         worker = client("b")
