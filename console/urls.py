@@ -80,6 +80,8 @@ urlpatterns = [
     path("topics/<name:name>/", detail.detail, {"kind": "topic"}, name="topic"),
     *routing.urlpatterns,
     path("topology/", topology.topology, name="topology"),
+    path("topology/nodes/rebalance", topology.rebalance, name="rebalance-nodes"),
+    path("topology/nodes/<name:node>/<str:action>", topology.drain, name="drain-node"),
     path("topology/connectors/new", topology.edit, name="new-connector"),
     path("topology/connectors/<name:connector>/edit", topology.edit, name="edit-connector"),
     path("topology/connectors/<name:connector>/remove", topology.remove, name="remove-connector"),

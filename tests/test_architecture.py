@@ -88,7 +88,8 @@ PROJECT_IMPORTS: dict[str, str] = {
     ),
     "brokerapp.admin": (
         "brokerapp.errors brokerapp.model brokerapp.system brokerapp.selectors brokerapp.engine brokerapp.store "
-        "brokerapp.cluster.status brokerapp.network.options brokerapp.network.connectors.connector_store"
+        "brokerapp.cluster.status brokerapp.network.options brokerapp.network.connectors.connector_store "
+        "brokerapp.nodes.links.members brokerapp.nodes.membership.member_changes"
     ),
     "brokerapp.admin.handlers": (
         "brokerapp.errors brokerapp.model brokerapp.system brokerapp.selectors brokerapp.engine brokerapp.store "
@@ -166,6 +167,8 @@ PURE = (
     "brokerapp.monitoring.health_pages",
     "brokerapp.monitoring.node_metrics",
     "brokerapp.monitoring.prometheus_text",
+    "brokerapp.nodes.links.members",
+    "brokerapp.nodes.membership.member_changes",
     "brokerapp.cluster.status",
     "brokerapp.cluster.remote_message",
     "brokerapp.network.options.definition",
@@ -249,6 +252,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     # the broker's core waits for nothing: whoever does has a name here
     "asyncio": (
         "brokerapp.admin.client_base",
+        "brokerapp.admin.nodes",
         "brokerapp.cluster.change_applier",
         "brokerapp.cluster.links",
         "brokerapp.core.publishing.group_commit",
@@ -262,6 +266,7 @@ HOMES: dict[str, tuple[str, ...]] = {
         "brokerapp.nodes.topics.retained_sync",
         "brokerapp.runtime.startup_checks",
         "brokerapp.runtime.dispatch_loop",
+        "brokerapp.runtime.draining",
         "brokerapp.runtime.trace_writer",
         "brokerapp.nodes.membership.membership",
         "brokerapp.admin.handlers",

@@ -36,7 +36,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from analytics.archive import atomic_files, bloom_index, manifest
-from analytics.archive.compaction import COMPRESSION
+from analytics.archive.compaction import COMPRESSION, PendingMerges
 from analytics.archive.data_files import HOUR_US, REMOVED, to_archive_schema
 from analytics.archive.stream_ids import START, position_of
 from brokerapp.tracing.schema import VERSION
@@ -74,6 +74,8 @@ class BrokerArchive:
         self.work = root.with_name(f"{root.name}.work") / self.folder.name
         self._on_step = at
         self._indexed = indexed  #: properties by whose values messages are found, beside their ids
+        #: Merged files of the hours to which this process appends, for compaction.
+        self.pending = PendingMerges(self.work)
 
     @staticmethod
     def archives_in(root: Path) -> list[BrokerArchive]:
@@ -121,6 +123,7 @@ class BrokerArchive:
             left_over.unlink()
         for name in ("new", "gone"):
             shutil.rmtree(self.work / name, ignore_errors=True)
+        self.pending.clear()
         return commit
 
     def append(self, events: pa.Table, commit: ArchiveCommit) -> ArchiveCommit:
@@ -130,7 +133,7 @@ class BrokerArchive:
         for hour, of_hour in _by_hour(to_archive_schema(events, position_of(commit.offset))):
             path = f"{hour}/part-{commit.offset}.parquet"
             self._stage(path, of_hour)
-            files[path] = bloom_index.event_keys(of_hour, self._indexed)
+            files[path] = of_hour, bloom_index.event_keys(of_hour, self._indexed)
             self._on_step("staged")
         before = self.commit
         commit = replace(
@@ -142,8 +145,10 @@ class BrokerArchive:
         self._publish(commit)
         self._list_in_manifests(commit)
         self._on_step("listed")
-        for path, keys in files.items():  # a file that is not in the index is found all the same, only not as fast
-            bloom_index.add((self.folder / path).parent, Path(path).name, keys)
+        for path, (of_hour, keys) in files.items():
+            folder, name = (self.folder / path).parent, Path(path).name
+            bloom_index.add(folder, name, keys)  # a file that is not in the index is found too, only not as fast
+            self.pending.add(folder, name, of_hour, keys)
         return commit
 
     def events_after(self, place: int) -> Iterator[pa.Table]:

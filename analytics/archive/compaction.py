@@ -1,6 +1,7 @@
 """Merge the many small files of a past hour into few large ones.
 
     archive.work/broker=B/new                           the folder that will replace an hour's
+    archive.work/broker=B/merging/day=D.hour=H.parquet  a merged file that is being written
     archive.work/broker=B/replaced/day=D.hour=H.<ns>    a replaced folder, and when (nanoseconds since the epoch)
 
 The hour's new folder is built outside the archive, from links to the files that stay and the merged file. Then the two
@@ -8,6 +9,9 @@ folders exchange their names atomically: a reader that lists the hour sees each 
 after leaves a folder that is not needed: the incomplete new one, or the old one. A reader that listed the old files and
 has not opened them yet does not find them. A lock (read_locks.py) prevents that for analyses; others find the files
 under `replaced` for a while.
+
+To open hundreds of small files takes longer than to write the merged one. So the archiver adds what it appends to the
+merged file as well, while it has the events in memory (PendingMerges). Files of an earlier process are read.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analytics.archive import atomic_files, bloom_index, manifest
@@ -35,12 +40,20 @@ from analytics.archive.stream_ids import id_of
 
 #: Events of a file that is not merged any further: 25 to 50 MB.
 FULL_FILE_EVENTS = 5_000_000
-#: Events of a row group: the unit in which tasks of Spark read, and the events in memory here.
+#: Events of a row group, or a few more: the unit in which tasks of Spark read, and the events that are in memory here,
+#: 120 bytes each.
 ROW_GROUP_EVENTS = 500_000
 #: Microseconds after the end of an hour in which late events may arrive.
 LATE_EVENTS_US = 600_000_000
+#: Hours of which merged files are written while they are appended to: the current one, the one before it until late
+#: events have arrived, and one more for clocks that differ.
+PENDING_HOURS = 3
+#: Small tables that wait for their row group before they become one: each has some kilobytes of overhead.
+_WAITING_TABLES = 512
 #: Seconds for which files that were replaced can still be read under their hidden names.
 REPLACED_KEPT_SECONDS = 3600
+#: The folder of merged files that are being written.
+MERGING = "merging"
 
 #: Columns with few distinct values, by their names in a file. Dictionaries for ids, times and other values that differ
 #: from event to event make a file larger and slower to write: zstd finds their repetitions by itself.
@@ -83,9 +96,95 @@ def complete_hours(broker: Path, now_us: int) -> list[Path]:
     return [each for each in hours if start_us(each) + HOUR_US + LATE_EVENTS_US <= now_us]
 
 
+class MergedFile:
+    """Writes the events of several files of an hour to one file."""
+
+    def __init__(self, target: Path) -> None:
+        self.names: list[str] = []
+        self.events = 0
+        self._target, self._writer = target, pq.ParquetWriter(target, ARCHIVED, **COMPRESSION)
+        self._waiting: list[pa.Table] = []
+        self._waiting_events = 0
+        self._keys = [np.empty(0, np.uint64)]
+
+    def add(self, name: str, events: pa.Table, keys: np.ndarray) -> None:
+        """Add the events of a file and the hashes of their keys."""
+        self.names.append(name)
+        self.events += events.num_rows
+        self._waiting.append(events)
+        self._waiting_events += events.num_rows
+        self._keys.append(keys)
+        if self._waiting_events >= ROW_GROUP_EVENTS:
+            self._write_waiting()
+        elif len(self._waiting) >= _WAITING_TABLES:
+            self._waiting = [_as_one(self._waiting)]
+
+    def finish(self, path: Path) -> np.ndarray:
+        """Write the rest, give the file its path, and return the hashes of the keys, each once."""
+        self._write_waiting()
+        self._writer.close()
+        self._target.rename(path)
+        found = np.sort(np.concatenate(self._keys))  # np.unique hashes them, which takes several times as long
+        return found[np.append(True, found[1:] != found[:-1])[: len(found)]]
+
+    def discard(self) -> None:
+        """Delete the unfinished file."""
+        self._writer.close()
+        self._target.unlink(missing_ok=True)
+
+    def _write_waiting(self) -> None:
+        if self._waiting:
+            events = _as_one(self._waiting)
+            self._writer.write_table(events, row_group_size=events.num_rows)  # no small group for the last few
+        self._waiting, self._waiting_events = [], 0
+
+
+def _as_one(tables: Sequence[pa.Table]) -> pa.Table:
+    """Return the events of these tables with one dictionary for each column, not one for each table."""
+    return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+
+
+class PendingMerges:
+    """The merged files of the last hours, to which events are added as they are appended to the archive."""
+
+    def __init__(self, work: Path) -> None:
+        self._folder = work / MERGING
+        self._merges: dict[Path, MergedFile] = {}
+
+    def add(self, hour: Path, name: str, events: pa.Table, keys: np.ndarray) -> None:
+        """Add the events of a file that was appended to an hour."""
+        merge = self._merges.get(hour)
+        if merge is None:
+            while len(self._merges) >= PENDING_HOURS:
+                self._discard(next(iter(self._merges)))
+            atomic_files.make_folder(self._folder)
+            merge = self._merges[hour] = MergedFile(self._folder / f"{hour.parent.name}.{hour.name}.parquet")
+        if merge.events < FULL_FILE_EVENTS:  # beyond, files are large enough to be read quickly
+            merge.add(name, events, keys)
+
+    def take(self, hour: Path, group: Sequence[DataFile]) -> MergedFile | None:
+        """Return the merged file of an hour if it has the events of exactly these files; drop it otherwise."""
+        merge = self._merges.get(hour)
+        if merge is not None and merge.names == [each.path.name for each in group]:
+            return self._merges.pop(hour)
+        self._discard(hour)
+        return None
+
+    def clear(self) -> None:
+        """Discard all, also what an earlier process left."""
+        for hour in [*self._merges]:
+            self._discard(hour)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _discard(self, hour: Path) -> None:
+        if merge := self._merges.pop(hour, None):
+            merge.discard()
+
+
 def compact(
-    hour: Path, group: Sequence[DataFile], work: Path, indexed: Sequence[str], at: Callable[[str], None]
-) -> None:
+    hour: Path, group: Sequence[DataFile], work: Path, indexed: Sequence[str], at: Callable[[str], None],
+    pending: PendingMerges,
+) -> None:  # fmt: skip
     """Merge these files of the hour into one, and replace the hour's folder."""
     new, old = work / "new", work / "replaced" / f"{hour.parent.name}.{hour.name}.{time.time_ns()}"
     shutil.rmtree(new, ignore_errors=True)
@@ -93,7 +192,8 @@ def compact(
         atomic_files.make_folder(folder)
     # A name that no other file ever had: readers cache what they read of a file by its name.
     name = f"part-{id_of(group[-1].last)}_{sum(each.appends for each in group)}.parquet"
-    keys = _merge(group, new / name, indexed)
+    merge = pending.take(hour, group) or _merge(group, new / f".{name}.tmp", indexed)
+    keys = merge.finish(new / name)
     at("merged")
     replaced = {each.path.name for each in group}
     stay = [each.path for each in data_files(hour) if each.path.name not in replaced]
@@ -116,16 +216,12 @@ def compact(
     at("put-away")
 
 
-def _merge(group: Sequence[DataFile], target: Path, indexed: Sequence[str]) -> np.ndarray:
-    """Write the events of these files to one; return the hashes of their keys."""
-    keys = [np.empty(0, np.uint64)]
-    with pq.ParquetWriter(target, ARCHIVED, **COMPRESSION) as writer:
-        for events in read_parts((each.path for each in group), ROW_GROUP_EVENTS):
-            together = events.unify_dictionaries().combine_chunks()  # a dictionary each, not one for each small file
-            writer.write_table(together, row_group_size=ROW_GROUP_EVENTS)
-            keys.append(bloom_index.event_keys(together, indexed))
-    found = np.sort(np.concatenate(keys))  # np.unique hashes them, which takes several times as long
-    return found[np.append(True, found[1:] != found[:-1])[: len(found)]]
+def _merge(group: Sequence[DataFile], target: Path, indexed: Sequence[str]) -> MergedFile:
+    """Read the events of these files into one."""
+    merge = MergedFile(target)
+    for events in read_parts((each.path for each in group), ROW_GROUP_EVENTS):
+        merge.add("", events, bloom_index.event_keys(events, indexed))
+    return merge
 
 
 def delete_replaced(work: Path, now: float) -> None:

@@ -52,7 +52,7 @@ class Housekeeping:
                 continue
             with exclusive_lock(self._archive.folder) as free:
                 if free:
-                    compact(hour, group, self._archive.work, self._indexed, self._on_step)
+                    compact(hour, group, self._archive.work, self._indexed, self._on_step, self._archive.pending)
             return free
         return False
 

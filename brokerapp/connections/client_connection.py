@@ -12,7 +12,7 @@ import logging
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from brokerapp.connections.connector_state import ConnectorState
@@ -239,6 +239,10 @@ class ClientConnection(asyncio.Protocol, ABC, Generic[F]):
         self._log_refused_login(error)
         self.refuse(error, getattr(error, "receipt", None))
         self.flush()
+        self._end_writing()
+
+    def _end_writing(self) -> None:
+        """Disconnect the client, which has LINGER_SECONDS to read what it was told last and to close the connection."""
         if self._closing:
             return
         self._closing = True
@@ -352,8 +356,27 @@ class ClientConnection(asyncio.Protocol, ABC, Generic[F]):
         elif not self._closing:
             self.close()
 
+    def resume(self) -> None:
+        self.client.is_stopping = False
+        self.client.update_reading()
+
     def tell_cluster_brokers(self) -> None:
         """Tell the client of the broker's nodes, where its protocol can."""
+
+    @property
+    def is_settled(self) -> bool:
+        client = self.client
+        is_busy = self.has_reads or self._login or client.transactions or client.pending_writes or client.blocked_sends
+        return not is_busy and not any(each.unacked for each in client.subscriptions.values())
+
+    @property
+    def is_closing(self) -> bool:
+        return self._closing
+
+    def send_away(self, addresses: Sequence[str]) -> None:
+        self.flush()
+        self._end_writing()
+        self.pause_reading(held=False)  # what comes is dropped, and the end is noticed
 
     def abort(self) -> None:
         self._closing = True

@@ -43,12 +43,21 @@ class ClusterUpdates:
                 self._update(each, statuses)
 
     def _update(self, connector: ConnectorState, statuses: Mapping[str, Mapping[str, Any]]) -> None:
-        addresses = {name: _address(connector, status) for name, status in statuses.items()}
+        addresses = addresses_by_node(connector, statuses)
         own = addresses.pop(self._node, None)
-        others = {name: address for name, address in addresses.items() if address is not None}
-        if own is not None and connector.cluster_brokers.update(own, others):
+        if own is not None and connector.cluster_brokers.update(own, addresses):
             for connection in list(connector.open_connections):
                 connection.tell_cluster_brokers()
+
+
+def addresses_by_node(connector: ConnectorState, statuses: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Return where nodes serve what this connector serves, by their names; nodes that are drained serve nothing."""
+    found = {
+        name: _address(connector, status)
+        for name, status in statuses.items()
+        if not status.get("homes", {}).get("draining")
+    }
+    return {name: address for name, address in found.items() if address is not None}
 
 
 def _address(connector: ConnectorState, status: Mapping[str, Any]) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -29,8 +29,22 @@ class OpenConnection(Protocol):
     def stop(self) -> None:
         """Take no more commands; what was asked is still done and answered."""
 
+    def resume(self) -> None:
+        """Take commands again after `stop`."""
+
     def tell_cluster_brokers(self) -> None:
         """Tell the client of the broker's nodes, where its protocol can."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Return whether the client holds no messages, has no open transaction, and everything it asked is done."""
+
+    @property
+    def is_closing(self) -> bool:
+        """Return whether the client was told to leave, or leaves."""
+
+    def send_away(self, addresses: Sequence[str]) -> None:
+        """Let the client go, after telling it of these addresses of other nodes where its protocol can."""
 
 
 class ClientRegistryPort(Protocol):

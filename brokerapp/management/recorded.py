@@ -36,6 +36,7 @@ OBJECT_ARGUMENTS = (
     "transaction",
     "subscription",
     "connector",
+    "node",
     "definition",
     "file",
     "verb",
@@ -110,6 +111,10 @@ async def _of_transaction(admin: BrokerAdmin, args: Namespace) -> State:
     return next((each.to_json() for each in wanted), None)
 
 
+async def _of_nodes(admin: BrokerAdmin, _args: Namespace) -> State:
+    return {"owned": await admin.membership.owned_counts()}
+
+
 async def _of_nothing(admin: BrokerAdmin, args: Namespace) -> State:
     """Return None: what is created or sent does not exist before."""
     return None
@@ -128,6 +133,8 @@ STATE_READERS: dict[str, Callable[[BrokerAdmin, Namespace], Awaitable[State]]] =
     "subscribe": _of_nothing,
     "send": _of_nothing,
     "rebuild-tables": _of_nothing,
+    "drain": _of_nodes,
+    "rebalance": _of_nodes,
     "commit-transaction": _of_transaction,
     "rollback-transaction": _of_transaction,
 }

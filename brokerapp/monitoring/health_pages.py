@@ -21,6 +21,7 @@ class NodeState:
 
     failure: str = ""  #: why it stopped, where it did
     listens: bool = False  #: for clients
+    is_draining: bool = False
     store_answers: bool = False  #: the store took a heartbeat of the node, a write, within its failure timeout
     disk_shortage: str = ""  #: why the store takes no acknowledgements, where its disk is full
     is_settled: bool = False  #: it delivers from all queues that it owns
@@ -41,7 +42,7 @@ STARTING = NodeHealth(NodeState())
 def readiness_checks(state: NodeState) -> Mapping[str, str]:
     """Return the result of each check by name: `ok`, or why the node is not ready."""
     return {
-        "node": state.failure or OK,
+        "node": state.failure or ("draining" if state.is_draining else OK),
         "listeners": OK if state.listens else "the node does not listen for clients",
         "store": state.disk_shortage or (OK if state.store_answers else "the store takes no writes of this node"),
         "queues": OK if state.is_settled else "the node does not deliver from all queues that it owns yet",

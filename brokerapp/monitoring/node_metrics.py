@@ -51,6 +51,8 @@ NODE_METRICS = (
                lambda node: len(node.homes.get("unreached", ()))),
     NodeMetric("settled", GAUGE, "Whether the node delivers from all queues that it owns",
                lambda node: node.homes.get("settled", True)),
+    NodeMetric("draining", GAUGE, "Whether the node is drained: it takes no connections and owns no queues",
+               lambda node: bool(node.homes.get("draining"))),
     NodeMetric("definitions_version", GAUGE, "Version of the definitions that the node routes by",
                lambda node: node.definitions),
     NodeMetric("trace_recorded_events", COUNTER, "Trace events recorded", lambda node: node.trace.get("recorded", 0)),

@@ -171,6 +171,7 @@ class NodeAssembly:
             PeerMessageType.CREDIT: inbound_consumers.on_credit,
             PeerMessageType.UNACKED: inbound_consumers.on_unacked,
             PeerMessageType.DISPATCHED: handoff.on_dispatched,
+            PeerMessageType.TAKEN_OVER: handoff.on_taken_over,
             PeerMessageType.SETTLED: unacked.on_settled,
             PeerMessageType.REQUEUED: unacked.on_requeued,
             PeerMessageType.REMOVE_SUBSCRIPTION: removal.on_remove,

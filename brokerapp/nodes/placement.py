@@ -125,7 +125,8 @@ class NodePlacement:
         """Return what the node tells operators of its place among the others; nothing if it is alone.
 
         `epoch`: of the members; `logs`: owned by this node; `served`: consumers of other nodes' clients; `unreached`:
-        names of live nodes without a link; `settled`: whether this node dispatches from all logs that it owns.
+        names of live nodes without a link; `settled`: whether this node dispatches from all logs that it owns;
+        `assigned`: logs that it owns whatever they hash to.
         """
         if self.is_alone:
             return {}
@@ -136,4 +137,5 @@ class NodePlacement:
             "served": self.inbound_consumers.count,
             "unreached": sorted(each.name for each in members.others if not self.peers.is_linked(each.session)),
             "settled": self.handoff_in.is_settled,
+            **({"assigned": assigned} if (assigned := members.assigned_to(members.session)) else {}),
         }

@@ -157,11 +157,16 @@ def node_heartbeat(
     rollbacks: Mapping[str, int],
     shards: Callable[[], Any],
     write: Callable[[Mapping[str, Any]], Awaitable[None]],
+    drain: Callable[[], Mapping[str, Any]],
 ) -> NodeHeartbeat:
     """Return what writes the status of the broker's node."""
 
     def cluster_status() -> Mapping[str, Any]:
         return broker.cluster.status(brief=True).to_json() if broker.cluster is not None else {}
+
+    def homes() -> Mapping[str, Any]:
+        found = broker.placement.status()
+        return {**found, **drain()} if found else {}
 
     return NodeHeartbeat(
         context=broker.context(),
@@ -173,7 +178,7 @@ def node_heartbeat(
         sections={
             "network": lambda: network.stats().to_json(),
             "cluster": cluster_status,
-            "homes": broker.placement.status,
+            "homes": homes,
             "transactions": broker.branches.status,
             "shards": shards,
         },

@@ -46,7 +46,8 @@ class DispatchLoop:
         if not self._placement.is_alone:
             self._placement.append_notices.send()
         if self.can_dispatch():
-            self._placement.outbound_deliveries.deliver_due()
+            if not self._dispatcher.is_stopped:
+                self._placement.outbound_deliveries.deliver_due()
             self._dispatcher.run_once()
         elif self._unsure is None:
             self._unsure = asyncio.get_running_loop().call_later(UNSURE_SECONDS, self._retry)

@@ -6,7 +6,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from brokerapp.connections.connector_state import ClientServices, ConnectorState
 from brokerapp.connections.login import Authenticate
@@ -56,6 +56,7 @@ def _refused(listen: ListenAddress, error: OSError) -> ConfigurationRefused:
 
 @dataclass(slots=True)
 class _Listener:
+    listen: ListenAddress
     server: asyncio.Server
     endpoint: ConnectorState
     address: str
@@ -79,18 +80,22 @@ class Listeners:
         endpoint = ConnectorState(
             self._services, self._authenticate, listen.name, "", listen.limits, listen.conventions, listen.transport
         )
+        server = await self._serve(endpoint, listen)
+        for host, port, *_ in (each.getsockname() for each in server.sockets):
+            shown = f"[{host}]" if ":" in host else host
+            endpoint.address = f"{listen.transport.scheme}://{shown}:{port}"
+            found = replace(listen, port=port)
+            self._open.append(_Listener(found, server, endpoint, endpoint.address, listen.discovery))
+
+    async def _serve(self, endpoint: ConnectorState, listen: ListenAddress) -> asyncio.Server:
         patience = listen.limits.connect_ms / 1000 if listen.tls and listen.limits.connect_ms else None
         try:
-            server = await asyncio.get_running_loop().create_server(
+            return await asyncio.get_running_loop().create_server(
                 lambda: self._connection(endpoint, listen), listen.host or None, listen.port,
                 backlog=listen.limits.backlog, ssl=listen.tls, ssl_handshake_timeout=patience,
             )  # fmt: skip
         except OSError as error:
             raise _refused(listen, error) from error
-        for host, port, *_ in (each.getsockname() for each in server.sockets):
-            shown = f"[{host}]" if ":" in host else host
-            endpoint.address = f"{listen.transport.scheme}://{shown}:{port}"
-            self._open.append(_Listener(server, endpoint, endpoint.address, listen.discovery))
 
     def _connection(self, endpoint: ConnectorState, listen: ListenAddress) -> asyncio.Protocol:
         if listen.transport.openwire:
@@ -147,6 +152,18 @@ class Listeners:
         self.close()
         for each in self._open:
             each.endpoint.stop()
+
+    def pause(self) -> None:
+        """Accept no more connections until `resume`; open ones stay."""
+        self.close()
+
+    async def resume(self) -> None:
+        """Listen again where it did before `pause`. Raises ConfigurationRefused when an address cannot be had."""
+        servers: dict[asyncio.Server, asyncio.Server] = {}  # new ones by those that they replace
+        for each in self._open:
+            if each.server not in servers:
+                servers[each.server] = await self._serve(each.endpoint, each.listen)
+            each.server = servers[each.server]
 
     def close_all(self) -> None:
         """Take no more connections, and let go of those that are there, also of who has not logged in yet, and of the

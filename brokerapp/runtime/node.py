@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -21,14 +21,14 @@ from brokerapp.cluster.change_log import RecordLeader, read_record
 from brokerapp.cluster.links import ClusterLinks
 from brokerapp.cluster.record import ClusterRecord
 from brokerapp.cluster.settings import ClusterSettings
-from brokerapp.connections.cluster_updates import ClusterUpdates
+from brokerapp.connections.cluster_updates import ClusterUpdates, addresses_by_node
 from brokerapp.connections.connector_state import ConnectorState
 from brokerapp.connections.login import Authenticate
 from brokerapp.connections.tls import ClientContexts
 from brokerapp.core.assembly import AssembledBroker
 from brokerapp.core.broker import Broker
 from brokerapp.engine.policy.authorization import AuthorizationMap
-from brokerapp.errors import Fenced, NodeIsolated, StoreUnavailable
+from brokerapp.errors import Fenced, NodeIsolated, RequestRefused, StoreUnavailable
 from brokerapp.model.commands import DestinationCommand
 from brokerapp.model.definitions import Definitions
 from brokerapp.monitoring.health_pages import STARTING, NodeHealth, NodeState
@@ -40,12 +40,15 @@ from brokerapp.network.connectors.diagnosis import BridgeDiagnosis
 from brokerapp.network.connectors.leader import ConnectorLeader
 from brokerapp.network.connectors.stats import NetworkStatus
 from brokerapp.nodes.assembly import NodeAssembly
+from brokerapp.nodes.membership import member_changes
 from brokerapp.nodes.membership.compatibility import CLUSTERED
 from brokerapp.nodes.membership.membership import NodeMembership
 from brokerapp.runtime.assembly import client_services, join_cluster, node_heartbeat, statistics_writer, trace_writer
 from brokerapp.runtime.definition_sync import DefinitionSync
 from brokerapp.runtime.disk_watch import DiskWatch
 from brokerapp.runtime.dispatch_loop import DispatchLoop
+from brokerapp.runtime.draining.client_release import ClientRelease
+from brokerapp.runtime.draining.node_drain import NodeDrain
 from brokerapp.runtime.heartbeat import NodeHeartbeat
 from brokerapp.runtime.listeners import Listeners
 from brokerapp.runtime.node_config import NodeConfig
@@ -75,6 +78,9 @@ logger = logging.getLogger(__name__)
 TICK_SECONDS = 1.0
 #: Seconds between two times that a node notes which function library it uses.
 LIBRARY_SECONDS = 3600.0
+#: Seconds in which a node that stops hands over what it owns and lets its clients go, if there are other nodes. What
+#: it does then takes up to DRAIN_SECONDS and CLOSE_SECONDS more: together less than the 30 s that Kubernetes waits.
+HANDOVER_SECONDS = 14.0
 #: Seconds a node that stops waits for the store to take what clients asked.
 DRAIN_SECONDS = 10.0
 #: Seconds it waits then for the store to take the marks of the queues.
@@ -104,6 +110,7 @@ class Node:
         self._listeners: Listeners | None = None  # the same
         self._heartbeat: NodeHeartbeat | None = None  # the same
         self._mover: FamilyMover | None = None  # the same
+        self._drain: NodeDrain | None = None  #: once it listens
 
     # -- life
 
@@ -174,8 +181,8 @@ class Node:
         self.trace = trace_writer(self.broker, self._store)
         self._heartbeat = node_heartbeat(
             self.broker, store=self._store, limits=self._limits, listeners=self._listeners, network=network,
-            rollbacks=await self._store.server.rollbacks(), shards=self._shards.status,
-            write=self.membership.send_heartbeat,
+            rollbacks=await self._store.server.rollbacks(), write=self.membership.send_heartbeat,
+            drain=lambda: self._drain.status() if self._drain is not None else {}, shards=self._shards.status,
         )  # fmt: skip
         # From here on operators ask us instead of changing the store themselves.
         await self._heartbeat.send()
@@ -198,7 +205,10 @@ class Node:
         await self._listen()
         await self.network.announce(self._listeners.announced_addresses)
         await self._seat.refresh()
+        self._drain = self._make_drain(self._listeners)
         self.membership.on_followed = self._on_followed
+        self._drain.on_members_followed()  # they may have changed since it joined
+        self._tasks.begin("drain", self._drain.run)
         self._tasks.begin("network", self._seat.run)
         self._tell_clients_of_nodes(self._listeners.connectors)
         if self.cluster_links is not None:
@@ -207,10 +217,38 @@ class Node:
         self.broker.url = next(iter(self.addresses), "")
         await self._heartbeat.send()
 
+    def _make_drain(self, listeners: Listeners) -> NodeDrain:
+        peers, handoff = self._placement.peers, self._placement.handoff
+
+        async def other_addresses(connector: ConnectorState) -> Sequence[str]:
+            found = addresses_by_node(connector, await self._store.nodes.statuses())
+            return [address for name, address in sorted(found.items()) if name != self.config.node]
+
+        return NodeDrain(
+            is_requested=lambda: peers.members.is_drained(self.session),
+            is_handed_over=lambda: handoff.others_took_over,
+            entrance=listeners,
+            release=ClientRelease(
+                connectors=lambda: listeners.connectors, commit=self._committer.barrier, other_addresses=other_addresses
+            ),
+            set_dispatching=self._set_dispatching,
+            report=self._report,
+        )  # fmt: skip
+
+    def _set_dispatching(self, is_dispatching: bool) -> None:
+        """Dispatch to clients of this node, or not; logs of temporary queues may be left here."""
+        self.broker.dispatcher.is_stopped = not is_dispatching
+        for log in self.broker.queues:
+            self.broker.dispatcher.touch(log)
+
+    async def _report(self) -> None:
+        with contextlib.suppress(StoreUnavailable):  # the next heartbeat does so
+            await self._heartbeat.send()
+
     def _on_followed(self) -> None:
         """Take over what one node does for all, where it is this one's turn now."""
-        if self._seat is not None:
-            self._seat.request_refresh()
+        self._seat.request_refresh()
+        self._drain.on_members_followed()
         self._followed.set()
 
     async def _lead_record(self, leader: RecordLeader) -> None:
@@ -350,6 +388,10 @@ class Node:
         if self.failed.done():
             await self.abandon()
             return
+        await self._drain_before_stop()
+        if self.failed.done():
+            await self.abandon()
+            return
         await self._seat.leave()
         if self.cluster_links is not None:
             await self.cluster_links.stop()
@@ -376,6 +418,24 @@ class Node:
         await self._store.close()
         await self._control.close()
 
+    async def _drain_before_stop(self) -> None:
+        """Hand over what this node owns and let its clients go, so that they miss it for as short as can be."""
+        if self._placement.is_alone or self._drain is None:
+            return
+
+        async def drain() -> None:
+            await self._store.nodes.change(lambda records: member_changes.drain(records, self.config.node))
+            await self._unless_failed(self._drain.wait())
+
+        try:
+            await asyncio.wait_for(drain(), HANDOVER_SECONDS)
+        except RequestRefused as error:
+            logger.info("not drained before the stop: %s", error)
+        except (TimeoutError, StoreUnavailable):
+            logger.warning("the node could not be drained within %g s; it stops without", HANDOVER_SECONDS)
+        except (Fenced, NodeIsolated):
+            pass  # it is abandoned
+
     async def _end_tasks(self) -> None:
         self._dispatch_loop.stop()
         if self._mover is not None:
@@ -390,6 +450,7 @@ class Node:
         state = NodeState(
             failure=f"stopped: {self.failed.exception()}" if self.failed.done() else "",
             listens=self._listeners.is_open,
+            is_draining=self._drain is not None and bool(self._drain.state),
             store_answers=self.membership.is_store_writable,
             disk_shortage="" if disk.may_commit else disk.shortage,
             is_settled=self._placement.handoff_in.is_settled,

@@ -9,6 +9,7 @@ STOMP client may make nothing of the greeting. If it does it is served all the s
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from brokerapp.connections.connector_state import ConnectorState
 from brokerapp.openwire.transport.connection import OpenWireConnection, greeting
@@ -71,6 +72,23 @@ class ProtocolSwitch(asyncio.Protocol):
 
     def stop(self) -> None:
         """Take no more commands: there are none."""
+        self.close()
+
+    def resume(self) -> None:
+        """Take commands again: it is closed."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Return True: it asked for nothing."""
+        return True
+
+    @property
+    def is_closing(self) -> bool:
+        """Return whether it leaves."""
+        return self._transport.is_closing()
+
+    def send_away(self, addresses: Sequence[str]) -> None:
+        """Close the connection: its protocol is not known."""
         self.close()
 
     def tell_cluster_brokers(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from brokerapp.model import JsonObject
@@ -15,6 +15,8 @@ from brokerapp.store.client.continuity import FORMAT
 NODE_TIMEOUT_MS = 5_000
 #: The name under which sessions are admitted that are no members'.
 RECOVERY = "(recovery)"
+#: Decides from the records of the live members, by name, which of them change and how.
+MemberChange = Callable[[Mapping[str, JsonObject]], Mapping[str, JsonObject]]
 #: The name of the only node of a broker.
 ONLY_NODE = "main"
 
@@ -71,6 +73,21 @@ class NodeStore(StorePart):
         """Return the epoch of the membership, and each member's record by name; some may be dead already."""
         epoch, found = await self._client.call("members", [self._keys.state, self._keys.nodes], [])
         return epoch, {name.decode(): json.loads(about) for name, about in pairs(found)}
+
+    async def change(self, decide: MemberChange) -> dict[str, JsonObject]:
+        """Change the records of members as `decide` says, which is asked again if the members changed meanwhile.
+
+        Return the changed records by name; none: nothing is to be changed.
+        """
+        keys = self._keys
+        while True:
+            (epoch, records), living = await self.members(), await self.live_names()
+            changed = decide({name: about for name, about in records.items() if name in living})
+            rows = [text for name, about in changed.items() for text in (name, json.dumps(about))]
+            if not rows:
+                return {}
+            if await self._client.call("describe", [keys.state, keys.nodes], [epoch, keys.signals, *rows]):
+                return dict(changed)
 
     async def statuses(self) -> dict[str, JsonObject]:
         """Return the status of each live node by name."""

@@ -49,6 +49,7 @@ class Permission(StrEnum):
     DRAFT = "create routing drafts"
     ROUTE = "apply routing changes"
     BRIDGE = "manage network connectors"
+    NODES = "drain and rebalance nodes"
     RECORD = "configure tracing"
     ANALYSE = "run analyses"
     SQL = "write SQL queries"
@@ -80,6 +81,7 @@ ROLES_BY_PERMISSION: dict[Permission, frozenset[Role]] = {
     Permission.DRAFT: _SUPPORT,
     Permission.ROUTE: _ADMIN,
     Permission.BRIDGE: _ADMIN,
+    Permission.NODES: _ADMIN,
     Permission.RECORD: _ADMIN,
     Permission.ANALYSE: _SUPPORT | {Role.ANALYST},
     Permission.SQL: _OPERATORS | {Role.ANALYST},
@@ -93,7 +95,7 @@ ROLES_BY_PERMISSION: dict[Permission, frozenset[Role]] = {
 
 #: What may be given to somebody in a role beyond what all in the role have.
 EXTRAS: dict[Role, frozenset[Permission]] = {
-    Role.OPERATOR: frozenset({Permission.ROUTE, Permission.RECORD, Permission.BRIDGE}),
+    Role.OPERATOR: frozenset({Permission.ROUTE, Permission.RECORD, Permission.BRIDGE, Permission.NODES}),
     Role.SUPPORT: frozenset({Permission.BULK}),
 }
 

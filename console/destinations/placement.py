@@ -18,8 +18,13 @@ def owner_node(nodes: Sequence[NodeStatus], destination: Destination) -> str:
     """Return the name of the node that owns a queue; "" with a single node or none."""
     if len(nodes) < 2 or not destination.is_queue:
         return ""
-    members = NodeMembers(0, [NodeMember(each.name, each.node) for each in nodes], "")
+    members = NodeMembers(0, [_member(each) for each in nodes], "")
     return node_name(nodes, members.owner_of(str(destination.physical)))
+
+
+def _member(node: NodeStatus) -> NodeMember:
+    is_draining, assigned = bool(node.homes.get("draining")), frozenset(node.homes.get("assigned", ()))
+    return NodeMember(node.name, node.node, is_draining=is_draining, assigned=assigned)
 
 
 def node_name(nodes: Sequence[NodeStatus], session: str) -> str:
@@ -47,6 +52,8 @@ def node_status_view(node: NodeStatus, sees_all: bool = True) -> NodeStatusView:
         return NodeStatusView("good", "")
     if homes["unreached"]:
         return NodeStatusView("act", f"cannot reach {', '.join(homes['unreached'])}")
+    if homes.get("draining"):
+        return NodeStatusView("look", homes["draining"])
     if not homes["settled"]:
         return NodeStatusView("look", MOVING)
     if not sees_all:

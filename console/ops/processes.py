@@ -16,7 +16,7 @@ from console.ops.supervisor import ProcessSpec
 
 ASK_SECONDS = 1.0
 CLOSING_SECONDS = 5  # for browsers' WebSockets and STOMP clients to be told that the process ends
-WEB_GRACE_SECONDS = 20.0  # closing, and then the node stores all it was asked to
+WEB_GRACE_SECONDS = 32.0  # closing, and then the node hands over to others and stores all it was asked to (node.py)
 
 SPARK_GRACE_SECONDS = 5.0  # it takes two; there is nothing to be saved
 

@@ -32,6 +32,11 @@ class NodeSummary:
         return datetime.fromtimestamp(self.status.started_ms / 1000, UTC)
 
     @property
+    def drain_state(self) -> str:
+        """Return the status word of a node that is drained or about to be; "" for one that serves."""
+        return str(self.status.homes.get("draining", "")).capitalize()
+
+    @property
     def details(self) -> list[tuple[str, str]]:
         """Return labels and values, without what the node does not report."""
         store, trace = self.status.store, self.status.trace

@@ -10,7 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from brokerapp.errors import BrokerError, StoreUnavailable
+from brokerapp.errors import BrokerError, RequestRefused, StoreUnavailable
 from brokerapp.model.destination import Destination
 from brokerapp.model.network_stats import DemandStats
 from console.access import redaction
@@ -18,11 +18,12 @@ from console.access.permissions import Permission, pattern_filter, permission_re
 from console.access.roles import everything
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
-from console.topology import bridge_diagnosis, connector_changes
+from console.topology import bridge_diagnosis, connector_changes, node_changes
 from console.topology.clusters import cluster_context, cluster_now
 from console.topology.diagram import build_diagram, configured_properties, connector_card
 from console.topology.forms import LISTS, ConnectorForm
 from console.topology.node_facts import NodeSummary
+from console.ui.formatting.number_format import format_integer, pluralize_count
 
 #: What happened to a connector after an action.
 ACTION_RESULTS = {"start": "started", "stop": "stopped"}
@@ -140,3 +141,42 @@ def remove(request: HttpRequest, connector: str) -> HttpResponse:
         return redirect("topology")
     context = {"card": connector_card(found), "failed": request.method == "POST"}
     return render(request, "topology/connector_remove.html", context, status=400 if context["failed"] else 200)
+
+
+@require_POST
+@permission_required(Permission.NODES)
+def drain(request: HttpRequest, node: str, action: str) -> HttpResponse:
+    """Drain a node, or let a drained one serve again."""
+    if action not in ("drain", "end-drain"):
+        raise Http404(f"Unknown node action {action}.")
+    try:
+        if action == "drain":
+            done = node_changes.drain_node(request, node)
+            queues, clients = (
+                pluralize_count(done.owned_count, "queue"),
+                pluralize_count(done.released_count, "client"),
+            )
+            messages.success(request, f"Node {node} drained: {queues} handed over, {clients} moved.")
+        else:
+            node_changes.end_drain(request, node)
+            messages.success(request, f"Node {node} serves clients again.")
+    except RequestRefused as refused:
+        messages.error(request, _sentence(str(refused)))
+    return redirect("topology")
+
+
+@require_POST
+@permission_required(Permission.NODES)
+def rebalance(request: HttpRequest) -> HttpResponse:
+    """Spread queues evenly over the nodes."""
+    try:
+        owned = node_changes.rebalance_nodes(request)
+        counts = ", ".join(f"{name} {format_integer(count)}" for name, count in sorted(owned.items()))
+        messages.success(request, f"Queues rebalanced. Queues of each node: {counts}.")
+    except RequestRefused as refused:
+        messages.error(request, _sentence(str(refused)))
+    return redirect("topology")
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."

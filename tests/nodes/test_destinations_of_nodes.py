@@ -201,3 +201,20 @@ def test_one_that_holds_a_message_stays_also_when_all_nodes_begin_anew_and_empty
         wait_until(lambda: stored(several, f"queue://{name}.empty") is None, "nothing is in it")
         assert several["b"].bodies(f"{name}.kept") == ["kept"]
         assert stored(several, f"queue://{name}.admin")["declared"]
+
+
+def test_a_temporary_queue_of_another_broker_of_the_cluster_stays_where_one_node_is_told_of_it_before_the_other(
+    broker, client
+):
+    queue = Destination.parse("temp-queue://ID:X-87a03350-4:1")
+    a, b = broker["a"], broker["b"]
+    a.look(lambda: a.node.broker.temporaries.host_remote(queue))
+    a.do(a.node._committer.barrier)  # b has learned of it by now
+    b.do(b.node._committer.barrier)  # and has written what follows
+    b.look(lambda: b.node.broker.temporaries.host_remote(queue))
+    consumer = client("a")
+    consumer.subscribe(queue.stomp)
+    client("b").send(queue.stomp, "reply")
+    assert consumer.bodies() == ["reply"]
+    a.look(lambda: a.node.broker.temporaries.remove(queue))
+    wait_until(lambda: not has(broker, "b", str(queue)), "it is gone at both")

@@ -19,21 +19,23 @@ pytestmark = [needs_java_client, pytest.mark.slow]
 CONFIG = """\
 <broker xmlns="http://activemq.apache.org/schema/core" brokerName="{broker}">
   <transportConnectors>
-    <transportConnector name="openwire" uri="tcp://127.0.0.1:{port}" updateClusterClients="true"/>
+    <transportConnector name="openwire" uri="tcp://127.0.0.1:{port}" updateClusterClients="{told}"/>
   </transportConnectors>
 </broker>
 """
 COUNT, BATCH, PATIENCE = 1000, 10, 120
 
 
-def test_a_transacted_producer_and_consumer_go_on_at_a_node_they_were_told_of(tmp_path, redis_url):
+@pytest.mark.parametrize(("ending", "told"), [("kill", "true"), pytest.param("stop", "false", marks=pytest.mark.long)])
+def test_a_transacted_producer_and_consumer_go_on_at_a_node_they_were_told_of(tmp_path, redis_url, ending, told):
+    """A node that is stopped tells its clients of others as it lets them go, whatever its connector says."""
     broker = SeveralNodes(redis_url)
     ports = {name: free_port() for name in "ab"}
     runs: dict[str, Run] = {}
 
     def start(name: str) -> None:
         config = tmp_path / f"{name}.xml"
-        config.write_text(CONFIG.format(broker=broker.name, port=ports[name]))
+        config.write_text(CONFIG.format(broker=broker.name, port=ports[name], told=told))
         runs[name] = Run(
             "--config", config, "--data", tmp_path / name, "--redis", redis_url, "--node", name,
             "--node-timeout", "3", log=tmp_path / f"{name}.log",
@@ -56,7 +58,7 @@ def test_a_transacted_producer_and_consumer_go_on_at_a_node_they_were_told_of(tm
     try:
         for victim, after in (("a", COUNT // 4), ("b", 3 * COUNT // 5)):
             wait_until(lambda least=after: said["sent"] and said["sent"][-1] >= least, "it sends", PATIENCE)
-            runs[victim].kill()
+            getattr(runs[victim], ending)()
             if victim == "a":
                 start("a")
         wait_until(lambda: said["sent"] and said["sent"][-1] == COUNT, "all is sent", PATIENCE)

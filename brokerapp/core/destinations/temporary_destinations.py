@@ -166,6 +166,8 @@ class TemporaryDestinations:
         self._placement.orphaned_temporaries.remove(destination)
         self._hosted.add(destination)
         if destination not in self._senders:
+            if destination.is_queue:  # a node that is told of it by this one takes it else for one that nobody has
+                self._queues.kept[destination] = {AT: self._session}
             self._begin(destination)
 
     def _leave(self, destination: Destination) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import partial
@@ -64,6 +65,7 @@ class ShardedCommits:
         self._ids = itertools.count(1)
         self._work: OrderedWork[PendingWrite] = OrderedWork()  # that waits for parts of writes to other shards
         self._spread: dict[int, SpreadWrite] = {}  # on their way, by the identities of their coordinators' parts
+        self._coming: Counter[int | str] = Counter()  # bytes of them for other shards, by shard and by log
         self._unready: list[SpreadWrite] = []  # whose turn it is, but not all is known that they settle
         self._held: dict[str, list[_HeldBack]] = {}  # families that move to another shard: what is asked of them
         self._held_families: set[str] = set()  # of what waits so
@@ -186,6 +188,7 @@ class ShardedCommits:
     def _give_up(self, spread: SpreadWrite) -> PendingWrite:
         if spread in self._unready:
             self._unready.remove(spread)
+        self._forget_coming(spread)
         for work in spread.turns:
             self._work.end(work)
         return spread.write
@@ -348,6 +351,7 @@ class ShardedCommits:
             self._groups[spread.coordinator].submit(refuse)
             return True
         spread.seal()
+        self._coming.update(spread.coming)
         self._groups[spread.coordinator].submit(spread.begin)
         return True
 
@@ -362,11 +366,11 @@ class ShardedCommits:
     def _full_place(self, part: SpreadPart) -> str:
         """Return what is full of another shard than the coordinator: it can refuse nothing later."""
         group, coming = self._groups[part.shard], part.cost[1]
-        if group.limits.accepted_bytes and group.used + coming > group.limits.accepted_bytes:
+        if group.limits.accepted_bytes and group.used + self._coming[part.shard] + coming > group.limits.accepted_bytes:
             return STORE
         for rows in part.copies:
             for log, _, _ in rows:
-                limit, held = group.limits.of_log(log), group.held_bytes(log) or 0
+                limit, held = group.limits.of_log(log), (group.held_bytes(log) or 0) + self._coming[log]
                 if limit and held and held + coming > limit:  # one that is empty has room for whatever comes
                     return log
         return ""
@@ -389,6 +393,7 @@ class ShardedCommits:
 
     def _on_spread_done(self, spread: SpreadWrite) -> None:
         self._spread.pop(id(spread.begin), None)
+        self._forget_coming(spread)
         if not spread.refused:
             self._groups[spread.coordinator].submit(spread.intent_end())
         self._reporting = spread
@@ -396,6 +401,13 @@ class ShardedCommits:
             spread.report()
         finally:
             self._reporting = None
+
+    def _forget_coming(self, spread: SpreadWrite) -> None:
+        if spread.has_begun:
+            for place, size in spread.coming.items():
+                self._coming[place] -= size
+                if not self._coming[place]:
+                    del self._coming[place]
 
     def on_batch(self, _batch: CommitBatch) -> None:
         """A shard has done a batch: by which numbers messages are known that are settled elsewhere."""

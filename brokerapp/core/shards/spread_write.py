@@ -158,6 +158,11 @@ class SpreadWrite:
         for part in self.others:
             part.dedup_key = INTENT_KEY + id
         self.logs = {row[0] for rows in write.copies for row in rows} | {entry.log for entry in write.settles}
+        self.coming: dict[int | str, int] = {}  #: bytes that come to each other shard, and to its logs
+        for part in self.others:
+            if size := part.cost[1]:
+                self.coming[part.shard] = size
+                self.coming.update((row[0], size) for rows in part.copies for row in rows)
         self._numbers = [0] * write.count
         self._left = len(self.others)
         self._dropped: list[tuple[int, int]] = []

@@ -57,7 +57,7 @@ class MessageLog(MultiWriterWindow):
         self.turn = 0
         self.dispatched_up_to = 0  #: the highest number that was dispatched
         self.uncommitted_bytes = 0  #: bytes of messages that were dispatched and are not committed yet
-        self.is_remote = False  #: another node dispatches from it
+        self.is_remote = False  #: another node dispatches from it, or this one is to take it over and has not yet
         self.handoff_count = 0  #: grows whenever another node dispatches from it
         self.paused = False  #: an operator paused it
         self.suspend_reasons: set[str] = set()  #: reasons for which nothing is dispatched for a moment
@@ -119,8 +119,12 @@ class MessageLog(MultiWriterWindow):
 
     @property
     def is_suspended(self) -> bool:
-        """Return whether nothing is dispatched, whatever waits."""
-        return self.paused or bool(self.suspend_reasons)
+        """Return whether nothing is dispatched, whatever waits.
+
+        A node that is to take the log over is told of consumers at other nodes before it knows all that they hold:
+        what it dispatched to them by then, they would get twice.
+        """
+        return self.is_remote or self.paused or bool(self.suspend_reasons)
 
     @property
     def _is_selective(self) -> bool:
@@ -134,7 +138,7 @@ class MessageLog(MultiWriterWindow):
 
     def dispatch(self) -> Assignments:
         """Assign messages to consumers, in order. They are in flight from here on."""
-        if self.paused or self.suspend_reasons or not self.consumers or not (self.ready or self.lookahead):
+        if self.is_suspended or not self.consumers or not (self.ready or self.lookahead):
             return []
         assignments = self._dispatch_selective() if self._is_selective else self._dispatch_round_robin()
         for consumer, entries in assignments:

@@ -20,6 +20,7 @@ from brokerapp.errors import BrokerError
 from brokerapp.management.browse_verb import DESTINATION, add_browse_verb, browse
 from brokerapp.management.cluster_verb import cluster
 from brokerapp.management.network_verbs import NETWORK_VERBS, add_network_verbs
+from brokerapp.management.node_verbs import NODE_VERBS, add_node_verbs
 from brokerapp.management.operations import reporting
 from brokerapp.management.queue_verbs import QUEUE_VERBS, add_verbs
 from brokerapp.management.recorded import is_recorded, object_of, run_recorded
@@ -66,6 +67,7 @@ class Command(BaseCommand):
         add_send_verb(add_verb(verbs, "send", "send a text, bytes or map message with typed properties"))
         add_verbs(verbs)
         add_network_verbs(verbs)
+        add_node_verbs(verbs)
         add_transaction_verbs(verbs)
         waiting = add_verb(verbs, "scheduled", "list scheduled messages, the next due first")
         waiting.add_argument("--skip", type=int, default=0, help="number of messages to skip")
@@ -283,7 +285,8 @@ def _owned_queues(node: NodeStatus) -> str:
     if not node.homes:
         return ""
     unreached = f", cannot reach {', '.join(node.homes['unreached'])}" if node.homes["unreached"] else ""
-    return f", owns {node.homes['logs']:,} queue{'' if node.homes['logs'] == 1 else 's'}{unreached}"
+    drain = f", {node.homes['draining']}" if node.homes.get("draining") else ""
+    return f"{drain}, owns {node.homes['logs']:,} queue{'' if node.homes['logs'] == 1 else 's'}{unreached}"
 
 
 VERBS: dict[str, Verb] = {
@@ -307,5 +310,6 @@ VERBS: dict[str, Verb] = {
     "cluster": cluster,
     **QUEUE_VERBS,
     **NETWORK_VERBS,
+    **NODE_VERBS,
     **TRANSACTION_VERBS,
 }

@@ -24,6 +24,7 @@ class HandoffState(NodeObserver):
     def __init__(self, *, peers: Peers, queues: Destinations) -> None:
         self._peers, self._queues = peers, queues
         self._epoch_done_by_session: dict[str, int] = {}
+        self._taken_over_by_session: dict[str, int] = {}
         self._requeued: dict[str, DeliveriesBySeq] = defaultdict(dict)  # by log
         self._dispatched: dict[str, DeliveriesBySeq] = defaultdict(dict)  # by log
 
@@ -33,6 +34,18 @@ class HandoffState(NodeObserver):
         """Note that a node dispatches nothing any more from logs that left it in this epoch."""
         self._epoch_done_by_session[session] = epoch
 
+    def on_taken_over(self, session: str, epoch: int) -> None:
+        """Note that a node dispatches from all logs that it owns in this epoch."""
+        self._taken_over_by_session[session] = epoch
+
+    @property
+    def others_took_over(self) -> bool:
+        """Whether all other members dispatch from what they own in this epoch."""
+        return all(
+            self._taken_over_by_session.get(each, -1) >= self._peers.members.epoch
+            for each in self._peers.other_sessions
+        )
+
     def on_link_down(self, session: str) -> None:
         """Forget what a node said; it says so again over the next link."""
         self._epoch_done_by_session.pop(session, None)
@@ -40,6 +53,7 @@ class HandoffState(NodeObserver):
     def on_member_removed(self, session: str) -> None:
         """Forget what a node said that is no member any more."""
         self._epoch_done_by_session.pop(session, None)
+        self._taken_over_by_session.pop(session, None)
 
     @property
     def all_done(self) -> bool:

@@ -65,6 +65,9 @@ class PeerMessageType(IntEnum):
     # -- of distributed transactions
     BRANCH = auto()  # id, BranchStep, name of a branch, connection of a client; CONFIRMED as branch_parts.py has it
 
+    # -- of epochs; who knows it knows of members that are drained, and of logs assigned to members, too
+    TAKEN_OVER = auto()  # epoch: the sender dispatches from all logs that it owns in it
+
 
 #: The last type that nodes of older versions understand: they close a link over which another one comes.
 LAST_TYPE_OF_OLDER_VERSIONS = PeerMessageType.IS_CONSUMED

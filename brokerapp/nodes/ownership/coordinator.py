@@ -54,6 +54,7 @@ class OwnershipCoordinator:
         """Be one of these members; without others this node owns all logs."""
         self._peers.set_joining(is_joining=bool(members.others))
         self._set_members(members)
+        self._handoff_in.take_over()
 
     def on_logs_loaded(self) -> None:
         """Go on: the logs of the broker are known here."""
@@ -94,6 +95,7 @@ class OwnershipCoordinator:
     def _introduce(self, session: str) -> None:
         for observer in self._observers:
             observer.introduce(session)
+        self._handoff_in.announce_taken_over(session)
 
     # -- links come and go
 

@@ -13,6 +13,7 @@ from brokerapp.engine.dispatch.recovery_marks import maybe_delivered_up_to
 from brokerapp.nodes.delivery.remote_unacked import RemoteUnacked
 from brokerapp.nodes.links.handoff_state import HandoffState
 from brokerapp.nodes.links.peers import Peers
+from brokerapp.nodes.links.protocol import PeerMessageType
 from brokerapp.nodes.ownership.consumer_handoff import ConsumerHandoff
 from brokerapp.nodes.ownership.outbound_handoff import OutboundHandoff
 from brokerapp.store import LogState
@@ -38,7 +39,7 @@ class HandoffIn:
         self._outbound_handoff, self._consumer_handoff = outbound_handoff, consumer_handoff
         self._on_taken_over = on_taken_over
         self._callbacks: list[Callable[[], None]] = []
-        self._reading_epoch: int | None = None  # in which logs are read that are to be taken over
+        self._settled_epoch = -1  # in which all was taken over
 
     def is_pending(self, log: str | None) -> bool:
         """Return whether this node owns a log and has not taken it over yet."""
@@ -47,12 +48,17 @@ class HandoffIn:
     @property
     def is_settled(self) -> bool:
         """Return whether this node dispatches from all logs that it owns."""
-        return self._handoff.can_take_over and self._reading_epoch is None
+        return self._settled_epoch == self._peers.members.epoch
 
     def when_taken_over(self, then: Callable[[], None]) -> None:
         """Call back when this node dispatches from all logs that it owns."""
         self._callbacks.append(then)
         self.take_over()
+
+    def announce_taken_over(self, session: str) -> None:
+        """Tell a node that this one dispatches from all logs that it owns, if it does."""
+        if self.is_settled and self._peers.members.understands(session, PeerMessageType.TAKEN_OVER):
+            self._peers.send(session, PeerMessageType.TAKEN_OVER, self._settled_epoch)
 
     def take_over(self) -> None:
         """Take over the logs that this node owns, if nobody dispatches from them any more."""
@@ -60,23 +66,25 @@ class HandoffIn:
             return
         vacant = [log.name for log in self._queues if log.is_remote and self._peers.is_local(log.name)]
         if not vacant:
-            self._run_callbacks()
+            self._on_settled()
             return
-        epoch = self._reading_epoch = self._peers.members.epoch
+        epoch = self._peers.members.epoch
 
         def on_read(states: list[LogState]) -> None:
-            if self._reading_epoch == epoch:
-                self._reading_epoch = None
             if self._peers.members.epoch == epoch and self._handoff.can_take_over:
                 for state in states:
                     log = self._queues.get(state.name)
                     if log is not None and log.is_remote:
                         self._take_over_log(log, state)
-                self._run_callbacks()
+                self._on_settled()
 
         self._commits.read_with(lambda store: store.logs.recover_logs(vacant), on_read)
 
-    def _run_callbacks(self) -> None:
+    def _on_settled(self) -> None:
+        if not self.is_settled:
+            self._settled_epoch = self._peers.members.epoch
+            for session in self._peers.other_sessions:
+                self.announce_taken_over(session)
         callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
             callback()

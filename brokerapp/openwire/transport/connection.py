@@ -276,6 +276,11 @@ class OpenWireConnection(ClientConnection[BaseCommand]):
             self._write(self._cluster_brokers())
             self.flush()
 
+    def send_away(self, addresses: Sequence[str]) -> None:
+        if addresses and self.client in self._services.clients and self._session.bridge is None:
+            self._write(ConnectionControl(connected_brokers=",".join(addresses), rebalance_connection=True))
+        super().send_away(addresses)
+
     def _beat(self) -> None:
         self._write(KeepAliveInfo())
         self.flush()

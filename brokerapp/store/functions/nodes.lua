@@ -70,6 +70,15 @@ local function fence_the_silent(state, nodes, beat_prefix, channel)
   return true
 end
 
+-- describe(KEYS = state, nodes, ARGV = epoch, channel, name, JSON, name, JSON ...): let others read this of members, if they are the
+-- members of this epoch still. Returns the new epoch, or 0.
+local function describe(keys, args)
+  if (tonumber(redis.call('HGET', keys[1], 'epoch')) or 0) ~= tonumber(args[1]) then return 0 end
+  for i = 3, #args, 2 do redis.call('HSET', keys[2], args[i], args[i + 1]) end
+  return changed_members(keys[1], args[2])
+end
+writes('describe', describe)
+
 -- members(KEYS = state, nodes): the epoch, then names and JSON.
 local function members(keys)
   local epoch = tonumber(redis.call('HGET', keys[1], 'epoch')) or 0

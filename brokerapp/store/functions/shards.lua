@@ -21,12 +21,13 @@ local function locate(keys, args)
 end
 writes('locate', locate)
 
--- add_shard(KEYS = shards, ARGV = URL, state, channel): know one more shard. Returns its number, or 0 when one with this URL is known.
+-- add_shard(KEYS = shards, ARGV = URL, state, channel, '1' if several shards may have the URL): know one more shard. Returns its number, or
+-- 0 when one with this URL is known.
 local function add_shard(keys, args)
   local highest, known = 0, redis.call('HGETALL', keys[1])
   for i = 1, #known, 2 do
     highest = math.max(highest, tonumber(known[i]))
-    if cjson.decode(known[i + 1]).url == args[1] then return 0 end
+    if args[4] ~= '1' and cjson.decode(known[i + 1]).url == args[1] then return 0 end
   end
   redis.call('HSET', keys[1], highest + 1, cjson.encode({ url = args[1], state = args[2] }))
   redis.call('PUBLISH', args[3], 'shards')

@@ -15,7 +15,7 @@ from typing import Any
 
 from brokerapp.errors import StoreUnavailable
 from brokerapp.model import JsonObject
-from brokerapp.store.nodes import NODE_TIMEOUT_MS, ONLY_NODE
+from brokerapp.store.nodes import NODE_TIMEOUT_MS, ONLY_NODE, MemberChange
 from brokerapp.store.redis import RedisStore
 from brokerapp.store.shards.family_moves import FamilyMoves
 from brokerapp.store.shards.recovery import IntentRecovery
@@ -105,11 +105,14 @@ class ShardedMembers:
     def _recovery(self) -> IntentRecovery:
         return IntentRecovery(self._shards, f"recovery-{uuid.uuid4().hex[:8]}")
 
-    # -- what is read of shard 0
+    # -- what is in shard 0
 
     async def members(self) -> tuple[int, dict[str, JsonObject]]:
         """See NodeStore; so for all below."""
         return await self._main.members()
+
+    async def change(self, decide: MemberChange) -> dict[str, JsonObject]:
+        return await self._main.change(decide)
 
     async def statuses(self) -> dict[str, JsonObject]:
         return await self._main.statuses()

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from brokerapp.errors import RequestRefused
-from brokerapp.store.client.client import StorePart, pairs
+from brokerapp.store.client.client import StorePart, is_cluster, pairs
 
 #: States of a shard: the nodes open it, and put nothing there yet; families are put there; none are any more.
 JOINING, SERVING, DRAINING = "joining", "serving", "draining"
@@ -49,10 +49,15 @@ class ShardRecordStore(StorePart):
         )
 
     async def add(self, url: str, state: str = JOINING) -> int:
-        """Add a shard and return its number. Raises RequestRefused for a store that is one of the broker's already."""
+        """Add a shard and return its number. Raises RequestRefused for a store that is one of the broker's already.
+
+        A cluster may be several shards: each has a slot of its own, and the cluster decides which server has it.
+        """
         number: int = 0
-        if url != self._client.url:
-            number = await self._client.call("add_shard", [self._keys.shards], [url, state, self._keys.signals])
+        may_repeat = is_cluster(url)
+        if may_repeat or url != self._client.url:
+            arguments = [url, state, self._keys.signals, int(may_repeat)]
+            number = await self._client.call("add_shard", [self._keys.shards], arguments)
         if not number:
             raise RequestRefused(f"{url} is a shard of the broker already")
         return number

@@ -11,16 +11,18 @@ import duckdb
 import pandas
 import pyarrow.parquet as pq
 import pytest
-from forks import exit_of_housekeeping
+from forks import exit_of_archiver, exit_of_housekeeping
 from recorded_traffic import BROKER, wait_until
 
 from analytics.archive import compaction
+from analytics.archive.archiver import Archiver
 from analytics.archive.broker_archive import BrokerArchive
 from analytics.archive.compaction import delete_replaced
 from analytics.archive.data_files import HOUR_US, data_files, hour_folders, start_us
 from analytics.archive.housekeeping import ArchiveLimits, Housekeeping
 from analytics.archive.read_locks import read_lock
 from analytics.archive.retention import ArchiveHour, expired_hours
+from analytics.archive.trace_stream import TraceStream
 from analytics.readers.message_trace import TraceReader
 from tests.analytics.archive.test_archiver import archived, expected, flush, record
 
@@ -73,6 +75,79 @@ def test_the_small_files_of_a_past_hour_become_one_with_all_that_was_in_them(sma
     assert entries == sorted(entries)
     assert (len(set(entries)), entries[-1]) == (5, merged.last)
     assert tidy(small_files) == 0
+
+
+@pytest.fixture
+def running(store, store_url, archive):
+    """Yield a function that records two messages and archives them, always by the same archiver."""
+    stream = TraceStream(store_url, BROKER)
+    archiver = Archiver(stream, archive, nothing)
+
+    def append(first: int, start_us: int = START_US) -> None:
+        record(store, first, 2, start_us)
+        assert archiver.flush()
+
+    yield append
+    archiver.close()
+    stream.close()
+
+
+def test_an_archiver_reads_no_small_file_that_it_appended_itself(running, archive, store_url, monkeypatch):
+    monkeypatch.setattr(compaction, "_WAITING_TABLES", 2)
+    monkeypatch.setattr(compaction, "ROW_GROUP_EVENTS", 30)  # an append has 8 events
+    monkeypatch.setattr(compaction, "read_parts", None)
+    for first in range(0, 10, 2):
+        running(first)
+    running(10, START_US + HOUR_US)
+    assert tidy(archive) == 1
+    assert names(archive) == [1, 1]
+    assert archived(archive) == expected(range(12))
+    [merged] = data_files(hour_folders(archive.folder)[0])
+    assert pq.read_metadata(merged.path).num_row_groups == 2
+    entries = pq.ParquetFile(merged.path).read(["entry"])["entry"].to_pylist()
+    assert entries == sorted(entries)
+    found = TraceReader(archive.folder.parent, store_url, BROKER).read(["ID:sluice-1:5"])
+    assert len(found.events) == 4
+    assert list((archive.work / "merging").iterdir()) == [archive.work / "merging" / _merging(archive, 1)]
+
+
+def _merging(archive: BrokerArchive, hour: int) -> str:
+    folder = hour_folders(archive.folder)[hour]
+    return f"{folder.parent.name}.{folder.name}.parquet"
+
+
+def test_a_file_that_was_damaged_after_it_was_appended_is_not_in_the_merged_one(running, archive):
+    for first in range(0, 6, 2):
+        running(first)
+    damaged = data_files(hour_folders(archive.folder)[0])[1].path
+    damaged.write_bytes(damaged.read_bytes()[:-9])
+    tidy(archive)
+    assert archived(archive) == expected([0, 1, 4, 5])
+
+
+def test_late_files_are_merged_and_so_are_hours_beyond_those_that_are_kept_pending(running, archive):
+    for hour in range(compaction.PENDING_HOURS + 1):
+        running(4 * hour, START_US + hour * HOUR_US)
+        running(4 * hour + 2, START_US + hour * HOUR_US)
+    assert len(list((archive.work / "merging").iterdir())) == compaction.PENDING_HOURS
+    tidy(archive)
+    running(100)
+    running(102)
+    assert names(archive) == [3, 1, 1, 1]
+    tidy(archive)
+    assert names(archive) == [1, 1, 1, 1]
+    assert archived(archive) == expected([*range(4 * (compaction.PENDING_HOURS + 1)), *range(100, 104)])
+
+
+def test_what_a_killed_archiver_was_merging_is_removed_at_the_next_start(
+    store, store_url, archive, environment_variables
+):
+    record(store, 0, 90, step_us=60_000_000)
+    assert exit_of_archiver(environment_variables, "before-trim") == -signal.SIGKILL
+    assert list((archive.work / "merging").iterdir())
+    flush(store_url, archive)
+    assert not (archive.work / "merging").exists()
+    assert archived(archive) == expected(range(90))
 
 
 def test_an_hour_that_may_still_get_events_is_left_alone(small_files):
@@ -176,6 +251,7 @@ CHURN = """
 import sys
 from pathlib import Path
 from analytics.archive import compaction
+from analytics.archive.archiver import Archiver
 from analytics.archive.broker_archive import BrokerArchive
 from analytics.archive.housekeeping import ArchiveLimits, Housekeeping
 archive = BrokerArchive(Path(sys.argv[1]), sys.argv[2])

@@ -127,7 +127,7 @@ def test_compaction_has_nothing_computed_again(archive, catalog):
     append(archive, HOURS[1], 5, 9)
     build(catalog)
     hour = catalog.folder_of(HOURS[1])
-    compact(hour, next_merge_group(hour), archive.work, (), lambda step: None)
+    compact(hour, next_merge_group(hour), archive.work, (), lambda step: None, archive.pending)
     assert len(list(hour.glob("*.parquet"))) == 1
     assert pending(catalog) == []
     assert build(catalog).hours == 0

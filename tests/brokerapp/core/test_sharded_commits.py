@@ -224,3 +224,30 @@ parts = st.lists(
 @given(parts)
 def test_parts_are_decoded_as_they_were_encoded(parts):
     assert decode_parts(encode_parts(parts)) == parts
+
+
+async def test_writes_to_the_same_shards_do_not_wait_for_each_other_and_stay_in_order(store_url):
+    async with sharded(store_url) as (commits, stores):
+        for number in range(50):
+            commits.submit(
+                PendingWrite([(stored(f"a{number}"), [("1:a", "", "")]), (stored(f"b{number}"), [("2:b", "", "")])])
+            )
+        commits.submit(PendingWrite([(stored("last"), [("2:b", "", "")])]))
+        await commits.drain()
+        assert await ids(stores, "1:a") == [f"a{number}" for number in range(50)]
+        assert await ids(stores, "2:b") == [*(f"b{number}" for number in range(50)), "last"]
+        assert await stores[1].last_batch(SESSION) < 10
+        assert await intents(stores) == 0
+
+
+async def test_writes_on_their_way_to_another_shard_count_towards_its_limits(store_url):
+    async with sharded(store_url) as (commits, stores):
+        appends = [(stored("1"), [("1:a", "", "")]), (stored("2"), [("2:b", "", "")])]
+        size = PendingWrite(appends[1:]).cost[1]
+        commits._groups[2].limits.of_log = lambda log: 3 * size
+        outcomes = []
+        for _ in range(10):
+            commits.submit(PendingWrite(appends, callback=lambda _seq, refused: outcomes.append(refused)))
+        await commits.drain()
+        assert sorted(outcomes) == [""] * 3 + ["2:b"] * 7
+        assert len(await ids(stores, "1:a")) == len(await ids(stores, "2:b")) == 3

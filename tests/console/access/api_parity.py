@@ -59,6 +59,8 @@ SAME: dict[str, set[str] | str] = {
     "edit-connector": {"change_connector"},
     "remove-connector": {"delete_connector"},
     "switch-connector": {"switch_connector"},
+    "drain-node": {"drain_node"},
+    "rebalance-nodes": {"rebalance_nodes"},
     "close-connection": {"close_connection"},
     "delete-subscription": {"delete_subscription"},
     "new-objective": {"create_objective"},

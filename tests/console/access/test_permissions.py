@@ -42,6 +42,7 @@ def test_an_operator_does_all_but_what_is_an_admins():
     assert set(Permission) - rights(Role.OPERATOR) == {
         Permission.ROUTE,
         Permission.BRIDGE,
+        Permission.NODES,
         Permission.RECORD,
         Permission.USERS,
         Permission.AUDIT,

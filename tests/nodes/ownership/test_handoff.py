@@ -4,11 +4,13 @@ import asyncio
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import count
 
 import pytest
 
 from brokerapp.model.destination import Destination
-from brokerapp.nodes.links.members import NodeMembers
+from brokerapp.nodes.links.members import NodeMember, NodeMembers
+from brokerapp.nodes.links.protocol import PeerMessageType
 from brokerapp.runtime.node import DRAIN_SECONDS
 from tests.nodes.conftest import TIMEOUT_MS, several_nodes
 from tests.nodes.links.test_lost_links import without_links
@@ -333,7 +335,7 @@ def test_logs_move_to_a_node_that_joins_with_what_is_held(broker, client, name):
 
 
 def test_what_was_dropped_on_its_way_to_a_consumer_as_its_queue_moved_comes_flagged(broker, client, name):
-    queues = [broker.queue_at("a", f"{name}.{place}.{{}}") for place in range(8)]
+    queues = [_queue_with_owners(f"{name}.{place}", ab="a", abc="c") for place in range(4)]
     taker = client("b")
     for queue in queues:
         taker.subscribe(f"/queue/{queue}", id=queue, ack="client-individual", prefetch=1)
@@ -351,13 +353,63 @@ def test_what_was_dropped_on_its_way_to_a_consumer_as_its_queue_moved_comes_flag
     wait_until(lambda: all(unacked.sessions(f"queue://{each}") for each in queues), "one of each is on its way")
     broker.start("c")
     del abroad.on_delivery
-    moved = [each for each in queues if not broker["c"].look(lambda each=each: is_away(broker["c"], each))]
-    assert moved
     other = client("c")
-    for queue in moved:
+    for queue in queues:
         other.subscribe(f"/queue/{queue}", id=queue)
-    got = flagged(other.take(len(moved)) + taker.take(len(moved)))
-    assert set(got) == {(f"{queue} {number}", number == 0) for queue in moved for number in range(2)}
+    got = flagged(other.take(len(queues)) + taker.take(len(queues)))
+    assert set(got) == {(f"{queue} {number}", number == 0) for queue in queues for number in range(2)}
+
+
+def test_a_node_gives_out_nothing_of_a_log_before_it_knows_what_consumers_at_other_nodes_hold(broker, client, name):
+    moves, stays = _queue_with_owners(f"{name}.moves", abc="a", bc="c"), _queue_with_owners(f"{name}.stays", abc="c")
+    keeper = client("b")
+    for queue in (moves, stays):
+        keeper.subscribe(f"/queue/{queue}", id=queue, ack="client-individual", prefetch=10)
+    keeper.send(f"/queue/{moves}", "0", persistent="true")
+    held = keeper.take()
+    broker.start("c")  # which learns that there is a message
+    for body in ("1", "2"):
+        keeper.send(f"/queue/{moves}", body, persistent="true")
+    held += keeper.take(2)
+    at_c, log = broker["c"], broker["c"].node.broker.queues[f"queue://{moves}"]
+    with _late_to_finish(broker["b"]):
+        broker.stop("a")
+        wait_until(lambda: at_c.look(lambda: log.consumers), "b has told of its consumer")
+        at_c.do(at_c.node._committer.barrier)  # what it may read of the queue is read
+        keeper.send(f"/queue/{stays}", "behind it", persistent="true")
+        assert flagged(keeper.take()) == [("behind it", False)]
+        assert at_c.look(lambda: log.is_remote), "b has not told of all yet"
+    for each in held:
+        keeper.ack(each)
+    keeper.send(f"/queue/{moves}", "3", persistent="true")
+    assert flagged(keeper.take()) == [("3", False)]
+    assert keeper.has_no_more()
+
+
+@contextmanager
+def _late_to_finish(node):
+    """It tells other nodes only at the end that it has told them of all that its consumers hold."""
+    peers, late = node.node.broker.placement.peers, []
+    send = peers.send
+
+    def send_or_keep(session, message_type, *fields):
+        message = (session, message_type, *fields)
+        late.append(message) if message_type is PeerMessageType.EPOCH_DONE else send(*message)
+
+    peers.send = send_or_keep
+    yield
+    del peers.send
+    node.look(lambda: [send(*each) for each in late])
+
+
+def _queue_with_owners(prefix, **owners):
+    """A queue that has these owners, each by the names of the nodes that run then."""
+
+    def owner(queue, nodes):
+        return NodeMembers(0, [NodeMember(each, each) for each in nodes], "").owner_of(f"queue://{queue}")
+
+    names = (f"{prefix}.{number}" for number in count())
+    return next(each for each in names if all(owner(each, nodes) == wanted for nodes, wanted in owners.items()))
 
 
 @pytest.mark.parametrize("holder", ["a", "b"])

@@ -62,6 +62,20 @@ def test_what_was_read_before_a_node_told_of_it_is_not_given_again_though_it_is_
     assert numbers(log) == []
 
 
+@pytest.mark.parametrize("selector", [None, "colour IS NULL"])
+def test_a_log_is_neither_read_nor_given_out_before_this_node_has_taken_it_over(selector):
+    log = shared(consumer(selector=selector))  # of another node, as that has told already
+    log.is_remote = True
+    log.note_appended(3, 3)
+    assert (log.needs_page, log.lookahead_position) == (False, None)
+    page(log, [1, 2, 3])
+    assert numbers(log) == []
+    log.is_remote = False
+    log.take_over(3, 0, {}, held=(1,), last=3)
+    page(log, [1, 2, 3])
+    assert numbers(log) == [2, 3]
+
+
 @pytest.mark.parametrize("whole", [True, False])
 def test_what_a_former_home_gave_out_is_neither_given_nor_counted_where_its_node_tells_of_it_late(whole):
     log = shared(consumer())
