@@ -14,7 +14,7 @@ from brokerapp.model.destination import Destination
 from brokerapp.stomp.frames import encode
 from tests.faults.load import Account, Connection
 from tests.faults.nodes_on_store import connected
-from tests.shards.sharded_broker import ShardedBroker, queue_in, sharded_broker
+from tests.shards.sharded_broker import NODE_TIMEOUT, ShardedBroker, queue_in, sharded_broker
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -107,7 +107,7 @@ async def under_load(transactions: Transactions, ports: list[int], what, seconds
 
 @pytest.fixture
 def one_node(tmp_path):
-    with sharded_broker(tmp_path, shards=SHARDS) as running:
+    with sharded_broker(tmp_path, "--node-timeout", "30", shards=SHARDS) as running:
         yield running
 
 
@@ -270,3 +270,21 @@ def test_a_shard_that_is_killed_comes_back_from_its_file_and_everything_is_there
     client = connected(one_node["a"].port)  # what the clients that ended had sent is committed
     client.round_trip()
     transactions.check(_content(one_node, queues))
+
+
+@pytest.mark.parametrize("shard", [0, 1])
+def test_a_node_goes_on_after_a_shard_stood_still_for_longer_than_its_timeout(tmp_path, name, shard):
+    with sharded_broker(tmp_path, shards=SHARDS) as broker:
+        queues = [queue_in(each, name) for each in range(SHARDS)]
+        client = broker["a"].client()
+        for queue in queues:
+            client.send(f"/queue/{queue}", "before", persistent="true")
+        broker.shards[shard].freeze()
+        time.sleep(NODE_TIMEOUT + 1.5)
+        broker.shards[shard].thaw()
+        again = connected(broker["a"].port)
+        for queue in queues:
+            again.subscribe(f"/queue/{queue}", id=queue)
+            again.send(f"/queue/{queue}", "after", persistent="true")
+        assert Counter(again.bodies(2 * SHARDS)) == {"before": SHARDS, "after": SHARDS}
+        broker.wait_until_quiet(*map(log, queues))
