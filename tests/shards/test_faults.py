@@ -113,27 +113,29 @@ def one_node(tmp_path):
 
 def _content(broker: ShardedBroker, queues: list[str]) -> dict[str, list[str]]:
     async def read(store):
-        return {each: [e.message.body.decode() for e in await store.entries.read(log(each), 0, 1_000_000)] for each in queues}
+        return {
+            each: [e.message.body.decode() for e in await store.entries.read(log(each), 0, 1_000_000)]
+            for each in queues
+        }
 
     return broker.ask(read)
 
 
 @pytest.mark.parametrize(("seed", "kills"), [(1, 4), *(pytest.param(s, 25, marks=pytest.mark.long) for s in (2, 3))])
-def test_after_kill_9_of_the_node_every_transaction_over_shards_is_there_whole_or_not_at_all(one_node, name, seed, kills):
+def test_after_kill_9_of_the_node_every_transaction_over_shards_is_there_whole_or_not_at_all(
+    one_node, name, seed, kills
+):
     queues = [queue_in(number % SHARDS, f"{name}.{number}") for number in range(2 * SHARDS)]
     chance, transactions, half_done = random.Random(seed), Transactions(queues), 0
     for kill in range(kills):
         ports = [one_node["a"].port] * 4
-        asyncio.run(
-            under_load(transactions, ports, one_node["a"].kill, chance.uniform(0.15, 0.5), f"{seed}.{kill}")
-        )
+        asyncio.run(under_load(transactions, ports, one_node["a"].kill, chance.uniform(0.15, 0.5), f"{seed}.{kill}"))
         half_done += len(one_node.intents())
         one_node["a"].start()
         assert one_node.intents() == []
     assert half_done, "no transaction was under way between shards: this tests nothing"
     assert len(transactions.confirmed) > 20 * kills
     transactions.check(_content(one_node, queues))
-    print(f"{kills} kills, {half_done} half done, {len(transactions.sent)} sent, {len(transactions.confirmed)} confirmed")
 
 
 @pytest.mark.parametrize(("seed", "kills"), [(1, 3), pytest.param(2, 20, marks=pytest.mark.long)])
@@ -209,7 +211,7 @@ def test_the_other_node_takes_over_and_shows_no_half_transaction(tmp_path, name)
     for queue in queues:
         again = {body for body, count in account.delivered[queue].items() if count > 1}
         assert again <= account.flagged[queue], "again, and not flagged"
-        assert not again & account.acked[queue] or all(account.delivered[queue][body] == 2 for body in again)
+        assert all(account.delivered[queue][body] == 2 for body in again), "more often than nodes were lost"
     transactions.check({queue: list(account.delivered[queue]) for queue in queues})
 
 
