@@ -274,7 +274,7 @@ def test_a_shard_that_is_killed_comes_back_from_its_file_and_everything_is_there
     transactions.check(_content(one_node, queues))
 
 
-@pytest.mark.parametrize("shard", [0, 1])
+@pytest.mark.parametrize("shard", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_a_node_goes_on_after_a_shard_stood_still_for_longer_than_its_timeout(tmp_path, name, shard):
     with sharded_broker(tmp_path, shards=SHARDS) as broker:
         queues = [queue_in(each, name) for each in range(SHARDS)]
