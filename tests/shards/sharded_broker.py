@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -190,13 +189,6 @@ def queue_in(shard: int, prefix: str, shards: int = 3) -> str:
     return next(
         name for name in names if place(families.family_of(str(Destination.queue(name))), range(shards), {}) == shard
     )
-
-
-def timed(work: Callable[[], object]) -> float:
-    """Return how many seconds this takes."""
-    began = time.monotonic()
-    work()
-    return time.monotonic() - began
 
 
 @contextmanager

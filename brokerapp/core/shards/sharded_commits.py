@@ -322,6 +322,7 @@ class ShardedCommits:
         self._on_spread(_logs_of(unit))
         spread = SpreadWrite(
             intent_id(self._session, next(self._ids)), unit, self._locations.shard_of,
+            is_limited=lambda log: self._group_of(log).limits.of_log(log) > 0,
             on_part_stored=self._on_part_stored, on_coordinated=self._on_coordinated, on_done=self._on_spread_done,
         )  # fmt: skip
         self._spread[id(spread.begin)] = spread

@@ -55,14 +55,19 @@ def divide(write: PendingWrite, shard_of: Callable[[str], int]) -> dict[int, _Pa
     return parts
 
 
-def coordinator_of(write: PendingWrite, shard_of: Callable[[str], int]) -> int:
+def coordinator_of(write: PendingWrite, shard_of: Callable[[str], int], is_limited: Callable[[str], bool]) -> int:
     """Return the shard that does its part of a write first: the one that can refuse it, or knows it if it is repeated.
 
-    Scheduled jobs and prepared branches are in shard 0. Of others it is the lowest, so that writes to the same shards
-    have the same one, which does its parts of many of them at once.
+    Scheduled jobs and prepared branches are in shard 0. Of shards whose logs may be full it is one of those: only the
+    store knows what is in them, where other nodes write, too. Of others it is the lowest, so that writes to the same
+    shards have the same one, which does its parts of many of them at once.
     """
     if write.jobs or write.branch is not None:
         return 0
+    if not write.ignores_limits:
+        limited = {shard_of(log) for rows in write.copies for log, _, _ in rows if is_limited(log)}
+        if limited:
+            return min(limited)
     appended = {shard_of(rows[0][0]) for rows in write.copies if rows}
     if write.dedup_key and appended:
         return min(appended)
@@ -124,6 +129,7 @@ class SpreadWrite:
         write: PendingWrite,
         shard_of: Callable[[str], int],
         *,
+        is_limited: Callable[[str], bool],
         on_part_stored: Callable[[Mapping[str, int]], Mapping[str, int]],
         on_coordinated: Callable[[SpreadWrite], None],
         on_done: Callable[[SpreadWrite], None],
@@ -132,7 +138,7 @@ class SpreadWrite:
         self.turns: list[Work[PendingWrite]] = []  #: of its parts in other shards, and what waits with them
         self.is_coordinated = self.has_begun = False
         self._on_part_stored, self._on_coordinated, self._on_done = on_part_stored, on_coordinated, on_done
-        self.coordinator = coordinator_of(write, shard_of)
+        self.coordinator = coordinator_of(write, shard_of, is_limited)
         contents = divide(write, shard_of)
         own = contents.pop(self.coordinator, _PartContent())
         place_of = {index: place for place, index in enumerate(own.append_indices, start=1)}
