@@ -346,6 +346,9 @@ class ShardedCommits:
             return True
         unit = spread.write
         full = "" if unit.ignores_limits else next(filter(None, map(self._full_place, spread.others)), "")
+        if full and not spread.is_verified:
+            self._verify(spread)
+            return True
         if full:
             refuse = PendingWrite(callback=lambda *_: spread.refuse(full))
             self._groups[spread.coordinator].submit(refuse)
@@ -354,6 +357,21 @@ class ShardedCommits:
         self._coming.update(spread.coming)
         self._groups[spread.coordinator].submit(spread.begin)
         return True
+
+    def _verify(self, spread: SpreadWrite) -> None:
+        """Ask the other shards how much they hold before they are taken for full: other nodes may have made room."""
+        spread.is_verified, left = True, len(spread.others)
+
+        def noted(group: GroupCommit, logs: Set[str], answer: tuple[int, Mapping[str, int]]) -> None:
+            nonlocal left
+            group.note_usage(answer[0], {log: answer[1].get(log, 0) for log in logs})
+            left -= 1
+            if not left:
+                self._begin_spread(spread)
+
+        for part in spread.others:
+            group = self._groups[part.shard]
+            group.read_with(lambda store: store.logs.used_bytes(), partial(noted, group, _logs_of(part)))
 
     def _begin_part(self, spread: SpreadWrite, part: SpreadPart, _turn: Work[PendingWrite]) -> bool:
         """Have another shard do its part, if the coordinator has done its own."""
@@ -368,11 +386,10 @@ class ShardedCommits:
         group, coming = self._groups[part.shard], part.cost[1]
         if group.limits.accepted_bytes and group.used + self._coming[part.shard] + coming > group.limits.accepted_bytes:
             return STORE
-        for rows in part.copies:
-            for log, _, _ in rows:
-                limit, held = group.limits.of_log(log), (group.held_bytes(log) or 0) + self._coming[log]
-                if limit and held and held + coming > limit:  # one that is empty has room for whatever comes
-                    return log
+        for log, size in part.bytes_by_log().items():
+            limit, held = group.limits.of_log(log), (group.held_bytes(log) or 0) + self._coming[log]
+            if limit and held and held + size > limit:  # one that is empty has room for whatever comes
+                return log
         return ""
 
     def _on_part_stored(self, last_seqs: Mapping[str, int]) -> Mapping[str, int]:

@@ -100,6 +100,15 @@ class SpreadPart(PendingWrite):
     def _rows_of_appends(self) -> Iterator[Sequence[CopyRow]]:
         return (rows for stored, appends in self.runs for _ in stored for rows in appends)
 
+    def bytes_by_log(self) -> dict[str, int]:
+        """Return the bytes of the messages that come to each log."""
+        found: dict[str, int] = {}
+        for stored, appends in self.runs:
+            size = sum(map(len, stored))
+            for log in [row[0] for rows in appends for row in rows]:
+                found[log] = found.get(log, 0) + size
+        return found
+
     def last_seqs(self, seq: int) -> dict[str, int]:
         """Return the number of its last message in each log, where this is the number of the first."""
         return {row[0]: number for number, rows in enumerate(self._rows_of_appends, start=seq) for row in rows}
@@ -162,13 +171,14 @@ class SpreadWrite:
         for part in self.others:
             if size := part.cost[1]:
                 self.coming[part.shard] = size
-                self.coming.update((row[0], size) for rows in part.copies for row in rows)
+                self.coming.update(part.bytes_by_log())
         self._numbers = [0] * write.count
         self._left = len(self.others)
         self._dropped: list[tuple[int, int]] = []
         self._duplicates: list[tuple[int, int]] = []
         self.previous_seqs: dict[str, int] = {}  #: what stood last in the logs, as far as it was asked for
         self.refused = ""  #: why the coordinator refused it
+        self.is_verified = False  #: the other shards were asked how much they hold, as they seemed to be full
 
     @property
     def is_ready(self) -> bool:

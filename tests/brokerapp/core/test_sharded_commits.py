@@ -11,7 +11,7 @@ from brokerapp.core.publishing.group_commit import GroupCommit
 from brokerapp.core.shards.log_locations import LogLocations
 from brokerapp.core.shards.sharded_commits import ShardedCommits
 from brokerapp.model.message import Message
-from brokerapp.store import PendingWrite, StoreLimits, numbers_from
+from brokerapp.store import CommitBatch, PendingWrite, StoreLimits, numbers_from
 from brokerapp.store.redis import RedisStore
 from brokerapp.store.shards.intent_codec import ShardPart, StoredSettle, decode_parts, encode_parts
 
@@ -147,6 +147,25 @@ async def test_what_another_shard_has_no_room_for_is_refused_as_a_whole(store_ur
         assert refusals == ["2:b"]
         assert await ids(stores, "1:a") == []
         assert await ids(stores, "2:b") == ["0"]
+
+
+async def test_a_shard_that_seems_full_is_asked_before_a_write_is_refused(store_url):
+    """Another node may have made room, of which this one knows nothing."""
+    async with sharded(store_url) as (commits, stores):
+        outcomes = []
+        commits._groups[2].limits.of_log = lambda log: 100
+        commits.submit(PendingWrite([(stored("0"), [("2:b", "", "")])]))
+        await commits.drain()
+        appends = [(stored("1"), [("1:a", "", "")]), (stored("2" * 60), [("2:b", "", "")])]
+        commits.submit(PendingWrite(appends, callback=lambda _seq, refused: outcomes.append(refused)))
+        await commits.drain()
+        [entry] = await stores[2].entries.read("2:b", 0, 1)
+        other_node = StoredSettle("2:b", entry.seq, entry.payload, entry.size, entry.message)
+        await stores[2].nodes.admit("other")
+        await stores[2].commit("other", CommitBatch(1, [PendingWrite(settles=[other_node])]), StoreLimits())
+        commits.submit(PendingWrite(appends, callback=lambda _seq, refused: outcomes.append(refused)))
+        await commits.drain()
+        assert outcomes == ["2:b", ""]
 
 
 async def test_entries_are_moved_between_shards_in_one_write(store_url):
