@@ -249,6 +249,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     # the broker's core waits for nothing: whoever does has a name here
     "asyncio": (
         "brokerapp.admin.client_base",
+        "brokerapp.admin.shards",
         "brokerapp.cluster.change_applier",
         "brokerapp.cluster.links",
         "brokerapp.core.publishing.group_commit",

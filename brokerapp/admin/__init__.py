@@ -18,6 +18,7 @@ from brokerapp.admin.transactions import TransactionAdmin
 
 if TYPE_CHECKING:
     from brokerapp.admin.networks import NetworkAdmin
+    from brokerapp.admin.shards import ShardAdmin
 
 
 class BrokerAdmin(BrowsingAdmin, StatisticsAdmin, OperationsAdmin, RoutingAdmin):
@@ -37,6 +38,13 @@ class BrokerAdmin(BrowsingAdmin, StatisticsAdmin, OperationsAdmin, RoutingAdmin)
         from brokerapp.admin.networks import NetworkAdmin  # here: few verbs of brokerctl need it, and all would wait
 
         return NetworkAdmin(self._ask, self._ask_each, self._store.connectors)
+
+    @cached_property
+    def shards(self) -> ShardAdmin:
+        """The shards of the store."""
+        from brokerapp.admin.shards import ShardAdmin  # here: few verbs of brokerctl need it, and all would wait
+
+        return ShardAdmin(self._store, self._ask, self._open, self.stats, self.definitions)
 
     async def acquire_lease(self, name: str, holder: str, milliseconds: int) -> bool:
         """Acquire or renew the lease on a task that one process may do; return False while another process holds it."""
