@@ -28,7 +28,7 @@ ANSWER_SECONDS = 2.0
 SERVED_SECONDS = 20.0
 #: Seconds between two looks whether they do, and whether a move has ended.
 LOOK_SECONDS = 0.25
-#: Shards that a broker can have, the first included: the numbers of payloads are divided among them (store/client/keys).
+#: Shards that a broker can have, the first included: numbers of payloads are divided among them (store/client/keys).
 MAX_SHARDS = 256
 #: Seconds within which a move has ended (store/shards/family_moves).
 MOVED_SECONDS = 70.0
@@ -82,7 +82,7 @@ class _Content:
 
 
 class ShardAdmin:
-    """Shards of the store. `ask` asks a live node, `open` connects, the others read the broker's counters and definitions."""
+    """Shards of the store. `ask` asks a live node, `open` connects; the others read counters and definitions."""
 
     def __init__(
         self,

@@ -86,7 +86,7 @@ def suggest_moves(
 
 
 def combined_load(parts: Mapping[str, tuple[float, ...]]) -> dict[str, float]:
-    """Return the load of each family as one number: the sum of its shares of each kind of load, all equally weighted."""
+    """Return the load of each family as one number: the sum of its shares of each kind of load, weighted alike."""
     totals = [sum(each) for each in zip(*parts.values(), strict=True)]
     return {
         family: sum(part / total for part, total in zip(of_family, totals, strict=True) if total)
