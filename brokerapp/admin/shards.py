@@ -96,7 +96,7 @@ class ShardAdmin:
 
     # -- what there is
 
-    async def list(self) -> list[ShardStatus]:
+    async def all(self) -> list[ShardStatus]:
         """Return all shards by number; a broker with one store has shard 0 only."""
         record, contents = await self._read()
         limits = await self._limits()

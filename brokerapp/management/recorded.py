@@ -116,7 +116,7 @@ async def _of_transaction(admin: BrokerAdmin, args: Namespace) -> State:
 
 
 async def _of_shards(admin: BrokerAdmin, _args: Namespace) -> State:
-    return {"shards": [each.to_json() for each in await admin.shards.list()]}
+    return {"shards": [each.to_json() for each in await admin.shards.all()]}
 
 
 async def _of_nothing(admin: BrokerAdmin, args: Namespace) -> State:

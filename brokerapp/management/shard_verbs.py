@@ -60,8 +60,10 @@ async def shards(admin: BrokerAdmin, args: Namespace) -> Answer:
 
 
 async def _list(admin: BrokerAdmin, _args: Namespace) -> Answer:
-    found = await admin.shards.list()
-    rows = [("shard", "state", "destinations", "families", "messages", "MiB", "limit MiB", "store")]
+    found = await admin.shards.all()
+    rows: list[tuple[str, ...]] = [
+        ("shard", "state", "destinations", "families", "messages", "MiB", "limit MiB", "store")
+    ]
     for each in found:
         counts = [f"{count:,}" for count in (each.destinations, each.families, each.messages)]
         counts += [f"{each.used / MIB:,.1f}", f"{each.limit / MIB:,.1f}" if each.limit else "-"]
@@ -73,7 +75,7 @@ async def _list(admin: BrokerAdmin, _args: Namespace) -> Answer:
 
 async def _families(admin: BrokerAdmin, args: Namespace) -> Answer:
     found = await admin.shards.families(args.number, await admin.shards.rates(RATE_SECONDS))
-    rows = [("family", "shard", "destinations", "messages", "messages/s", "MiB")]
+    rows: list[tuple[str, ...]] = [("family", "shard", "destinations", "messages", "messages/s", "MiB")]
     rows += [
         (each.family or TEMPORARY, str(each.shard), f"{each.destinations:,}", f"{each.messages:,}", f"{each.rate:,.1f}",
          f"{each.used / MIB:,.1f}")

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from brokerapp.errors import RequestRefused
 from brokerapp.store.client.client import StorePart, pairs
-from brokerapp.system.store_address import without_password
 
 #: States of a shard: the nodes open it, and put nothing there yet; families are put there; none are any more.
 JOINING, SERVING, DRAINING = "joining", "serving", "draining"
@@ -55,7 +54,7 @@ class ShardRecordStore(StorePart):
         if url != self._client.url:
             number = await self._client.call("add_shard", [self._keys.shards], [url, state, self._keys.signals])
         if not number:
-            raise RequestRefused(f"{without_password(url)} is a shard of the broker already")
+            raise RequestRefused("the store with this URL is a shard of the broker already")
         return number
 
     async def set_state(self, shard: Shard, state: str) -> None:

@@ -13,7 +13,6 @@ from brokerapp.errors import ConfigurationRefused, RequestRefused, StoreUnavaila
 from brokerapp.management.shard_verbs import add_shard_verbs, object_of
 from brokerapp.model.destination import Destination
 
-pytestmark = pytest.mark.timeout(60)
 QUEUES = [f"queue://orders.{number}" for number in range(8)]
 
 
@@ -79,7 +78,7 @@ async def test_a_store_that_cannot_be_reached_is_not_added(store_url, url, error
     try:
         with pytest.raises(error, match=words):
             await admin.shards.add(url)
-        assert len(await admin.shards.list()) == 1
+        assert len(await admin.shards.all()) == 1
     finally:
         await admin.close()
 
