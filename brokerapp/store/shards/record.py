@@ -10,7 +10,7 @@ from brokerapp.errors import RequestRefused
 from brokerapp.store.client.client import StorePart, is_cluster, pairs
 from brokerapp.store.client.continuity import FORMAT
 
-#: States of a shard: the nodes open it, and put nothing there yet; families are put there; none are any more.
+#: States of a shard: the nodes open it, and put nothing there yet; families are put there; no new ones are.
 JOINING, SERVING, DRAINING = "joining", "serving", "draining"
 
 
@@ -64,7 +64,7 @@ class ShardRecordStore(StorePart):
             arguments = [url, state, self._keys.signals, int(may_repeat), FORMAT]
             number = await self._client.call("add_shard", [self._keys.shards, self._keys.state], arguments)
         if not number:
-            raise RequestRefused(f"{url} is a shard of the broker already")
+            raise RequestRefused("the store with this URL is a shard of the broker already")
         return number
 
     async def set_state(self, shard: Shard, state: str) -> None:
