@@ -520,6 +520,7 @@ class ShardedCommits:
     async def _serve_all(self, serve: Callable[[GroupCommit], Coroutine[Any, Any, None]]) -> None:
         """Serve all shards, as they are added and removed; when one fails, end the others and raise its error."""
         tasks: dict[int, asyncio.Task[None]] = {}
+        changed: asyncio.Task[Any] | None = None
         try:
             while True:
                 changed = asyncio.ensure_future(self._changed.wait())
@@ -529,12 +530,12 @@ class ShardedCommits:
                     if number not in tasks:
                         tasks[number] = asyncio.ensure_future(serve(group))
                 done, _ = await asyncio.wait({changed, *tasks.values()}, return_when=asyncio.FIRST_COMPLETED)
-                changed.cancel()
                 for task in done - {changed}:
                     task.result()
         finally:
-            for task in tasks.values():
-                task.cancel()
+            for each in (changed, *tasks.values()):
+                if each is not None:
+                    each.cancel()
 
 
 def _done(begin: Callable[[], None], _work: object) -> bool:

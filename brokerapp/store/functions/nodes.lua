@@ -95,9 +95,10 @@ local function beat(keys, args)
 end
 writes('beat', beat)
 
--- leave(KEYS = state, nodes, its beat, ARGV = session, name, channel): the session's node is a member no more; another's stays.
+-- leave(KEYS = state, nodes, its beat, ARGV = session, name, channel): the session's node is a member no more; another's stays. One
+-- that may write no more, as what it left half done between shards was finished before, leaves too.
 local function leave(keys, args)
-  if is_fenced(keys[1], args[1]) then return 0 end
+  if session_of(keys[2], args[2]) ~= args[1] then return 0 end
   fence(keys[1], args[1])
   redis.call('HDEL', keys[2], args[2])
   redis.call('DEL', keys[3])
