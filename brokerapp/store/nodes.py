@@ -9,7 +9,7 @@ from typing import Any
 
 from brokerapp.model import JsonObject
 from brokerapp.store.client.client import StorePart, pairs
-from brokerapp.store.client.continuity import FORMAT
+from brokerapp.store.client.continuity import FORMAT_OF_ONE_STORE
 
 #: A node is taken for dead when it has not beaten for this long, unless it is told another time.
 NODE_TIMEOUT_MS = 5_000
@@ -36,7 +36,7 @@ class NodeStore(StorePart):
         Its former session may write no more.
         """
         keys, record = self._keys, json.dumps({**(about or {}), "session": session})
-        arguments = [session, name, record, keys.signals, timeout_ms, FORMAT]
+        arguments = [session, name, record, keys.signals, timeout_ms, FORMAT_OF_ONE_STORE]
         last: int = await self._client.call("claim", [keys.state, keys.nodes, keys.node(name), keys.lives], arguments)
         await self._client.begin_session(session, last)
         return last

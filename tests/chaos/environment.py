@@ -133,7 +133,7 @@ class NodeProcess:
 
 
 class Environment:
-    """All brokers with their nodes, stores (of several shards each, if wanted) and bridges. `begin_fault` and `end_fault` block."""
+    """All brokers with their nodes, bridges and stores, as many each as `shards` says. `begin` and `end` block."""
 
     def __init__(self, folder: Path, shards: int = 1) -> None:
         self.topology = replace(TOPOLOGY, shards=shards)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -113,7 +112,9 @@ class ShardedBroker:
     def unexpected_errors(self) -> list[str]:
         """Return what the nodes logged of faults of their own."""
         lines = [line for node in self.nodes.values() for line in node.run.errors().splitlines()]
-        return [line for line in lines if "Traceback" in line or "internal error" in line or "could not be done" in line]
+        return [
+            line for line in lines if "Traceback" in line or "internal error" in line or "could not be done" in line
+        ]
 
     # -- what it holds
 
@@ -186,17 +187,8 @@ def queue_in(shard: int, prefix: str, shards: int = 3) -> str:
     families = Families(Definitions())
     names = (f"{prefix}.{number}" for number in itertools.count())
     return next(
-        name
-        for name in names
-        if place(families.family_of(str(Destination.queue(name))), range(shards), {}) == shard
+        name for name in names if place(families.family_of(str(Destination.queue(name))), range(shards), {}) == shard
     )
-
-
-def timed(work: Callable[[], object]) -> float:
-    """Return how many seconds this takes."""
-    began = time.monotonic()
-    work()
-    return time.monotonic() - began
 
 
 @contextmanager

@@ -230,6 +230,11 @@ class GroupCommit:
         """Note how many bytes the store holds at first, and how many of them are not persistent."""
         self.used, self.temp = used, temp
 
+    def note_usage(self, used: int, by_log: Mapping[str, int]) -> None:
+        """Note how many bytes the store holds, and these of its logs, as it was asked for that."""
+        self.used = used
+        self._held.update(by_log)
+
     @property
     def payload_base(self) -> int:
         """Return what is added to the number of a message for that of its payload."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import partial
@@ -64,6 +65,7 @@ class ShardedCommits:
         self._ids = itertools.count(1)
         self._work: OrderedWork[PendingWrite] = OrderedWork()  # that waits for parts of writes to other shards
         self._spread: dict[int, SpreadWrite] = {}  # on their way, by the identities of their coordinators' parts
+        self._coming: Counter[int | str] = Counter()  # bytes of them for other shards, by shard and by log
         self._unready: list[SpreadWrite] = []  # whose turn it is, but not all is known that they settle
         self._held: dict[str, list[_HeldBack]] = {}  # families that move to another shard: what is asked of them
         self._held_families: set[str] = set()  # of what waits so
@@ -186,6 +188,7 @@ class ShardedCommits:
     def _give_up(self, spread: SpreadWrite) -> PendingWrite:
         if spread in self._unready:
             self._unready.remove(spread)
+        self._forget_coming(spread)
         for work in spread.turns:
             self._work.end(work)
         return spread.write
@@ -319,6 +322,7 @@ class ShardedCommits:
         self._on_spread(_logs_of(unit))
         spread = SpreadWrite(
             intent_id(self._session, next(self._ids)), unit, self._locations.shard_of,
+            is_limited=lambda log: self._group_of(log).limits.of_log(log) > 0,
             on_part_stored=self._on_part_stored, on_coordinated=self._on_coordinated, on_done=self._on_spread_done,
         )  # fmt: skip
         self._spread[id(spread.begin)] = spread
@@ -342,13 +346,32 @@ class ShardedCommits:
             return True
         unit = spread.write
         full = "" if unit.ignores_limits else next(filter(None, map(self._full_place, spread.others)), "")
+        if full and not spread.is_verified:
+            self._verify(spread)
+            return True
         if full:
             refuse = PendingWrite(callback=lambda *_: spread.refuse(full))
             self._groups[spread.coordinator].submit(refuse)
             return True
         spread.seal()
+        self._coming.update(spread.coming)
         self._groups[spread.coordinator].submit(spread.begin)
         return True
+
+    def _verify(self, spread: SpreadWrite) -> None:
+        """Ask the other shards how much they hold before they are taken for full: other nodes may have made room."""
+        spread.is_verified, left = True, len(spread.others)
+
+        def noted(group: GroupCommit, logs: Set[str], answer: tuple[int, Mapping[str, int]]) -> None:
+            nonlocal left
+            group.note_usage(answer[0], {log: answer[1].get(log, 0) for log in logs})
+            left -= 1
+            if not left:
+                self._begin_spread(spread)
+
+        for part in spread.others:
+            group = self._groups[part.shard]
+            group.read_with(lambda store: store.logs.used_bytes(), partial(noted, group, _logs_of(part)))
 
     def _begin_part(self, spread: SpreadWrite, part: SpreadPart, _turn: Work[PendingWrite]) -> bool:
         """Have another shard do its part, if the coordinator has done its own."""
@@ -361,13 +384,12 @@ class ShardedCommits:
     def _full_place(self, part: SpreadPart) -> str:
         """Return what is full of another shard than the coordinator: it can refuse nothing later."""
         group, coming = self._groups[part.shard], part.cost[1]
-        if group.limits.accepted_bytes and group.used + coming > group.limits.accepted_bytes:
+        if group.limits.accepted_bytes and group.used + self._coming[part.shard] + coming > group.limits.accepted_bytes:
             return STORE
-        for rows in part.copies:
-            for log, _, _ in rows:
-                limit, held = group.limits.of_log(log), group.held_bytes(log) or 0
-                if limit and held and held + coming > limit:  # one that is empty has room for whatever comes
-                    return log
+        for log, size in part.bytes_by_log().items():
+            limit, held = group.limits.of_log(log), (group.held_bytes(log) or 0) + self._coming[log]
+            if limit and held and held + size > limit:  # one that is empty has room for whatever comes
+                return log
         return ""
 
     def _on_part_stored(self, last_seqs: Mapping[str, int]) -> Mapping[str, int]:
@@ -388,6 +410,7 @@ class ShardedCommits:
 
     def _on_spread_done(self, spread: SpreadWrite) -> None:
         self._spread.pop(id(spread.begin), None)
+        self._forget_coming(spread)
         if not spread.refused:
             self._groups[spread.coordinator].submit(spread.intent_end())
         self._reporting = spread
@@ -395,6 +418,13 @@ class ShardedCommits:
             spread.report()
         finally:
             self._reporting = None
+
+    def _forget_coming(self, spread: SpreadWrite) -> None:
+        if spread.has_begun:
+            for place, size in spread.coming.items():
+                self._coming[place] -= size
+                if not self._coming[place]:
+                    del self._coming[place]
 
     def on_batch(self, _batch: CommitBatch) -> None:
         """A shard has done a batch: by which numbers messages are known that are settled elsewhere."""

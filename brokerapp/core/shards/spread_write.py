@@ -55,14 +55,19 @@ def divide(write: PendingWrite, shard_of: Callable[[str], int]) -> dict[int, _Pa
     return parts
 
 
-def coordinator_of(write: PendingWrite, shard_of: Callable[[str], int]) -> int:
+def coordinator_of(write: PendingWrite, shard_of: Callable[[str], int], is_limited: Callable[[str], bool]) -> int:
     """Return the shard that does its part of a write first: the one that can refuse it, or knows it if it is repeated.
 
-    Scheduled jobs and prepared branches are in shard 0. Of others it is the lowest, so that writes to the same shards
-    have the same one, which does its parts of many of them at once.
+    Scheduled jobs and prepared branches are in shard 0. Of shards whose logs may be full it is one of those: only the
+    store knows what is in them, where other nodes write, too. Of others it is the lowest, so that writes to the same
+    shards have the same one, which does its parts of many of them at once.
     """
     if write.jobs or write.branch is not None:
         return 0
+    if not write.ignores_limits:
+        limited = {shard_of(log) for rows in write.copies for log, _, _ in rows if is_limited(log)}
+        if limited:
+            return min(limited)
     appended = {shard_of(rows[0][0]) for rows in write.copies if rows}
     if write.dedup_key and appended:
         return min(appended)
@@ -95,6 +100,15 @@ class SpreadPart(PendingWrite):
     def _rows_of_appends(self) -> Iterator[Sequence[CopyRow]]:
         return (rows for stored, appends in self.runs for _ in stored for rows in appends)
 
+    def bytes_by_log(self) -> dict[str, int]:
+        """Return the bytes of the messages that come to each log."""
+        found: dict[str, int] = {}
+        for stored, appends in self.runs:
+            size = sum(map(len, stored))
+            for log in [row[0] for rows in appends for row in rows]:
+                found[log] = found.get(log, 0) + size
+        return found
+
     def last_seqs(self, seq: int) -> dict[str, int]:
         """Return the number of its last message in each log, where this is the number of the first."""
         return {row[0]: number for number, rows in enumerate(self._rows_of_appends, start=seq) for row in rows}
@@ -124,6 +138,7 @@ class SpreadWrite:
         write: PendingWrite,
         shard_of: Callable[[str], int],
         *,
+        is_limited: Callable[[str], bool],
         on_part_stored: Callable[[Mapping[str, int]], Mapping[str, int]],
         on_coordinated: Callable[[SpreadWrite], None],
         on_done: Callable[[SpreadWrite], None],
@@ -132,7 +147,7 @@ class SpreadWrite:
         self.turns: list[Work[PendingWrite]] = []  #: of its parts in other shards, and what waits with them
         self.is_coordinated = self.has_begun = False
         self._on_part_stored, self._on_coordinated, self._on_done = on_part_stored, on_coordinated, on_done
-        self.coordinator = coordinator_of(write, shard_of)
+        self.coordinator = coordinator_of(write, shard_of, is_limited)
         contents = divide(write, shard_of)
         own = contents.pop(self.coordinator, _PartContent())
         place_of = {index: place for place, index in enumerate(own.append_indices, start=1)}
@@ -152,12 +167,18 @@ class SpreadWrite:
         for part in self.others:
             part.dedup_key = INTENT_KEY + id
         self.logs = {row[0] for rows in write.copies for row in rows} | {entry.log for entry in write.settles}
+        self.coming: dict[int | str, int] = {}  #: bytes that come to each other shard, and to its logs
+        for part in self.others:
+            if size := part.cost[1]:
+                self.coming[part.shard] = size
+                self.coming.update(part.bytes_by_log())
         self._numbers = [0] * write.count
         self._left = len(self.others)
         self._dropped: list[tuple[int, int]] = []
         self._duplicates: list[tuple[int, int]] = []
         self.previous_seqs: dict[str, int] = {}  #: what stood last in the logs, as far as it was asked for
         self.refused = ""  #: why the coordinator refused it
+        self.is_verified = False  #: the other shards were asked how much they hold, as they seemed to be full
 
     @property
     def is_ready(self) -> bool:

@@ -6,7 +6,7 @@ queue those that failed at one queue or topic. The names of all of these hold th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from brokerapp.engine.policy.dead_letters import DEFAULT_STRATEGY, is_dead_letter_queue
@@ -69,7 +69,8 @@ class Sources:
         """
         if destination in self.shared or destination.kind not in NAMED_KINDS:
             return None
-        found = []
+        found: list[Destination] = []
+        by_name: dict[str, list[DeadLetterStrategy]] = {}  # strategies by what a name holds beside their prefix
         for strategy in self._individual:
             if destination.is_queue is strategy.use_queue_for_queue_messages:
                 name = _stripped(destination.name, strategy.queue_prefix, strategy.queue_suffix)
@@ -77,25 +78,37 @@ class Sources:
                     found.append(Destination.queue(name))
             if destination.is_queue is strategy.use_queue_for_topic_messages:
                 name = _stripped(destination.name, strategy.topic_prefix, strategy.topic_suffix)
-                if name and (topic := self._failed_topic(name, strategy)):
-                    found.append(topic)
+                if name:
+                    by_name.setdefault(name, []).append(strategy)
+        found += [topic for name, each in by_name.items() if (topic := self._failed_topic(name, each))]
         return _shortest([each for each in found if each != destination])
 
-    def _failed_topic(self, name: str, strategy: DeadLetterStrategy) -> Destination | None:
+    def _failed_topic(self, name: str, strategies: Collection[DeadLetterStrategy]) -> Destination | None:
         """Return the topic in a name that may hold a durable subscription, too."""
-        topics = [Destination.topic(name)]
-        client, colon, _ = name.rpartition(":")
-        if colon and strategy.destination_per_durable_subscriber:
-            elements = client.split(SEPARATOR)
-            topics = [Destination.topic(SEPARATOR.join(elements[:end])) for end in range(len(elements) - 1, 0, -1)]
-        fitting = [topic for topic in topics if topic.name and self._fails_over(topic, strategy)]
-        named = [topic for topic in fitting if (policy := self._policy_of(topic)) and not policy.destination.is_pattern]
-        return next(iter([*named, *fitting]), None)
+        fitting = [
+            topic for each in strategies for topic in _possible_topics(name, each) if self._fails_over(topic, each)
+        ]
+        return max(fitting, key=lambda topic: (self._is_named(topic), len(topic.name)), default=None)
+
+    def _is_named(self, topic: Destination) -> bool:
+        """Return whether the policy of a topic names it without wildcards."""
+        policy = self._policy_of(topic)
+        return policy is not None and not policy.destination.is_pattern
 
     def _fails_over(self, source: Destination, strategy: DeadLetterStrategy) -> bool:
         """Return whether what fails at a destination goes where this strategy says."""
         policy = self._policy_of(source)
         return bool(policy and policy.dead_letter == strategy) and not is_dead_letter_queue(strategy, source)
+
+
+def _possible_topics(name: str, strategy: DeadLetterStrategy) -> list[Destination]:
+    """Return the topics that may be meant by a name, which may end with a durable subscription."""
+    client, colon, _ = name.rpartition(":")
+    if not (colon and strategy.destination_per_durable_subscriber):
+        return [Destination.topic(name)]
+    elements = client.split(SEPARATOR)
+    names = (SEPARATOR.join(elements[:end]) for end in range(1, len(elements)))
+    return [Destination.topic(each) for each in names if each]
 
 
 def _shortest(found: list[Destination]) -> Destination | None:

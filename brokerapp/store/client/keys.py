@@ -49,7 +49,7 @@
 {B}:run-progress:ID string  JSON: how far a run of an analysis is, see analytics/spark/run_progress.py; expires
 {B}:lease:NAME     string  who does what one process of all does, expires when it stops
 sluice:libraries   zset    function library -> when a node of its version used it last, seconds since the epoch; one for
-                           all brokers of the server
+                           all brokers of the server; in a cluster {B}:libraries
 {B}:signals        channel `definitions`, `stats VERSION`, `nodes`, `connectors`, `shards`
 """
 
@@ -239,6 +239,10 @@ class StoreKeys:
 
     def lease(self, name: str) -> str:
         return self._key(f"lease:{name}")
+
+    @property
+    def libraries(self) -> str:
+        return self._key("libraries")
 
     @property
     def signals(self) -> str:

@@ -36,7 +36,7 @@ local function claim(keys, args)
   local joined = (tonumber(redis.call('HGET', keys[1], 'epoch')) or 0) + 1 -- by which others know who is there for longest
   redis.call('HSET', keys[2], args[2], string.sub(args[3], 1, -2) .. ',"joined":' .. joined .. '}')
   redis.call('SET', keys[3], '', 'PX', args[5])
-  redis.call('HSET', keys[1], 'format', args[6])
+  if not redis.call('HGET', keys[1], 'format') then redis.call('HSET', keys[1], 'format', args[6]) end
   changed_members(keys[1], args[4])
   note_life(keys[1], keys[4])
   return tonumber(redis.call('HGET', keys[1], 'seq')) or 0

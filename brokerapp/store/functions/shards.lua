@@ -23,17 +23,19 @@ local function locate(keys, args)
 end
 writes('locate', locate)
 
--- add_shard(KEYS = shards, state, ARGV = URL, state, channel, how many may be added): know one more shard. Its number is none that another
--- shard had before: payloads that came from there tell where they are from. Returns it; 0 when one with this URL is known, -1 when no more
--- may be added.
+-- add_shard(KEYS = shards, state, ARGV = URL, state of the shard, channel, '1' if several shards may have the URL, format, how many may be
+-- added): know one more shard. Versions that know nothing of shards can use the store no more. Its number is none that another shard had
+-- before: payloads that came from there tell where they are from. Returns it; 0 when one with this URL is known, -1 when no more may be
+-- added.
 local function add_shard(keys, args)
   local last, known = tonumber(redis.call('HGET', keys[2], 'shards')) or 0, redis.call('HGETALL', keys[1])
   for i = 1, #known, 2 do
-    if cjson.decode(known[i + 1]).url == args[1] then return 0 end
+    last = math.max(last, tonumber(known[i]))
+    if args[4] ~= '1' and cjson.decode(known[i + 1]).url == args[1] then return 0 end
   end
-  if last >= tonumber(args[4]) then return -1 end
+  if last >= tonumber(args[6]) then return -1 end
   redis.call('HSET', keys[1], last + 1, cjson.encode({ url = args[1], state = args[2] }))
-  redis.call('HSET', keys[2], 'shards', last + 1)
+  redis.call('HSET', keys[2], 'shards', last + 1, 'format', args[5])
   count_change(keys[2])
   redis.call('PUBLISH', args[3], 'shards')
   return last + 1

@@ -7,7 +7,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from brokerapp.errors import RequestRefused
-from brokerapp.store.client.client import StorePart, pairs
+from brokerapp.store.client.client import StorePart, is_cluster, pairs
+from brokerapp.store.client.continuity import FORMAT
 from brokerapp.store.client.keys import MOST_SHARDS
 
 #: States of a shard: the nodes open it, and put nothing there yet; families are put there; none are any more.
@@ -39,21 +40,28 @@ class ShardRecord:
 class ShardRecordStore(StorePart):
     """Stores the record of shards; the Lua side is shards.lua."""
 
+    async def read_shards(self) -> ShardRecord:
+        """Return which shards there are, without the families."""
+        return ShardRecord(_shards_of(await self._client.execute("HGETALL", self._keys.shards)))
+
     async def read(self) -> ShardRecord:
         """Return the record; empty for a broker with one store."""
         shards, families = await self._client.execute_many(
             [("HGETALL", self._keys.shards), ("HGETALL", self._keys.shard_families)]
         )
         return ShardRecord(
-            {int(number): Shard(int(number), **json.loads(each)) for number, each in pairs(shards)},
+            _shards_of(shards),
             {family.decode(): int(number) for family, number in pairs(families)},
         )
 
     async def add(self, url: str, state: str = JOINING) -> int:
-        """Add a shard and return its number. Raises RequestRefused for a store that is one of the broker's already."""
-        keys, number = self._keys, 0
-        if url != self._client.url:
-            arguments = [url, state, keys.signals, MOST_SHARDS - 1]
+        """Add a shard and return its number. Raises RequestRefused for a store that is one of the broker's already.
+
+        A cluster may be several shards: each has a slot of its own, and the cluster decides which server has it.
+        """
+        keys, number, may_repeat = self._keys, 0, is_cluster(url)
+        if may_repeat or url != self._client.url:
+            arguments = [url, state, keys.signals, int(may_repeat), FORMAT, MOST_SHARDS - 1]
             number = await self._client.call_confirmed("add_shard", [keys.shards, keys.state], arguments)
         if not number:
             raise RequestRefused(f"{url} is a shard of the broker already")
@@ -104,3 +112,7 @@ class ShardRecordStore(StorePart):
         """Return the logs that were put into a shard."""
         found = pairs(await self._client.execute("HGETALL", self._keys.shard_logs))
         return [log.decode() for log, shard in found if int(shard) == number]
+
+
+def _shards_of(rows: Sequence[bytes]) -> dict[int, Shard]:
+    return {int(number): Shard(int(number), **json.loads(each)) for number, each in pairs(rows)}

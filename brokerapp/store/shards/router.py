@@ -31,8 +31,10 @@ class ShardRouter:
         self._read_at = float("-inf")
 
     async def refresh(self) -> ShardRecord:
-        """Read which shards there are, and connect to those that are new."""
-        record = await self.record_store.read()
+        """Read the record of shards, and connect to those that are new."""
+        return await self._follow(await self.record_store.read())
+
+    async def _follow(self, record: ShardRecord) -> ShardRecord:
         for number in self.stores.keys() - record.shards.keys() - {0}:
             await self.stores.pop(number).close()
         for number, shard in record.shards.items():
@@ -44,7 +46,7 @@ class ShardRouter:
     async def all(self) -> Mapping[int, RedisStore]:
         """Return all stores, by number."""
         if self.locate is None and time.monotonic() - self._read_at > RECORD_SECONDS:
-            await self.refresh()
+            await self._follow(await self.record_store.read_shards())
         return self.stores
 
     async def of(self, log: str) -> RedisStore:

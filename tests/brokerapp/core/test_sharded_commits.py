@@ -11,7 +11,7 @@ from brokerapp.core.publishing.group_commit import GroupCommit
 from brokerapp.core.shards.log_locations import LogLocations
 from brokerapp.core.shards.sharded_commits import ShardedCommits
 from brokerapp.model.message import Message
-from brokerapp.store import PendingWrite, StoreLimits, numbers_from
+from brokerapp.store import CommitBatch, PendingWrite, StoreLimits, numbers_from
 from brokerapp.store.redis import RedisStore
 from brokerapp.store.shards.intent_codec import ShardPart, StoredSettle, decode_parts, encode_parts
 
@@ -149,6 +149,25 @@ async def test_what_another_shard_has_no_room_for_is_refused_as_a_whole(store_ur
         assert await ids(stores, "2:b") == ["0"]
 
 
+async def test_a_shard_that_seems_full_is_asked_before_a_write_is_refused(store_url):
+    """Another node may have made room, of which this one knows nothing."""
+    async with sharded(store_url) as (commits, stores):
+        outcomes = []
+        commits._groups[2].limits.of_log = lambda log: 100
+        commits.submit(PendingWrite([(stored("0"), [("2:b", "", "")])]))
+        await commits.drain()
+        appends = [(stored("1"), [("1:a", "", "")]), (stored("2" * 60), [("2:b", "", "")])]
+        commits.submit(PendingWrite(appends, callback=lambda _seq, refused: outcomes.append(refused)))
+        await commits.drain()
+        [entry] = await stores[2].entries.read("2:b", 0, 1)
+        other_node = StoredSettle("2:b", entry.seq, entry.payload, entry.size, entry.message)
+        await stores[2].nodes.admit("other")
+        await stores[2].commit("other", CommitBatch(1, [PendingWrite(settles=[other_node])]), StoreLimits())
+        commits.submit(PendingWrite(appends, callback=lambda _seq, refused: outcomes.append(refused)))
+        await commits.drain()
+        assert outcomes == ["2:b", ""]
+
+
 async def test_entries_are_moved_between_shards_in_one_write(store_url):
     async with sharded(store_url) as (commits, stores):
         commits.submit(PendingWrite([(stored("1"), [("1:a", "", "")])]))
@@ -224,3 +243,30 @@ parts = st.lists(
 @given(parts)
 def test_parts_are_decoded_as_they_were_encoded(parts):
     assert decode_parts(encode_parts(parts)) == parts
+
+
+async def test_writes_to_the_same_shards_do_not_wait_for_each_other_and_stay_in_order(store_url):
+    async with sharded(store_url) as (commits, stores):
+        for number in range(50):
+            commits.submit(
+                PendingWrite([(stored(f"a{number}"), [("1:a", "", "")]), (stored(f"b{number}"), [("2:b", "", "")])])
+            )
+        commits.submit(PendingWrite([(stored("last"), [("2:b", "", "")])]))
+        await commits.drain()
+        assert await ids(stores, "1:a") == [f"a{number}" for number in range(50)]
+        assert await ids(stores, "2:b") == [*(f"b{number}" for number in range(50)), "last"]
+        assert await stores[1].last_batch(SESSION) < 10
+        assert await intents(stores) == 0
+
+
+async def test_writes_on_their_way_to_another_shard_count_towards_its_limits(store_url):
+    async with sharded(store_url) as (commits, stores):
+        appends = [(stored("1"), [("1:a", "", "")]), (stored("2"), [("2:b", "", "")])]
+        size = PendingWrite(appends[1:]).cost[1]
+        commits._groups[2].limits.of_log = lambda log: 3 * size
+        outcomes = []
+        for _ in range(10):
+            commits.submit(PendingWrite(appends, callback=lambda _seq, refused: outcomes.append(refused)))
+        await commits.drain()
+        assert sorted(outcomes) == [""] * 3 + ["2:b"] * 7
+        assert len(await ids(stores, "1:a")) == len(await ids(stores, "2:b")) == 3

@@ -186,6 +186,15 @@ def test_the_dead_letter_queue_of_a_subscriber_lives_with_the_topic(client):
     assert found.family_of(str(dead)) == "topic://news.eu"
 
 
+def test_the_dead_letter_queue_of_a_subscriber_lives_with_the_topic_whose_policy_is_one_of_several_alike():
+    strategy = {"destination_per_durable_subscriber": True}
+    policies = [*individual("topic://news.>", **strategy), *individual("topic://news.*", expiration=1, **strategy)]
+    for order in (policies, policies[::-1]):
+        found = families(policies=order)
+        assert found.family_of("queue://DLQ.Topic.news.eu.sport.client:name") == "topic://news.eu.sport"
+        assert found.family_of("queue://DLQ.Topic.news.eu.client:name") == "topic://news.eu"
+
+
 def test_a_queue_called_like_a_dead_letter_queue_is_none_where_the_policy_of_the_source_says_otherwise():
     found = families(policies=individual("queue://Orders.>"))
     assert found.family_of("queue://DLQ.Orders.eu") == "queue://Orders.eu"
