@@ -108,11 +108,6 @@ class ShardRecordStore(StorePart):
         found = await self._client.execute("HMGET", self._keys.shard_logs, *logs) if logs else []
         return [int(each or 0) for each in found]
 
-    async def logs_in(self, number: int) -> list[str]:
-        """Return the logs that were put into a shard."""
-        found = pairs(await self._client.execute("HGETALL", self._keys.shard_logs))
-        return [log.decode() for log, shard in found if int(shard) == number]
-
 
 def _shards_of(rows: Sequence[bytes]) -> dict[int, Shard]:
     return {int(number): Shard(int(number), **json.loads(each)) for number, each in pairs(rows)}
