@@ -253,6 +253,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "asyncio": (
         "brokerapp.admin.client_base",
         "brokerapp.admin.nodes",
+        "brokerapp.admin.shards",
         "brokerapp.cluster.change_applier",
         "brokerapp.cluster.links",
         "brokerapp.core.publishing.group_commit",

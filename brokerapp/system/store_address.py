@@ -85,7 +85,7 @@ class StoreAddress:
         try:
             return _parse(url)
         except ValueError as problem:
-            raise ConfigurationRefused(f"store URL {_without_password(url)}: {problem}") from None
+            raise ConfigurationRefused(f"store URL {without_password(url)}: {problem}") from None
 
 
 def check_store_url(url: str) -> str:
@@ -107,7 +107,7 @@ def check_replicas(replicas: int, url: str | None) -> int:
 
 def cluster_mode_error(url: str) -> ConfigurationRefused:
     """Refuse a server that says it is part of a cluster."""
-    return ConfigurationRefused(f"store URL {_without_password(url)}: the server runs in cluster mode; {_AS_CLUSTER}")
+    return ConfigurationRefused(f"store URL {without_password(url)}: the server runs in cluster mode; {_AS_CLUSTER}")
 
 
 def _parse(url: str) -> StoreAddress:
@@ -191,7 +191,7 @@ def _check_database(database: str) -> None:
         raise ValueError("the database must be a whole number, as in /0")
 
 
-def _without_password(url: str) -> str:
+def without_password(url: str) -> str:
     """The URL as logs may show it."""
     scheme, found, rest = url.partition("://")
     before, _, after = rest.rpartition("@")

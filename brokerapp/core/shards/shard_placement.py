@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
-from brokerapp.engine.sharding.families import Families
+from brokerapp.engine.sharding.families import Families, feeds_of
 from brokerapp.engine.sharding.placement import place
 from brokerapp.errors import ShardConflict
 from brokerapp.model.definitions import Definitions
@@ -41,9 +41,8 @@ class ShardPlacement:
 
     def note(self, log: str, attributes: Mapping[str, Any]) -> None:
         """Note what feeds a log: the topics of a named subscription, the address that a queue is bound to."""
-        fed_by = attributes.get("topics") or ([f"topic://{attributes['address']}"] if "address" in attributes else ())
-        if fed_by:
-            self._fed_by[log] = tuple(map(Destination.parse, fed_by))
+        if fed_by := feeds_of(attributes):
+            self._fed_by[log] = fed_by
 
     def family_of(self, log: str) -> str:
         """Return the family of a log by the definitions in force."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import lru_cache
+from typing import Any
 
 from brokerapp.engine.routing.destination_trie import DestinationTrie, matches
 from brokerapp.engine.sharding.sources import Sources
@@ -143,6 +144,12 @@ class Families:
 
     def _union(self, one: str, other: str) -> None:
         self._parents[self._parent(other)] = self._parent(one)
+
+
+def feeds_of(attributes: Mapping[str, Any]) -> tuple[Destination, ...]:
+    """Return what feeds a log with these attributes: the topics of a named subscription, the address of a queue."""
+    named = attributes.get("topics") or ([f"topic://{attributes['address']}"] if "address" in attributes else ())
+    return tuple(map(Destination.parse, named))
 
 
 def _static(destination: Destination) -> Destination:

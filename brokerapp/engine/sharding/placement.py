@@ -85,6 +85,15 @@ def suggest_moves(
     return (moves + _relieving(loads, shards, families, mean, threshold * mean))[:MAX_MOVES]
 
 
+def combined_load(parts: Mapping[str, tuple[float, ...]]) -> dict[str, float]:
+    """Return the load of each family as one number: the sum of its shares of each kind of load, weighted alike."""
+    totals = [sum(each) for each in zip(*parts.values(), strict=True)]
+    return {
+        family: sum(part / total for part, total in zip(of_family, totals, strict=True) if total)
+        for family, of_family in parts.items()
+    }
+
+
 def _relieving(
     loads: Mapping[str, float], shards: dict[int, float], families: dict[int, list[str]], mean: float, limit: float
 ) -> list[Move]:

@@ -51,7 +51,7 @@ class FamilyMover:
         """Begin to move a family to a shard, and return the move. Raises RequestRefused."""
         if shard not in self._store.shards.stores:
             known = ", ".join(map(str, sorted(self._store.shards.stores)))
-            raise RequestRefused(f"there is no shard {shard}: there are {known}")
+            raise RequestRefused(f"shard {shard} does not exist: the shards are {known}")
         places = set(self._commits.of_family(family).values())
         if not places:
             raise RequestRefused(f"no destination is of the family {family!r}")
@@ -168,10 +168,10 @@ class FamilyMover:
     async def _watch(self, move: FamilyMove) -> None:
         await asyncio.sleep(SILENCE_SECONDS)
         logger.warning("nothing was heard of the end of the move of the family %s", move.family)
-        await self._until_known(move, "the node that led it was not heard of any more")
+        await self._until_known(move, "the node that led it did not end it")
         await self.release_family(move.token)
 
     def cancel(self) -> None:
-        """Take part in no move any more."""
+        """Stop to take part in moves."""
         for task in (*self._watches.values(), *([self._leading] if self._leading else ())):
             task.cancel()

@@ -150,7 +150,7 @@ class PrimaryFinder:
             if first <= self._slot <= last:
                 epoch = _EPOCH.search(about)
                 return PrimaryClaim((host.decode() if host else member[0], int(port)), int(epoch[1]) if epoch else 0)
-        return f"{name}: knows no server that has slot {self._slot} of the cluster"
+        return f"{name}: does not know which server has slot {self._slot} of the cluster"
 
     def following(self, connection: AbstractConnection) -> AbstractContextManager[None]:
         """While it connects, and from then on, close a connection of this event loop when the primary changes.

@@ -170,9 +170,11 @@ class FamilyMoves:
                 await self.remove(store, log, session)
 
     async def remove(self, store: RedisStore, log: str, session: str) -> None:
-        """Remove a log from a shard in which it is no more."""
+        """Remove a log from a shard that it has left."""
         removed = await store.logs.drop(log, session)
-        logger.info("%s was removed with %d entries from shard %d, where it is no more", log, removed, store.keys.shard)
+        logger.info(
+            "%s was removed with %d entries from shard %d: it is in another one", log, removed, store.keys.shard
+        )
 
 
 def _concerns(kept: bytes, logs: Collection[str]) -> bool:

@@ -11,7 +11,7 @@ from brokerapp.store.client.client import StorePart, is_cluster, pairs
 from brokerapp.store.client.continuity import FORMAT
 from brokerapp.store.client.keys import MOST_SHARDS
 
-#: States of a shard: the nodes open it, and put nothing there yet; families are put there; none are any more.
+#: States of a shard: the nodes open it, and put nothing there yet; families are put there; no new ones are.
 JOINING, SERVING, DRAINING = "joining", "serving", "draining"
 
 
@@ -64,7 +64,7 @@ class ShardRecordStore(StorePart):
             arguments = [url, state, keys.signals, int(may_repeat), FORMAT, MOST_SHARDS - 1]
             number = await self._client.call_confirmed("add_shard", [keys.shards, keys.state], arguments)
         if not number:
-            raise RequestRefused(f"{url} is a shard of the broker already")
+            raise RequestRefused("the store with this URL is a shard of the broker already")
         if number < 0:
             raise RequestRefused(
                 f"{MOST_SHARDS - 1} shards were added to the broker, removed ones included: no more can be"
