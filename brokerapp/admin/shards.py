@@ -12,7 +12,7 @@ from brokerapp.errors import RequestRefused, StoreUnavailable
 from brokerapp.model import JsonObject, JsonValue
 from brokerapp.model.definitions import Definitions
 from brokerapp.model.stats_records import DestinationStats
-from brokerapp.store.client.keys import StoreKeys
+from brokerapp.store.client.keys import MOST_SHARDS, StoreKeys
 from brokerapp.store.memory_limits import store_limit
 from brokerapp.store.redis import RedisStore
 from brokerapp.store.server.durability import REMEDY, durability_loss, replica_shortage
@@ -28,8 +28,6 @@ ANSWER_SECONDS = 2.0
 SERVED_SECONDS = 20.0
 #: Seconds between two looks whether they do, and whether a move has ended.
 LOOK_SECONDS = 0.25
-#: Shards that a broker can have, the first included: numbers of payloads are divided among them (store/client/keys).
-MAX_SHARDS = 256
 #: Seconds within which a move has ended (store/shards/family_moves).
 MOVED_SECONDS = 70.0
 
@@ -172,9 +170,6 @@ class ShardAdmin:
         keeps messages less safely than the first, StoreUnavailable for one that does not answer.
         """
         await self._open()
-        record = await self._store.shard_record.read()
-        if len(record.shards) + 1 >= MAX_SHARDS:
-            raise RequestRefused(f"a broker can have {MAX_SHARDS} shards")
         await self._check_store(url)
         return await self._store.shard_record.add(url)
 
@@ -189,7 +184,7 @@ class ShardAdmin:
             async with asyncio.timeout(ANSWER_SECONDS):
                 await store.open()
                 memory = await store.server.memory()
-                keys = [StoreKeys(broker, number) for number in range(MAX_SHARDS)]
+                keys = [StoreKeys(broker, number) for number in range(MOST_SHARDS)]
                 places = [key for each in keys for key in (each.state, each.logs)]
                 in_use = await store.client.execute("EXISTS", *places)
         except TimeoutError:
@@ -223,7 +218,8 @@ class ShardAdmin:
             raise RequestRefused(f"shard {number} is joining: wait until the nodes serve it, or remove it")
         if shard.state == wanted:
             raise RequestRefused(f"shard {number} is {wanted} already")
-        await self._store.shard_record.set_state(shard, wanted)
+        if not await self._store.shard_record.set_state(shard, wanted):
+            raise RequestRefused(f"shard {number} was removed meanwhile")
 
     async def remove(self, number: int) -> None:
         """Remove a shard on which nothing is. Raises RequestRefused while it serves, or holds a destination."""

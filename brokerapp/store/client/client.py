@@ -134,10 +134,11 @@ class StoreClient:
         """Raise an error of the driver as one of ours; leave a server that is no primary."""
         if isinstance(error, ReadOnlyError):
             await self.disconnect()
-            raise StoreUnavailable(NOT_PRIMARY) from error
+            error = RefusedConnection(StoreUnavailable(NOT_PRIMARY))
         if str(error).startswith("ROLLEDBACK") and not may_be_behind:
             await self._handshake.fence_after_rollback(self.execute)
-        raise translate_error(command, error, self._handshake.rolled_back) from error
+        failure = translate_error(command, error, self._handshake.rolled_back)
+        raise (type(failure)(f"shard {self.keys.shard}: {failure}") if self.keys.shard else failure) from error
 
     async def disconnect(self) -> None:
         """Close all connections, those in use included: each command connects again to where the address leads."""

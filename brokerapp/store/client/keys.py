@@ -4,7 +4,7 @@
                            the members changed; seq, bytes; expiring, returned: how many entries are; prioritized: how
                            many logs are; format: of all that is stored; changes: how many were made; rollbacks:
                            how often the store was rolled back, and of the last time rollback_life, rollback_ms (when)
-                           and rollback_changes (how many are missing)
+                           and rollback_changes (how many are missing); shards: how many shards were added
 {B}:lives          list    LIFE CHANGES SEQ: with what each life of the server began, see functions/history.lua
 {B}:logs           hash    log name -> JSON: the message logs that exist
 {B}:log:NAME       stream  one entry a message, id `SEQ-0`: field m (message) or r (payload's SEQ), o, d
@@ -58,9 +58,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 LIBRARIES = "sluice:libraries"
-#: Numbers of payloads that a shard may give: payloads keep theirs when they move to another one. Numbers are exact up
-#: to 2^53, so that there may be 256 shards.
+#: Numbers of payloads that a shard may give: payloads keep theirs when they move to another one.
 PAYLOADS_OF_A_SHARD = 2**45
+#: Shards that a broker may have, removed ones included: numbers of payloads are exact up to 2^53.
+MOST_SHARDS = 2**53 // PAYLOADS_OF_A_SHARD
 
 
 @dataclass(frozen=True, slots=True)

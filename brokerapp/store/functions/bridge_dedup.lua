@@ -17,7 +17,10 @@ local function audit_for(batch, key)
   return batch.audit
 end
 
+-- A part of a write to several shards is one unit, which is kept whole: it takes one entry for each log, however many messages it has, so
+-- that it is never forgotten in part.
 local function dedup_entry(batch, m, message, c, key)
+  if string.sub(key, 1, #INTENT) == INTENT then m = 0 end
   return table.concat({ name_of(batch, message.logs[c]), m, key }, ' ')
 end
 

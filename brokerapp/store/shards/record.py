@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from brokerapp.errors import RequestRefused
 from brokerapp.store.client.client import StorePart, is_cluster, pairs
 from brokerapp.store.client.continuity import FORMAT
+from brokerapp.store.client.keys import MOST_SHARDS
 
 #: States of a shard: the nodes open it, and put nothing there yet; families are put there; no new ones are.
 JOINING, SERVING, DRAINING = "joining", "serving", "draining"
@@ -58,30 +59,38 @@ class ShardRecordStore(StorePart):
 
         A cluster may be several shards: each has a slot of its own, and the cluster decides which server has it.
         """
-        number: int = 0
-        may_repeat = is_cluster(url)
+        keys, number, may_repeat = self._keys, 0, is_cluster(url)
         if may_repeat or url != self._client.url:
-            arguments = [url, state, self._keys.signals, int(may_repeat), FORMAT]
-            number = await self._client.call("add_shard", [self._keys.shards, self._keys.state], arguments)
+            arguments = [url, state, keys.signals, int(may_repeat), FORMAT, MOST_SHARDS - 1]
+            number = await self._client.call_confirmed("add_shard", [keys.shards, keys.state], arguments)
         if not number:
             raise RequestRefused("the store with this URL is a shard of the broker already")
+        if number < 0:
+            raise RequestRefused(
+                f"{MOST_SHARDS - 1} shards were added to the broker, removed ones included: no more can be"
+            )
         return number
 
-    async def set_state(self, shard: Shard, state: str) -> None:
-        """Let families be put into a shard, or none."""
-        record = json.dumps({"url": shard.url, "state": state})
-        await self._client.call("set_shard", [self._keys.shards], [shard.number, record, self._keys.signals])
+    async def set_state(self, shard: Shard, state: str) -> bool:
+        """Let families be put into a shard, or none; return False when the shard was removed."""
+        keys, record = self._keys, json.dumps({"url": shard.url, "state": state})
+        arguments = [shard.number, record, keys.signals]
+        return bool(await self._client.call_confirmed("set_shard", [keys.shards, keys.state], arguments))
 
     async def remove(self, number: int, existing: Collection[str]) -> None:
-        """Forget a shard. Raises RequestRefused while a log is in it; `existing` are those that are there."""
+        """Forget a shard. Raises RequestRefused while a log is in it, or may be put there.
+
+        `existing` are the logs that are there.
+        """
         if existing:
             raise RequestRefused(f"shard {number} holds {len(existing)} destinations, among them {min(existing)}")
-        keys, record = self._keys, await self.read()
-        families = [family for family, shard in record.families.items() if shard == number]
-        for key, gone in ((keys.shard_logs, await self.logs_in(number)), (keys.shard_families, families)):
-            if gone:
-                await self._client.execute("HDEL", key, *gone)
-        await self._client.call("set_shard", [keys.shards], [number, "", keys.signals])
+        keys = self._keys
+        places = [keys.shards, keys.state, keys.shard_logs, keys.shard_families]
+        removed = await self._client.call_confirmed("remove_shard", places, [number, keys.signals])
+        if removed < 0:
+            raise RequestRefused(f"there is no shard {number} that could be removed")
+        if not removed:
+            raise RequestRefused(f"shard {number} is serving: drain it first")
 
     async def claim_logs(self, wanted: Sequence[tuple[str, str, int]]) -> list[int]:
         """Put logs, each with its family, into these shards, unless they or their families have a place.
@@ -90,7 +99,7 @@ class ShardRecordStore(StorePart):
         """
         keys, arguments = self._keys, [each for row in wanted for each in row]
         found: list[int] = await self._client.call_confirmed(
-            "locate", [keys.logs, keys.shard_logs, keys.shard_families], arguments
+            "locate", [keys.logs, keys.shard_logs, keys.shard_families, keys.state], arguments
         )
         return found
 
@@ -98,11 +107,6 @@ class ShardRecordStore(StorePart):
         """Return the shards in which logs are."""
         found = await self._client.execute("HMGET", self._keys.shard_logs, *logs) if logs else []
         return [int(each or 0) for each in found]
-
-    async def logs_in(self, number: int) -> list[str]:
-        """Return the logs that were put into a shard."""
-        found = pairs(await self._client.execute("HGETALL", self._keys.shard_logs))
-        return [log.decode() for log, shard in found if int(shard) == number]
 
 
 def _shards_of(rows: Sequence[bytes]) -> dict[int, Shard]:

@@ -59,7 +59,11 @@ class ShardRouter:
         if len(stores) == 1:
             return {0: (self.main, list(logs))}
         found: dict[int, tuple[RedisStore, list[str]]] = {}
-        for log, number in zip(logs, await self._shards_of(logs), strict=True):
+        numbers = await self._shards_of(logs)
+        if not stores.keys() >= set(numbers):  # a log was put into a shard that was added a moment ago
+            await self.refresh()
+            stores = self.stores
+        for log, number in zip(logs, numbers, strict=True):
             found.setdefault(number, (stores[number], []))[1].append(log)
         return found
 
