@@ -140,7 +140,7 @@ def test_after_kill_9_of_the_node_every_transaction_over_shards_is_there_whole_o
 
 @pytest.mark.parametrize(("seed", "kills"), [(1, 3), pytest.param(2, 20, marks=pytest.mark.long)])
 def test_what_a_transaction_takes_and_sends_over_shards_is_one_across_kill_9(one_node, name, seed, kills):
-    chance, count = random.Random(seed), 150 * kills
+    chance, count = random.Random(seed), 400 * kills
     sources = [queue_in(shard, f"{name}.from") for shard in range(SHARDS)]
     targets = [queue_in((shard + 1) % SHARDS, f"{name}.to") for shard in range(SHARDS)]
     client = one_node["a"].client()

@@ -109,8 +109,8 @@ class NodeShards:
             if joining and self._is_eldest():
                 served = [_served(status) for status in (await statuses()).values()]
                 for shard in joining:
-                    if all(shard.number in numbers for numbers in served):
-                        await self._store.shard_record.set_state(shard, SERVING)
+                    is_served = all(shard.number in numbers for numbers in served)
+                    if is_served and await self._store.shard_record.set_state(shard, SERVING):
                         logger.info("shard %d of the store is served by all nodes", shard.number)
             if self._is_eldest() and (family := self._to_move_away()):
                 try:
