@@ -1,10 +1,15 @@
 #!/bin/sh
-# Run a command of manage.py. Each variable NAME_FILE is replaced by NAME with the content of that file, so that secrets
-# need not be in the environment of the container's definition.
+# Run a command of manage.py. A secret NAME can be in the file that NAME_FILE names, so that it need not be in the
+# definition of the container.
 set -eu
 
-for name in $(env | sed -n 's/^\([A-Z][A-Z0-9_]*\)_FILE=.*/\1/p'); do
-  eval "file=\$${name}_FILE"
+# Other variables that end in _FILE, such as SSL_CERT_FILE, have a meaning of their own.
+secrets="DATABASE_URL REDIS_URL SLUICE_CLUSTER_PASSWORD SLUICE_MAIL SLUICE_OIDC_CLIENT_SECRET SLUICE_PASSWORD
+  SLUICE_TLS_PASSWORD SPARK_REMOTE"
+
+for name in $secrets; do
+  eval "file=\${${name}_FILE:-}"
+  [ -n "$file" ] || continue
   if eval "[ -n \"\${$name+set}\" ]"; then
     echo "error: set either $name or ${name}_FILE, not both" >&2
     exit 1
@@ -15,12 +20,11 @@ for name in $(env | sed -n 's/^\([A-Z][A-Z0-9_]*\)_FILE=.*/\1/p'); do
   fi
   value=$(cat "$file")
   export "$name=$value"
-  unset "${name}_FILE"
 done
 
-# Words such as $(REDIS_URL) are not replaced by Docker: a node takes the store from the variable here.
+# A node has no variable for its store, only an option.
 if [ "${1:-}" = runbroker ] && [ -n "${REDIS_URL:-}" ]; then
   shift
   set -- runbroker --redis "$REDIS_URL" "$@"
 fi
-exec python /opt/sluice/manage.py "$@"
+exec python "${SLUICE_HOME:-/opt/sluice}/manage.py" "$@"
