@@ -21,7 +21,9 @@ def render(path: str, values: dict) -> str:
     with Chart.load(path) as chart:
         chart.validate_schema(values)
         rendered = chart.render(values, name="orders", namespace="shop")
-    return "\n".join(f"---\n{text}" for name, text in sorted(rendered.items()) if name.endswith(".yaml") and text.strip())
+    return "\n".join(
+        f"---\n{text}" for name, text in sorted(rendered.items()) if name.endswith(".yaml") and text.strip()
+    )
 
 
 if __name__ == "__main__":
