@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -37,6 +37,8 @@ from brokerapp.model.destination import Destination
 from brokerapp.nodes.links.members import NodeMember, NodeMembers
 from brokerapp.store.redis import RedisStore
 from brokerapp.store.server.embedded import EmbeddedStore
+from brokerapp.store.shards.broker_store import BrokerStore
+from brokerapp.store.shards.record import SERVING
 
 HEAD = ("nodes", "queues", "messages/s", "against one node", "CPU of nodes", "CPU of the store")
 MESSAGES = 20_000
@@ -52,42 +54,52 @@ class OneOfSeveral(Sluice):
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """So many nodes on one empty store, in the order of their names."""
+    """So many nodes on empty stores, in the order of their names."""
 
     nodes: list[OneOfSeveral]
     addresses: list[tuple[str, int]]
-    store: EmbeddedStore
+    stores: list[EmbeddedStore]
 
     @property
     def pids(self) -> list[int]:
         return [each.process.pid for each in self.nodes if each.process]
 
     def cpu_seconds(self) -> tuple[float, float]:
-        """What the nodes, and the store, have used."""
-        times = psutil.Process(self.store.pid).cpu_times()
+        """What the nodes, and the stores, have used."""
+        times = [psutil.Process(each.pid).cpu_times() for each in self.stores]
         nodes = sum(each.process.usage().cpu_seconds for each in self.nodes if each.process)
-        return nodes, times.user + times.system
+        return nodes, sum(each.user + each.system for each in times)
 
 
 @contextmanager
-def several(count: int) -> Iterator[Broker]:
-    """So many nodes."""
-    with tempfile.TemporaryDirectory(prefix="bench-nodes-") as folder, EmbeddedStore(Path(folder) / "store") as store:
-        nodes = [OneOfSeveral(f"n{number}", store.url) for number in range(count)]
-        try:
-            addresses = []
-            for number, each in enumerate(nodes):
-                own = Path(folder) / f"n{number}"
-                own.mkdir()
-                addresses.append(each.start(QUEUE_SCENARIO, own))
-            yield Broker(nodes, addresses, store)
-        finally:
-            for each in nodes:
-                each.stop()
+def several(count: int, shards: int = 1) -> Iterator[Broker]:
+    """So many nodes on so many stores."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-nodes-")))
+        stores = [stack.enter_context(EmbeddedStore(folder / f"store{number}")) for number in range(shards)]
+        asyncio.run(_add_shards([each.url for each in stores]))
+        nodes = [OneOfSeveral(f"n{number}", stores[0].url) for number in range(count)]
+        addresses = []
+        for number, each in enumerate(nodes):
+            own = folder / f"n{number}"
+            own.mkdir()
+            stack.callback(each.stop)
+            addresses.append(each.start(QUEUE_SCENARIO, own))
+        yield Broker(nodes, addresses, stores)
 
 
-def queues_at(redis_url: str, count: int) -> list[str]:
-    """A queue at home at each node."""
+async def _add_shards(urls: Sequence[str]) -> None:
+    first, *others = urls
+    store = BrokerStore(first, Sluice.broker)
+    try:
+        for url in others:
+            await store.shard_record.add(url, SERVING)
+    finally:
+        await store.close()
+
+
+def homes_at(redis_url: str) -> tuple[NodeMembers, dict[str, str]]:
+    """Who owns which queue, and the sessions of the nodes by name."""
 
     async def ask() -> tuple[int, dict]:
         store = RedisStore(redis_url, Sluice.broker)
@@ -98,7 +110,13 @@ def queues_at(redis_url: str, count: int) -> list[str]:
 
     epoch, found = asyncio.run(ask())
     members = NodeMembers(epoch, [NodeMember.from_record(*each) for each in found.items()], "")
-    homes = [found[f"n{number}"]["session"] for number in range(count)]
+    return members, {name: about["session"] for name, about in found.items()}
+
+
+def queues_at(redis_url: str, count: int) -> list[str]:
+    """A queue at home at each node."""
+    members, sessions = homes_at(redis_url)
+    homes = [sessions[f"n{number}"] for number in range(count)]
     names = [f"bench.{number}" for number in range(100 * count)]
     return [next(each for each in names if members.owner_of(str(Destination.queue(each))) == home) for home in homes]
 
@@ -124,7 +142,7 @@ class Measured:
 def measure(count: int, where: str, messages: int, share: float | None = None) -> Measured:
     """So many messages, through so many nodes, each with this share of a processor (`None`: what there is)."""
     with several(count) as broker, held_to(share, broker.pids) if share else nullcontext():
-        queues, addresses = queues_at(broker.store.url, count), broker.addresses
+        queues, addresses = queues_at(broker.stores[0].url, count), broker.addresses
         if where == AWAY:
             addresses = [*addresses[1:], addresses[0]]
         begin, end = multiprocessing.Barrier(count + 1), multiprocessing.Barrier(count + 1)

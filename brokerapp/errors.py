@@ -185,6 +185,12 @@ class NodeIsolated(BrokerError):
     code = "unlinked"
 
 
+class ShardConflict(NodeIsolated):
+    """Two nodes put the same log into different shards, as they routed by different definitions; this one must stop."""
+
+    code = "shard-conflict"
+
+
 class Fenced(BrokerError):
     """Another node took over; this one must stop."""
 

@@ -9,6 +9,7 @@ from celery import Celery
 from celery.signals import after_setup_logger, after_setup_task_logger
 from kombu import Queue
 
+from brokerapp.store.client.pools import celery_prefix
 from brokerapp.system.environment import Environment
 from brokerapp.system.store_address import StoreAddress
 
@@ -61,7 +62,7 @@ app.conf.update(
     **transport_settings(Environment.read().redis_url),
     # Celery shares the store with the broker: its keys stay apart by their prefix.
     broker_transport_options={
-        "global_keyprefix": "sluice:celery:",
+        "global_keyprefix": celery_prefix(Environment.read().redis_url),
         # A task that runs longer than this would be handed out a second time.
         "visibility_timeout": HARD_LIMIT + 15 * 60,
         # Who asks for a task waits in front of a page: better a quick no than a long silence.
@@ -69,7 +70,7 @@ app.conf.update(
         "interval_start": 0,
         "interval_step": 0.2,
     },
-    result_backend_transport_options={"global_keyprefix": "sluice:celery:"},
+    result_backend_transport_options={"global_keyprefix": celery_prefix(Environment.read().redis_url)},
     broker_connection_retry_on_startup=True,
     task_default_queue="default",
     task_queues=(Queue("default"), Queue("spark")),

@@ -119,7 +119,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 CHANNEL_LAYERS = {
     "default": {
         "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
-        "CONFIG": {"hosts": [channel_layer_host(SLUICE.redis_url)], "prefix": "sluice:console"},
+        "CONFIG": {"hosts": [channel_layer_host(SLUICE.redis_url, "sluice:console")], "prefix": "sluice:console"},
     }
 }
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}

@@ -23,6 +23,9 @@ PROJECT_IMPORTS: dict[str, str] = {
     "brokerapp.engine": "",
     "brokerapp.engine.routing": "brokerapp.errors brokerapp.model brokerapp.selectors",
     "brokerapp.engine.policy": "brokerapp.errors brokerapp.model brokerapp.engine.routing",
+    "brokerapp.engine.sharding": (
+        "brokerapp.errors brokerapp.model brokerapp.selectors brokerapp.engine.routing brokerapp.engine.policy"
+    ),
     "brokerapp.engine.scheduling": "brokerapp.errors brokerapp.model",
     "brokerapp.engine.entries": "brokerapp.model =brokerapp.store",
     "brokerapp.engine.dispatch": (
@@ -56,7 +59,7 @@ PROJECT_IMPORTS: dict[str, str] = {
     ),
     "brokerapp.core": (
         "brokerapp.errors brokerapp.model brokerapp.system brokerapp.selectors brokerapp.engine =brokerapp.store "
-        "brokerapp.tracing brokerapp.core"
+        "brokerapp.tracing brokerapp.core brokerapp.store.shards.intent_codec"
     ),
     "brokerapp.nodes": (
         "brokerapp.errors brokerapp.model brokerapp.system brokerapp.selectors brokerapp.engine brokerapp.store "
@@ -250,9 +253,12 @@ HOMES: dict[str, tuple[str, ...]] = {
     "asyncio": (
         "brokerapp.admin.client_base",
         "brokerapp.admin.nodes",
+        "brokerapp.admin.shards",
         "brokerapp.cluster.change_applier",
         "brokerapp.cluster.links",
         "brokerapp.core.publishing.group_commit",
+        "brokerapp.core.shards.sharded_commits",
+        "brokerapp.runtime.shards",
         "brokerapp.runtime.disk_watch",
         "brokerapp.runtime.node",
         "brokerapp.nodes.membership.client_id_claims",

@@ -37,7 +37,7 @@ class TraceStream:
     def __init__(self, redis_url: str, broker: str) -> None:
         self._key = trace_key(broker)
         self._redis = blocking_client(
-            redis_url, socket_connect_timeout=_CONNECT_SECONDS, socket_timeout=_ANSWER_SECONDS
+            redis_url, self._key, socket_connect_timeout=_CONNECT_SECONDS, socket_timeout=_ANSWER_SECONDS
         )
 
     def close(self) -> None:

@@ -30,7 +30,10 @@ class RunProgress:
     def __init__(self, redis_url: str, broker: str) -> None:
         self._broker = broker
         self._redis = blocking_client(
-            redis_url, socket_connect_timeout=_TIMEOUT_SECONDS, socket_timeout=_TIMEOUT_SECONDS
+            redis_url,
+            run_progress_key(broker, ""),
+            socket_connect_timeout=_TIMEOUT_SECONDS,
+            socket_timeout=_TIMEOUT_SECONDS,
         )
 
     def write(self, run_id: str, info: dict[str, Any]) -> None:

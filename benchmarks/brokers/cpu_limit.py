@@ -11,6 +11,8 @@ from pathlib import Path
 
 #: Microseconds over which a share is kept: short, so that a process that has used its own up does not stand still long.
 PERIOD_US = 10_000
+#: What the kernel gives at least in a period: a smaller share takes a longer one.
+MIN_QUOTA_US = 1_000
 _VERSION_2, _VERSION_1 = Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/cpu")
 
 
@@ -29,9 +31,15 @@ def held_to(share: float, pids: Sequence[int]) -> Iterator[None]:
             _remove(each)
 
 
+def limits_of(share: float) -> tuple[int, int]:
+    """Microseconds that a process may run, and of how many."""
+    period_us = max(PERIOD_US, round(MIN_QUOTA_US / share))
+    return max(MIN_QUOTA_US, round(share * period_us)), period_us
+
+
 def _group(share: float, pid: int) -> Path:
     """A group of its own for this process."""
-    root, limits = _hierarchy(int(share * PERIOD_US))
+    root, limits = _hierarchy(*limits_of(share))
     folder = root / f"sluice-bench-{pid}"
     folder.mkdir()
     for name, value in limits.items():
@@ -40,12 +48,12 @@ def _group(share: float, pid: int) -> Path:
     return folder
 
 
-def _hierarchy(quota_us: int) -> tuple[Path, dict[str, str]]:
+def _hierarchy(quota_us: int, period_us: int) -> tuple[Path, dict[str, str]]:
     """Where groups are made, and the files that bound one."""
     controllers = _VERSION_2 / "cgroup.controllers"
     if controllers.exists() and "cpu" in controllers.read_text().split():
-        return _VERSION_2, {"cpu.max": f"{quota_us} {PERIOD_US}"}
-    return _VERSION_1, {"cpu.cfs_period_us": str(PERIOD_US), "cpu.cfs_quota_us": str(quota_us)}
+        return _VERSION_2, {"cpu.max": f"{quota_us} {period_us}"}
+    return _VERSION_1, {"cpu.cfs_period_us": str(period_us), "cpu.cfs_quota_us": str(quota_us)}
 
 
 def _remove(group: Path) -> None:

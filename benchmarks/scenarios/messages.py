@@ -28,6 +28,11 @@ def first_number(producer: int) -> int:
     return (producer + 1) * NUMBERS_PER_PRODUCER
 
 
+def producer_of(number: int) -> int:
+    """Which producer sends a message, counted from 0."""
+    return number // NUMBERS_PER_PRODUCER - 1
+
+
 class Messages(Protocol):
     """A kind of messages."""
 

@@ -8,7 +8,7 @@ from typing import ClassVar, Protocol
 from xml.sax.saxutils import quoteattr
 
 from benchmarks.protocol.dialect import Dialect
-from benchmarks.scenarios.messages import Headers
+from benchmarks.scenarios.messages import Headers, producer_of
 
 #: Messages a consumer may hold unacknowledged.
 PREFETCH = 1000
@@ -104,14 +104,15 @@ class Queues(_Undeclared):
 
     count: int
     in_succession: int = 1
+    name: str = QUEUE
 
     def destination(self, number: int) -> str:
-        return f"/queue/{QUEUE}.{number // self.in_succession % self.count}"
+        return f"/queue/{self.name}.{number // self.in_succession % self.count}"
 
     def groups(self, dialect: Dialect) -> list[ConsumerGroup]:
         return [
             ConsumerGroup(
-                dialect.queue(f"{QUEUE}.{each}", PREFETCH), takes=_in_turn(each, self.count, self.in_succession)
+                dialect.queue(f"{self.name}.{each}", PREFETCH), takes=_in_turn(each, self.count, self.in_succession)
             )
             for each in range(self.count)
         ]
@@ -221,6 +222,28 @@ class VirtualTopic(_Undeclared):
 
     def groups(self, dialect: Dialect) -> list[ConsumerGroup]:
         return [ConsumerGroup(dialect.consumer_queue(TOPIC, each, PREFETCH)) for each in range(self.queues)]
+
+
+@dataclass(frozen=True, slots=True)
+class VirtualTopics(_Undeclared):
+    """Virtual topics, each with a producer of its own and as many consumer queues as the others."""
+
+    topics: Sequence[str]
+    queues: int
+
+    def destination(self, number: int) -> str:
+        return f"/topic/{self.topics[producer_of(number)]}"
+
+    def groups(self, dialect: Dialect) -> list[ConsumerGroup]:
+        return [
+            ConsumerGroup(dialect.consumer_queue(topic, each, PREFETCH), takes=_sent_by(producer))
+            for producer, topic in enumerate(self.topics)
+            for each in range(self.queues)
+        ]
+
+
+def _sent_by(producer: int) -> Callable[[int], bool]:
+    return lambda number: producer_of(number) == producer
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from brokerapp.admin.transactions import TransactionAdmin
 if TYPE_CHECKING:
     from brokerapp.admin.networks import NetworkAdmin
     from brokerapp.admin.nodes import NodeAdmin
+    from brokerapp.admin.shards import ShardAdmin
 
 
 class BrokerAdmin(BrowsingAdmin, StatisticsAdmin, OperationsAdmin, RoutingAdmin):
@@ -45,6 +46,13 @@ class BrokerAdmin(BrowsingAdmin, StatisticsAdmin, OperationsAdmin, RoutingAdmin)
         from brokerapp.admin.nodes import NodeAdmin  # here: few verbs of brokerctl need it
 
         return NodeAdmin(self._store, self._open)
+
+    @cached_property
+    def shards(self) -> ShardAdmin:
+        """The shards of the store."""
+        from brokerapp.admin.shards import ShardAdmin  # here: few verbs of brokerctl need it, and all would wait
+
+        return ShardAdmin(self._store, self._ask, self._open, self.stats, self.definitions)
 
     async def acquire_lease(self, name: str, holder: str, milliseconds: int) -> bool:
         """Acquire or renew the lease on a task that one process may do; return False while another process holds it."""

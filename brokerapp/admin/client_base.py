@@ -20,7 +20,7 @@ from brokerapp.errors import (
 from brokerapp.model import JsonObject, JsonValue
 from brokerapp.model.destination import Destination
 from brokerapp.store import DISCARDED
-from brokerapp.store.redis import RedisStore
+from brokerapp.store.shards.broker_store import BrokerStore
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class AdminClientBase:
 
     def __init__(self, redis_url: str, broker: str) -> None:
         self.redis_url, self.broker = redis_url, broker
-        self._store = RedisStore(redis_url, broker)
+        self._store = BrokerStore(redis_url, broker)
         self._opened = False
 
     async def _require_replicas(self) -> None:

@@ -8,7 +8,7 @@ from brokerapp.model import JsonValue
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import ConnectionDetails
 from brokerapp.model.subscription_identity import SUBSCRIPTION, SubscriptionIdentity
-from brokerapp.store.redis import RedisStore
+from brokerapp.store.shards.broker_store import BrokerStore
 
 
 class ConnectionAdmin:
@@ -16,7 +16,7 @@ class ConnectionAdmin:
 
     def __init__(
         self,
-        store: RedisStore,
+        store: BrokerStore,
         ask: Callable[..., Awaitable[JsonValue]],
         ask_each: Callable[..., Awaitable[list[JsonValue]]],
     ) -> None:

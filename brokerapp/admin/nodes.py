@@ -13,7 +13,7 @@ from brokerapp.model import JsonObject
 from brokerapp.nodes.links.members import NodeMember, NodeMembers
 from brokerapp.nodes.membership import member_changes
 from brokerapp.store.nodes import MemberChange
-from brokerapp.store.redis import RedisStore
+from brokerapp.store.shards.broker_store import BrokerStore
 
 #: Seconds between two looks at how far a node is.
 LOOK_SECONDS = 0.2
@@ -38,7 +38,7 @@ class DrainOutcome:
 class NodeAdmin:
     """Changes which nodes own queues and take clients."""
 
-    def __init__(self, store: RedisStore, open_store: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, store: BrokerStore, open_store: Callable[[], Awaitable[None]]) -> None:
         self._store, self._open_store = store, open_store
 
     async def drain(self, node: str) -> DrainOutcome:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from brokerapp.engine.clients.branch_parts import branch_of
 from brokerapp.engine.clients.prepared_branch import PreparedSummary
 from brokerapp.model import JsonObject, JsonValue
-from brokerapp.store.redis import RedisStore
+from brokerapp.store.shards.broker_store import BrokerStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class PreparedTransaction:
 class TransactionAdmin:
     """Prepared transactions of the broker. `ask` requests from a node."""
 
-    def __init__(self, store: RedisStore, ask: Callable[..., Awaitable[JsonValue]]) -> None:
+    def __init__(self, store: BrokerStore, ask: Callable[..., Awaitable[JsonValue]]) -> None:
         self._store, self._ask = store, ask
 
     async def prepared(self) -> list[PreparedTransaction]:

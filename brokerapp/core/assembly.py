@@ -8,7 +8,7 @@ while it is constructed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 
 from brokerapp.core.advisories.advisory_publisher import AdvisoryPublisher
 from brokerapp.core.advisories.audience import AdvisoryAudience
@@ -48,7 +48,6 @@ from brokerapp.core.ports import BrokerContext, PlacementBuilder
 from brokerapp.core.ports.commit_store import CommitStore
 from brokerapp.core.publishing.arrivals import MessageArrivals
 from brokerapp.core.publishing.concurrent_dispatch import ConcurrentDispatch
-from brokerapp.core.publishing.group_commit import GroupCommit
 from brokerapp.core.publishing.message_factory import MessageFactory
 from brokerapp.core.publishing.message_router import MessageRouter
 from brokerapp.core.publishing.message_writer import MessageWriter
@@ -62,6 +61,8 @@ from brokerapp.core.redelivery.dead_lettering import DeadLettering
 from brokerapp.core.redelivery.expiration import ExpirationSweeper
 from brokerapp.core.redelivery.redelivery import RedeliveryHandler
 from brokerapp.core.redelivery.stale_nonpersistent import StaleNonPersistent
+from brokerapp.core.shards.assembly import CommitsBuilder
+from brokerapp.core.shards.shard_placement import LogClaims, ShardPlacement
 from brokerapp.core.subscriptions.consumers import Consumers
 from brokerapp.core.subscriptions.duplicate_suppression import DuplicateSuppression
 from brokerapp.core.subscriptions.durable_subscriptions import DurableSubscriptions
@@ -109,7 +110,8 @@ SELECTOR_EXPIRY_MS = 10_000
 class AssembledBroker(Broker):
     """The broker of a node, with all its parts. `session` tells this run of the node from all others.
 
-    `nodes` builds what joins the node with others, which the parts use and which uses them.
+    `nodes` builds what joins the node with others, which the parts use and which uses them. `store` answers
+    questions about all logs, `stores` are its shards with their limits, of which `claims` says where logs are.
     """
 
     def __init__(
@@ -117,7 +119,8 @@ class AssembledBroker(Broker):
         name: str,
         session: str,
         store: CommitStore,
-        limits: StoreLimits,
+        stores: Mapping[int, tuple[CommitStore, StoreLimits]],
+        claims: LogClaims,
         after_batch: Callable[[], None],
         tracer: TraceRecorder,
         definitions: Definitions,
@@ -136,11 +139,14 @@ class AssembledBroker(Broker):
             on_added=self.events.destination_added, on_removed=self.events.destination_removed,
             on_too_many=lambda: self.idle_destinations.bound_topics(),
         )  # fmt: skip
-        self.commits = GroupCommit(
-            store=store, session=session, store_limits=limits, after_batch=after_batch,
+        self.shard_placement = ShardPlacement(lambda: self.routing.table.definitions, claims)
+        self.commits_builder = CommitsBuilder(
+            store=store, stores=stores, session=session, placement=self.shard_placement,
+            on_spread=self._on_spread, on_batch=self.flow_control.on_batch, after_batch=after_batch,
             is_followed=self.arrivals.is_followed, is_room_wanted=lambda: bool(self.flow_control.places),
-            announce=lambda logs: self.placement.declare(logs), on_batch=self.flow_control.on_batch,
+            announce=lambda logs: self.placement.declare(logs),
         )  # fmt: skip
+        self.commits = self.commits_builder.commits
         context = self.context()
         self._construct_destinations(context, access)
         self._construct_redelivery(context)
@@ -168,6 +174,13 @@ class AssembledBroker(Broker):
             RecoverBranchesCommand: self.prepared.recover,
         }
         self._start()
+
+    def _on_spread(self, logs: Iterable[str]) -> None:
+        """Expect messages for these logs that are told of later than what follows them."""
+        for name in logs:
+            log = self.queues.get(name)
+            if log is not None:
+                log.is_spread = True
 
     def _allocate(self) -> None:
         """Allocate the parts that are used by parts that they use."""

@@ -38,7 +38,6 @@ from brokerapp.core.flow_control.producer_flow import FlowControl
 from brokerapp.core.ports import BrokerContext, BrokerEvents, ClusterPort, Placement
 from brokerapp.core.publishing.arrivals import MessageArrivals
 from brokerapp.core.publishing.concurrent_dispatch import ConcurrentDispatch
-from brokerapp.core.publishing.group_commit import GroupCommit
 from brokerapp.core.publishing.message_factory import MessageFactory
 from brokerapp.core.publishing.message_router import MessageRouter
 from brokerapp.core.publishing.message_writer import MessageWriter
@@ -52,6 +51,7 @@ from brokerapp.core.redelivery.dead_lettering import DeadLettering
 from brokerapp.core.redelivery.expiration import ExpirationSweeper
 from brokerapp.core.redelivery.redelivery import RedeliveryHandler
 from brokerapp.core.redelivery.stale_nonpersistent import StaleNonPersistent
+from brokerapp.core.shards.sharded_commits import ShardedCommits
 from brokerapp.core.subscriptions.consumers import Consumers
 from brokerapp.core.subscriptions.duplicate_suppression import DuplicateSuppression
 from brokerapp.core.subscriptions.durable_subscriptions import DurableSubscriptions
@@ -80,7 +80,7 @@ class Broker:
     replies: ClientReplies
     authorizer: ClientAuthorizer
     counters: DestinationCounters
-    commits: GroupCommit
+    commits: ShardedCommits
     connections: ClientRegistry
     bridges: BridgeClients
     queues: QueueRegistry

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from brokerapp.core.broker import Broker
 from brokerapp.engine.clients.client import Client
 
@@ -14,9 +16,9 @@ def add_event_handlers(broker: Broker) -> None:
         if client.blocked_sends:
             broker.flow_control.on_client_gone(client)
 
-    def on_logs_recovered(last: int) -> None:
+    def on_logs_recovered(last_seqs: Mapping[str, int]) -> None:
         if broker.placement.is_alone:
-            broker.stale.drop_up_to(last)
+            broker.stale.drop_up_to(last_seqs)
         if broker.settings.statistics:
             broker.statistics.start()
 

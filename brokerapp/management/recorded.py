@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 
 from brokerapp.admin import BrokerAdmin
 from brokerapp.errors import DestinationNotFound
+from brokerapp.management import shard_verbs
 from brokerapp.management.operations import CliOperation
 from brokerapp.management.verbs import Answer
 from brokerapp.model import JsonObject
@@ -51,6 +52,8 @@ def is_recorded(args: Namespace, url: str, name: str) -> bool:
     """Return whether a verb changes something, at the broker of this installation."""
     ours = Environment.read()
     is_ours = (url, name) == (ours.redis_url, ours.broker_name)
+    if args.verb == "shards" and not shard_verbs.is_change(args):
+        return False
     return is_ours and args.verb not in READ_ONLY and not getattr(args, "dry_run", False)
 
 
@@ -68,6 +71,8 @@ async def run_recorded(
 
 def object_of(args: Namespace) -> str:
     """Return the name of the object of a verb."""
+    if args.verb == "shards":
+        return shard_verbs.object_of(args)
     about = next(value for name in OBJECT_ARGUMENTS if (value := getattr(args, name, None)) is not None)
     return str(about.get("name", "") if isinstance(about, dict) else about)
 
@@ -115,6 +120,10 @@ async def _of_nodes(admin: BrokerAdmin, _args: Namespace) -> State:
     return {"owned": await admin.membership.owned_counts()}
 
 
+async def _of_shards(admin: BrokerAdmin, _args: Namespace) -> State:
+    return {"shards": [each.to_json() for each in await admin.shards.all()]}
+
+
 async def _of_nothing(admin: BrokerAdmin, args: Namespace) -> State:
     """Return None: what is created or sent does not exist before."""
     return None
@@ -137,4 +146,5 @@ STATE_READERS: dict[str, Callable[[BrokerAdmin, Namespace], Awaitable[State]]] =
     "rebalance": _of_nodes,
     "commit-transaction": _of_transaction,
     "rollback-transaction": _of_transaction,
+    "shards": _of_shards,
 }

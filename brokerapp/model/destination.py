@@ -48,6 +48,8 @@ STOMP_PREFIX = {
     DestinationKind.TEMP_TOPIC: "/remote-temp-topic/",
     DestinationKind.SUBSCRIPTION: "/subscription/",
 }
+#: How the names of logs of temporary destinations begin.
+TEMPORARY_LOGS = (f"{DestinationKind.TEMP_QUEUE}://", f"{DestinationKind.TEMP_TOPIC}://")
 #: How a STOMP client writes the temporary destinations of its own connection, by names it chooses.
 OWN_TEMPORARY = {"/temp-queue/": DestinationKind.TEMP_QUEUE, "/temp-topic/": DestinationKind.TEMP_TOPIC}
 

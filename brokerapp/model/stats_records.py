@@ -225,6 +225,7 @@ class NodeStatus:
     transactions: JsonObject = field(
         default_factory=dict
     )  #: how many are `prepared`, and since when the `oldest_ms` is
+    shards: list[JsonObject] = field(default_factory=list)  #: those it serves, where the broker has several
 
     def to_json(self) -> JsonObject:
         """Return the object as values that JSON can hold."""
@@ -235,7 +236,7 @@ class NodeStatus:
 class BrowsedMessage:
     """A message as seen without consuming it."""
 
-    seq: int  #: position in its log; grows with time of arrival, unique in the broker
+    seq: int  #: position in its log; grows with time of arrival, unique in its shard of the store
     id: str  #: message-id; all copies of one message share it
     destination: str  #: STOMP form
     original_destination: str | None  #: as a consumer would be told, STOMP form

@@ -31,7 +31,7 @@ from brokerapp.runtime.listeners import Listeners
 from brokerapp.runtime.statistics_writer import StatisticsWriter
 from brokerapp.runtime.trace_writer import TraceWriter
 from brokerapp.store import StoreLimits
-from brokerapp.store.redis import RedisStore
+from brokerapp.store.shards.broker_store import BrokerStore
 
 
 def client_services(broker: Broker, dispatch_loop: DispatchLoop) -> ClientServices:
@@ -150,11 +150,12 @@ def join_cluster(
 def node_heartbeat(
     broker: Broker,
     *,
-    store: RedisStore,
+    store: BrokerStore,
     limits: StoreLimits,
     listeners: Listeners,
     network: NetworkStatus,
     rollbacks: Mapping[str, int],
+    shards: Callable[[], Any],
     write: Callable[[Mapping[str, Any]], Awaitable[None]],
     drain: Callable[[], Mapping[str, Any]],
 ) -> NodeHeartbeat:
@@ -179,12 +180,13 @@ def node_heartbeat(
             "cluster": cluster_status,
             "homes": homes,
             "transactions": broker.branches.status,
+            "shards": shards,
         },
         write=write,
     )
 
 
-def statistics_writer(broker: Broker, store: RedisStore, snapshot: int) -> StatisticsWriter:
+def statistics_writer(broker: Broker, store: BrokerStore, snapshot: int) -> StatisticsWriter:
     """Return what writes the statistics of the broker's destinations."""
     return StatisticsWriter(
         counters=broker.counters,
@@ -195,7 +197,7 @@ def statistics_writer(broker: Broker, store: RedisStore, snapshot: int) -> Stati
     )
 
 
-def trace_writer(broker: Broker, store: RedisStore) -> TraceWriter:
+def trace_writer(broker: Broker, store: BrokerStore) -> TraceWriter:
     """Return what writes the events that the broker records."""
     return TraceWriter(
         recorder=broker.tracer,

@@ -16,7 +16,7 @@ from brokerapp.model.stats_records import NodeStatus
 from brokerapp.runtime.listeners import Listeners
 from brokerapp.store import StoreLimits
 from brokerapp.store.memory_limits import server_limit
-from brokerapp.store.redis import RedisStore
+from brokerapp.store.shards.broker_store import BrokerStore
 from brokerapp.system.clock import now_ms
 
 #: Connections listed in a node's status.
@@ -27,7 +27,7 @@ class StoreStatus:
     """Describes the store as a node sees it. `rollbacks`: those of the store so far; another one ends the node."""
 
     def __init__(
-        self, *, context: BrokerContext, store: RedisStore, limits: StoreLimits, rollbacks: Mapping[str, int]
+        self, *, context: BrokerContext, store: BrokerStore, limits: StoreLimits, rollbacks: Mapping[str, int]
     ) -> None:
         self._commits, self._settings = context.commits, context.settings
         self._store, self.limits, self._rollbacks = store, limits, rollbacks
@@ -35,9 +35,9 @@ class StoreStatus:
     async def read(self) -> dict[str, Any]:
         """Return the use and the limits of the store, after reading how much memory its server has left."""
         limits, memory = self.limits, await self._store.server.memory()
-        limits.server = server_limit(memory)
+        limits.server, of_all = server_limit(memory), self._commits.limits
         return {
-            **memory, "message_limit": limits.total, "temp_limit": limits.temp or limits.total,
+            **memory, "message_limit": of_all.total, "temp_limit": of_all.temp or of_all.total,
             "temp_used": self._commits.temp, "kept": self._settings.keeps_messages,
             "disk": limits.disk.to_json(), "replicas_wanted": self._store.client.replicas, **self._rollbacks,
         }  # fmt: skip

@@ -52,6 +52,8 @@ from brokerapp.runtime.draining.node_drain import NodeDrain
 from brokerapp.runtime.heartbeat import NodeHeartbeat
 from brokerapp.runtime.listeners import Listeners
 from brokerapp.runtime.node_config import NodeConfig
+from brokerapp.runtime.shards.family_mover import FamilyMover
+from brokerapp.runtime.shards.node_shards import NodeShards
 from brokerapp.runtime.startup_checks import (
     check_other_nodes,
     recover_logs,
@@ -63,6 +65,7 @@ from brokerapp.store.memory_limits import store_limit
 from brokerapp.store.redis import RedisStore
 from brokerapp.store.server.disk import StoreDisk
 from brokerapp.store.server.durability import REMEDY, durability_loss
+from brokerapp.store.shards.broker_store import BrokerStore
 from brokerapp.system.clock import now_ms
 from brokerapp.system.process_tuning import tune_process
 from brokerapp.system.supervised_tasks import STORE_RETRY_SECONDS, SupervisedTasks
@@ -92,7 +95,7 @@ class Node:
         self.session = uuid.uuid4().hex[:8]
         self.addresses: list[str] = []
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._store = RedisStore(config.redis_url, config.broker, config.replicas)
+        self._store = BrokerStore(config.redis_url, config.broker, config.replicas)
         self._control = RedisStore(config.redis_url, config.broker)  # its own connections: it blocks on them
         self._definition_sync = DefinitionSync(self._store.definitions)
         self._tasks = SupervisedTasks(self._fail)
@@ -106,6 +109,7 @@ class Node:
         self._seat: ConnectorLeader | None = None  # the same
         self._listeners: Listeners | None = None  # the same
         self._heartbeat: NodeHeartbeat | None = None  # the same
+        self._mover: FamilyMover | None = None  # the same
         self._drain: NodeDrain | None = None  #: once it listens
 
     # -- life
@@ -138,7 +142,7 @@ class Node:
             about={CLUSTERED: config.cluster is not None},
         )  # fmt: skip
         self._dispatch_loop.attach(self.broker.dispatcher, self._placement, self.membership)
-        last = await self.membership.join()
+        await self.membership.join()
         alone = self._placement.is_alone
         if alone:
             await self._store.stats.clear()
@@ -168,21 +172,23 @@ class Node:
         )  # fmt: skip
         diagnosis = BridgeDiagnosis(self.network, queues=self.broker.queues, commits=self.broker.commits)
         network_requests = NetworkRequests(leader=self._seat, registry=registry, status=network, diagnosis=diagnosis)
+        self._mover = FamilyMover(self._store, self.broker.commits, self.broker.shard_placement, self.session)
         self._serving = RequestRouter(
             self._placement, config.node, self._control.requests, self._store.requests,
-            RequestHandler({**handlers.by_verb, **network_requests.verbs}),
+            RequestHandler({**handlers.by_verb, **network_requests.verbs, **self._mover.verbs}),
         )  # fmt: skip
         self._statistics = statistics_writer(self.broker, self._store, await self._store.stats.version())
         self.trace = trace_writer(self.broker, self._store)
         self._heartbeat = node_heartbeat(
             self.broker, store=self._store, limits=self._limits, listeners=self._listeners, network=network,
             rollbacks=await self._store.server.rollbacks(), write=self.membership.send_heartbeat,
-            drain=lambda: self._drain.status() if self._drain is not None else {},
+            drain=lambda: self._drain.status() if self._drain is not None else {}, shards=self._shards.status,
         )  # fmt: skip
         # From here on operators ask us instead of changing the store themselves.
         await self._heartbeat.send()
         if alone:
-            self.broker.store_recovery.recover(await recover_logs(self._store.logs, config, self.session), last)
+            self.broker.store_recovery.recover(await recover_logs(self._store.logs, config, self.session))
+        await self._shards.adopt()
         if config.cluster is not None:
             await self._follow_record(self._record_leader, alone)
             self.cluster_links = ClusterLinks(config.broker, self.broker.cluster.member, self.broker.cluster, trust)
@@ -192,7 +198,7 @@ class Node:
             self._tasks.begin(name, work)
         self._tasks.begin("deletions by clients", deletions.run)
         if not alone:
-            await self._take_part(last)
+            await self._take_part()
         if config.cluster is None:
             for destination in config.destinations:
                 self.broker.creation.declare(destination)
@@ -271,6 +277,7 @@ class Node:
             "beats": self.membership.run_heartbeat,
             "members": self.membership.run_watch,
             "moves": self.membership.run_handoffs,
+            "shards": partial(self._shards.run, self._store.nodes.statuses, self._mover),
             "requests": self._serving.run,
             "requests that waited": self._serving.run_deferred,
             "libraries": self._tidy_libraries,
@@ -321,27 +328,31 @@ class Node:
             temp=min(self.config.temp_limit, total) if total else self.config.temp_limit,
             of_log=lambda log: self.broker.limits.of_log(log),
         )
+        self._shards = NodeShards(self._store, self._limits, self._is_eldest)
         recorder = TraceRecorder(self.config.broker) if self.config.trace else NullTraceRecorder(self.config.broker)
         nodes = NodeAssembly(
             request_dispatch=self._dispatch_loop.request, can_dispatch=self._dispatch_loop.can_dispatch
         )
         self._placement = nodes.placement
         broker = AssembledBroker(
-            self.config.broker, self.session, self._store, self._limits, self._dispatch_loop.run, recorder,
-            definitions, nodes,
+            self.config.broker, self.session, self._store, self._shards.stores(), self._store.shard_record,
+            self._dispatch_loop.run, recorder, definitions, nodes,
             self.config.settings, AuthorizationMap(self.config.grants) if self.config.grants is not None else None,
         )  # fmt: skip
         self._committer = broker.commits
-        self._committer.used, _ = await self._store.logs.used_bytes()
-        self._committer.temp = await self._store.logs.temp_used_bytes()
+        await self._shards.attach(broker.commits_builder, broker.shard_placement)
         return broker
 
-    async def _take_part(self, last: int) -> None:
+    def _is_eldest(self) -> bool:
+        return bool(self._placement.peers.members.eldest == self.session)
+
+    async def _take_part(self) -> None:
         """Join the other nodes: they learn of this one, it learns of the logs, then it takes over some."""
         await self._unless_failed(self.membership.wait_for_others(known=False))
         await self._unless_failed(self._placement.retained_sync.fetch())
         states = await self._store.logs.recover()
-        self.broker.store_recovery.recover(states, last)
+        self.broker.store_recovery.recover(states)
+        await self._shards.adopt()
         self._placement.coordinator.on_logs_loaded()
         await self._unless_failed(self.membership.wait_for_others(known=True))
 
@@ -427,6 +438,8 @@ class Node:
 
     async def _end_tasks(self) -> None:
         self._dispatch_loop.stop()
+        if self._mover is not None:
+            self._mover.cancel()
         await self._tasks.end()
 
     def health(self) -> NodeHealth:
@@ -522,6 +535,8 @@ class Node:
                 self.membership.refresh()
             if signal in ("connectors", "subscribed"):
                 self._seat.request_refresh()
+            if signal in ("shards", "subscribed"):
+                await self._shards.refresh()
 
     async def _refresh(self) -> None:
         """Route by the definitions that are in force."""

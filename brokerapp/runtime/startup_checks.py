@@ -13,9 +13,10 @@ from brokerapp.errors import StoreUnavailable
 from brokerapp.nodes.membership.compatibility import check_compatibility
 from brokerapp.runtime.node_config import NodeConfig
 from brokerapp.store import LogState
-from brokerapp.store.logs import LogStore
-from brokerapp.store.nodes import NODE_TIMEOUT_MS, NodeStore
+from brokerapp.store.nodes import NODE_TIMEOUT_MS
 from brokerapp.store.server.server_status import ServerStatus
+from brokerapp.store.shards.members import ShardedMembers
+from brokerapp.store.shards.parts import ShardedLogs
 
 logger = logging.getLogger(__name__)
 
@@ -23,7 +24,7 @@ logger = logging.getLogger(__name__)
 REPLICA_SECONDS = 0.5
 
 
-async def check_other_nodes(nodes: NodeStore, config: NodeConfig) -> None:
+async def check_other_nodes(nodes: ShardedMembers, config: NodeConfig) -> None:
     """Raise ConfigurationRefused when this node is not compatible with the live ones, or no member of its cluster."""
     (_, members), living, own = await nodes.members(), await nodes.live_names(), config.node
     others = {name: about for name, about in members.items() if name in living and name != own}
@@ -32,7 +33,7 @@ async def check_other_nodes(nodes: NodeStore, config: NodeConfig) -> None:
         config.cluster.member_name(config.broker, config.node_name)
 
 
-async def wait_for_former_node(nodes: NodeStore, config: NodeConfig) -> None:
+async def wait_for_former_node(nodes: ShardedMembers, config: NodeConfig) -> None:
     """Wait until a former node of this name is certainly gone."""
     while not config.owns_store and (former := (await nodes.statuses()).get(config.node)) is not None:
         if _is_dead_here(former):
@@ -55,7 +56,7 @@ async def wait_for_replicas(server: ServerStatus, wanted: int) -> None:
         await asyncio.sleep(REPLICA_SECONDS)
 
 
-async def recover_logs(logs: LogStore, config: NodeConfig, session: str) -> list[LogState]:
+async def recover_logs(logs: ShardedLogs, config: NodeConfig, session: str) -> list[LogState]:
     """Return the logs as the last node left them; none when the broker is to start empty."""
     found = await logs.recover()
     if not config.settings.delete_all_messages_on_startup:

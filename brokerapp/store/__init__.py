@@ -27,6 +27,34 @@ SHARED = (STORE, TEMP)
 GONE = "job"
 
 
+class AppendNumbers:
+    """Sequence numbers of the appends of a write to several shards, from one of them on."""
+
+    __slots__ = ("_numbers", "_start")
+
+    def __init__(self, numbers: Sequence[int], start: int = 0) -> None:
+        self._numbers, self._start = numbers, start
+
+    def __add__(self, count: int) -> AppendNumbers:
+        """Return the numbers from so many appends further on."""
+        return AppendNumbers(self._numbers, self._start + count)
+
+    def take(self, count: int) -> Sequence[int]:
+        """Return the next so many numbers."""
+        return self._numbers[self._start : self._start + count]
+
+
+#: The number of the first append of a write to one store, where they follow each other; or the numbers of all of them.
+FirstNumber = int | AppendNumbers
+
+
+def numbers_from(first: FirstNumber, count: int) -> Sequence[int]:
+    """Return the numbers of so many appends."""
+    if isinstance(first, AppendNumbers):
+        return first.take(count)
+    return range(first, first + count)
+
+
 class SettledEntry(Protocol):
     """An entry to remove from its log."""
 
@@ -67,6 +95,14 @@ class BranchChange:
         return bool(self.summary)
 
 
+@dataclass(slots=True)
+class IntentChange:
+    """What other shards are to do of a write, to keep with the part that is done; or, without content, to end."""
+
+    id: str
+    content: bytes = b""
+
+
 #: A copy of a message: name of the log, original destination or "", shown destination or "".
 CopyRow = tuple[str, str, str]
 
@@ -78,7 +114,7 @@ AppendRun = tuple[Sequence[bytes], Sequence[Sequence[CopyRow]]]
 class WriteOwner(Protocol):
     """Acts on the outcomes of its writes."""
 
-    def on_stored(self, writes: Sequence[Any], seq: int) -> None:
+    def on_stored(self, writes: Sequence[Any], seq: FirstNumber) -> None:
         """Act on writes that follow each other, of which nothing was refused; the first message has this number."""
 
 
@@ -100,6 +136,7 @@ class PendingWrite:
     owner: WriteOwner | None = None  #: who acts on what is stored of several writes at once; None: each by itself
     jobs: Sequence[ScheduledJobChange] = ()  #: changes of scheduled jobs
     branch: BranchChange | None = None  #: what becomes of a prepared branch
+    intent: IntentChange | None = None  #: what other shards are to do of it
     given: Mapping[str, Sequence[SettledEntry]] = {}  #: by log: entries that consumers were given early
     dedup_key: str = ""  #: by which the messages of its unit are recognised when another broker forwards them again
 
@@ -108,7 +145,7 @@ class PendingWrite:
         appends: Sequence[tuple[bytes, Sequence[CopyRow]]] = (),
         settles: Sequence[SettledEntry] = (),
         ignores_limits: bool = False,
-        callback: Callable[[int, str], None] | None = None,
+        callback: Callable[[Any, str], None] | None = None,
         droppable: Sequence[tuple[int, int, int]] = (),
         runs: Sequence[AppendRun] = (),
     ) -> None:
@@ -133,7 +170,7 @@ class PendingWrite:
             size += len(appends) * sum(map(len, stored))
         self.count, self.cost, self.unit_count = count, (copies, size), 1 if self.is_atomic else units
 
-    def on_done(self, seq: int, refused: str) -> None:
+    def on_done(self, seq: FirstNumber, refused: str) -> None:
         """Act on the outcome.
 
         `seq` is the number of the first message; `refused` is "", what is full (a log, STORE, TEMP), or GONE.
@@ -141,7 +178,7 @@ class PendingWrite:
         if self.callback is not None:
             self.callback(seq, refused)
 
-    def on_batch_done(self, seq: int, position: int, committed: CommitResult) -> None:
+    def on_batch_done(self, seq: FirstNumber, position: int, committed: CommitResult) -> None:
         """Take this write's outcome from that of its batch; its units have positions from this one on, from 1."""
         if committed.dropped and position in committed.dropped:
             self.dropped = committed.dropped[position]
@@ -206,7 +243,7 @@ class CommitBatch:
         """Return whether anything in it changes the store."""
         if self.declarations or self.recovery_marks or self.redelivery_counts:
             return True
-        return any(unit.count or unit.settles or unit.jobs or unit.branch for unit in self.writes)
+        return any(unit.count or unit.settles or unit.jobs or unit.branch or unit.intent for unit in self.writes)
 
 
 class Confirmation(Protocol):
@@ -265,6 +302,7 @@ class LogState:
     attributes: JsonObject
     depth: int
     mark: str  #: SEQ up to which messages may have been delivered, `open`: all, or ""
+    last_seq: int = 0  #: of the last message in any log of its store
     returned: dict[int, int] = field(default_factory=dict)  #: SEQ -> deliveries, of entries that came back
 
 

@@ -71,7 +71,7 @@ def encode_call(
     prefix = keys.log_prefix
     prefixes = (keys.payload_prefix, prefix, keys.expiring_prefix, keys.returned_prefix, keys.urgent_prefix)
     args: list[Any] = [session, batch.number, limits.accepted_bytes, *prefixes, limits.server, limits.temp]
-    args.append("" if batch.previous_batch is None else batch.previous_batch)
+    args += ("" if batch.previous_batch is None else batch.previous_batch, keys.payload_base)
     args.append(len(batch.declarations))
     for log, attributes in batch.declarations:
         args += (log, prefix + log, attributes or "")
@@ -79,6 +79,7 @@ def encode_call(
     droppable = [row for position, write in numbered for row in write.droppable_rows(position)]
     args += (*_rows(batch.recovery_marks), *_rows(batch.redelivery_counts), *_encode_jobs(batch))
     args += _rows([(at, each.id, int(each.is_new), each.summary, each.held) for at, each in _branches(batch)])
+    args += _rows([(at, each.intent.id, each.intent.content) for at, each in numbered if each.intent is not None])
     args += map(limits.of_log, logs)
     args += _rows(droppable)
     args += _rows([row for position, write in numbered for row in write.dedup_keys(position)])
@@ -86,7 +87,7 @@ def encode_call(
     args += units
     fixed = (
         keys.state, keys.logs, keys.used, keys.marks, keys.expiring, keys.due, keys.jobs, keys.prioritized, keys.audit,
-        keys.prepared, keys.prepared_held,
+        keys.prepared, keys.prepared_held, keys.intents,
     )  # fmt: skip
     return logs, [*fixed, *(prefix + log for log in logs)], args
 

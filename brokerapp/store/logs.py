@@ -54,17 +54,22 @@ class LogStore(StorePart):
         """Return the sequence number of the last message stored by any node in any log."""
         return int(await self._client.execute("HGET", self._keys.state, "seq") or 0)
 
+    async def last_seqs(self, logs: Sequence[str]) -> dict[str, int]:
+        """Return, by log, a number that no message in it exceeds which is stored by now, by whichever node."""
+        return dict.fromkeys(logs, await self.last_seq())
+
     async def recover(self) -> list[LogState]:
         """Return the state of all logs as the last node left them."""
-        return await self._states(await self.all_attributes())
+        last = await self.last_seq()
+        return await self._states(await self.all_attributes(), last)
 
-    async def recover_logs(self, logs: Sequence[str]) -> tuple[int, list[LogState]]:
-        """Return the last sequence number, and the state of those of these logs that exist."""
+    async def recover_logs(self, logs: Sequence[str]) -> list[LogState]:
+        """Return the state of those of these logs that exist."""
         last = await self.last_seq()
         known = dict(zip(logs, await self.attributes_of(logs), strict=True))
-        return last, await self._states({name: attributes for name, attributes in known.items() if attributes})
+        return await self._states({name: attributes for name, attributes in known.items() if attributes}, last)
 
-    async def _states(self, logs: Mapping[str, JsonObject]) -> list[LogState]:
+    async def _states(self, logs: Mapping[str, JsonObject], last: int) -> list[LogState]:
         depths = await self.depths(list(logs))
         marks = {
             name.decode(): mark.decode()
@@ -72,7 +77,7 @@ class LogStore(StorePart):
         }
         returned = await self._returned(list(logs))
         return [
-            LogState(name, each, depths[name], marks.get(name, ""), returned.get(name, {}))
+            LogState(name, each, depths[name], marks.get(name, ""), last, returned.get(name, {}))
             for name, each in logs.items()
         ]
 

@@ -9,10 +9,12 @@ from typing import Any
 
 from brokerapp.model import JsonObject
 from brokerapp.store.client.client import StorePart, pairs
-from brokerapp.store.client.continuity import FORMAT
+from brokerapp.store.client.continuity import FORMAT_OF_ONE_STORE
 
 #: A node is taken for dead when it has not beaten for this long, unless it is told another time.
 NODE_TIMEOUT_MS = 5_000
+#: The name under which sessions are admitted that are no members'.
+RECOVERY = "(recovery)"
 #: Decides from the records of the live members, by name, which of them change and how.
 MemberChange = Callable[[Mapping[str, JsonObject]], Mapping[str, JsonObject]]
 #: The name of the only node of a broker.
@@ -34,7 +36,7 @@ class NodeStore(StorePart):
         Its former session may write no more.
         """
         keys, record = self._keys, json.dumps({**(about or {}), "session": session})
-        arguments = [session, name, record, keys.signals, timeout_ms, FORMAT]
+        arguments = [session, name, record, keys.signals, timeout_ms, FORMAT_OF_ONE_STORE]
         last: int = await self._client.call("claim", [keys.state, keys.nodes, keys.node(name), keys.lives], arguments)
         await self._client.begin_session(session, last)
         return last
@@ -58,6 +60,14 @@ class NodeStore(StorePart):
         keys = self._keys
         arguments = [session, name, its_session, keys.signals]
         return bool(await self._client.call("expel", [keys.state, keys.nodes, keys.node(name)], arguments))
+
+    async def revoke(self, session: str, its_session: str) -> None:
+        """Let another session write no more. `session` is one that may, or "". Raises Fenced when it may not."""
+        await self._client.call("revoke", [self._keys.state], [session, its_session])
+
+    async def admit(self, session: str) -> None:
+        """Let a session write that is no member's, to finish what a member left; until it is revoked."""
+        await self._client.call("admit", [self._keys.state], [session, RECOVERY])
 
     async def members(self) -> tuple[int, dict[str, JsonObject]]:
         """Return the epoch of the membership, and each member's record by name; some may be dead already."""

@@ -29,13 +29,13 @@ TRACE_BATCHES = 250
 
 
 class RedisStore:
-    """Store of one broker: connections to its server, and a named part for each kind of data.
+    """Store of one broker, or one of its shards: connections to its server, and a named part for each kind of data.
 
     Every verb is atomic. Belongs to the event loop it is first used on. `replicas`: see StoreClient.
     """
 
-    def __init__(self, url: str, broker: str, replicas: int = 0) -> None:
-        self.client = client = StoreClient(url, broker, replicas)
+    def __init__(self, url: str, broker: str, replicas: int = 0, shard: int = 0) -> None:
+        self.client = client = StoreClient(url, broker, replicas, shard)
         self.url, self.keys = url, client.keys
         self.entries = EntryStore(client)  #: messages of logs, read
         self.logs = LogStore(client)  #: which logs there are, their attributes and sizes
@@ -76,6 +76,11 @@ class RedisStore:
         await confirmation
         self.client.continuity.advance(changes, seq)
 
+    @property
+    def payload_base(self) -> int:
+        """Return what is added to the number of a message for that of its payload."""
+        return self.keys.payload_base
+
     async def last_batch(self, session: str) -> int:
         """Return the number of the last batch of this session that the store has; 0: none."""
         return int(await self.client.execute("HGET", self.keys.state, f"batch:{session}") or 0)
@@ -87,6 +92,6 @@ class RedisStore:
     def signals(self) -> AsyncIterator[str]:
         """Yield `subscribed`, then each signal as it is published; ends with StoreUnavailable.
 
-        Signals: `definitions`, `stats VERSION`, `nodes`, `connectors`.
+        Signals: `definitions`, `stats VERSION`, `nodes`, `connectors`, `shards`.
         """
         return self.client.subscribe(self.keys.signals)

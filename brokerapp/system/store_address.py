@@ -1,4 +1,6 @@
-"""Parse the store's URL: one server, several of which one is the primary, or Sentinels that know the primary. Pure."""
+"""Parse the store's URL: one server, several of which one is the primary, Sentinels that know the primary, or servers
+of a Valkey Cluster that know who has which keys. Pure.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +14,18 @@ from brokerapp.errors import ConfigurationRefused
 SCHEMES = ("redis", "rediss", "unix")
 #: The same of Sentinels, with the scheme of the servers that they watch; the second speaks TLS to both.
 SENTINEL_SCHEMES = {"sentinel": "redis", "sentinels": "rediss"}
+#: The same of servers of a Valkey or Redis Cluster.
+CLUSTER_SCHEMES = {"cluster": "redis", "clusters": "rediss"}
 SERVER_PORT, SENTINEL_PORT = 6379, 26379
 #: Options of a URL by which Sluice logs in to Sentinels; all others are for the server.
 SENTINEL_LOGIN = ("sentinel_username", "sentinel_password")
 
 _EXPECTED = (
     "expected redis://HOST:PORT/DATABASE, rediss://HOST:PORT/DATABASE, unix://PATH, "
-    "or for a store with replicas redis://HOST:PORT,HOST:PORT/DATABASE or sentinel://HOST:PORT,HOST:PORT/NAME/DATABASE"
+    "or for a store with replicas redis://HOST:PORT,HOST:PORT/DATABASE, sentinel://HOST:PORT,HOST:PORT/NAME/DATABASE "
+    "or cluster://HOST:PORT,HOST:PORT"
 )
-_ONE_PRIMARY = "use the address of one primary server, redis://HOST:PORT/DATABASE"
+_AS_CLUSTER = "name its servers with cluster://HOST:PORT,HOST:PORT"
 
 HostPort: TypeAlias = tuple[str, int]
 
@@ -30,12 +35,14 @@ class StoreAddress:
     """Describes where the store is.
 
     `server_url` is the URL of one server, which has the credentials, the database and the options for each. Where
-    `servers` or `sentinels` are named, the host and port in it are those of the first, and the primary is to be found.
+    `servers`, `sentinels` or `cluster` are named, the host and port in it are those of the first, and the primary is to
+    be found.
     """
 
     server_url: str
     servers: tuple[HostPort, ...] = ()
     sentinels: tuple[HostPort, ...] = ()
+    cluster: tuple[HostPort, ...] = ()
     service: str = ""  #: by which name Sentinels know the primary
     sentinel_username: str | None = None
     sentinel_password: str | None = None
@@ -43,7 +50,7 @@ class StoreAddress:
     @property
     def has_one_server(self) -> bool:
         """Return whether it names the one server to use."""
-        return not (self.servers or self.sentinels)
+        return not (self.servers or self.sentinels or self.cluster)
 
     @property
     def is_encrypted(self) -> bool:
@@ -53,7 +60,7 @@ class StoreAddress:
     @property
     def hosts(self) -> tuple[HostPort, ...]:
         """Return the hosts and ports in the URL: of servers, or of Sentinels; none for a Unix socket."""
-        if several := self.servers or self.sentinels:
+        if several := self.servers or self.sentinels or self.cluster:
             return several
         parts = urlsplit(self.server_url)
         return ((parts.hostname, parts.port or SERVER_PORT),) if parts.scheme != "unix" and parts.hostname else ()
@@ -78,7 +85,7 @@ class StoreAddress:
         try:
             return _parse(url)
         except ValueError as problem:
-            raise ConfigurationRefused(f"store URL {_without_password(url)}: {problem}") from None
+            raise ConfigurationRefused(f"store URL {without_password(url)}: {problem}") from None
 
 
 def check_store_url(url: str) -> str:
@@ -100,17 +107,12 @@ def check_replicas(replicas: int, url: str | None) -> int:
 
 def cluster_mode_error(url: str) -> ConfigurationRefused:
     """Refuse a server that says it is part of a cluster."""
-    return ConfigurationRefused(
-        f"store URL {_without_password(url)}: the server runs in cluster mode, and Redis Cluster is not supported yet; "
-        f"{_ONE_PRIMARY}"
-    )
+    return ConfigurationRefused(f"store URL {without_password(url)}: the server runs in cluster mode; {_AS_CLUSTER}")
 
 
 def _parse(url: str) -> StoreAddress:
     scheme, found, rest = url.partition("://")
-    if found and "cluster" in scheme.lower():
-        raise ValueError(f"Redis Cluster is not supported yet; {_ONE_PRIMARY}")
-    if not found or scheme not in (*SCHEMES, *SENTINEL_SCHEMES):
+    if not found or scheme not in (*SCHEMES, *SENTINEL_SCHEMES, *CLUSTER_SCHEMES):
         raise ValueError(_EXPECTED)
     if scheme == "unix":
         if not rest.partition("?")[0].rpartition("@")[2]:
@@ -120,7 +122,9 @@ def _parse(url: str) -> StoreAddress:
         parts = urlsplit(url)
     except ValueError:  # an address in brackets that has no end
         raise ValueError(_EXPECTED) from None
-    return _parse_sentinels(parts) if scheme in SENTINEL_SCHEMES else _parse_servers(url, parts)
+    if scheme in SENTINEL_SCHEMES:
+        return _parse_sentinels(parts)
+    return _parse_cluster(parts) if scheme in CLUSTER_SCHEMES else _parse_servers(url, parts)
 
 
 def _parse_servers(url: str, parts: SplitResult) -> StoreAddress:
@@ -151,6 +155,14 @@ def _parse_sentinels(parts: SplitResult) -> StoreAddress:
     )
 
 
+def _parse_cluster(parts: SplitResult) -> StoreAddress:
+    members = _hosts(parts, SERVER_PORT)
+    if parts.path.strip("/") not in ("", "0"):
+        raise ValueError("a cluster has one database, 0")
+    address = StoreAddress(urlunsplit(parts._replace(scheme=CLUSTER_SCHEMES[parts.scheme], path="")))
+    return StoreAddress(address.url_of(members[0]), cluster=members)
+
+
 def _hosts(parts: SplitResult, default_port: int) -> tuple[HostPort, ...]:
     """Return the hosts and ports of a URL. Raises ValueError."""
     return tuple(_host(each, default_port) for each in parts.netloc.rpartition("@")[2].split(","))
@@ -179,7 +191,7 @@ def _check_database(database: str) -> None:
         raise ValueError("the database must be a whole number, as in /0")
 
 
-def _without_password(url: str) -> str:
+def without_password(url: str) -> str:
     """The URL as logs may show it."""
     scheme, found, rest = url.partition("://")
     before, _, after = rest.rpartition("@")

@@ -12,6 +12,7 @@ import redis
 from celery.backends.redis import RedisBackend
 from kombu.transport.redis import Channel, Transport
 
+from brokerapp.store.client.pools import celery_prefix
 from brokerapp.store.client.primary import primary_finder
 from brokerapp.system.environment import Environment
 from brokerapp.system.store_address import StoreAddress
@@ -21,7 +22,8 @@ from brokerapp.system.store_address import StoreAddress
 ANSWER_SECONDS = 10
 HEALTH_CHECK_SECONDS = 5
 
-_finder = primary_finder(StoreAddress.parse(Environment.read().redis_url))
+_url = Environment.read().redis_url
+_finder = primary_finder(StoreAddress.parse(_url), celery_prefix(_url))
 _plain, _encrypted = (_finder.connection_class(each) for each in (redis.Connection, redis.SSLConnection))
 
 

@@ -69,9 +69,7 @@ def _measured(_path: str, target: Target, number: int) -> Measurement:
     return measure_at(past, target, (number + 1) * FRESH_SECONDS, known_destinations(past, target))
 
 
-def measure_at(
-    past: RollupQueries, target: Target, now: int, known: KnownDestinations = _NOTHING_KNOWN
-) -> Measurement:
+def measure_at(past: RollupQueries, target: Target, now: int, known: KnownDestinations = _NOTHING_KNOWN) -> Measurement:
     """Measure a target over the period that ends now."""
     found = counted_destinations(past, target, known)
     names = found[:MAX_COUNTED]

@@ -77,9 +77,7 @@ def measure_past(
         past.outcomes_by_start(times[0] - target.days * DAY, end, HOUR, names, target.seconds) if with_period else {}
     )
     for at, late in zip(times, _overdue_at(past, target, names, times), strict=True):
-        rates = {
-            window: burn_rate(minutes.between(at - window, at, late), target.percent) for window in (*FAST, *SLOW)
-        }
+        rates = {window: burn_rate(minutes.between(at - window, at, late), target.percent) for window in (*FAST, *SLOW)}
         period = Outcomes()
         if with_period:
             hour = at // HOUR * HOUR

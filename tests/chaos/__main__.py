@@ -23,6 +23,7 @@ def main() -> int:
         "--kinds", nargs="*", type=str.upper, choices=[each.name for each in FaultKind], help="only these"
     )
     parser.add_argument("--flows", nargs="*", default=(), choices=[each.name for each in FLOWS], help="only these")
+    parser.add_argument("--shards", type=int, default=1, help="stores of each broker")
     parser.add_argument("--keep", type=Path, help="a folder for the stores and logs of the brokers")
     options = parser.parse_args()
     kinds = [FaultKind[each] for each in options.kinds or FaultKind.__members__]
@@ -32,7 +33,7 @@ def main() -> int:
             kept = options.keep / f"seed-{seed}" if options.keep else Path(folder) / "environment"
             shutil.rmtree(kept, ignore_errors=True)
             kept.mkdir(parents=True)
-            outcome = run(seed, options.seconds, kept, kinds, options.flows)
+            outcome = run(seed, options.seconds, kept, kinds, options.flows, options.shards)
         sys.stdout.write(f"{outcome}\n")
         if options.keep:
             (kept / "outcome.txt").write_text("\n".join([*map(str, outcome.faults), str(outcome)]) + "\n")

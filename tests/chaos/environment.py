@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import threading
@@ -9,10 +10,13 @@ import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from brokerapp.store.server.embedded import EmbeddedStore
+from brokerapp.store.shards.broker_store import BrokerStore
+from brokerapp.store.shards.record import SERVING
 from tests.chaos.node_hooks import DUMP_SIGNAL, LISTENING, install_hooks
 from tests.chaos.plan import Fault, FaultKind, Topology
 from tests.chaos.timeouts import describe_load, scaled_timeout
@@ -129,12 +133,17 @@ class NodeProcess:
 
 
 class Environment:
-    """All brokers with their nodes, stores and bridges. `begin_fault` and `end_fault` block."""
+    """All brokers with their nodes, bridges and stores, as many each as `shards` says. `begin` and `end` block."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, shards: int = 1) -> None:
+        self.topology = replace(TOPOLOGY, shards=shards)
         self._ports = {node: KeptPort() for nodes in BROKERS.values() for node in nodes}
         self.ports = {node: port.number for node, port in self._ports.items()}
-        self.stores = {broker: EmbeddedStore(folder / f"{broker}.store") for broker in BROKERS}
+        self.stores = {
+            store: EmbeddedStore(folder / f"{store.replace('/', '-')}.store")
+            for broker in BROKERS
+            for store in self.topology.stores(broker)
+        }
         #: Of each bridge the proxies through which it reaches the nodes of the other broker.
         self.bridges = {
             name: [Proxy(self.ports[node]) for node in BROKERS[there]] for name, (_, there) in BRIDGES.items()
@@ -162,10 +171,20 @@ class Environment:
     def _launch(self, node: str) -> None:
         self.nodes[node].launch(self.stores[self.broker_of(node)].url)
 
+    async def _add_shards(self, broker: str) -> None:
+        first, *others = self.topology.stores(broker)
+        store = BrokerStore(self.stores[first].url, broker)
+        await store.open()
+        for each in others:
+            await store.shard_record.add(self.stores[each].url, SERVING)
+        await store.close()
+
     def start(self) -> None:
         """Start all stores and nodes, and wait until they are ready."""
         with ThreadPoolExecutor() as pool:
             list(pool.map(lambda each: each.start(), self.stores.values()))
+        for broker in BROKERS:
+            asyncio.run(self._add_shards(broker))
         for node in self.nodes:
             self._launch(node)
         for each in self.nodes.values():
@@ -245,9 +264,9 @@ class Environment:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[Environment]:
+def running(folder: Path, shards: int = 1) -> Iterator[Environment]:
     """Run an environment for the time of the context."""
-    environment = Environment(folder)
+    environment = Environment(folder, shards)
     try:
         environment.start()
         yield environment

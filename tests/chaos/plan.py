@@ -32,18 +32,27 @@ class Topology:
     brokers: Mapping[str, Sequence[str]]  #: name -> its nodes
     bridges: Sequence[str]
     node_timeout: float  #: seconds
+    shards: int = 1  #: stores of each broker
+
+    def stores(self, broker: str) -> list[str]:
+        """Return the stores of a broker: the first has its name, the other shards have numbers."""
+        return [broker, *(f"{broker}/{number}" for number in range(1, self.shards))]
 
     def targets(self, kind: FaultKind) -> Sequence[str]:
         """Return what a fault of this kind may hit."""
         if kind in (FaultKind.CUT_BRIDGE, FaultKind.LOSE_BRIDGE_ANSWERS):
             return self.bridges
-        if kind in (FaultKind.CUT_LINK, FaultKind.KILL_STORE):
+        if kind is FaultKind.KILL_STORE:
+            return [store for broker in self.brokers for store in self.stores(broker)]
+        if kind is FaultKind.CUT_LINK:
             return list(self.brokers)
         return [node for nodes in self.brokers.values() for node in nodes]
 
     def domain(self, target: str) -> str:
-        """Return the part that has at most one fault at a time: a node's broker, or the broker or bridge itself."""
-        return next((broker for broker, nodes in self.brokers.items() if target in nodes), target)
+        """Return the part that has at most one fault at a time: a node's or store's broker, or the bridge itself."""
+        return next(
+            (name for name, nodes in self.brokers.items() if target in nodes or target in self.stores(name)), target
+        )
 
 
 @dataclass(frozen=True, slots=True)

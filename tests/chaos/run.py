@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 
-from brokerapp.store.redis import RedisStore
+from brokerapp.store.shards.broker_store import BrokerStore
+from brokerapp.store.shards.intents import IntentStore
 from tests.chaos import work
 from tests.chaos.clients import Client, Clock, Session
-from tests.chaos.environment import BROKERS, TOPOLOGY, Environment, running
+from tests.chaos.environment import BROKERS, Environment, running
 from tests.chaos.ledger import Ledger, Sent, Violation, ViolationKind
 from tests.chaos.plan import Fault, FaultKind, plan
 from tests.chaos.timeouts import describe_load, scaled_timeout
@@ -85,11 +86,19 @@ def _kind(violation: Violation) -> tuple[ViolationKind, str]:
 
 
 def run(
-    seed: int, seconds: float, folder: Path, kinds: Sequence[FaultKind] = tuple(FaultKind), flows: Collection[str] = ()
+    seed: int,
+    seconds: float,
+    folder: Path,
+    kinds: Sequence[FaultKind] = tuple(FaultKind),
+    flows: Collection[str] = (),
+    shards: int = 1,
 ) -> Outcome:
-    """Run the brokers with faults of these kinds for so many seconds, and the clients of these flows, or of all."""
-    with running(folder) as environment:
-        return asyncio.run(_run(environment, seed, plan(seed, seconds, TOPOLOGY, kinds), seconds, work.flows(flows)))
+    """Run the brokers, of so many shards each, with faults of these kinds for so many seconds, and the clients of these
+    flows, or of all.
+    """
+    with running(folder, shards) as environment:
+        faults = plan(seed, seconds, environment.topology, kinds)
+        return asyncio.run(_run(environment, seed, faults, seconds, work.flows(flows)))
 
 
 async def _run(
@@ -110,7 +119,7 @@ async def _run(
         sending = [asyncio.create_task(each.run(clock)) for each in producers]
         locks: Mapping[str, asyncio.Lock] = defaultdict(asyncio.Lock)  # of each domain
         injecting = [
-            asyncio.create_task(_inject(environment, each, clock, locks[TOPOLOGY.domain(each.target)]))
+            asyncio.create_task(_inject(environment, each, clock, locks[environment.topology.domain(each.target)]))
             for each in faults
         ]
         await asyncio.sleep(seconds)
@@ -225,8 +234,12 @@ async def _remaining(environment: Environment) -> dict[str, int]:
 
 
 async def _depths(environment: Environment, broker: str) -> dict[str, int]:
-    store = RedisStore(environment.stores[broker].url, broker)
+    """Return the depths of a broker's logs, and how many writes to several shards are not known to be done."""
+    store = BrokerStore(environment.stores[broker].url, broker)
     try:
-        return await store.logs.depths(list(await store.logs.all_attributes()))
+        await store.open()
+        intents = [await IntentStore(each.client).count() for each in store.shards.stores.values()]
+        depths = await store.logs.depths(list(await store.logs.all_attributes()))
+        return {**depths, "intents": sum(intents)}
     finally:
         await store.close()

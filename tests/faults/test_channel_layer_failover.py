@@ -17,7 +17,7 @@ PATIENCE = 20.0
 
 def test_the_channel_layer_leaves_a_frozen_primary(tmp_path):
     one, two = Server(tmp_path / "one"), Server(tmp_path / "two")
-    host = channel_layer_host(f"redis://127.0.0.1:{one.port},127.0.0.1:{two.port}/0")
+    host = channel_layer_host(f"redis://127.0.0.1:{one.port},127.0.0.1:{two.port}/0", "console")
 
     async def exchange() -> None:
         receiver, sender = (RedisPubSubChannelLayer(hosts=[host], prefix="test") for _ in range(2))

@@ -23,8 +23,8 @@ from brokerapp.model.destination import Destination
 from brokerapp.nodes.links.members import NodeMember, NodeMembers
 from brokerapp.runtime.bootstrap import authenticator, node_config
 from brokerapp.runtime.node import Node
-from brokerapp.store.redis import RedisStore
 from brokerapp.store.server.embedded import EmbeddedStore
+from brokerapp.store.shards.broker_store import BrokerStore
 from tests.protocol.clients import StompClient
 from tests.protocol.running_node import RunningNode
 from tests.waiting import PATIENCE
@@ -109,7 +109,7 @@ class SeveralNodes:
         """The answer to a question to the store."""
 
         async def once():
-            store = RedisStore(self.redis_url, self.name)
+            store = BrokerStore(self.redis_url, self.name)
             try:
                 return await question(store)
             finally:

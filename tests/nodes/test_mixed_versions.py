@@ -16,6 +16,7 @@ from brokerapp.store.client.keys import LIBRARIES
 from brokerapp.store.client.library import NAME
 from brokerapp.store.redis import RedisStore
 from brokerapp.store.server.embedded import EmbeddedStore
+from brokerapp.store.shards.record import ShardRecordStore
 from tests.brokerapp.store.commit_helpers import CommittingSession, bodies, entries
 from tests.protocol.clients import StompClient
 from tests.protocol.running_node import RunningNode
@@ -100,7 +101,7 @@ def test_a_store_of_the_former_version_opens_with_all_that_it_holds(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("format", "oldest", "sentence"), [(2, 1, "use the newer version"), (1, 2, "start an earlier version")]
+    ("format", "oldest", "sentence"), [(3, 1, "use the newer version"), (1, 2, "start an earlier version")]
 )
 async def test_a_store_of_another_format_is_refused_with_one_sentence(store, monkeypatch, format, oldest, sentence):
     await store.open()
@@ -113,7 +114,7 @@ async def test_a_store_of_another_format_is_refused_with_one_sentence(store, mon
             await other.open()
     finally:
         await other.close()
-        await store.client.execute("HSET", store.keys.state, "format", continuity.FORMAT)
+        await store.client.execute("HSET", store.keys.state, "format", continuity.FORMAT_OF_ONE_STORE)
 
 
 async def test_libraries_that_no_node_used_for_long_are_removed(store):
@@ -140,3 +141,20 @@ async def test_a_library_that_was_removed_is_loaded_again_by_who_needs_it(store)
     await ours.append("queue://b")
     await store.client.execute("FUNCTION", "DELETE", NAME)
     assert len(await bodies(store, "queue://b")) == 2
+
+
+async def test_a_broker_with_several_shards_is_refused_by_versions_that_know_of_one_store(store, monkeypatch):
+    await store.open()
+    await store.nodes.join("ours", "other")
+    assert int(await store.client.execute("HGET", store.keys.state, "format")) == continuity.FORMAT_OF_ONE_STORE
+    record = ShardRecordStore(store.client)
+    number = await record.add("redis://127.0.0.1:1", "joining")
+    monkeypatch.setattr(continuity, "FORMAT", continuity.FORMAT_OF_ONE_STORE)
+    earlier = RedisStore(store.url, "beside")
+    try:
+        with pytest.raises(ConfigurationRefused, match="use the newer version"):
+            await earlier.open()
+    finally:
+        await earlier.close()
+        await record.remove(number, ())
+        await store.client.execute("HSET", store.keys.state, "format", continuity.FORMAT_OF_ONE_STORE)

@@ -378,8 +378,9 @@ def test_what_many_clients_send_at_once_is_given_before_it_is_stored_and_stored_
         may_end.set()
         turn.join()
         assert sorted(consumer.bodies(len(queues))) == queues
-        report, commits._on_batch = commits._on_batch, lambda batch: (batches.append(batch), report(batch))
+        first = commits.first
+        report, first._on_batch = first._on_batch, lambda batch: (batches.append(batch), report(batch))
     wait_until(lambda: not node.look(lambda: commits.busy), "all is stored")
-    commits._on_batch = report
+    commits.first._on_batch = report
     [written] = [len(each.writes) for each in batches if any(write.count for write in each.writes)]
     assert written == 1

@@ -44,7 +44,7 @@ def held(node):
 
 def stored(node):
     """How many writes the store was asked for so far."""
-    return node.look(lambda: node.node.broker.commits._submitted)
+    return node.look(lambda: node.node.broker.commits.first._submitted)
 
 
 def test_what_a_consumer_has_no_room_for_is_not_stored_when_it_reads_on_in_a_moment(raw, node, name, monkeypatch):

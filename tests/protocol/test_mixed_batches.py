@@ -146,10 +146,12 @@ def test_what_has_room_keeps_its_order_where_a_message_of_the_same_write_has_non
     wait_until(lambda: not node.look(lambda: commits.busy), "nothing is left of former tests")
     with paused_store(store):
         sender.write(b"".join(send(f"held.{name}", number) for number in range(10)))
-        wait_until(lambda: node.look(lambda: commits._under_way), "the store is to store what has no room")
+        wait_until(lambda: node.look(lambda: commits.first._under_way), "the store is to store what has no room")
         for number in range(3):  # in writes of their own, which wait for the store
             sender.write(send(f"held.{name}", 10 + number) * (number < 2) + send(name, number))
-            wait_until(lambda number=number: node.look(lambda: len(commits._units)) == number + 1, "it is submitted")
+            wait_until(
+                lambda number=number: node.look(lambda: len(commits.first._units)) == number + 1, "it is submitted"
+            )
     for queue, count in ((name, 3), (f"held.{name}", 12)):
         consumer.tell("SUBSCRIBE", {"destination": f"/queue/{queue}", "id": queue})
         assert [int(consumer.hear().body.split()[0]) for _ in range(count)] == list(range(count))
@@ -214,13 +216,13 @@ def test_subscribers_of_several_topics_get_what_is_sent_in_several_writes_in_the
     wait_until(lambda: not node.look(lambda: commits.busy), "nothing is left of former tests")
     with paused_store(store):
         sender.write(encode("SEND", {"destination": f"/queue/{name}", "persistent": "true"}))
-        wait_until(lambda: node.look(lambda: commits._under_way), "the store is to store what comes first")
+        wait_until(lambda: node.look(lambda: commits.first._under_way), "the store is to store what comes first")
         for count in (1, 2):  # two writes, which the store commits at once
             bodies = range(4 * count - 4, 4 * count)
             sender.write(
                 b"".join(encode("SEND", {"destination": f"/topic/{topics[each % 2]}"}, b"%d" % each) for each in bodies)
             )
-            wait_until(lambda count=count: node.look(lambda: len(commits._units)) == count, "it is submitted")
+            wait_until(lambda count=count: node.look(lambda: len(commits.first._units)) == count, "it is submitted")
     assert [int(subscriber.hear().body) for _ in range(8)] == list(range(8))
 
 

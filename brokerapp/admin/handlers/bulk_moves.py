@@ -133,7 +133,7 @@ class BulkMoves:
         *,
         removes: bool = True,
     ) -> int:
-        last, after = await self._last_seq(), 0
+        last, after = await self._last_seq(log.name), 0
 
         def apply(found: list[StoredLogEntry]) -> asyncio.Future[str] | None:
             intact = self._dead_letters.remove_damaged(log, found, dead_letter_damaged=removes)
@@ -159,11 +159,11 @@ class BulkMoves:
         self._dispatcher.touch(log)
         return selection.done
 
-    async def _last_seq(self) -> int:
-        """Return the number of the last message that any node has stored by now."""
-        answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._commits.read_with(lambda store: store.logs.last_seq(), answer.set_result)
-        return await answer
+    async def _last_seq(self, log: str) -> int:
+        """Return a number that no message of a log exceeds which any node has stored by now."""
+        answer: asyncio.Future[dict[str, int]] = asyncio.get_running_loop().create_future()
+        self._commits.read_with(lambda store: store.logs.last_seqs([log]), answer.set_result, log)
+        return (await answer)[log]
 
     def _select(
         self, log: MessageLog, selection: MessageSelection, entries: list[LogEntry], target_of: TargetOf | None

@@ -25,7 +25,7 @@ from brokerapp.engine.policy.dead_letters import route_headers
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.message import Message
-from brokerapp.store import PendingWrite
+from brokerapp.store import FirstNumber, PendingWrite
 from brokerapp.tracing.schema import REMOVE
 
 #: Returns the target of a message; None: it stays in its queue. Raises RequestRefused.
@@ -132,7 +132,7 @@ class MessageTransfer:
         """
         done: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
-        def stored(seq: int, refused: str) -> None:
+        def stored(seq: FirstNumber, refused: str) -> None:
             if not refused:
                 for each in routed if are_new else ():
                     self._tracer.record_enqueue(each.message.born_us, (each.message,), str(each.destination), None)

@@ -62,13 +62,13 @@ class LogRegistry:
 
     # -- how they come and go
 
-    def restore(self, state: LogState, last: int) -> MessageLog:
+    def restore(self, state: LogState) -> MessageLog:
         """Restore a log from the store."""
-        log = self._add(Destination.parse(state.name), state.depth, maybe_delivered_up_to(state.mark, last))
+        log = self._add(Destination.parse(state.name), state.depth, maybe_delivered_up_to(state.mark, state.last_seq))
         if (
             is_open(state.mark) and not log.is_remote
         ):  # the node that opened it died: what comes now was delivered by nobody
-            self._commits.set_recovery_mark(state.name, str(last))
+            self._commits.set_recovery_mark(state.name, str(state.last_seq))
         log.redelivery_counts.update(state.returned)
         return log
 

@@ -40,9 +40,9 @@ class QueueRegistry(LogRegistry):
         self.kept: dict[Destination, dict[str, Any]] = {}
         self._events = events
 
-    def recover(self, state: LogState, last: int) -> None:
-        """Restore a queue from the store; `last` is the number of the last message."""
-        log = self.restore(state, last)
+    def recover(self, state: LogState) -> None:
+        """Restore a queue from the store."""
+        log = self.restore(state)
         if not log.destination.is_temporary:
             self._routing.table.add_queue(log.destination.name)
         self.described(log, state.attributes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from brokerapp.core.destinations.reconnect_window import AT, BELONGS, OF_TEMPORARY
@@ -45,31 +45,32 @@ class StoreRecovery:
         self._placement, self._queues, self._reconnect_window = placement, queues, reconnect_window
         self._events, self._temporaries = events, temporaries
 
-    def recover(self, states: Iterable[LogState], last: int) -> None:
-        """Restore the logs in the store; `last` is the number of the last message."""
+    def recover(self, states: Collection[LogState]) -> None:
+        """Restore the logs in the store."""
         for state in states:
-            self._recover(state, last)
-        self._events.logs_recovered(last)
+            self._recover(state)
+        self._events.logs_recovered({state.name: state.last_seq for state in states})
 
-    def _recover(self, state: LogState, last: int) -> None:
+    def _recover(self, state: LogState) -> None:
+        self._commits.locate(state.name, state.attributes)
         kind, destination = state.attributes.get("kind"), Destination.parse(state.name)
         if kind in (SUBSCRIPTION, DISCARDED):
-            self._durables.recover(state, last)
+            self._durables.recover(state)
         elif destination.is_temporary:
-            self._recover_temporary(destination, state, last)
+            self._recover_temporary(destination, state)
         elif kind == DestinationKind.TOPIC:
             self._creation.recover(destination)
         else:
-            self._queues.recover(state, last)
+            self._queues.recover(state)
 
-    def _recover_temporary(self, destination: Destination, state: LogState, last: int) -> None:
+    def _recover_temporary(self, destination: Destination, state: LogState) -> None:
         """One that another node has, or whose client may reconnect; the others went with their clients."""
         at = _owner_session(destination, state.attributes)
         if BELONGS not in state.attributes and not self._placement.is_other_member(at):
             self._commits.discard_log(state.name)
             return
         if destination.is_queue:
-            self._queues.recover(state, last)
+            self._queues.recover(state)
         self._note_owner(destination, at, state.attributes)
 
     def _note_owner(self, destination: Destination, at: str, attributes: Mapping[str, Any]) -> None:
@@ -95,7 +96,7 @@ class StoreRecovery:
         elif kind == DISCARDED:
             self._unlearn(name)
         elif kind == DestinationKind.TOPIC or log is None:
-            self._recover(LogState(name, described, 0, ""), 0)
+            self._recover(LogState(name, described, 0, ""))
         elif kind == SUBSCRIPTION:
             self._durables.described(log, described)
         else:

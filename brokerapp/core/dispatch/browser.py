@@ -10,7 +10,7 @@ no other effect.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from brokerapp.core.destinations.log_registry import ORDERING
@@ -112,7 +112,8 @@ class BrowseCursor:
         self._subscription = subscription
         self._logs: deque[MessageLog] = deque()  # not read to their end
         self._page: deque[LogEntry] = deque()
-        self._after = self._upto = 0
+        self._after = 0
+        self._upto: Mapping[str, int] = {}  # by log
         self._order_key = seq_order  # what orders the log that is read
         self._is_reading = self._is_finished = False
 
@@ -124,11 +125,13 @@ class BrowseCursor:
             found |= dict.fromkeys(self._consumers.readable(self._subscription, target))
         self._logs.extend(found)
         self._is_reading = True
-        self._commits.read_with(lambda store: store.logs.last_seq(), self._on_last_seq_read)
+        self._commits.read_with(
+            lambda store: store.logs.last_seqs([log.name for log in found]), self._on_last_seqs_read
+        )
 
-    def _on_last_seq_read(self, last: int) -> None:
+    def _on_last_seqs_read(self, last_seqs: Mapping[str, int]) -> None:
         """Limit the snapshot to what was stored until now, at whichever node."""
-        self._is_reading, self._upto = False, last
+        self._is_reading, self._upto = False, last_seqs
         self.resume()
 
     def stop(self) -> None:
@@ -173,7 +176,9 @@ class BrowseCursor:
             self._commits.read(log.name, after, PAGE_SIZE, self._on_page_read)
         else:
             self._commits.read_with(
-                lambda store: store.entries.read_by_priority(log.name, after, PAGE_SIZE), self._on_page_read
+                lambda store: store.entries.read_by_priority(log.name, after, PAGE_SIZE),
+                self._on_page_read,
+                log.name,
             )
 
     def _on_page_read(self, found: list[StoredLogEntry]) -> None:
@@ -183,7 +188,7 @@ class BrowseCursor:
         log, now_ms = self._logs[0], clock.now_ms()
         if not self._queues.holds(log):  # deleted meanwhile
             found = []
-        entries = [log_entry_of(log.name, each) for each in found if each.seq <= self._upto]
+        entries = [log_entry_of(log.name, each) for each in found if each.seq <= self._upto[log.name]]
         in_time, late = partition(entries, lambda entry: not 0 < entry.message.expires <= now_ms)
         if late:
             self._expiration.sweep((log,))

@@ -159,7 +159,9 @@ class Dispatcher:
             self._ready_logs[log] = None
 
         if log.policy.prioritized:
-            self._commits.read_with(lambda store: store.entries.read_by_priority(log.name, after, PAGE_SIZE), loaded)
+            self._commits.read_with(
+                lambda store: store.entries.read_by_priority(log.name, after, PAGE_SIZE), loaded, log.name
+            )
         else:
             self._commits.read(log.name, after, PAGE_SIZE, loaded)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Generic, ParamSpec
 
 from brokerapp.engine.clients.client import Client
@@ -44,7 +44,7 @@ class BrokerEvents:
         self.topic_subscribers_changed: Event[[]] = Event()
         self.durable_removed: Event[[str, str, Destination]] = Event()  #: of this client id, name and topic
         self.retroactive_durable_created: Event[[DurableSubscription]] = Event()  #: one that wants retained messages
-        self.logs_recovered: Event[[int]] = Event()  #: from the store, up to the message of this number
+        self.logs_recovered: Event[[Mapping[str, int]]] = Event()  #: from the store; by log: the last message there was
         #: Of a client, at a destination, and its id; "": all that the client sends there is of one producer.
         self.producer_started: Event[[Client, Destination, str]] = Event()
         self.producer_stopped: Event[[Client, Destination, str]] = Event()

@@ -19,7 +19,7 @@ from brokerapp.errors import BrokerError
 from brokerapp.model.commands import SendCommand, TransactionCommand
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import BodySizes, Message, RoutedCopy
-from brokerapp.store import ScheduledJobChange
+from brokerapp.store import FirstNumber, ScheduledJobChange
 from brokerapp.tracing.schema import FORWARD
 
 
@@ -144,7 +144,7 @@ class ArrivalsPort(Protocol):
     def on_committed(
         self,
         placed: Sequence[RoutedBatch],
-        seq: int,
+        seq: FirstNumber,
         moved_us: int = 0,
         kind: int = FORWARD,
         reason: str | None = None,

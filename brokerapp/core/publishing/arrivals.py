@@ -13,6 +13,7 @@ from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.entries.topic_batch import TopicBatch
 from brokerapp.model.message import BodySizes, Message
+from brokerapp.store import AppendNumbers, FirstNumber, numbers_from
 from brokerapp.tracing.schema import FORWARD
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class _Arrived(NamedTuple):
 
     messages: Sequence[Message]
     sizes: Sequence[int]
-    numbers: range
+    numbers: Sequence[int]
     payloads: Sequence[int]
     row: tuple[str, str, str]
 
@@ -145,7 +146,7 @@ class MessageArrivals:
     def on_committed(
         self,
         placed: Sequence[RoutedBatch],
-        seq: int,
+        seq: FirstNumber,
         moved_us: int = 0,
         kind: int = FORWARD,
         reason: str | None = None,
@@ -156,22 +157,23 @@ class MessageArrivals:
         with this reason.
         """
         arrived: dict[MessageLog, list[_Arrived]] = {}
+        is_spread = isinstance(seq, AppendNumbers)  # over several shards: their numbers do not follow each other
         for each in placed:
             groups, messages = each.route.groups, each.messages
             count = len(messages)
-            if len(groups) == 1:
-                self._note(arrived, each, slice(None), groups[0], range(seq, seq + count), moved_us, kind, reason)
+            if len(groups) == 1 and not is_spread:
+                self._note(arrived, each, slice(None), groups[0], numbers_from(seq, count), moved_us, kind, reason)
             elif groups:  # a queue gets them more than once: each message with all of its copies
                 for place in range(count):
-                    for number, group in enumerate(groups, start=seq + place * len(groups)):
-                        numbers = range(number, number + 1)
-                        self._note(arrived, each, slice(place, place + 1), group, numbers, moved_us, kind, reason)
+                    numbers = numbers_from(seq + place * len(groups), len(groups))
+                    for number, group in zip(numbers, groups, strict=True):
+                        self._note(arrived, each, slice(place, place + 1), group, (number,), moved_us, kind, reason)
             seq += len(groups) * count
         last: Sequence[_Arrived] = ()
         for log, found in arrived.items():
             if not _hold_same_messages(found, last):
                 last, (messages, bodies) = found, _join(found)
-            self._append(log, found, messages, bodies)
+            self._append(log, found, messages, bodies, is_late=is_spread)
         to_topics = [each for each in placed if each.route.topics]
         if to_topics:
             self._publish(to_topics)
@@ -182,14 +184,18 @@ class MessageArrivals:
         each: RoutedBatch,
         part: slice,
         group: AppendGroup,
-        numbers: range,
+        numbers: Sequence[int],
         moved_us: int,
         kind: int,
         reason: str | None,
     ) -> None:
         """Note what came to each log of a group; what was given early is only numbered."""
         messages = each.messages[part]
-        payloads = numbers if group.shared else (0,) * len(messages)
+        if not group.shared:
+            payloads: Sequence[int] = (0,) * len(messages)
+        else:
+            base = self._commits.payload_base(group.names[0])
+            payloads = [number + base for number in numbers] if base else numbers
         ts_us, sent_to = moved_us or messages[0].born_us, str(each.destination)
         if each.given:
             [log] = group.logs
@@ -203,9 +209,18 @@ class MessageArrivals:
             arrived.setdefault(log, []).append(_Arrived(messages, sizes, numbers, payloads, row))
 
     def _append(
-        self, log: MessageLog, arrived: Sequence[_Arrived], messages: Sequence[Message], bodies: BodySizes
+        self,
+        log: MessageLog,
+        arrived: Sequence[_Arrived],
+        messages: Sequence[Message],
+        bodies: BodySizes,
+        *,
+        is_late: bool,
     ) -> None:
-        """Let a log dispatch what came to it: these messages, all together, whose bodies have these sizes."""
+        """Let a log dispatch what came to it: these messages, all together, whose bodies have these sizes.
+
+        `is_late`: what was stored after them may be told of already.
+        """
         before, notices = self._commits.before.get(log.name), self._placement.append_notices
         if log.is_remote:
             self._count(log, bodies)
@@ -216,7 +231,8 @@ class MessageArrivals:
             return
         self.count_arrivals(log, messages, bodies)
         if log.consumers:
-            log.append_batch([entry for each in arrived for entry in each.entries()], before)
+            append = log.append_late if is_late else log.append_batch
+            append([entry for each in arrived for entry in each.entries()], before)
             self._dispatcher.touch(log)
         else:
             log.note_appended(len(messages), arrived[-1].numbers[-1])

@@ -129,7 +129,7 @@ class ConcurrentDispatch:
         limit = commits.limits.of_log(log.name)
         if not limit:
             return True
-        held = commits.held.get(log.name)
+        held = commits.held_bytes(log.name)
         return (
             held is not None and not commits.has_pending_for(log.name) and held + log.uncommitted_bytes + size <= limit
         )

@@ -14,6 +14,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from brokerapp.core.ports.commit_store import CommitStore, Question, ReadCallback
@@ -52,6 +53,9 @@ RETRY_SECONDS = 0.1
 def _nothing() -> None: ...
 
 
+async def _answer_nothing(_store: CommitStore) -> None: ...
+
+
 @dataclass(slots=True)
 class PendingRead:
     """A question to the store, to be asked when the last unit submitted before it is done."""
@@ -73,6 +77,7 @@ class GroupCommit:
         *,
         is_followed: Callable[[str], bool] = lambda _log: False,
         is_room_wanted: Callable[[], bool] = lambda: False,
+        claim: Callable[[Sequence[tuple[str, str | None]]], Awaitable[None]] | None = None,
         announce: Callable[[Sequence[tuple[str, str | None]]], Awaitable[None]] | None = None,
         on_batch: Callable[[CommitBatch], None] | None = None,
     ) -> None:
@@ -80,11 +85,11 @@ class GroupCommit:
 
         `is_followed` says of a log that a batch appends to whether to ask what stood last in it before, see `before`;
         `is_room_wanted` says whether clients wait for room: then acknowledgements, which make room, do not wait;
-        `announce` is told of logs that were declared or removed, and what follows of the batch waits until all nodes
-        know of it; `on_batch` is told of every batch that the store has done.
+        `claim` is told of logs before they are declared or removed, `announce` afterwards, and what follows of the
+        batch waits until all nodes know of it; `on_batch` is told of every batch that the store has done.
         """
         self._store, self._session, self.limits, self._after_batch = store, session, store_limits, after_batch
-        self._is_followed, self._announce, self._on_batch = is_followed, announce, on_batch
+        self._is_followed, self._claim, self._announce, self._on_batch = is_followed, claim, announce, on_batch
         self._is_room_wanted = is_room_wanted
         self._units: list[PendingWrite] = []
         self._under_way = 0  # units in the store's hands
@@ -108,7 +113,7 @@ class GroupCommit:
         self.given = 0  #: copies in the next batch that were given out already
         self.used = 0  #: bytes that the store held after the last batch
         self.temp = 0  #: bytes of them that are not persistent
-        self.held: dict[str, int] = {}  #: the same of logs that have a limit, as far as they were written to
+        self._held: dict[str, int] = {}  # the same of logs that have a limit, as far as they were written to
         #: The answers, numbers by log, while the batch is reported.
         self.before: Mapping[str, int] = {}
         self.waiting_since: float | None = None  #: loop time at which the store stopped answering
@@ -186,7 +191,7 @@ class GroupCommit:
 
     def _forget(self, log: str) -> None:
         self._last_write_to.pop(log, None)
-        self.held.pop(log, None)
+        self._held.pop(log, None)
 
     def set_recovery_mark(self, log: str, mark: str) -> None:
         """Set a log's mark, before anything submitted later."""
@@ -203,8 +208,8 @@ class GroupCommit:
         """Read entries of a log as they are after all that was submitted before."""
         self.read_with(lambda store: store.entries.read(log, after, count), callback)
 
-    def read_with(self, question: Question, callback: Callable[[Any], None]) -> None:
-        """Ask the store something, when all that was submitted before is done."""
+    def read_with(self, question: Question, callback: Callable[[Any], None], log: str | None = None) -> None:
+        """Ask the store something, when all that was submitted before is done: to this log, if one is named."""
         self._reads.append(PendingRead(question, callback, self._units[-1] if self._units else None))
         self._notify()
 
@@ -221,6 +226,24 @@ class GroupCommit:
             lambda _done: then(),
         )
 
+    def begin_usage(self, used: int, temp: int) -> None:
+        """Note how many bytes the store holds at first, and how many of them are not persistent."""
+        self.used, self.temp = used, temp
+
+    def note_usage(self, used: int, by_log: Mapping[str, int]) -> None:
+        """Note how many bytes the store holds, and these of its logs, as it was asked for that."""
+        self.used = used
+        self._held.update(by_log)
+
+    @property
+    def payload_base(self) -> int:
+        """Return what is added to the number of a message for that of its payload."""
+        return self._store.payload_base
+
+    def held_bytes(self, log: str) -> int | None:
+        """Return the bytes of a log that has a limit, if it was written to."""
+        return self._held.get(log)
+
     @property
     def busy(self) -> bool:
         """Whether anything submitted is not done yet."""
@@ -235,6 +258,15 @@ class GroupCommit:
         """Wait until everything submitted so far is done, whatever is submitted meanwhile."""
         done = asyncio.get_running_loop().create_future()
         self.submit(PendingWrite(callback=lambda *_: done.done() or done.set_result(None)))
+        await done
+
+    async def settle_down(self) -> None:
+        """Wait until everything asked so far is done, acknowledgements and reads as well."""
+        await self.barrier()  # from here on the numbers are known of what was acknowledged before it was stored
+        self._hasten_settles()
+        await self.barrier()
+        done = asyncio.get_running_loop().create_future()
+        self.read_with(_answer_nothing, lambda _: done.done() or done.set_result(None))
         await done
 
     async def drain(self) -> None:
@@ -308,7 +340,9 @@ class GroupCommit:
         if batch is not None:
             units = waiting - len(self._units)
             self._under_way += units
-            committed = CommitResult(0)
+            committed, declarations = CommitResult(0), batch.declarations
+            if declarations and self._claim is not None:
+                await self._until_answered(partial(self._claim, declarations))
             if batch.makes_changes:
                 committed = await self._unconfirmed.commit_next(batch)
                 self._answered = batch.number
@@ -338,7 +372,7 @@ class GroupCommit:
             await self._announce(batch.declarations)
         if batch.makes_changes:
             self.used, self.temp = committed.used_bytes, committed.temp_bytes
-            self.held.update(committed.log_bytes)
+            self._held.update(committed.log_bytes)
         self._report(batch, committed)
         self._under_way -= ended.unit_count
         self._settles.on_committed()

@@ -14,7 +14,7 @@ from brokerapp.engine.routing.route_walk import Route, annotate_bound, exclude_b
 from brokerapp.errors import BrokerError
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message, RoutedCopy
-from brokerapp.store import PendingWrite
+from brokerapp.store import FirstNumber, PendingWrite
 from brokerapp.tracing.schema import BRIDGE_RECEIVE, ROLLBACK
 
 if TYPE_CHECKING:
@@ -140,22 +140,23 @@ class MessageRouter:
             self._arrivals.on_committed([placed], 0)
             return
 
-        def done(seq: int, refused: str) -> None:
+        def done(seq: FirstNumber, refused: str) -> None:
             if not refused:
                 self._arrivals.on_committed([placed], seq)
 
         self._commits.submit(PendingWrite(placed.appends, callback=done))
 
     def append_groups(self, found: Route) -> list[AppendGroup]:
-        """The logs of a route, whose queues exist from now on, in groups of which none has a log twice."""
+        """The logs of a route, whose queues exist from now on, in groups of a family, of which none has a log twice."""
         groups: list[AppendGroup] = []
         for copy in found.queues:
             log = self._queues.ensure_target(copy.destination)
             if log is None:
                 continue
-            group = next((each for each in groups if log not in each.logs), None)
+            family = self._commits.family_of(log.name)
+            group = next((each for each in groups if each.family == family and log not in each.logs), None)
             if group is None:
-                groups.append(group := AppendGroup())
+                groups.append(group := AppendGroup(family))
             group.add(log, copy, bool(found.dropping) and copy in found.dropping)
         return groups
 

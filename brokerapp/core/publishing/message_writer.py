@@ -21,7 +21,7 @@ from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.errors import LimitExceeded, RequestRefused
 from brokerapp.model.destination import Destination
-from brokerapp.store import CommitResult, ScheduledJobChange
+from brokerapp.store import CommitResult, FirstNumber, ScheduledJobChange
 from brokerapp.tracing.schema import DROP
 
 if TYPE_CHECKING:
@@ -158,14 +158,14 @@ class MessageWriter:
         for unit in write.split():  # each may find a place full
             self._flow_control.submit(unit)
 
-    def on_result(self, write: ClientWrite, seq: int, position: int, committed: CommitResult) -> None:
+    def on_result(self, write: ClientWrite, seq: FirstNumber, position: int, committed: CommitResult) -> None:
         """Act on the outcome of each unit of a write of which any was refused or is kept in part."""
         for each, unit in enumerate(write.split(), position):
             unit.dropped, unit.duplicates = committed.dropped.get(each, ()), committed.duplicates.get(each, ())
             self._on_unit(unit, seq, committed.refused.get(each, ""))
             seq += unit.count
 
-    def _on_unit(self, write: ClientWrite, seq: int, refused: str) -> None:
+    def _on_unit(self, write: ClientWrite, seq: FirstNumber, refused: str) -> None:
         client = write.client
         if refused:
             reason = self._flow_control.block(write, refused)
@@ -178,7 +178,7 @@ class MessageWriter:
             self._remove_dropped(write.placed, write.dropped, write.duplicates)
         self.on_stored([write], seq)
 
-    def on_stored(self, writes: Sequence[ClientWrite], seq: int) -> None:
+    def on_stored(self, writes: Sequence[ClientWrite], seq: FirstNumber) -> None:
         """Act on writes of any clients that follow each other and are stored, the first message as number `seq`."""
         for write in writes:
             if write.waiting is not None:

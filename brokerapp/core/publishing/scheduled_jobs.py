@@ -16,7 +16,7 @@ from brokerapp.engine.scheduling.scheduled_job import JobPurpose, ScheduledJob
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message
-from brokerapp.store import GONE, ScheduledJobChange, StoredJob
+from brokerapp.store import GONE, FirstNumber, ScheduledJobChange, StoredJob
 from brokerapp.system import clock
 from brokerapp.system.timers import Timer
 from brokerapp.tracing.schema import DROP
@@ -131,7 +131,7 @@ class ScheduledJobs:
         """Let the damaged message of a job be a dead letter instead."""
         placed = self._dead_letters.route_damaged_job(job.message, Destination.parse(job.to.partition(",")[0]))
 
-        def then(seq: int, refused: str) -> None:
+        def then(seq: FirstNumber, refused: str) -> None:
             moved_us = time.time_ns() // 1000
             self.outcome(refused, lambda: placed and self._arrivals.on_committed([placed], seq, moved_us=moved_us))
 

@@ -16,7 +16,7 @@ from brokerapp.errors import RequestRefused
 from brokerapp.model.commands import SendCommand
 from brokerapp.model.destination import Destination, list_of
 from brokerapp.model.message import Message, unescape
-from brokerapp.store import ScheduledJobChange, StoredJob
+from brokerapp.store import FirstNumber, ScheduledJobChange, StoredJob
 from brokerapp.system import clock
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ class MessageScheduler:
     def _submit(self, changes: list[ScheduledJobChange], placed: list[RoutedBatch], moves: bool = False) -> None:
         jobs = self._scheduled_jobs
 
-        def then(seq: int, refused: str) -> None:
+        def then(seq: FirstNumber, refused: str) -> None:
             jobs.outcome(refused, lambda: self._arrivals.on_committed(placed, seq))
 
         appends = [append for each in placed for append in each.appends]

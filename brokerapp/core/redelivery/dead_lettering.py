@@ -23,7 +23,7 @@ from brokerapp.engine.routing.advisory_topics import is_advisory
 from brokerapp.model.definitions import DeadLetterStrategy
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.message import Message
-from brokerapp.store import PendingWrite, StoredLogEntry
+from brokerapp.store import FirstNumber, PendingWrite, StoredLogEntry
 from brokerapp.tracing.schema import DEAD_LETTER, DROP, EXPIRE
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ class DeadLettering:
         placed = self._route(message, target)
         appends = placed.appends
 
-        def on_committed(seq: int, _refused: str) -> None:
+        def on_committed(seq: FirstNumber, _refused: str) -> None:
             on_removed()
             self._arrivals.on_committed([placed], seq, moved_us=time.time_ns() // 1000)
 

@@ -116,4 +116,6 @@ class ExpirationSweeper:
                 self._dispatcher.touch(log)
                 self._sweep_page(log, skip + len(expired) - len(taken))
 
-        self._commits.read_with(lambda store: store.schedules.read_expired(log.name, now_ms, skip, count), found)
+        self._commits.read_with(
+            lambda store: store.schedules.read_expired(log.name, now_ms, skip, count), found, log.name
+        )

@@ -23,7 +23,7 @@ from brokerapp.engine.scheduling.scheduled_job import JobPurpose, ScheduledJob
 from brokerapp.model.definitions import RedeliveryPolicy
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import RoutedCopy
-from brokerapp.store import ScheduledJobChange
+from brokerapp.store import FirstNumber, ScheduledJobChange
 from brokerapp.system import clock
 from brokerapp.tracing.schema import DELAY, REDELIVER, RETURN
 
@@ -146,7 +146,7 @@ class RedeliveryHandler:
         way.groups = self._router.append_groups(way)
         placed = RoutedBatch.of(job.message, queue, way)
 
-        def then(seq: int, refused: str) -> None:
+        def then(seq: FirstNumber, refused: str) -> None:
             self._scheduled_jobs.outcome(
                 refused,
                 lambda: self._arrivals.on_committed([placed], seq, moved_us=time.time_ns() // 1000, kind=RETURN),

@@ -9,6 +9,7 @@ through.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from brokerapp.engine.dispatch.dispatch_window import PAGE_SIZE
@@ -38,15 +39,15 @@ class StaleNonPersistent:
         self._dead_letters, self._dispatcher, self._queues = dead_letters, dispatcher, queues
         self._on_log_checked = idle_destinations.recovered  # told of each log that holds nothing of the kind (any more)
         self._logs: deque[MessageLog] = deque()  # that were not looked through, the first one is under way
-        self._last = 0
+        self._last_seqs: Mapping[str, int] = {}  # by log
 
-    def drop_up_to(self, last: int) -> None:
-        """Drop the non-persistent messages with numbers up to this one."""
+    def drop_up_to(self, last_seqs: Mapping[str, int]) -> None:
+        """Drop the non-persistent messages of each log with numbers up to this one."""
         if not self._commits.temp:
             for log in list(self._queues):
                 self._on_log_checked(log)
             return
-        self._last = last
+        self._last_seqs = last_seqs
         for log in list(self._queues):
             if log.depth:
                 self._logs.append(log)
@@ -61,6 +62,7 @@ class StaleNonPersistent:
         if not self._logs:
             return
         log, window = self._logs[0], self._logs[0].generation
+        last = self._last_seqs.get(log.name, 0)
 
         def found(page: list[StoredLogEntry]) -> None:
             if not self._queues.holds(log):
@@ -68,7 +70,7 @@ class StaleNonPersistent:
             elif window != log.generation:  # some of it may be settled meanwhile
                 self._read(after)
                 return
-            former = [each for each in page if each.seq <= self._last]
+            former = [each for each in page if each.seq <= last]
             self._drop(log, [each for each in former if not each.message.persistent])
             if page and len(former) == len(page):
                 self._read(page[-1].seq)

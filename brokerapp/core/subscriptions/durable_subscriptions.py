@@ -99,14 +99,14 @@ class DurableSubscriptions:
 
     # -- life
 
-    def recover(self, state: LogState, last: int) -> None:
+    def recover(self, state: LogState) -> None:
         """Restore a subscription from its log in the store."""
         if state.attributes["kind"] != DISCARDED and not state.attributes["topics"]:
             logger.warning("%s has no topics, as the API once let it be created: it is deleted", state.name)
         elif state.attributes["kind"] != DISCARDED:
             subscription = SubscriptionIdentity.from_attributes(state.attributes)
             if subscription.durable or not self._placement.is_alone:
-                log = self._queues.restore(state, last)
+                log = self._queues.restore(state)
                 durable = self._add(SubscriptionFeed(subscription, log.destination, self._may_read), log)
                 if state.attributes.get("prioritized") and not (log.policy.prioritized or log.is_remote):
                     self._queues.describe(log, self._attributes(durable))

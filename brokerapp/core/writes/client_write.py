@@ -5,7 +5,7 @@ It knows its clients and the routes of its messages, because a full place may le
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from brokerapp.engine.clients.client import Client, RoutedBatch
@@ -16,6 +16,7 @@ from brokerapp.store import (
     BranchChange,
     CommitResult,
     CopyRow,
+    FirstNumber,
     PendingWrite,
     ScheduledJobChange,
     SettledEntry,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 class ClientWriteOwner(WriteOwner, Protocol):
     """Acts on the outcomes of clients' writes."""
 
-    def on_result(self, write: ClientWrite, seq: int, position: int, committed: CommitResult) -> None: ...
+    def on_result(self, write: ClientWrite, seq: FirstNumber, position: int, committed: CommitResult) -> None: ...
 
 
 class ClientWrite(PendingWrite):
@@ -113,7 +114,7 @@ class ClientWrite(PendingWrite):
         """Return whether any of its copies is rather dropped than refused."""
         return any(each.route.dropping for each in self.placed)
 
-    def on_batch_done(self, seq: int, position: int, committed: CommitResult) -> None:
+    def on_batch_done(self, seq: FirstNumber, position: int, committed: CommitResult) -> None:
         self.owner.on_result(self, seq, position, committed)
 
     def split(self) -> list[ClientWrite]:
@@ -138,6 +139,33 @@ class ClientWrite(PendingWrite):
             unit.on_ended()
         left.on_started()
         return taken, left
+
+    def divide_by(self, shards_of: Callable[[RoutedBatch], Collection[int]]) -> list[ClientWrite]:
+        """Return writes on their way instead, in order: of messages to one shard, or of one message to several."""
+        parts: list[ClientWrite] = []
+        alike: dict[int, list[RoutedBatch]] = {}
+
+        def close() -> None:
+            parts.extend(ClientWrite(self.owner, placed[0].sender or self.client, placed) for placed in alike.values())
+            alike.clear()
+
+        for each in self.placed:
+            shards = shards_of(each)
+            if len(shards) == 1:
+                alike.setdefault(next(iter(shards)), []).append(each)
+                continue
+            close()
+            for one in each.split():
+                parts.append(part := AtomicWrite(self.owner, one.sender or self.client, [one], one.receipts))
+                part.dedup_key = next(iter(one.dedup_keys), "")
+        close()
+        if self.waiting is not None:  # one message
+            [part] = parts
+            part.waiting, self.waiting.unit = self.waiting, part
+        self.on_ended()
+        for part in parts:
+            part.on_started()
+        return parts
 
     def droppable_rows(self, position: int) -> list[tuple[int, int, int, int]]:
         rows = []

@@ -23,7 +23,7 @@ from brokerapp.engine.scheduling.scheduled_job import ScheduledJob
 from brokerapp.errors import BrokerError, TransactionNotFound
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import BodySizes, RoutedCopy
-from brokerapp.store import BranchChange, ScheduledJobChange
+from brokerapp.store import BranchChange, FirstNumber, ScheduledJobChange, numbers_from
 from brokerapp.system import clock
 from brokerapp.tracing.schema import RETURN
 
@@ -207,7 +207,7 @@ class PreparedBranches:
         ]
         self._held.store([each for batch in placed for group in batch.route.groups for each in group.names])
 
-        def done(seq: int, refused: str) -> None:
+        def done(seq: FirstNumber, refused: str) -> None:
             if not self._ended(name, refused, then):
                 return
             now_us = time.time_ns() // 1000
@@ -241,14 +241,14 @@ class PreparedBranches:
         ]
         returning = [(placed, holder) for placed, holder in returning if placed.route.groups]
 
-        def done(seq: int, refused: str) -> None:
+        def done(seq: FirstNumber, refused: str) -> None:
             if not self._ended(name, refused, then):
                 return
             self._holders.pop(name, None)
             never_sent = [RoutedBatch(each.messages, [], each.destination, Route()) for each in branch.sends]
             self._router.record_rolled_back(never_sent, ROLLED_BACK)
             kept: dict[Subscription, dict[str, LogEntry]] = {}
-            for number, (placed, holder) in enumerate(returning, start=seq):
+            for number, (placed, holder) in zip(numbers_from(seq, len(returning)), returning, strict=True):
                 entry = self._hold(placed, number) if holder is not None and holder.is_there else None
                 if entry is None:
                     self._arrivals.on_committed([placed], number, time.time_ns() // 1000, RETURN, ROLLED_BACK)

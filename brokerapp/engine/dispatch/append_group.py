@@ -1,7 +1,7 @@
 """Represent the logs that one append of a message goes to.
 
 The store numbers what it appends and keeps a message once for all logs of an append, so none may be in it twice: a
-way that leads to one queue twice has two groups.
+way that leads to one queue twice has two groups. All logs of a group are of one family, and so in one shard.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from brokerapp.model.message import RoutedCopy
 class AppendGroup:
     """Queues that get a copy of the same message, each once: as the broker, the store and the recorder name them."""
 
-    __slots__ = ("droppable", "logs", "names", "rows", "shared")
+    __slots__ = ("droppable", "family", "logs", "names", "rows", "shared")
 
-    def __init__(self) -> None:
+    def __init__(self, family: str = "") -> None:
+        self.family = family  #: of all of them, where the broker has several shards
         self.logs: dict[MessageLog, None] = {}
         self.rows: list[tuple[str, str, str]] = []  #: name, original and shown destination, see PendingWrite
         self.names: list[str] = []
@@ -40,7 +41,7 @@ class AppendGroup:
 
     def without_rows(self, numbers: Collection[int]) -> AppendGroup:
         """Return the group without the rows of these numbers, which count from 1."""
-        rest = AppendGroup()
+        rest = AppendGroup(self.family)
         rest.shared = self.shared
         remains = [number not in numbers for number in range(1, len(self.rows) + 1)]
         rest.logs = dict.fromkeys(itertools.compress(self.logs, remains))

@@ -194,7 +194,9 @@ class MessageLog(MultiWriterWindow):
     @property
     def can_bypass_window(self) -> bool:
         """Return whether the next message may go to a consumer at once, because nothing waits before it."""
-        if self.shared or self.end_is_unknown:  # another node may have confirmed what is older, and not told of it yet
+        if (
+            self.has_late_arrivals or self.end_is_unknown
+        ):  # another node may have confirmed what is older, and not told of it yet
             return False
         if self.ready:  # another node may not have told of it yet, so that `depth` does not count it
             return False
@@ -272,7 +274,7 @@ class MessageLog(MultiWriterWindow):
         self.uncommitted_bytes -= sum([entry.size for entry in entries])
         self.dispatched_up_to = max(self.dispatched_up_to, last)
         if (
-            self.unloaded_count or self.paging or self.shared or self.policy.prioritized
+            self.unloaded_count or self.paging or self.has_late_arrivals or self.policy.prioritized
         ):  # the window may come there, and is to pass them over
             if not self.paging:
                 self.lookahead.on_page_read()

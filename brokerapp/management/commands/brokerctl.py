@@ -25,6 +25,7 @@ from brokerapp.management.operations import reporting
 from brokerapp.management.queue_verbs import QUEUE_VERBS, add_verbs
 from brokerapp.management.recorded import is_recorded, object_of, run_recorded
 from brokerapp.management.send_verb import add_send_verb, send
+from brokerapp.management.shard_verbs import add_shard_verbs, shards
 from brokerapp.management.tables_verb import add_table_verbs, rebuild_tables, tables
 from brokerapp.management.transaction_verbs import TRANSACTION_VERBS, add_transaction_verbs
 from brokerapp.management.verbs import BROWSE_LIMIT, FORMER_NAMES, Answer, add_verb
@@ -69,6 +70,7 @@ class Command(BaseCommand):
         add_network_verbs(verbs)
         add_node_verbs(verbs)
         add_transaction_verbs(verbs)
+        add_shard_verbs(verbs)
         waiting = add_verb(verbs, "scheduled", "list scheduled messages, the next due first")
         waiting.add_argument("--skip", type=int, default=0, help="number of messages to skip")
         waiting.add_argument("--limit", type=int, default=BROWSE_LIMIT, help="maximum number (default: %(default)d)")
@@ -308,6 +310,7 @@ VERBS: dict[str, Verb] = {
     "rebuild-tables": rebuild_tables,
     "stats": _stats,
     "cluster": cluster,
+    "shards": shards,
     **QUEUE_VERBS,
     **NETWORK_VERBS,
     **NODE_VERBS,

@@ -63,8 +63,9 @@ class Command(BaseCommand):
         parser.add_argument("--data", required=True, type=Path, help="data folder of the node")
         parser.add_argument(
             "--redis",
-            help="URL of a Redis or Valkey server, redis://HOST:PORT,HOST:PORT of one with replicas, or "
-            "sentinel://HOST:PORT,HOST:PORT/NAME (default: a server in the data folder)",
+            help="URL of a Redis or Valkey server, redis://HOST:PORT,HOST:PORT of one with replicas, "
+            "sentinel://HOST:PORT,HOST:PORT/NAME, or cluster://HOST:PORT,HOST:PORT "
+            "(default: a server in the data folder)",
         )
         parser.add_argument(
             "--replicas",

@@ -38,4 +38,4 @@ class DepthRecount:
                 self._counters.mark_changed(log.counts)
                 self._depths.pop(log, None)
 
-        self._commits.read_with(lambda store: store.logs.depths([log.name]), on_read)
+        self._commits.read_with(lambda store: store.logs.depths([log.name]), on_read, log.name)

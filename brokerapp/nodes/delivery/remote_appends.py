@@ -59,7 +59,7 @@ class RemoteAppends:
             self._note_appended(log, count, upto)
             return
         for batch in map(AppendedBatch._make, batches):
-            log.append_remote(unpack_batch(log.name, batch, cached_at), batch.previous_seq)
+            log.append_late(unpack_batch(log.name, batch, cached_at), batch.previous_seq)
         self._mark_changed(log)
 
     def _note_appended(self, log: MessageLog, count: int, upto: int = UNKNOWN_SEQ) -> None:
@@ -86,7 +86,7 @@ class RemoteAppends:
             if log is not None and not log.is_remote:  # else its owner finds the messages in the store
                 self._note_appended(log, count)
 
-        self._commits.read_with(lambda store: store.logs.attributes_of([name]), on_read)
+        self._commits.read_with(lambda store: store.logs.attributes_of([name]), on_read, name)
 
     def _discard(self, destination: Destination) -> None:
         """Discard messages that nobody is to get."""

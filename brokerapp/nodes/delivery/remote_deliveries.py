@@ -88,7 +88,7 @@ class RemoteDeliveries(NodeObserver):
             self._deliver_complete(session, pending)
 
         missing = [number for each in batch for number in each.missing]
-        self._commits.read_with(lambda store: store.entries.read_by_seq(first.log, missing), on_read)
+        self._commits.read_with(lambda store: store.entries.read_by_seq(first.log, missing), on_read, first.log)
 
     def _fill_in(self, session: str, delivery: RemoteDelivery, found: Mapping[int, LogEntry]) -> None:
         """Insert what was read. What the store does not have any more is settled, so that others may be sent."""

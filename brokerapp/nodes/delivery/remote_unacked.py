@@ -174,6 +174,7 @@ class RemoteUnacked:
         self._commits.read_with(
             lambda store: store.entries.existing_seqs(name, numbers),
             self._requeue_present(log, entries, cause, reason),
+            name,
         )
 
     def _requeue_present(

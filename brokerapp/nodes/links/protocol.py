@@ -85,7 +85,7 @@ class AppendedBatch(NamedTuple):
 
     previous_seq: int | None  #: what stood last there then, as far as the store said it
     first_seq: int  #: their first number
-    has_payloads: bool  #: whether they are kept as payloads
+    payloads: int  #: 0: the log holds them itself; else what is added to a number for that of its payload, and 1
     original: str
     shown: str
     stored: list[bytes]
@@ -151,17 +151,17 @@ def pack_batch(entries: Sequence[LogEntry], before: int | None) -> AppendedBatch
     """Pack messages that were appended one after the other by the same route."""
     first = entries[0]
     stored = encode_messages([each.message for each in entries])
-    return AppendedBatch(
-        before, first.seq, first.payload > 0, first.original_destination, first.shown_destination, stored
-    )
+    payloads = first.payload - first.seq + 1 if first.payload else 0
+    return AppendedBatch(before, first.seq, payloads, first.original_destination, first.shown_destination, stored)
 
 
 def unpack_batch(log: str, told: AppendedBatch, kept_at: str) -> list[LogEntry]:
     """Return the entries of a batch; `kept_at`: the session that has them in its cache, or ""."""
-    _, first, shared, original, shown, stored = told
+    _, first, payloads, original, shown, stored = told
     messages = decode_messages(stored)
     deliveries = messages[0].deliveries
+    numbers = itertools.count(first + payloads - 1) if payloads else itertools.repeat(0)
     return [
-        LogEntry(log, seq, message, seq if shared else 0, len(each), original, shown, deliveries, cached_at=kept_at)
-        for seq, message, each in zip(itertools.count(first), messages, stored)
+        LogEntry(log, seq, message, payload, len(each), original, shown, deliveries, cached_at=kept_at)
+        for seq, message, payload, each in zip(itertools.count(first), messages, numbers, stored)
     ]

@@ -19,7 +19,7 @@ from brokerapp.nodes.links.unreachable_peers import UnreachablePeers
 from brokerapp.nodes.membership.liveness import HEARTBEATS_PER_TIMEOUT, Liveness
 from brokerapp.nodes.ownership.coordinator import OwnershipCoordinator
 from brokerapp.nodes.ownership.handoff_in import HandoffIn
-from brokerapp.store.nodes import NodeStore
+from brokerapp.store.shards.members import ShardedMembers
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -54,7 +54,7 @@ class NodeMembership:
     def __init__(
         self,
         *,
-        store: NodeStore,
+        store: ShardedMembers,
         name: str,
         host: str,
         timeout_ms: int,

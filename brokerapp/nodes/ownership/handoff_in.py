@@ -70,13 +70,12 @@ class HandoffIn:
             return
         epoch = self._peers.members.epoch
 
-        def on_read(answer: tuple[int, list[LogState]]) -> None:
-            last, states = answer
+        def on_read(states: list[LogState]) -> None:
             if self._peers.members.epoch == epoch and self._handoff.can_take_over:
                 for state in states:
                     log = self._queues.get(state.name)
                     if log is not None and log.is_remote:
-                        self._take_over_log(log, state, last)
+                        self._take_over_log(log, state)
                 self._on_settled()
 
         self._commits.read_with(lambda store: store.logs.recover_logs(vacant), on_read)
@@ -90,7 +89,7 @@ class HandoffIn:
         for callback in callbacks:
             callback()
 
-    def _take_over_log(self, log: MessageLog, state: LogState, last: int) -> None:
+    def _take_over_log(self, log: MessageLog, state: LogState) -> None:
         """Dispatch a log's messages here from now on; consumers of this node and of others hold some."""
         account = self._outbound_handoff.on_taken_over(log)
         log.is_remote, log.shared = False, bool(self._peers.other_sessions)
@@ -100,7 +99,8 @@ class HandoffIn:
         dropped = {number: deliveries for number, deliveries in dispatched.items() if number not in held}
         returned = {**dropped, **state.returned, **requeued}
         alive = {self._peers.session, *self._peers.other_sessions}
-        log.take_over(state.depth, maybe_delivered_up_to(state.mark, last, alive), returned, held, last)
+        suspect = maybe_delivered_up_to(state.mark, state.last_seq, alive)
+        log.take_over(state.depth, suspect, returned, held, state.last_seq)
         self._consumer_handoff.restore(log, account, state.mark)
         self._counters.mark_changed(log.counts)
         self._on_taken_over(log)

@@ -36,9 +36,10 @@ class StoreClient:
     `replicas`: how many of them confirm a commit, and a change that operators make, before it counts.
     """
 
-    def __init__(self, url: str, broker: str, replicas: int = 0) -> None:
-        self.url, self.keys, self.replicas = url, StoreKeys(broker), replicas
+    def __init__(self, url: str, broker: str, replicas: int = 0, shard: int = 0) -> None:
+        self.url, self.keys, self.replicas = url, StoreKeys(broker, shard), replicas
         address = StoreAddress.parse(url)
+        self.is_in_cluster = is_cluster(url)
         # The caller decides what to do about a lost connection: the driver must not repeat a commit by itself. Nor may
         # it set a deadline: some calls wait for long, and what it does for one now and then swallows a cancellation.
         pool = redis.ConnectionPool.from_url(
@@ -52,7 +53,7 @@ class StoreClient:
         self.continuity = Continuity(waits_for_replicas=bool(replicas))
         self._handshake = Handshake(url, self.keys, self.continuity)
         if not address.has_one_server:
-            pool.connection_class = primary_finder(address).connection_class(pool.connection_class)
+            pool.connection_class = primary_finder(address, self.keys.state).connection_class(pool.connection_class)
         pool.connection_class = connection_class_with_handshake(pool.connection_class, self._handshake)
         try:
             pool.make_connection()  # type: ignore[no-untyped-call]  # which connects nowhere, but knows its options
@@ -179,6 +180,11 @@ class StorePart:
 
     def __init__(self, client: StoreClient) -> None:
         self._client, self._keys = client, client.keys
+
+
+def is_cluster(url: str) -> bool:
+    """Return whether a store's URL names a cluster, whose servers share the keys."""
+    return bool(StoreAddress.parse(url).cluster)
 
 
 def translate_error(command: str, error: RedisError | OSError, rolled_back: StoreRolledBack | None) -> BrokerError:

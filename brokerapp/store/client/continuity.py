@@ -8,7 +8,10 @@ from brokerapp.errors import ConfigurationRefused
 
 #: The format of what is stored: raised when an older version could not use it any more. The store of the version
 #: before this number was kept has none, and is of format 1.
-FORMAT = 1
+FORMAT = 2
+#: The format of a broker with one store. With the first shard that is added it becomes 2: earlier versions know nothing
+#: of other shards.
+FORMAT_OF_ONE_STORE = 1
 #: The oldest format that this version can use.
 OLDEST_FORMAT = 1
 

@@ -8,7 +8,8 @@
 {B}:lives          list    LIFE CHANGES SEQ: with what each life of the server began, see functions/history.lua
 {B}:logs           hash    log name -> JSON: the message logs that exist
 {B}:log:NAME       stream  one entry a message, id `SEQ-0`: field m (message) or r (payload's SEQ), o, d
-{B}:payload:SEQ    hash    m (message), c (references to it)
+{B}:payload:NUMBER hash    m (message), c (references to it); NUMBER: its SEQ, in other shards than the first with what
+                           payload_base says added
 {B}:used           hash    log name -> bytes it holds
 {B}:marks          hash    log name -> SEQ up to which messages may have been delivered, or `open`
 {B}:expiring       zset    log name -> no later than when the first of its messages expires
@@ -18,10 +19,18 @@
 {B}:urgent:NAME    zset    entry of such a log -> its place: the most urgent first, see engine/entries/message_order.py
 {B}:due            zset    job -> when it is due, milliseconds since the epoch
 {B}:jobs           hash    job -> its record: what is to be sent then
+{B}:intents        hash    intent -> what other shards are to do of a write, see core/shards/spread_write.py
 {B}:prepared       hash    branch of a transaction that is prepared -> JSON: of whom, since when, how much it holds
 {B}:prepared:held  hash    the same -> what it holds, see engine/clients/prepared_branch.py
 {B}:audit          zset    what was handed over, by log -> SEQ when it was kept, see functions/bridge_dedup.lua
+{B}:audit:intents  zset    the same of parts of writes to several shards
 {B}:audit:clients  zset    the same of messages whose clients may send them again
+{B}:shards         hash    number of a shard beside this one, which is 0 -> JSON: its URL and state; its keys have the
+                           hash tag {B/NUMBER}
+{B}:shards:logs    hash    log -> number of the shard it is in, if it was made since there are shards; else in shard 0
+{B}:shards:families hash   family of logs -> number of the shard it lives in
+{B}:shards:move    string  JSON: the last move of a family between shards, and how far it is; expires
+{B}:moving         string  by what the move is known that brings logs into this shard
 {B}:cluster        hash    id, version, `=NAME` -> JSON: the copy of the record of the broker's cluster
 {B}:definitions    hash    version -> JSON, `current` -> version, `meta:VERSION` -> JSON
 {B}:connectors     string  JSON: `connectors` to other brokers, and `imported`: those the file named last
@@ -40,8 +49,8 @@
 {B}:run-progress:ID string  JSON: how far a run of an analysis is, see analytics/spark/run_progress.py; expires
 {B}:lease:NAME     string  who does what one process of all does, expires when it stops
 sluice:libraries   zset    function library -> when a node of its version used it last, seconds since the epoch; one for
-                           all brokers of the server
-{B}:signals        channel `definitions`, `stats VERSION`, `nodes`, `connectors`
+                           all brokers of the server; in a cluster {B}:libraries
+{B}:signals        channel `definitions`, `stats VERSION`, `nodes`, `connectors`, `shards`
 """
 
 from __future__ import annotations
@@ -49,6 +58,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 LIBRARIES = "sluice:libraries"
+#: Numbers of payloads that a shard may give: payloads keep theirs when they move to another one. Numbers are exact up
+#: to 2^53, so that there may be 256 shards.
+PAYLOADS_OF_A_SHARD = 2**45
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +68,11 @@ class StoreKeys:
     """Builds the keys of one broker."""
 
     broker: str
+    shard: int = 0  #: 0: the first, or only, store of the broker
 
     def _key(self, rest: str) -> str:
-        return f"{{{self.broker}}}:{rest}"
+        tag = f"{self.broker}/{self.shard}" if self.shard else self.broker
+        return f"{{{tag}}}:{rest}"
 
     @property
     def state(self) -> str:
@@ -118,6 +132,10 @@ class StoreKeys:
         return self._key("jobs")
 
     @property
+    def intents(self) -> str:
+        return self._key("intents")
+
+    @property
     def prepared(self) -> str:
         return self._key("prepared")
 
@@ -128,6 +146,31 @@ class StoreKeys:
     @property
     def audit(self) -> str:
         return self._key("audit")
+
+    @property
+    def shards(self) -> str:
+        return self._key("shards")
+
+    @property
+    def shard_logs(self) -> str:
+        return self._key("shards:logs")
+
+    @property
+    def shard_families(self) -> str:
+        return self._key("shards:families")
+
+    @property
+    def shard_move(self) -> str:
+        return self._key("shards:move")
+
+    @property
+    def moving(self) -> str:
+        return self._key("moving")
+
+    @property
+    def payload_base(self) -> int:
+        """Return what is added to the number of a message for that of its payload: no two shards have the same."""
+        return self.shard * PAYLOADS_OF_A_SHARD
 
     @property
     def cluster(self) -> str:
@@ -195,6 +238,10 @@ class StoreKeys:
 
     def lease(self, name: str) -> str:
         return self._key(f"lease:{name}")
+
+    @property
+    def libraries(self) -> str:
+        return self._key("libraries")
 
     @property
     def signals(self) -> str:

@@ -16,12 +16,13 @@ class FunctionLibraries(StorePart):
     async def remove_unused(self) -> None:
         """Note that this version's library is in use, and remove those unused for UNUSED_SECONDS."""
         run = self._client.execute
+        noted = self._keys.libraries if self._client.is_in_cluster else LIBRARIES
         now = int((await run("TIME"))[0])
-        await run("ZADD", LIBRARIES, now, NAME)
+        await run("ZADD", noted, now, NAME)
         listed = await run("FUNCTION", "LIST", "LIBRARYNAME", "sluice_*")
         others = [name for each in listed if LIBRARY_NAME.fullmatch(name := each[1].decode()) and name != NAME]
         for name in others:
-            await run("ZADD", LIBRARIES, "NX", now, name)  # used by tools only so far, which do not note it
-            if float(await run("ZSCORE", LIBRARIES, name)) < now - UNUSED_SECONDS:
+            await run("ZADD", noted, "NX", now, name)  # used by tools only so far, which do not note it
+            if float(await run("ZSCORE", noted, name)) < now - UNUSED_SECONDS:
                 await run("FUNCTION", "DELETE", name)
-                await run("ZREM", LIBRARIES, name)
+                await run("ZREM", noted, name)

@@ -13,7 +13,7 @@ from pathlib import Path
 _FILES = (
     "library", "history", "stored_form", "accounting", "entries", "priority_index", "moments",
     "batch", "declaring", "limits", "bridge_dedup", "appending", "settling", "commit",
-    "nodes", "dropping", "numbers", "requests", "versions", "clustering",
+    "nodes", "shards", "moving", "dropping", "numbers", "requests", "versions", "clustering",
 )  # fmt: skip
 
 _TEXT = "\n".join((Path(__file__).parents[1] / "functions" / f"{name}.lua").read_text() for name in _FILES)

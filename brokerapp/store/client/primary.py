@@ -1,4 +1,5 @@
-"""Find the primary of a store with replicas: ask its servers for their role, or Sentinels for its address.
+"""Find the primary of a store with replicas: ask its servers for their role, Sentinels for its address, or those of a
+cluster for the one that has the slot of the store's keys.
 
 `connection_class` gives a class of the driver's connections that does so whenever it connects.
 
@@ -11,7 +12,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -22,13 +24,20 @@ from weakref import WeakKeyDictionary, WeakSet
 import redis
 from redis.asyncio.connection import AbstractConnection
 from redis.backoff import NoBackoff
+from redis.crc import key_slot
+from redis.exceptions import AskError, ClusterDownError, TryAgainError
 from redis.retry import Retry
 
 from brokerapp.system.store_address import HostPort, StoreAddress
 
 logger = logging.getLogger(__name__)
 
+#: What CLUSTER INFO says of how often the cluster had changed.
+_EPOCH = re.compile(rb"cluster_current_epoch:(\d+)")
 NOT_PRIMARY = "the store's address leads to a read-only replica; looking for the primary again"
+NOT_SERVED = "the store's keys are not at this server of the cluster; looking for the one that has them"
+#: What a server answers that is to be left: a replica, and one of a cluster that does not have all of the keys.
+_ELSEWHERE = (redis.ReadOnlyError, AskError, ClusterDownError, TryAgainError)
 #: Seconds that a server or Sentinel has to answer: a frozen one must not keep those waiting that need another.
 ANSWER_SECONDS = 1.0
 #: Seconds between checks which server is the primary.
@@ -48,8 +57,8 @@ class NoPrimary(redis.ConnectionError):
 class PrimaryClaim:
     """A server that is said to be the primary.
 
-    `weight` tells which of several claims is the newest: how many replicas follow it, or how often Sentinel changed the
-    primary until then.
+    `weight` tells which of several claims is the newest: how many replicas follow it, or how often Sentinel, or the
+    cluster, had changed primaries until then.
     """
 
     server: HostPort
@@ -74,24 +83,34 @@ def choose_primary(claims: Iterable[PrimaryClaim], problems: Sequence[str] = ())
     return found[0]
 
 
+def primary_finder(address: StoreAddress, key: str) -> PrimaryFinder:
+    """Return the finder of a store: all connections of a process to it share one search.
+
+    `key` is one of its keys, all of which have the same hash tag: in a cluster it tells whose they are.
+    """
+    return _finder(address, key_slot(key.encode()) if address.cluster else 0)
+
+
 @cache
-def primary_finder(address: StoreAddress) -> PrimaryFinder:
-    """Return the finder of a store: all connections of a process to it share one search."""
-    return PrimaryFinder(address)
+def _finder(address: StoreAddress, slot: int) -> PrimaryFinder:
+    return PrimaryFinder(address, slot)
 
 
 class PrimaryFinder:
     """Finds the primary of one store. Calls block for up to ANSWER_SECONDS, and may come from several threads."""
 
-    def __init__(self, address: StoreAddress) -> None:
-        self._address = address
+    def __init__(self, address: StoreAddress, slot: int = 0) -> None:
+        self._address, self._slot = address, slot
         #: By event loop: its connections, each to what was the primary when it was made.
         self._followed: WeakKeyDictionary[asyncio.AbstractEventLoop, ConnectionFollower] = WeakKeyDictionary()
 
     def find(self) -> HostPort:
         """Return host and port of the primary. Raises NoPrimary."""
         address = self._address
-        ask, asked = (self._ask_sentinel, address.sentinels) if address.sentinels else (self._ask_role, address.servers)
+        ask: Callable[[HostPort], PrimaryClaim | str] = self._ask_role
+        if address.sentinels or address.cluster:
+            ask = self._ask_sentinel if address.sentinels else self._ask_cluster
+        asked = address.sentinels or address.cluster or address.servers
         with ThreadPoolExecutor(len(asked), thread_name_prefix="primary") as pool:
             answers = list(pool.map(ask, asked))
         problems = [each for each in answers if isinstance(each, str)]
@@ -117,6 +136,21 @@ class PrimaryFinder:
         except (redis.RedisError, OSError) as error:
             return f"Sentinel {sentinel[0]}:{sentinel[1]}: {error}"
         return PrimaryClaim((found["ip"], int(found["port"])), int(found["config-epoch"]))
+
+    def _ask_cluster(self, member: HostPort) -> PrimaryClaim | str:
+        """Return the server that has the slot, as one of the cluster knows it, or why it names none."""
+        name = f"{member[0]}:{member[1]}"
+        try:
+            with redis.Redis.from_url(self._address.url_of(member), **_LIMITS) as client:
+                ranges = client.execute_command("CLUSTER", "SLOTS")
+                about = client.execute_command("CLUSTER", "INFO")
+        except (redis.RedisError, OSError) as error:
+            return f"{name}: {error}"
+        for first, last, (host, port, *_), *_replicas in ranges:
+            if first <= self._slot <= last:
+                epoch = _EPOCH.search(about)
+                return PrimaryClaim((host.decode() if host else member[0], int(port)), int(epoch[1]) if epoch else 0)
+        return f"{name}: does not know which server has slot {self._slot} of the cluster"
 
     def following(self, connection: AbstractConnection) -> AbstractContextManager[None]:
         """While it connects, and from then on, close a connection of this event loop when the primary changes.
@@ -172,6 +206,10 @@ def _server_of(connection: Any) -> HostPort:
     return connection.host, connection.port
 
 
+def _left(error: redis.ResponseError) -> NoPrimary:
+    return NoPrimary(NOT_PRIMARY if isinstance(error, redis.ReadOnlyError) else f"{NOT_SERVED} ({error})")
+
+
 def _blocking(finder: PrimaryFinder, base: type) -> type:
     class PrimaryConnection(base):  # type: ignore[misc]  # the driver chooses it by URL
         def connect_check_health(self, *args: Any, **options: Any) -> None:
@@ -182,9 +220,9 @@ def _blocking(finder: PrimaryFinder, base: type) -> type:
         def read_response(self, *args: Any, **options: Any) -> Any:
             try:
                 return super().read_response(*args, **options)
-            except redis.ReadOnlyError as error:
+            except _ELSEWHERE as error:
                 self.disconnect()
-                raise NoPrimary(NOT_PRIMARY) from error
+                raise _left(error) from error
 
     return PrimaryConnection
 
@@ -200,8 +238,8 @@ def _awaited(finder: PrimaryFinder, base: type) -> type:
         async def read_response(self, *args: Any, **options: Any) -> Any:
             try:
                 return await super().read_response(*args, **options)
-            except redis.ReadOnlyError as error:
+            except _ELSEWHERE as error:
                 await self.disconnect(nowait=True)
-                raise NoPrimary(NOT_PRIMARY) from error
+                raise _left(error) from error
 
     return PrimaryConnection

@@ -16,8 +16,8 @@ local function append_message(batch, unit, m, message)
   batch.seq = seq
   local number, moment = string.format('%d', seq), expiry(stored)
   local id, field, value = number .. '-0', 'm', stored
-  if copies > 1 then field, value = 'r', number end
-  if copies > 1 and kept > 0 then call('HSET', batch.payload_prefix .. number, 'm', stored, 'c', kept) end
+  if copies > 1 then field, value = 'r', string.format('%d', seq + batch.payload_base) end
+  if copies > 1 and kept > 0 then call('HSET', batch.payload_prefix .. value, 'm', stored, 'c', kept) end
   if kept > 0 then batch.bytes, batch.temp = batch.bytes + size + kept * ENTRY_BYTES, batch.temp + volatile(stored) end
   for c = 1, copies do
     at = at + 3
@@ -71,6 +71,15 @@ local function apply_branch_change(batch, branch)
   end
 end
 
+-- Keep what other shards are to do of a unit, or end it. It takes space for a moment only: it is not counted.
+local function apply_intent_change(batch, intent)
+  if intent.content ~= '' then
+    redis.call('HSET', batch.intents, intent.id, intent.content)
+  else
+    redis.call('HDEL', batch.intents, intent.id)
+  end
+end
+
 -- Append what a unit brings, unless something refuses it: then say what. `messages` are {stored form, how many copies, where they
 -- begin}, and know the copies to leave out, and how many those are, once they were judged.
 local function append(batch, unit, messages, limited, settles_at)
@@ -81,6 +90,7 @@ local function append(batch, unit, messages, limited, settles_at)
   else
     for m, message in ipairs(messages) do append_message(batch, unit, m, message) end
     for _, job in ipairs(batch.jobs_of[unit] or {}) do apply_job_change(batch, job) end
+    if batch.intent_of[unit] then apply_intent_change(batch, batch.intent_of[unit]) end
     if batch.branch_of[unit] then apply_branch_change(batch, batch.branch_of[unit]) end
   end
   return refused

@@ -1,11 +1,12 @@
 -- The batch of a commit: what the call says, and what has become of the broker so far.
 --
--- commit(KEYS = state, logs, used, marks, expiring, due, jobs, prioritized, audit, prepared, prepared:held, log...,
---        ARGV = session, batch, limit, prefixes of payloads, logs, expiring, returned and urgent, full, limit of what is volatile, batch before, ...)
+-- commit(KEYS = state, logs, used, marks, expiring, due, jobs, prioritized, audit, prepared, prepared:held, intents, log...,
+--        ARGV = session, batch, limit, prefixes of payloads, logs, expiring, returned and urgent, full, limit of what is volatile, batch before,
+--               payload base, ...)
 --
 -- `limit` and the limit of what is volatile: bytes that may be stored (0: no limit). `full` (0: nobody needs to look): how many bytes
 -- the server may use, by whatever takes them, before nothing more is kept. `batch before` ('': not said): what the session was answered
--- last; a store that knows of another one was rolled back. ARGV goes on with
+-- last; a store that knows of another one was rolled back. `payload base`: what is added to a message's SEQ for the number of its payload. ARGV goes on with
 --   n, then n times: log's name, its key, JSON         logs that exist, with these attributes; JSON '': to remove if empty
 --   n, then n times: log's name, mark                  marks to set
 --   n, then n times: log's name, SEQ, deliveries       entries that were returned
@@ -13,6 +14,7 @@
 --                                                      jobs to keep; record '': to end. One that is not new must be there.
 --   n, then n times: unit (from 1), branch, 1 if it is prepared with it, summary, what it holds
 --                                                      branches to keep; summary '': to end. A new one must not be there yet, another must.
+--   n, then n times: unit (from 1), intent, content  what other shards are to do of it, to keep; content '': to end
 --   limit in bytes of each log of KEYS (0: none)
 --   n, then n times: unit, message in it, first and last copy of it that are not kept rather than refuse the unit (from 1)
 --   n, then n times: unit, what its messages are known by: another broker hands them over, and each copy is kept once
@@ -26,7 +28,7 @@
 --     bytes freed by entries that held their message themselves, and those of them that are volatile
 --   A run has RUN instead of the first number; then n, the copies that each of its messages makes as above, and n times
 --   the stored form of a message. Each is a unit with a number of its own.
-local FIRST_LOG = 12
+local FIRST_LOG = 13
 local RUN = 'run'
 local MINUS = 45
 local ASKED = -1
@@ -43,17 +45,18 @@ local function open_batch(keys, args)
   end
   if args[11] ~= '' and (known[2] or '0') ~= args[11] then return nil, redis.error_reply(ROLLED_BACK) end
   local batch = {
-    keys = keys, args = args, at = 12, -- where the next argument stands
+    keys = keys, args = args, at = 13, -- where the next argument stands
     state = state, logs = keys[2], used = keys[3], marks = keys[4], expiring_logs = keys[5], due = keys[6], jobs = keys[7],
-    prioritized = keys[8], audit = keys[9], resendable = keys[9] .. ':clients', prepared = keys[10], prepared_held = keys[11],
+    prioritized = keys[8], audit = keys[9], resendable = keys[9] .. ':clients', spread = keys[9] .. ':intents', prepared = keys[10], prepared_held = keys[11], intents = keys[12],
     payload_prefix = args[4], log_prefix = args[5], expiring_prefix = args[6], returned_prefix = args[7], urgent_prefix = args[8],
-    limit = tonumber(args[3]), temp_limit = tonumber(args[10]),
+    limit = tonumber(args[3]), temp_limit = tonumber(args[10]), payload_base = tonumber(args[12]),
     -- the broker's counters: the last number, bytes of all messages and of the volatile ones, entries that expire and that were returned
     base = tonumber(known[4]) or 0, seq = tonumber(known[4]) or 0, bytes = tonumber(known[5]) or 0, temp = tonumber(known[9]) or 0, changes = (tonumber(known[10]) or 0) + 1,
     expiring = tonumber(known[6]) or 0, returned = tonumber(known[7]) or 0,
     some_prioritized = (tonumber(known[8]) or 0) > 0,
     jobs_of = {}, -- by unit: what becomes of jobs
     branch_of = {}, -- by unit: what becomes of a prepared branch
+    intent_of = {}, -- by unit: what other shards are to do of it
     droppable = {}, -- by unit and message: ranges of copies
     log_limits = {}, some_log_limited = false, -- by index
     grown = {}, -- by index: bytes
@@ -136,6 +139,9 @@ local function read_conditions(batch)
   end
   for at in rows(batch, 5) do
     batch.branch_of[tonumber(args[at])] = { id = args[at + 1], new = args[at + 2] == '1', summary = args[at + 3], held = args[at + 4] }
+  end
+  for at in rows(batch, 3) do
+    batch.intent_of[tonumber(args[at])] = { id = args[at + 1], content = args[at + 2] }
   end
   for index = FIRST_LOG, #batch.keys do
     batch.log_limits[index] = next_number(batch)

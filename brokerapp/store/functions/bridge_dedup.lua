@@ -8,9 +8,12 @@
 local REMEMBERED = 100000
 -- How the keys of messages of clients begin (RESENDABLE in publisher.py).
 local RESENDABLE = 'resent '
+-- How the keys begin of parts of writes to several shards (INTENT_KEY in spread_write.py). They are remembered by themselves, too.
+local INTENT = 'intent '
 
 local function audit_for(batch, key)
   if string.sub(key, 1, #RESENDABLE) == RESENDABLE then return batch.resendable end
+  if string.sub(key, 1, #INTENT) == INTENT then return batch.spread end
   return batch.audit
 end
 
@@ -40,5 +43,5 @@ end
 
 -- Forget the oldest beyond what is remembered.
 local function forget_handovers(batch)
-  for _, audit in ipairs({ batch.audit, batch.resendable }) do redis.call('ZREMRANGEBYRANK', audit, 0, -REMEMBERED - 1) end
+  for _, audit in ipairs({ batch.audit, batch.resendable, batch.spread }) do redis.call('ZREMRANGEBYRANK', audit, 0, -REMEMBERED - 1) end
 end

@@ -36,7 +36,7 @@ local function claim(keys, args)
   local joined = (tonumber(redis.call('HGET', keys[1], 'epoch')) or 0) + 1 -- by which others know who is there for longest
   redis.call('HSET', keys[2], args[2], string.sub(args[3], 1, -2) .. ',"joined":' .. joined .. '}')
   redis.call('SET', keys[3], '', 'PX', args[5])
-  redis.call('HSET', keys[1], 'format', args[6])
+  if not redis.call('HGET', keys[1], 'format') then redis.call('HSET', keys[1], 'format', args[6]) end
   changed_members(keys[1], args[4])
   note_life(keys[1], keys[4])
   return tonumber(redis.call('HGET', keys[1], 'seq')) or 0
@@ -95,9 +95,10 @@ local function beat(keys, args)
 end
 writes('beat', beat)
 
--- leave(KEYS = state, nodes, its beat, ARGV = session, name, channel): the session's node is a member no more; another's stays.
+-- leave(KEYS = state, nodes, its beat, ARGV = session, name, channel): the session's node is a member no more; another's stays. One
+-- that may write no more, as what it left half done between shards was finished before, leaves too.
 local function leave(keys, args)
-  if is_fenced(keys[1], args[1]) then return 0 end
+  if session_of(keys[2], args[2]) ~= args[1] then return 0 end
   fence(keys[1], args[1])
   redis.call('HDEL', keys[2], args[2])
   redis.call('DEL', keys[3])

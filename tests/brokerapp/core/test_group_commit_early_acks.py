@@ -78,4 +78,4 @@ async def test_it_knows_what_is_on_its_way_to_a_log_that_did_not_get_it_early():
         committer.submit(PendingWrite())
         await committer.drain()
         assert not committer.has_pending_for(LOG)
-        assert (committer.used, committer.held) == (200, {LOG: 20})
+        assert (committer.used, committer.held_bytes(LOG)) == (200, 20)

@@ -31,7 +31,7 @@ async def opened(server):
 
 async def test_a_server_of_a_cluster_that_has_not_all_keys_is_refused_with_a_sentence(server):
     member = server(**{"cluster-enabled": "yes", "cluster-port": "0"})
-    with pytest.raises(ConfigurationRefused, match=r"the server runs in cluster mode, .* not supported yet"):
+    with pytest.raises(ConfigurationRefused, match=r"the server runs in cluster mode; .* cluster://HOST:PORT"):
         await opened(member)
 
 

@@ -58,7 +58,7 @@ def test_a_blocking_client_writes_to_the_new_primary_after_an_exchange_of_roles(
     one, two = Server(tmp_path / "one"), Server(tmp_path / "two")
     try:
         two.replicate(one.port)
-        client = blocking_client(url_of(one, two))
+        client = blocking_client(url_of(one, two), "a")
         client.set("a", 1)
         one.ask("FAILOVER")
         wait_until(lambda: one.info("replication", "role") == "slave", "the roles are exchanged")

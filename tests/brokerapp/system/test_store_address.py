@@ -16,7 +16,8 @@ REFUSED = {
     "sentinel://one/main/first": "the database must be a whole number",
     "sentinel://one:many/main": "the port must be a number",
     "redis+sentinel://one/main": "sentinel://HOST:PORT,HOST:PORT/NAME/DATABASE",
-    "redis-cluster://one:6379": "Redis Cluster is not supported yet",
+    "redis-cluster://one:6379": "cluster://HOST:PORT,HOST:PORT",
+    "cluster://one:6379/3": "a cluster has one database, 0",
     "redis://one:6379,two:0/0": "the port must be a number",
     "redis://one,/0": "expected redis://HOST:PORT/DATABASE",
     "http://one:6379": "expected redis://HOST:PORT/DATABASE",
@@ -47,6 +48,14 @@ def test_the_url_of_servers_names_each_of_them():
         "rediss://user:secret@one:6379/3?ssl_ca_certs=ca.pem",
         "rediss://user:secret@[::1]:7000/3?ssl_ca_certs=ca.pem",
     ]
+    assert not address.has_one_server
+
+
+def test_the_url_of_a_cluster_names_servers_of_it():
+    address = StoreAddress.parse("clusters://user:secret@one,two:7000?ssl_ca_certs=ca.pem")
+    assert address.cluster == address.hosts == (("one", 6379), ("two", 7000))
+    assert address.url_of(("two", 7000)) == "rediss://user:secret@two:7000?ssl_ca_certs=ca.pem"
+    assert address.is_encrypted
     assert not address.has_one_server
 
 
@@ -82,11 +91,8 @@ def test_any_other_url_is_refused_with_its_reason(url, reason):
 
 def test_the_sentence_does_not_show_a_password():
     with pytest.raises(ConfigurationRefused) as refused:
-        check_store_url("redis-cluster://user:secret@one/main")
-    assert str(refused.value) == (
-        "store URL redis-cluster://***@one/main: Redis Cluster is not supported yet; "
-        "use the address of one primary server, redis://HOST:PORT/DATABASE"
-    )
+        check_store_url("cluster://user:secret@one/main")
+    assert str(refused.value) == "store URL cluster://***@one/main: a cluster has one database, 0"
 
 
 @pytest.mark.parametrize("url", ["redis://one:many?password=secret", "redis://a:secret@one,two:many?password=secret"])

@@ -49,7 +49,7 @@ class AwayFromHome:
     def submit(self, _write):
         """Nothing is stored."""
 
-    def read_with(self, _question, callback):
+    def read_with(self, _question, callback, _log=None):
         """As the committer: the store answers later."""
         self.asked.append(callback)
 

@@ -12,7 +12,7 @@ from tests.nodes.parts import placement_of
 )
 def test_messages_for_a_log_that_the_store_does_not_have_any_more_are_discarded(log, discarded_by):
     commits, durables = MagicMock(), MagicMock()
-    commits.read_with = lambda _question, callback: callback([{}])
+    commits.read_with = lambda _question, callback, _log: callback([{}])
     placement = placement_of("1", commits=commits, durables=durables)
     placement.remote_appends.on_appended("2", log, 1, 7, None, None)
     discards = {"durables": durables.discard, "commits": commits.discard_log}

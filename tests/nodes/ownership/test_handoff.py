@@ -533,7 +533,7 @@ def test_what_waits_for_a_client_as_its_log_comes_home_is_given_out_when_that_cl
 @contextmanager
 def _slow_to_store(node, seconds):
     """The store takes long for what this node writes."""
-    store = node.node._store
+    store = node.node._store.main
     commit = store.commit
 
     async def commit_late(*batch):
@@ -590,7 +590,7 @@ def test_a_log_that_is_taken_home_as_it_is_about_to_leave_again_leaves(broker, c
         await homes.coordinator.on_members_changed(
             NodeMembers(both.epoch + 1, [each for each in both if each.session == here], here)
         )
-        while broker["b"].node._committer._reads:
+        while broker["b"].node._committer.first._reads:
             await asyncio.sleep(0)
         assert log.is_remote, "the store was asked, and has not answered"
         await homes.coordinator.on_members_changed(NodeMembers(both.epoch + 2, both, here))

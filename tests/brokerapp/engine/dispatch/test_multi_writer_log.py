@@ -29,9 +29,9 @@ def numbers(log):
 
 def test_what_another_node_tells_of_is_given_without_being_read_back_where_nothing_stands_before_it():
     log = shared(consumer())
-    log.append_remote([entry(1), entry(2)], 0)
+    log.append_late([entry(1), entry(2)], 0)
     log.append_batch([entry(3)], 2)
-    log.append_remote([entry(4)], 3)
+    log.append_late([entry(4)], 3)
     assert numbers(log) == [1, 2, 3, 4]
     assert not log.needs_page
 
@@ -39,14 +39,14 @@ def test_what_another_node_tells_of_is_given_without_being_read_back_where_nothi
 @pytest.mark.parametrize("before", [2, None])
 def test_what_a_node_tells_of_waits_for_what_a_third_one_stored_before_it(before):
     log = shared(consumer())
-    log.append_remote([entry(1)], 0)
-    log.append_remote([entry(3)], before)
+    log.append_late([entry(1)], 0)
+    log.append_late([entry(3)], before)
     assert numbers(log) == [1]
     page(log, [2, 3])
     assert numbers(log) == [2, 3]
     log.note_appended(1, 2)  # the third node tells, too late
     assert (log.depth, log.needs_page) == (3, False)
-    log.append_remote([entry(4)], 3)
+    log.append_late([entry(4)], 3)
     assert numbers(log) == [4]
 
 
@@ -58,7 +58,7 @@ def test_what_was_read_before_a_node_told_of_it_is_not_given_again_though_it_is_
     [former] = log.consumers
     log.remove_consumer(former)
     log.consumers.append(consumer("later"))
-    log.append_remote([entry(1)], 0)
+    log.append_late([entry(1)], 0)
     assert numbers(log) == []
 
 
@@ -81,14 +81,14 @@ def test_what_a_former_home_gave_out_is_neither_given_nor_counted_where_its_node
     log = shared(consumer())
     log.take_over(1, 0, {}, (), last=6)  # of 5 and 6, 5 was acknowledged
     if whole:
-        log.append_remote([entry(5)], 0)
-        log.append_remote([entry(6)], 5)
+        log.append_late([entry(5)], 0)
+        log.append_late([entry(6)], 5)
     else:
         log.note_appended(2, 6)
     page(log, [6])
     page(log, [])
     assert (numbers(log), log.depth, log.unloaded_count) == ([6], 1, 0)
-    log.append_remote([entry(7)], 6)
+    log.append_late([entry(7)], 6)
     assert (numbers(log), log.depth) == ([7], 2)
 
 
@@ -96,7 +96,7 @@ def test_what_an_operator_took_out_before_a_node_told_of_it_is_not_given():
     log = shared(consumer())
     log.remove_ready([entry(1)])
     log.unloaded_count = 0  # as where as many others were counted that are gone
-    log.append_remote([entry(1)], 0)
+    log.append_late([entry(1)], 0)
     assert numbers(log) == []
 
 
@@ -105,7 +105,7 @@ def test_nor_where_something_older_was_offered_meanwhile():
     log.remove_ready([entry(2)])
     log.unloaded_count = 0
     log.append_batch([entry(1)], 0)
-    log.append_remote([entry(2)], 1)
+    log.append_late([entry(2)], 1)
     assert numbers(log) == [1]
 
 
@@ -113,11 +113,11 @@ def test_a_log_leaves_reading_when_it_has_read_what_came_meanwhile():
     log = shared(consumer())
     log.note_appended(1, 1)
     log.paging, reading = True, log.generation
-    log.append_remote([entry(2)], 1)  # while a page is read which holds it
+    log.append_late([entry(2)], 1)  # while a page is read which holds it
     log.on_page_read([entry(1), entry(2), entry(3)], reading)
     assert not log.unloaded_count
     log.note_appended(1, 3)  # which was read already
-    log.append_remote([entry(4)], 3)
+    log.append_late([entry(4)], 3)
     assert numbers(log) == [1, 2, 3, 4]
 
 
@@ -125,7 +125,7 @@ def test_what_is_at_hand_behind_what_has_to_be_read_joins_the_page_that_reaches_
     log = shared(consumer(prefetch=100))
     log.note_appended(2, 2)
     log.append_batch([entry(3)], 2)
-    log.append_remote([entry(5), entry(6)], 3)  # 4 went elsewhere
+    log.append_late([entry(5), entry(6)], 3)  # 4 went elsewhere
     log.append_batch([entry(7)], 6)
     page(log, [1, 2])
     assert numbers(log) == [1, 2, 3, 5, 6, 7]
@@ -137,7 +137,7 @@ def test_what_is_at_hand_behind_a_gap_waits_for_the_page_that_closes_it(unknown)
     log = shared(consumer(prefetch=100))
     log.note_appended(1, 1)
     log.append_batch([entry(2)], 1)
-    log.append_remote([entry(4)], unknown)  # of 3 nobody has told
+    log.append_late([entry(4)], unknown)  # of 3 nobody has told
     page(log, [1])
     assert numbers(log) == ([1] if unknown else [1, 2])
     assert log.needs_page
@@ -151,7 +151,7 @@ def test_what_is_at_hand_is_not_given_when_it_may_be_gone_or_would_take_too_much
         monkeypatch.setattr(multi_writer_window, "WINDOW_BYTES", 150)
     log = shared(consumer(selector="colour = 'red'"))
     log.note_appended(1, 1)
-    log.append_remote([entry(2, colour="red"), entry(3, colour="red")], 1)
+    log.append_late([entry(2, colour="red"), entry(3, colour="red")], 1)
     if end == "taken out":
         log.remove_ready([entry(2), entry(3)])
     elif end == "looked ahead":
@@ -191,7 +191,7 @@ def test_what_is_known_is_read_though_as_many_of_which_nobody_told_stand_before_
 
 def test_with_selectors_what_another_node_tells_of_goes_to_who_wants_it():
     log = shared(consumer("red", selector="colour = 'red'"), consumer("blue", selector="colour = 'blue'"))
-    log.append_remote([entry(1, colour="red"), entry(2, colour="blue")], 0)
+    log.append_late([entry(1, colour="red"), entry(2, colour="blue")], 0)
     log.append_batch([entry(3, colour="red")], 2)
     assert dispatched(log) == [("red", 1), ("blue", 2), ("red", 3)]
 
@@ -199,23 +199,23 @@ def test_with_selectors_what_another_node_tells_of_goes_to_who_wants_it():
 def test_with_selectors_what_waits_past_the_window_is_found_by_reading_and_not_given_again_when_it_is_told(monkeypatch):
     monkeypatch.setattr(dispatch_window, "WINDOW_SIZE", 1)
     log = shared(consumer("red", selector="colour = 'red'"))
-    log.append_remote([entry(1, colour="blue")], 0)
+    log.append_late([entry(1, colour="blue")], 0)
     log.append_batch([entry(2, colour="blue")], 1)  # the window is full
     assert (numbers(log), log.lookahead_position) == ([], 1)
     log.paging = True
     log.on_lookahead_read([entry(2, colour="blue"), entry(3, colour="red")], log.generation, 1)
     assert numbers(log) == [3]
-    log.append_remote([entry(3, colour="red")], 2)
+    log.append_late([entry(3, colour="red")], 2)
     assert numbers(log) == []
 
 
 def test_groups_stay_with_their_consumers_whichever_node_their_messages_come_to():
     log = shared(consumer("a"), consumer("b"))
     first, second = (partial(entry, JMSXGroupID=group) for group in ("g", "h"))
-    log.append_remote([first(1)], 0)
+    log.append_late([first(1)], 0)
     log.append_batch([second(2)], 1)
     owners = dict(number_first(dispatched(log)))
-    log.append_remote([second(3), first(4)], 2)
+    log.append_late([second(3), first(4)], 2)
     log.append_batch([first(5)], 4)
     assert {owners[1], owners[2]} == {"a", "b"}
     assert dispatched(log) == [(owners[2], 3), (owners[1], 4), (owners[1], 5)]
@@ -252,7 +252,7 @@ def test_what_was_given_early_before_a_second_node_joined_is_passed_over_when_wh
     assert numbers(log) == []
     page(log, [1, 2, 3])
     assert numbers(log) == [3]
-    log.append_remote([entry(4)], 3)
+    log.append_late([entry(4)], 3)
     assert numbers(log) == [4]
 
 
@@ -327,7 +327,7 @@ class SharedLogUnderWork(RuleBasedStateMachine):
         runs = [self.untold[node].popleft() for _ in range(min(words, len(self.untold[node])))]
         if runs and whole and self.log.has_active_consumers:
             for entries, before in runs:
-                self.log.append_remote(entries, before)
+                self.log.append_late(entries, before)
         elif runs:
             self.log.note_appended(sum(len(entries) for entries, _ in runs), runs[-1][0][-1].seq)
         self.pump()

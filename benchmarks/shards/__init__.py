@@ -1,0 +1,1 @@
+"""Measures how shards share the load of a broker."""

@@ -1,0 +1,1 @@
+"""Writes to several stores of one broker: its shards."""

@@ -1,0 +1,177 @@
+"""Move families of logs between the shards of a broker, as operators ask or as a shard is drained.
+
+The node that is asked leads the move: all nodes hold what is asked of the family, it copies the logs, says in shard 0
+where they are now, and all go on. Where that takes too long, or a node joins, leaves or fails meanwhile, the family
+stays where it was. A node that hears nothing of the end finds out by itself (store/shards/family_moves.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+from brokerapp.core.shards.shard_placement import ShardPlacement
+from brokerapp.core.shards.sharded_commits import ShardedCommits
+from brokerapp.errors import BrokerError, Fenced, RequestRefused, StoreUnavailable
+from brokerapp.model import JsonObject
+from brokerapp.store.shards.broker_store import BrokerStore
+from brokerapp.store.shards.family_moves import MOVE_MS, MOVED, FamilyMove
+from brokerapp.system.supervised_tasks import STORE_RETRY_SECONDS
+
+logger = logging.getLogger(__name__)
+
+#: Seconds that other nodes have to hold a family.
+HOLD_SECONDS = 15.0
+#: Seconds after which a node that hears nothing of the end of a move finds out: no move counts after MOVE_MS.
+SILENCE_SECONDS = MOVE_MS / 1000 + 5
+#: Seconds that a node which leads a move takes at most until it counts.
+LEAD_SECONDS = MOVE_MS / 1000 - 10
+
+
+class FamilyMover:
+    """Leads moves, and takes part in those that other nodes lead. `verbs` are what nodes and operators ask of it."""
+
+    def __init__(self, store: BrokerStore, commits: ShardedCommits, placement: ShardPlacement, session: str) -> None:
+        self._store, self._commits, self._placement, self._session = store, commits, placement, session
+        self._held: dict[str, FamilyMove] = {}  # by token
+        self._watches: dict[str, asyncio.Task[None]] = {}
+        self._leading: asyncio.Task[None] | None = None
+        self.verbs: Mapping[str, Callable[..., Awaitable[Any]]] = {
+            "move_family": self.move_family,
+            "hold_family": self.hold_family,
+            "release_family": self.release_family,
+        }
+
+    async def move_family(self, family: str, shard: int) -> JsonObject:
+        """Begin to move a family to a shard, and return the move. Raises RequestRefused."""
+        if shard not in self._store.shards.stores:
+            known = ", ".join(map(str, sorted(self._store.shards.stores)))
+            raise RequestRefused(f"shard {shard} does not exist: the shards are {known}")
+        places = set(self._commits.of_family(family).values())
+        if not places:
+            raise RequestRefused(f"no destination is of the family {family!r}")
+        if places == {shard}:
+            raise RequestRefused(f"the family {family!r} is in shard {shard} already")
+        if len(places) > 1:
+            raise RequestRefused(f"the family {family!r} has destinations in several shards")
+        move = FamilyMove(family, places.pop(), shard, uuid.uuid4().hex)
+        await self._store.moves.begin(move)
+        self._leading = asyncio.create_task(self._lead(move), name=f"move of {family}")
+        return asdict(move)
+
+    async def wait(self) -> None:
+        """Wait until no move is led from here."""
+        if self._leading is not None:
+            await asyncio.wait({self._leading})
+
+    # -- the node that leads
+
+    async def _lead(self, move: FamilyMove) -> None:
+        began, error = time.monotonic(), ""
+        names: list[str] = []
+        try:
+            async with asyncio.timeout(LEAD_SECONDS):
+                epoch, members = await self._store.nodes.members()
+                names = [name for name, about in members.items() if about["session"] != self._session]
+                told = {"move": asdict(move)}
+                logs, *_ = await asyncio.gather(
+                    self.hold_family(asdict(move)),
+                    *(self._ask("hold_family", name, told, HOLD_SECONDS) for name in names),
+                )
+                messages = await self._store.moves.copy(move, logs, self._session)
+                held_ms = int(1000 * (time.monotonic() - began))
+                move = replace(move, messages=messages, milliseconds=held_ms)
+                if not await self._store.moves.switch(move, logs, epoch):
+                    error = "a node joined, left or failed meanwhile, or it took too long"
+        except (BrokerError, TimeoutError) as problem:
+            error = str(problem) or f"it took more than {LEAD_SECONDS:g} s"
+        except Exception:
+            logger.exception("the family %s could not be moved", move.family)
+            error = "internal error: see the log of the node"
+        is_moved = await self._until_known(move, error)
+        await self.release_family(move.token)
+        await asyncio.gather(
+            *(self._ask("release_family", name, {"token": move.token}, HOLD_SECONDS) for name in names),
+            return_exceptions=True,
+        )
+        if not is_moved:
+            logger.warning("the family %s stays in shard %d: %s", move.family, move.source, error)
+            return
+        source = self._store.shards.stores[move.source]
+        for log in self._commits.of_family(move.family):
+            try:
+                await self._store.moves.remove(source, log, self._session)
+            except BrokerError as problem:  # the next node that starts removes it
+                logger.warning("%s is still in shard %d, too: %s", log, move.source, problem)
+        logger.info(
+            "the family %s moved from shard %d to %d with %d messages within %d ms",
+            move.family, move.source, move.target, move.messages, move.milliseconds,
+        )  # fmt: skip
+
+    async def _ask(self, verb: str, node: str, arguments: Mapping[str, Any], seconds: float) -> Any:
+        answer = await self._store.requests.send(verb, arguments, seconds, node)
+        if "error" in answer:
+            raise StoreUnavailable(f"node {node}: {answer['error']}")
+        return answer["result"]
+
+    async def _until_known(self, move: FamilyMove, error: str) -> bool:
+        """Return whether a move counts, of which something may have failed; from here on it does not if it did not."""
+        while True:
+            try:
+                if error and await self._store.moves.fail(move, error):
+                    return False
+                last = await self._store.moves.last()
+                return last is not None and last.token == move.token and last.state == MOVED
+            except Fenced:
+                return False
+            except StoreUnavailable:
+                await asyncio.sleep(STORE_RETRY_SECONDS)
+
+    # -- every node
+
+    async def hold_family(self, move: JsonObject) -> list[str]:
+        """Let all wait that is asked of a family; return its logs when nothing of them is under way."""
+        moving = FamilyMove(**move)
+        self._held[moving.token] = moving
+        self._watches[moving.token] = asyncio.create_task(self._watch(moving), name=f"move of {moving.family}")
+        return list(await self._commits.hold(moving.family))
+
+    async def release_family(self, token: str) -> None:
+        """Go on with a family that was held, where it is now."""
+        moving = self._held.pop(token, None)
+        if moving is None:
+            return
+        watch = self._watches.pop(token)
+        if watch is not asyncio.current_task():
+            watch.cancel()
+        last = await self._until_read(moving)
+        shard = moving.target if last else moving.source
+        self._placement.assign(moving.family, shard)
+        self._commits.release(moving.family, shard)
+
+    async def _until_read(self, move: FamilyMove) -> bool:
+        """Return whether shard 0 says that a family is in the shard it was to move to."""
+        while True:
+            try:
+                record = await self._store.shard_record.read()
+                return record.families.get(move.family) == move.target
+            except Fenced:
+                raise
+            except StoreUnavailable:
+                await asyncio.sleep(STORE_RETRY_SECONDS)
+
+    async def _watch(self, move: FamilyMove) -> None:
+        await asyncio.sleep(SILENCE_SECONDS)
+        logger.warning("nothing was heard of the end of the move of the family %s", move.family)
+        await self._until_known(move, "the node that led it did not end it")
+        await self.release_family(move.token)
+
+    def cancel(self) -> None:
+        """Stop to take part in moves."""
+        for task in (*self._watches.values(), *([self._leading] if self._leading else ())):
+            task.cancel()

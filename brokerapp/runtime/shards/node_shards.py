@@ -1,0 +1,160 @@
+"""Serve the shards of a broker from a node: those that it begins with, and those that operators add."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+from brokerapp.core.ports.commit_store import CommitStore
+from brokerapp.core.shards.assembly import CommitsBuilder
+from brokerapp.core.shards.shard_placement import ShardPlacement
+from brokerapp.errors import BrokerError, StoreUnavailable
+from brokerapp.runtime.shards.family_mover import FamilyMover
+from brokerapp.store import StoreLimits
+from brokerapp.store.memory_limits import server_limit
+from brokerapp.store.redis import RedisStore
+from brokerapp.store.shards.broker_store import BrokerStore
+from brokerapp.store.shards.record import DRAINING, JOINING, SERVING
+
+logger = logging.getLogger(__name__)
+
+#: Seconds between two looks at the shards: whether all nodes serve one that was added, and how full they are.
+LOOK_SECONDS = 1.0
+#: Seconds to wait for a shard that does not answer, at each look.
+ANSWER_SECONDS = 1.0
+
+
+class NodeShards:
+    """The shards that a node serves. `limits` are those of the whole broker, of which each shard has an equal share.
+
+    `is_eldest` says whether this node decides for all; `statuses` are those of all live nodes.
+    """
+
+    def __init__(self, store: BrokerStore, limits: StoreLimits, is_eldest: Callable[[], bool]) -> None:
+        self._store, self._is_eldest = store, is_eldest
+        self._total, self._temp = limits.total, limits.temp
+        self._limits = {0: limits}
+        self._builder: CommitsBuilder
+        self._placement: ShardPlacement
+        self._reports: dict[int, dict[str, Any]] = {}  # what is known of each shard beside the first
+        self._share()
+
+    def _share(self) -> None:
+        """Divide the limits of the broker among its shards."""
+        numbers = self._store.shards.stores
+        for number in numbers:
+            limits = self._limits.setdefault(number, replace(self._limits[0]))
+            limits.total, limits.temp = self._total // len(numbers), self._temp // len(numbers)
+
+    def stores(self) -> Mapping[int, tuple[CommitStore, StoreLimits]]:
+        """Return the shards with their limits."""
+        return {number: (store, self._limits[number]) for number, store in self._store.shards.stores.items()}
+
+    async def attach(self, builder: CommitsBuilder, placement: ShardPlacement) -> None:
+        """Let the broker that was built with these write to the shards."""
+        self._builder, self._placement = builder, placement
+        for number, store in self._store.shards.stores.items():
+            await self._begin_usage(number, store)
+        self._store.shards.locate = builder.commits.shard_of
+        self._follow()
+
+    async def _begin_usage(self, number: int, store: RedisStore) -> None:
+        used, _ = await store.logs.used_bytes()
+        self._builder.commits.begin_usage(number, used, await store.logs.temp_used_bytes())
+
+    def _follow(self) -> None:
+        record = self._store.shards.record
+        if record.shards:
+            self._placement.follow(record.serving, record.families)
+
+    async def adopt(self) -> None:
+        """Keep in the store where the logs are that the node has found: new ones of their families go there, too."""
+        if self._store.shards.record.shards:
+            await self._placement.adopt(self._builder.commits.located)
+
+    async def refresh(self) -> None:
+        """Serve shards that were added since, and put new families where they may be put now."""
+        known = set(self._store.shards.stores)
+        await self._store.shards.refresh()
+        for number in known - set(self._store.shards.stores):
+            self._builder.commits.remove_shard(number)
+            self._share()
+            logger.info("shard %d of the store was removed", number)
+        for number, store in self._store.shards.stores.items():
+            if number not in known:
+                await store.open()
+                await self._store.nodes.join_shard(store)
+                self._share()
+                self._builder.add(number, store, self._limits[number])
+                await self._begin_usage(number, store)
+                logger.info("serving shard %d of the store", number)
+        self._follow()
+        await self.adopt()
+
+    async def run(self, statuses: Callable[[], Any], mover: FamilyMover) -> None:
+        """Look at the shards now and then, until cancelled.
+
+        The eldest node opens those that all nodes serve, and moves families away from those that are to be drained.
+        """
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            shards = self._store.shards
+            for number, store in shards.stores.items():
+                if number:
+                    await self._look(number, store)
+            joining = [each for each in shards.record.shards.values() if each.state == JOINING]
+            if joining and self._is_eldest():
+                served = [_served(status) for status in (await statuses()).values()]
+                for shard in joining:
+                    if all(shard.number in numbers for numbers in served):
+                        await self._store.shard_record.set_state(shard, SERVING)
+                        logger.info("shard %d of the store is served by all nodes", shard.number)
+            if self._is_eldest() and (family := self._to_move_away()):
+                try:
+                    await mover.move_family(family, self._placement.place_anew(family))
+                    await mover.wait()
+                except BrokerError as error:
+                    logger.warning("the family %s is not moved away: %s", family, error)
+
+    def _to_move_away(self) -> str | None:
+        """Return a family in a shard that is to be drained."""
+        draining = {each.number for each in self._store.shards.record.shards.values() if each.state == DRAINING}
+        located = self._builder.commits.located if draining else {}
+        return next((self._placement.family_of(log) for log, shard in located.items() if shard in draining), None)
+
+    async def _look(self, number: int, store: RedisStore) -> None:
+        report = self._reports.setdefault(number, {})
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                memory = await store.server.memory()
+        except (TimeoutError, StoreUnavailable):
+            report["answers"] = False
+            return
+        self._limits[number].server = server_limit(memory)
+        report.update(answers=True, memory_used=memory["used"], memory_limit=memory["limit"])
+
+    def status(self) -> list[dict[str, Any]]:
+        """Return what the node tells operators of the shards; nothing of a broker with one store."""
+        record, commits = self._store.shards.record, self._builder.commits
+        if not record.shards:
+            return []
+        logs = commits.located
+        counts: dict[int, int] = {}
+        for shard in logs.values():
+            counts[shard] = counts.get(shard, 0) + 1
+        states = {0: SERVING, **{number: each.state for number, each in record.shards.items()}}
+        return [
+            {
+                "number": number, "state": states.get(number, ""), "logs": counts.get(number, 0),
+                "used": commits.used_of(number), "limit": self._limits[number].total,
+                **{"answers": True, **self._reports.get(number, {})},
+            }
+            for number in sorted(self._store.shards.stores)
+        ]  # fmt: skip
+
+
+def _served(status: Mapping[str, Any]) -> Collection[int]:
+    return [each["number"] for each in status.get("shards", [])]

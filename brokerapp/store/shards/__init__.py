@@ -1,0 +1,1 @@
+"""Several stores of one broker: its shards."""

@@ -1,0 +1,127 @@
+"""Membership of a broker with shards: a node is a member in each of them, and who is fenced is fenced in each.
+
+Others read of the members in shard 0. What a fenced node has left half done between shards is finished before they hear
+that it is gone, and so before anybody takes over its logs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from brokerapp.errors import StoreUnavailable
+from brokerapp.model import JsonObject
+from brokerapp.store.nodes import NODE_TIMEOUT_MS, ONLY_NODE, MemberChange
+from brokerapp.store.redis import RedisStore
+from brokerapp.store.shards.family_moves import FamilyMoves
+from brokerapp.store.shards.recovery import IntentRecovery
+from brokerapp.store.shards.router import ShardRouter
+
+logger = logging.getLogger(__name__)
+
+
+class ShardedMembers:
+    """Stores the members of a broker and their heartbeats in all shards; see NodeStore."""
+
+    def __init__(self, shards: ShardRouter) -> None:
+        self._shards, self._main = shards, shards.main.nodes
+        self._join_shard: Callable[[RedisStore], Awaitable[int]]
+        self._heartbeats: dict[int, asyncio.Task[None]] = {}  # by shard, of the last one sent to each
+
+    async def join(
+        self,
+        session: str,
+        name: str = ONLY_NODE,
+        about: Mapping[str, Any] | None = None,
+        timeout_ms: int = NODE_TIMEOUT_MS,
+    ) -> int:
+        """Register the member in all shards, and finish what former ones left half done. See NodeStore."""
+        self._join_shard = lambda store: store.nodes.join(session, name, about, timeout_ms)
+        for store in self._shards.others():
+            await store.open()
+            await self._join_shard(store)
+        last = await self._main.join(session, name, about, timeout_ms)
+        if self._shards.others():
+            _, members = await self._main.members()
+            sessions = {about["session"] for about in members.values()}
+            await self._recovery().finish(lambda owner: owner not in sessions)
+            await FamilyMoves(self._shards).remove_leftovers(session)
+        return last
+
+    async def join_shard(self, store: RedisStore) -> None:
+        """Register the member that has joined in a shard that was added since."""
+        await self._join_shard(store)
+
+    async def send_heartbeat(
+        self, session: str, status: Mapping[str, Any], name: str = ONLY_NODE, timeout_ms: int = NODE_TIMEOUT_MS
+    ) -> None:
+        """Store the node's status in shard 0 and prove to all that it lives; raises Fenced.
+
+        A shard that does not answer keeps the others waiting for nothing.
+        """
+        for number, store in self._shards.stores.items():
+            if not number:
+                continue
+            last = self._heartbeats.get(number)
+            if last is not None and last.done():
+                with contextlib.suppress(StoreUnavailable):
+                    last.result()
+            if last is None or last.done():
+                self._heartbeats[number] = asyncio.ensure_future(
+                    store.nodes.send_heartbeat(session, {}, name, timeout_ms)
+                )
+        await self._main.send_heartbeat(session, status, name, timeout_ms)
+
+    async def leave(self, session: str, name: str = ONLY_NODE) -> None:
+        """Remove the session's node from the members of all shards."""
+        await self._end_heartbeats()
+        if self._shards.others():
+            for store in self._shards.others():
+                await store.nodes.leave(session, name)
+            await self._main.revoke("", session)
+            await self._recovery().finish(lambda owner: owner == session)
+        await self._main.leave(session, name)
+
+    async def _end_heartbeats(self) -> None:
+        heartbeats, self._heartbeats = list(self._heartbeats.values()), {}
+        for each in heartbeats:
+            each.cancel()
+        await asyncio.gather(*heartbeats, return_exceptions=True)
+
+    async def fence(self, session: str, name: str, its_session: str) -> bool:
+        """Fence a member without heartbeats in all shards; return whether it was one. See NodeStore."""
+        if self._shards.others():
+            if name in await self._main.live_names():
+                return False
+            for store in (*self._shards.others(), self._shards.main):
+                await store.nodes.revoke(session, its_session)
+            await self._recovery().finish(lambda owner: owner == its_session)
+        return await self._main.fence(session, name, its_session)
+
+    def _recovery(self) -> IntentRecovery:
+        return IntentRecovery(self._shards, f"recovery-{uuid.uuid4().hex[:8]}")
+
+    # -- what is in shard 0
+
+    async def members(self) -> tuple[int, dict[str, JsonObject]]:
+        """See NodeStore; so for all below."""
+        return await self._main.members()
+
+    async def change(self, decide: MemberChange) -> dict[str, JsonObject]:
+        return await self._main.change(decide)
+
+    async def statuses(self) -> dict[str, JsonObject]:
+        return await self._main.statuses()
+
+    async def live_names(self) -> set[str]:
+        return await self._main.live_names()
+
+    async def shared_secret(self) -> bytes:
+        return await self._main.shared_secret()
+
+    async def has_live_node(self) -> bool:
+        return await self._main.has_live_node()

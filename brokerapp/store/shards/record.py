@@ -1,0 +1,109 @@
+"""ShardRecordStore: which shards a broker has, and where its logs are. Kept in shard 0."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from brokerapp.errors import RequestRefused
+from brokerapp.store.client.client import StorePart, is_cluster, pairs
+from brokerapp.store.client.continuity import FORMAT
+
+#: States of a shard: the nodes open it, and put nothing there yet; families are put there; no new ones are.
+JOINING, SERVING, DRAINING = "joining", "serving", "draining"
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A shard beside the first one, and what may be put there."""
+
+    number: int
+    url: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShardRecord:
+    """The shards of a broker beside the first one, by number, and where families of logs live."""
+
+    shards: dict[int, Shard] = field(default_factory=dict)
+    families: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def serving(self) -> list[int]:
+        """Return the shards that new families are put into."""
+        return [0, *(each.number for each in self.shards.values() if each.state == SERVING)]
+
+
+class ShardRecordStore(StorePart):
+    """Stores the record of shards; the Lua side is shards.lua."""
+
+    async def read_shards(self) -> ShardRecord:
+        """Return which shards there are, without the families."""
+        return ShardRecord(_shards_of(await self._client.execute("HGETALL", self._keys.shards)))
+
+    async def read(self) -> ShardRecord:
+        """Return the record; empty for a broker with one store."""
+        shards, families = await self._client.execute_many(
+            [("HGETALL", self._keys.shards), ("HGETALL", self._keys.shard_families)]
+        )
+        return ShardRecord(
+            _shards_of(shards),
+            {family.decode(): int(number) for family, number in pairs(families)},
+        )
+
+    async def add(self, url: str, state: str = JOINING) -> int:
+        """Add a shard and return its number. Raises RequestRefused for a store that is one of the broker's already.
+
+        A cluster may be several shards: each has a slot of its own, and the cluster decides which server has it.
+        """
+        number: int = 0
+        may_repeat = is_cluster(url)
+        if may_repeat or url != self._client.url:
+            arguments = [url, state, self._keys.signals, int(may_repeat), FORMAT]
+            number = await self._client.call("add_shard", [self._keys.shards, self._keys.state], arguments)
+        if not number:
+            raise RequestRefused("the store with this URL is a shard of the broker already")
+        return number
+
+    async def set_state(self, shard: Shard, state: str) -> None:
+        """Let families be put into a shard, or none."""
+        record = json.dumps({"url": shard.url, "state": state})
+        await self._client.call("set_shard", [self._keys.shards], [shard.number, record, self._keys.signals])
+
+    async def remove(self, number: int, existing: Collection[str]) -> None:
+        """Forget a shard. Raises RequestRefused while a log is in it; `existing` are those that are there."""
+        if existing:
+            raise RequestRefused(f"shard {number} holds {len(existing)} destinations, among them {min(existing)}")
+        keys, record = self._keys, await self.read()
+        families = [family for family, shard in record.families.items() if shard == number]
+        for key, gone in ((keys.shard_logs, await self.logs_in(number)), (keys.shard_families, families)):
+            if gone:
+                await self._client.execute("HDEL", key, *gone)
+        await self._client.call("set_shard", [keys.shards], [number, "", keys.signals])
+
+    async def claim_logs(self, wanted: Sequence[tuple[str, str, int]]) -> list[int]:
+        """Put logs, each with its family, into these shards, unless they or their families have a place.
+
+        Return where they are. The families live there from now on, unless they have a place.
+        """
+        keys, arguments = self._keys, [each for row in wanted for each in row]
+        found: list[int] = await self._client.call_confirmed(
+            "locate", [keys.logs, keys.shard_logs, keys.shard_families], arguments
+        )
+        return found
+
+    async def shards_of(self, logs: Sequence[str]) -> list[int]:
+        """Return the shards in which logs are."""
+        found = await self._client.execute("HMGET", self._keys.shard_logs, *logs) if logs else []
+        return [int(each or 0) for each in found]
+
+    async def logs_in(self, number: int) -> list[str]:
+        """Return the logs that were put into a shard."""
+        found = pairs(await self._client.execute("HGETALL", self._keys.shard_logs))
+        return [log.decode() for log, shard in found if int(shard) == number]
+
+
+def _shards_of(rows: Sequence[bytes]) -> dict[int, Shard]:
+    return {int(number): Shard(int(number), **json.loads(each)) for number, each in pairs(rows)}

@@ -1,0 +1,272 @@
+"""Test that writes of a broker with several shards are done once, in order, and whole, on a real Valkey."""
+
+import asyncio
+import itertools
+from contextlib import asynccontextmanager
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from brokerapp.core.publishing.group_commit import GroupCommit
+from brokerapp.core.shards.log_locations import LogLocations
+from brokerapp.core.shards.sharded_commits import ShardedCommits
+from brokerapp.model.message import Message
+from brokerapp.store import CommitBatch, PendingWrite, StoreLimits, numbers_from
+from brokerapp.store.redis import RedisStore
+from brokerapp.store.shards.intent_codec import ShardPart, StoredSettle, decode_parts, encode_parts
+
+SESSION = "s"
+numbers = itertools.count()
+
+
+def shard_of(log):
+    """Return the shard of a log, the digit before its colon."""
+    return int(log[0])
+
+
+class LogsByName:
+    """Families of one log each, of which the name says where they belong."""
+
+    place = staticmethod(shard_of)
+    family_of = staticmethod(str)
+
+    def note(self, log, attributes):
+        pass
+
+
+def stored(text):
+    return Message(text, f"message-id:{text}\n".encode(), b"x", persistent=True).stored()
+
+
+class Reading:
+    """Answers questions about logs, each of its shard."""
+
+    def __init__(self, stores):
+        self.stores = stores
+
+    @property
+    def entries(self):
+        return self
+
+    async def read(self, log, after, count):
+        return await self.stores[shard_of(log)].entries.read(log, after, count)
+
+
+@asynccontextmanager
+async def sharded(store_url, shards=3):
+    broker = f"b{next(numbers)}"
+    stores = {number: RedisStore(store_url, f"{broker}/{number}" if number else broker) for number in range(shards)}
+    for each in stores.values():
+        await each.open()
+        await each.nodes.join(SESSION)
+    spread_to = set()
+    groups = {
+        number: GroupCommit(
+            each,
+            SESSION,
+            StoreLimits(),
+            lambda: None,
+            on_batch=lambda batch: commits.on_batch(batch),
+        )
+        for number, each in stores.items()
+    }
+    commits = ShardedCommits(groups, LogLocations(LogsByName()), Reading(stores), SESSION, spread_to.update)
+    running = asyncio.create_task(commits.run())
+    try:
+        async with asyncio.timeout(20):
+            yield commits, stores
+    finally:
+        running.cancel()
+        for each in stores.values():
+            await each.close()
+
+
+async def ids(stores, log):
+    return [entry.message.id for entry in await stores[shard_of(log)].entries.read(log, 0, 1000)]
+
+
+async def intents(stores):
+    return sum([await each.client.execute("HLEN", each.keys.intents) for each in stores.values()])
+
+
+async def test_a_write_to_several_shards_brings_each_its_messages_and_leaves_no_intent(store_url):
+    async with sharded(store_url) as (commits, stores):
+        outcome = []
+        appends = [
+            (stored("m1"), [("1:a", "", "")]),
+            (stored("m2"), [("2:b", "", "")]),
+            (stored("m3"), [("1:a", "", "")]),
+        ]
+        commits.submit(PendingWrite(appends, callback=lambda seq, refused: outcome.append((seq, refused))))
+        await commits.drain()
+        assert await ids(stores, "1:a") == ["m1", "m3"]
+        assert await ids(stores, "2:b") == ["m2"]
+        [(first, refused)] = outcome
+        read = [await stores[1].entries.read("1:a", 0, 9), await stores[2].entries.read("2:b", 0, 9)]
+        assert refused == ""
+        assert list(numbers_from(first, 3)) == [read[0][0].seq, read[1][0].seq, read[0][1].seq]
+        assert await intents(stores) == 0
+
+
+async def test_what_is_asked_later_of_a_log_comes_behind_a_write_that_is_on_its_way_there(store_url):
+    async with sharded(store_url) as (commits, stores):
+        commits.submit(PendingWrite([(stored("1"), [("1:a", "", "")]), (stored("2"), [("2:b", "", "")])]))
+        commits.submit(PendingWrite([(stored("3"), [("2:b", "", "")])]))
+        commits.submit(PendingWrite([(stored("4"), [("2:b", "", "")]), (stored("5"), [("0:c", "", "")])]))
+        commits.submit(PendingWrite([(stored("6"), [("0:c", "", "")])]))
+        read = asyncio.get_running_loop().create_future()
+        commits.read("0:c", 0, 10, read.set_result)
+        assert [entry.message.id for entry in await read] == ["5", "6"]
+        await commits.drain()
+        assert [await ids(stores, log) for log in ("1:a", "2:b", "0:c")] == [["1"], ["2", "3", "4"], ["5", "6"]]
+
+
+async def test_what_the_coordinator_refuses_is_done_by_no_shard(store_url):
+    async with sharded(store_url) as (commits, stores):
+        refusals = []
+        commits._groups[1].limits.of_log = lambda log: 1
+        commits.submit(PendingWrite([(stored("0"), [("1:a", "", "")])]))
+        appends = [(stored("1"), [("1:a", "", "")]), (stored("2"), [("2:b", "", "")])]
+        commits.submit(PendingWrite(appends, callback=lambda _seq, refused: refusals.append(refused)))
+        commits.submit(PendingWrite([(stored("3"), [("2:b", "", "")])]))
+        await commits.drain()
+        assert refusals == ["1:a"]
+        assert await ids(stores, "2:b") == ["3"]
+        assert await intents(stores) == 0
+
+
+async def test_what_another_shard_has_no_room_for_is_refused_as_a_whole(store_url):
+    async with sharded(store_url) as (commits, stores):
+        refusals = []
+        commits._groups[2].limits.of_log = lambda log: 1
+        commits.submit(PendingWrite([(stored("0"), [("2:b", "", "")])]))
+        await commits.drain()
+        appends = [(stored("1"), [("1:a", "", "")]), (stored("2"), [("2:b", "", "")])]
+        commits.submit(PendingWrite(appends, callback=lambda _seq, refused: refusals.append(refused)))
+        await commits.drain()
+        assert refusals == ["2:b"]
+        assert await ids(stores, "1:a") == []
+        assert await ids(stores, "2:b") == ["0"]
+
+
+async def test_a_shard_that_seems_full_is_asked_before_a_write_is_refused(store_url):
+    """Another node may have made room, of which this one knows nothing."""
+    async with sharded(store_url) as (commits, stores):
+        outcomes = []
+        commits._groups[2].limits.of_log = lambda log: 100
+        commits.submit(PendingWrite([(stored("0"), [("2:b", "", "")])]))
+        await commits.drain()
+        appends = [(stored("1"), [("1:a", "", "")]), (stored("2" * 60), [("2:b", "", "")])]
+        commits.submit(PendingWrite(appends, callback=lambda _seq, refused: outcomes.append(refused)))
+        await commits.drain()
+        [entry] = await stores[2].entries.read("2:b", 0, 1)
+        other_node = StoredSettle("2:b", entry.seq, entry.payload, entry.size, entry.message)
+        await stores[2].nodes.admit("other")
+        await stores[2].commit("other", CommitBatch(1, [PendingWrite(settles=[other_node])]), StoreLimits())
+        commits.submit(PendingWrite(appends, callback=lambda _seq, refused: outcomes.append(refused)))
+        await commits.drain()
+        assert outcomes == ["2:b", ""]
+
+
+async def test_entries_are_moved_between_shards_in_one_write(store_url):
+    async with sharded(store_url) as (commits, stores):
+        commits.submit(PendingWrite([(stored("1"), [("1:a", "", "")])]))
+        await commits.drain()
+        [entry] = await stores[1].entries.read("1:a", 0, 1)
+        settle = StoredSettle("1:a", entry.seq, entry.payload, entry.size, entry.message)
+        commits.submit(PendingWrite([(stored("1"), [("2:dlq", "", "")])], [settle], ignores_limits=True))
+        await commits.drain()
+        assert await ids(stores, "1:a") == []
+        assert await ids(stores, "2:dlq") == ["1"]
+
+
+async def test_a_barrier_waits_for_all_shards(store_url):
+    async with sharded(store_url) as (commits, _stores):
+        done = []
+        appends = [(stored("1"), [("1:a", "", "")]), (stored("2"), [("2:b", "", "")])]
+        commits.submit(PendingWrite(appends, callback=lambda *_: done.append("spread")))
+        commits.submit(PendingWrite(callback=lambda *_: done.append("empty")))
+        await commits.barrier()
+        assert done == ["spread", "empty"]
+
+
+logs = st.sampled_from(["0:a", "0:b", "1:a", "1:b", "2:a"])
+writes = st.lists(st.lists(logs, min_size=1, max_size=4), min_size=1, max_size=12)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(writes=writes)
+def test_each_log_has_every_message_once_in_the_order_of_the_writes(store_url, writes):
+    async def check():
+        async with sharded(store_url) as (commits, stores):
+            expected = {}
+            outcomes = []
+            for number, of_write in enumerate(writes):
+                appends = []
+                for place, log in enumerate(of_write):
+                    id = f"{number}.{place}"
+                    appends.append((stored(id), [(log, "", "")]))
+                    expected.setdefault(log, []).append(id)
+                commits.submit(PendingWrite(appends, callback=lambda seq, refused: outcomes.append(refused)))
+                if number % 3 == 2:
+                    await asyncio.sleep(0)
+            await commits.drain()
+            assert outcomes == [""] * len(writes)
+            for log, wanted in expected.items():
+                assert await ids(stores, log) == wanted
+            assert await intents(stores) == 0
+
+    asyncio.run(check())
+
+
+rows = st.lists(st.tuples(st.text(max_size=5), st.text(max_size=3), st.just("")), min_size=1, max_size=3)
+settles = st.builds(
+    StoredSettle,
+    st.text(min_size=1, max_size=8),
+    st.integers(1, 2**40),
+    st.integers(0, 2**40),
+    st.integers(0, 2**20),
+    st.sampled_from([Message("", b"", b"", persistent=True), Message("", b"", b"", persistent=False)]),
+)
+messages = st.lists(st.tuples(st.binary(max_size=30), rows), max_size=3)
+parts = st.lists(
+    st.builds(
+        ShardPart,
+        st.integers(0, 9),
+        st.lists(st.tuples(st.binary(max_size=30), rows), max_size=3),
+        st.lists(settles, max_size=3),
+    ),
+    max_size=3,
+)
+
+
+@given(parts)
+def test_parts_are_decoded_as_they_were_encoded(parts):
+    assert decode_parts(encode_parts(parts)) == parts
+
+
+async def test_writes_to_the_same_shards_do_not_wait_for_each_other_and_stay_in_order(store_url):
+    async with sharded(store_url) as (commits, stores):
+        for number in range(50):
+            commits.submit(
+                PendingWrite([(stored(f"a{number}"), [("1:a", "", "")]), (stored(f"b{number}"), [("2:b", "", "")])])
+            )
+        commits.submit(PendingWrite([(stored("last"), [("2:b", "", "")])]))
+        await commits.drain()
+        assert await ids(stores, "1:a") == [f"a{number}" for number in range(50)]
+        assert await ids(stores, "2:b") == [*(f"b{number}" for number in range(50)), "last"]
+        assert await stores[1].last_batch(SESSION) < 10
+        assert await intents(stores) == 0
+
+
+async def test_writes_on_their_way_to_another_shard_count_towards_its_limits(store_url):
+    async with sharded(store_url) as (commits, stores):
+        appends = [(stored("1"), [("1:a", "", "")]), (stored("2"), [("2:b", "", "")])]
+        size = PendingWrite(appends[1:]).cost[1]
+        commits._groups[2].limits.of_log = lambda log: 3 * size
+        outcomes = []
+        for _ in range(10):
+            commits.submit(PendingWrite(appends, callback=lambda _seq, refused: outcomes.append(refused)))
+        await commits.drain()
+        assert sorted(outcomes) == [""] * 3 + ["2:b"] * 7
+        assert len(await ids(stores, "1:a")) == len(await ids(stores, "2:b")) == 3

@@ -1,0 +1,292 @@
+"""Test kill -9 of nodes, and shards that freeze or die, under transactions over several shards."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+
+import pytest
+
+from brokerapp.model.destination import Destination
+from brokerapp.stomp.frames import encode
+from tests.faults.load import Account, Connection
+from tests.faults.nodes_on_store import connected
+from tests.shards.sharded_broker import NODE_TIMEOUT, ShardedBroker, queue_in, sharded_broker
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.slow
+
+SHARDS = 3
+#: Queues that a transaction sends to, and transactions of one client on their way.
+QUEUES_IN_ONE, WINDOW = 3, 8
+#: Seconds after which something hangs.
+ENOUGH = 60.0
+
+
+def log(queue: str) -> str:
+    return str(Destination.queue(queue))
+
+
+@dataclass
+class Transactions:
+    """Transactions that send to queues of several shards: which were sent, and which are confirmed."""
+
+    queues: list[str]
+    sent: dict[str, list[str]] = field(default_factory=dict)  #: body -> the queues that get it
+    confirmed: set[str] = field(default_factory=set)
+
+    async def run(self, port: int, name: str, seed: int) -> None:
+        """Send transactions until the connection ends."""
+        connection, chance, room = await Connection.open(port), random.Random(seed), asyncio.Semaphore(WINDOW)
+
+        async def listen() -> None:
+            async for frame in connection.frames():
+                self.confirmed.add(frame.headers["receipt-id"])
+                room.release()
+
+        listening = asyncio.create_task(listen())
+        try:
+            number = 0
+            while not listening.done():
+                async with asyncio.timeout(ENOUGH):  # wait_for may swallow the cancellation
+                    await room.acquire()
+                body, number = f"{name}-{number}", number + 1
+                self.sent[body] = chance.sample(self.queues, QUEUES_IN_ONE)
+                frames = [encode("BEGIN", {"transaction": body})]
+                frames += [
+                    encode(
+                        "SEND",
+                        {"destination": f"/queue/{each}", "transaction": body, "persistent": "true"},
+                        body.encode(),
+                    )
+                    for each in self.sent[body]
+                ]
+                frames.append(encode("COMMIT", {"transaction": body, "receipt": body}))
+                await connection.tell(b"".join(frames))
+        except (ConnectionError, TimeoutError):
+            pass
+        finally:
+            listening.cancel()
+            await asyncio.gather(listening, return_exceptions=True)
+            connection.close()
+
+    def check(self, found: dict[str, list[str]]) -> None:
+        """Compare with what each queue holds: all of a transaction, once and in order, or nothing; all confirmed."""
+        there: dict[str, list[str]] = defaultdict(list)
+        for queue, bodies in found.items():
+            assert [body for body, count in Counter(bodies).items() if count > 1] == [], f"twice in {queue}"
+            for body in bodies:
+                there[body].append(queue)
+            numbers: dict[str, list[int]] = defaultdict(list)
+            for body in bodies:
+                client, _, number = body.rpartition("-")
+                numbers[client].append(int(number))
+            assert all(each == sorted(each) for each in numbers.values()), f"not in order in {queue}"
+        assert {body: sorted(queues) for body, queues in there.items()} == {
+            body: sorted(self.sent[body]) for body in there
+        }, "a transaction is there in part"
+        assert self.confirmed - set(there) == set(), "confirmed, and lost"
+
+
+async def under_load(transactions: Transactions, ports: list[int], what, seconds: float, name: str) -> None:
+    """Do this after so many seconds of transactions; wait until their clients notice, or end them."""
+    clients = [
+        asyncio.create_task(transactions.run(port, f"{name}.{number}", number)) for number, port in enumerate(ports)
+    ]
+    try:
+        await asyncio.sleep(seconds)
+        await asyncio.to_thread(what)
+    finally:
+        for each in clients:
+            each.cancel()
+        await asyncio.gather(*clients, return_exceptions=True)
+
+
+@pytest.fixture
+def one_node(tmp_path):
+    with sharded_broker(tmp_path, "--node-timeout", "30", shards=SHARDS) as running:
+        yield running
+
+
+def _content(broker: ShardedBroker, queues: list[str]) -> dict[str, list[str]]:
+    async def read(store):
+        return {
+            each: [e.message.body.decode() for e in await store.entries.read(log(each), 0, 1_000_000)]
+            for each in queues
+        }
+
+    return broker.ask(read)
+
+
+@pytest.mark.parametrize(("seed", "kills"), [(1, 4), *(pytest.param(s, 25, marks=pytest.mark.long) for s in (2, 3))])
+def test_after_kill_9_of_the_node_every_transaction_over_shards_is_there_whole_or_not_at_all(
+    one_node, name, seed, kills
+):
+    queues = [queue_in(number % SHARDS, f"{name}.{number}") for number in range(2 * SHARDS)]
+    chance, transactions, half_done = random.Random(seed), Transactions(queues), 0
+    for kill in range(kills):
+        ports = [one_node["a"].port] * 4
+        asyncio.run(under_load(transactions, ports, one_node["a"].kill, chance.uniform(0.15, 0.5), f"{seed}.{kill}"))
+        half_done += len(one_node.intents())
+        one_node["a"].start()
+        assert one_node.intents() == []
+    assert half_done, "no transaction was under way between shards: this tests nothing"
+    assert len(transactions.confirmed) > 20 * kills
+    transactions.check(_content(one_node, queues))
+
+
+@pytest.mark.parametrize(("seed", "kills"), [(1, 3), pytest.param(2, 20, marks=pytest.mark.long)])
+def test_what_a_transaction_takes_and_sends_over_shards_is_one_across_kill_9(one_node, name, seed, kills):
+    chance, count = random.Random(seed), 150 * kills
+    sources = [queue_in(shard, f"{name}.from") for shard in range(SHARDS)]
+    targets = [queue_in((shard + 1) % SHARDS, f"{name}.to") for shard in range(SHARDS)]
+    client = one_node["a"].client()
+    for source in sources:
+        for number in range(count):
+            client.send(f"/queue/{source}", str(number), persistent="true", wait=number == count - 1)
+    client.leave()
+
+    async def relay(source: str, target: str) -> None:
+        connection = await Connection.open(one_node["a"].port)
+        headers = {"destination": f"/queue/{source}", "id": "1", "ack": "client-individual"}
+        await connection.tell(encode("SUBSCRIBE", {**headers, "activemq.prefetchSize": "4"}))
+        try:
+            async for frame in connection.frames():
+                if frame.command == "MESSAGE":
+                    t = {"transaction": frame.headers["message-id"]}
+                    to = {**t, "destination": f"/queue/{target}", "persistent": "true"}
+                    await connection.tell(
+                        encode("BEGIN", t) + encode("ACK", {**t, "id": frame.headers["ack"]})
+                        + encode("SEND", to, frame.body) + encode("COMMIT", t)
+                    )  # fmt: skip
+        except ConnectionError:
+            pass
+        finally:
+            connection.close()
+
+    async def relay_until_killed() -> None:
+        relays = [asyncio.create_task(relay(*each)) for each in zip(sources, targets, strict=True)]
+        await asyncio.sleep(chance.uniform(0.2, 0.4))
+        await asyncio.to_thread(one_node["a"].kill)
+        await asyncio.gather(*relays)
+
+    moved = 0
+    for _ in range(kills):
+        asyncio.run(relay_until_killed())
+        one_node["a"].start()
+        assert one_node.intents() == []
+    content = _content(one_node, [*sources, *targets])
+    for source, target in zip(sources, targets, strict=True):
+        assert Counter(content[source] + content[target]) == Counter(map(str, range(count)))
+        assert content[target], "nothing was moved: this tests nothing"
+        moved += len(content[target])
+    assert moved < SHARDS * count, "all was moved before the last kill"
+
+
+def test_the_other_node_takes_over_and_shows_no_half_transaction(tmp_path, name):
+    queues = [queue_in(number % SHARDS, f"{name}.{number}") for number in range(2 * SHARDS)]
+    transactions, account = Transactions(queues), Account()
+    with sharded_broker(tmp_path, shards=SHARDS, nodes="ab") as broker:
+
+        async def load() -> None:
+            consumers = [asyncio.create_task(account.consume(broker["b"].port, each)) for each in queues]
+            try:
+                await under_load(transactions, [broker["a"].port] * 3, broker["a"].kill, 1.0, "a")
+                await under_load(transactions, [broker["b"].port] * 2, lambda: time.sleep(4.0), 0.0, "b")
+                await asyncio.to_thread(
+                    wait_until, lambda: not any(broker.depths(*map(log, queues)).values()), "all is consumed", ENOUGH
+                )
+            finally:
+                for each in consumers:
+                    each.cancel()
+                await asyncio.gather(*consumers, return_exceptions=True)
+
+        asyncio.run(load())
+        assert broker.members() == {"b"}
+        assert broker.intents() == []
+    assert any(body.startswith("b") for body in transactions.confirmed)
+    for queue in queues:
+        again = {body for body, count in account.delivered[queue].items() if count > 1}
+        assert again <= account.flagged[queue], "again, and not flagged"
+        assert all(account.delivered[queue][body] == 2 for body in again), "more often than nodes were lost"
+    transactions.check({queue: list(account.delivered[queue]) for queue in queues})
+
+
+@pytest.mark.parametrize("shard", [0, 1])
+def test_queues_of_other_shards_go_on_while_a_shard_stands_still(one_node, name, shard):
+    queues = [queue_in(each, name) for each in range(SHARDS)]
+    clients = [one_node["a"].client() for _ in queues]
+    for queue, client in zip(queues, clients, strict=True):
+        client.subscribe(f"/queue/{queue}", ack="client-individual")
+        client.send(f"/queue/{queue}", "before", persistent="true")
+        client.ack(client.take()[0])
+    one_node.shards[shard].freeze()
+    try:
+        stuck = clients.pop(shard)
+        stuck_queue = queues.pop(shard)
+        stuck.send(f"/queue/{stuck_queue}", "meanwhile", persistent="true", wait=False)
+        for _ in range(3):
+            for queue, client in zip(queues, clients, strict=True):
+                for number in range(20):
+                    began = time.monotonic()
+                    client.send(f"/queue/{queue}", str(number), persistent="true")
+                    client.ack(client.take()[0])
+                    assert time.monotonic() - began < 1.0, "another shard waits"
+            time.sleep(0.3)
+        transacting = one_node["a"].client() if shard else clients[0]
+        transacting.frame("BEGIN", transaction="t")
+        for queue in (queues[0], stuck_queue):
+            transacting.send(f"/queue/{queue}", "both", transaction="t", persistent="true", wait=False)
+        transacting.frame("COMMIT", transaction="t", wait=False)
+        time.sleep(1.0)
+        assert clients[0].messages.empty(), "half of a transaction is visible"
+    finally:
+        one_node.shards[shard].thaw()
+    came = stuck.take(2)
+    assert [each.body for each in came] == ["meanwhile", "both"]
+    stuck.ack(came[1])
+    assert clients[0].bodies(1) == ["both"]
+    stuck.send(f"/queue/{stuck_queue}", "after", persistent="true")
+    assert stuck.bodies(1) == ["after"]
+    wait_until(lambda: not one_node.intents(), "no intent is left")
+
+
+@pytest.mark.parametrize("shard", [0, 1])
+def test_a_shard_that_is_killed_comes_back_from_its_file_and_everything_is_there_once(one_node, name, shard):
+    queues = [queue_in(number % SHARDS, f"{name}.{number}") for number in range(2 * SHARDS)]
+    transactions = Transactions(queues)
+
+    def kill_and_start() -> None:
+        for _ in range(2):
+            one_node.shards[shard].kill()
+            time.sleep(0.7)
+            one_node.shards[shard].start()
+            confirmed = len(transactions.confirmed)
+            wait_until(lambda so_far=confirmed: len(transactions.confirmed) > so_far + 30, "it goes on", ENOUGH)
+
+    asyncio.run(under_load(transactions, [one_node["a"].port] * 3, kill_and_start, 0.4, name))
+    wait_until(lambda: not one_node.intents(), "no intent is left")
+    client = connected(one_node["a"].port)  # what the clients that ended had sent is committed
+    client.round_trip()
+    transactions.check(_content(one_node, queues))
+
+
+@pytest.mark.parametrize("shard", [0, pytest.param(1, marks=pytest.mark.long)])
+def test_a_node_goes_on_after_a_shard_stood_still_for_longer_than_its_timeout(tmp_path, name, shard):
+    with sharded_broker(tmp_path, shards=SHARDS) as broker:
+        queues = [queue_in(each, name) for each in range(SHARDS)]
+        client = broker["a"].client()
+        for queue in queues:
+            client.send(f"/queue/{queue}", "before", persistent="true")
+        broker.shards[shard].freeze()
+        time.sleep(NODE_TIMEOUT + 1.5)
+        broker.shards[shard].thaw()
+        again = connected(broker["a"].port)
+        for queue in queues:
+            again.subscribe(f"/queue/{queue}", id=queue)
+            again.send(f"/queue/{queue}", "after", persistent="true")
+        assert Counter(again.bodies(2 * SHARDS)) == {"before": SHARDS, "after": SHARDS}
+        broker.wait_until_quiet(*map(log, queues))
