@@ -13,6 +13,7 @@ STOMPJS := tests/clients/stompjs/node_modules
 STOMP_PY_8 := .venv/stomp.py-8
 JOLOKIAJS := tests/monitoring/jolokiajs/node_modules
 PROMTOOL := .venv/prometheus/promtool
+DEPLOY_CHECKS := .venv/deploy
 CHECK_HTTP := /usr/lib/nagios/plugins/check_http
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 APT := $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -qq
@@ -112,7 +113,7 @@ browser:
 
 # Clients of other makers, which the tests run: JavaScript's, an older stomp.py in a folder of its own, and those of
 # Ruby, Perl and PHP, each of which may be missing where Debian has no such package: its tests are skipped.
-clients: $(STOMPJS)/.installed $(STOMP_PY_8)/.installed $(JOLOKIAJS)/.installed $(PROMTOOL)
+clients: $(STOMPJS)/.installed $(STOMP_PY_8)/.installed $(JOLOKIAJS)/.installed $(PROMTOOL) $(DEPLOY_CHECKS)/.installed
 	@[ -x $(CHECK_HTTP) ] || { $(APT_INSTALL) monitoring-plugins-basic; }
 	missing=()
 	ruby -e 'require "stomp"' 2>/dev/null || missing+=("ruby-stomp")
@@ -144,6 +145,11 @@ $(PROMTOOL): | $(INSTALLED)
 
 $(STOMP_PY_8)/.installed: tests/clients/stomp.py-8.txt $(INSTALLED)
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target $(@D) -r $<
+	touch $@
+
+# Linters of the files in deploy/, and Helm as a library.
+$(DEPLOY_CHECKS)/.installed: tests/deploy/requirements.txt $(INSTALLED)
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --upgrade --target $(@D) -r $<
 	touch $@
 
 # What JMS clients are tested with: a compiler, and ActiveMQ's client with what it needs.
