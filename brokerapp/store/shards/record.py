@@ -88,7 +88,7 @@ class ShardRecordStore(StorePart):
         places = [keys.shards, keys.state, keys.shard_logs, keys.shard_families]
         removed = await self._client.call_confirmed("remove_shard", places, [number, keys.signals])
         if removed < 0:
-            raise RequestRefused(f"there is no shard {number} that could be removed")
+            raise RequestRefused(f"shard {number} cannot be removed: it does not exist")
         if not removed:
             raise RequestRefused(f"shard {number} is serving: drain it first")
 
