@@ -388,6 +388,8 @@ class Node:
         if self.failed.done():
             await self.abandon()
             return
+        if self._mover is not None:
+            await self._mover.wait(DRAIN_SECONDS)  # other nodes hold the family as long
         await self._drain_before_stop()
         if self.failed.done():
             await self.abandon()

@@ -129,18 +129,45 @@ def test_after_kill_9_of_the_node_every_transaction_over_shards_is_there_whole_o
     chance, transactions, half_done = random.Random(seed), Transactions(queues), 0
     for kill in range(kills):
         ports = [one_node["a"].port] * 4
-        asyncio.run(under_load(transactions, ports, one_node["a"].kill, chance.uniform(0.15, 0.5), f"{seed}.{kill}"))
+        enough = len(transactions.confirmed) + chance.randint(20, 80)
+
+        def kill_amid_the_work(enough: int = enough) -> None:
+            wait_until(lambda: len(transactions.confirmed) >= enough, "so many are confirmed", ENOUGH)
+            one_node["a"].kill()
+
+        asyncio.run(under_load(transactions, ports, kill_amid_the_work, 0, f"{seed}.{kill}"))
         half_done += len(one_node.intents())
         one_node["a"].start()
         assert one_node.intents() == []
     assert half_done, "no transaction was under way between shards: this tests nothing"
-    assert len(transactions.confirmed) > 20 * kills
+    assert len(transactions.confirmed) >= 20 * kills
     transactions.check(_content(one_node, queues))
+
+
+async def _relay(port: int, source: str, target: str, relayed: Counter[str]) -> None:
+    """Move messages from one queue to another, each in a transaction, until the connection ends."""
+    connection = await Connection.open(port)
+    headers = {"destination": f"/queue/{source}", "id": "1", "ack": "client-individual"}
+    await connection.tell(encode("SUBSCRIBE", {**headers, "activemq.prefetchSize": "4"}))
+    try:
+        async for frame in connection.frames():
+            if frame.command == "MESSAGE":
+                t = {"transaction": frame.headers["message-id"]}
+                to = {**t, "destination": f"/queue/{target}", "persistent": "true"}
+                await connection.tell(
+                    encode("BEGIN", t) + encode("ACK", {**t, "id": frame.headers["ack"]})
+                    + encode("SEND", to, frame.body) + encode("COMMIT", t)
+                )  # fmt: skip
+                relayed[source] += 1
+    except ConnectionError:
+        pass
+    finally:
+        connection.close()
 
 
 @pytest.mark.parametrize(("seed", "kills"), [(1, 3), pytest.param(2, 20, marks=pytest.mark.long)])
 def test_what_a_transaction_takes_and_sends_over_shards_is_one_across_kill_9(one_node, name, seed, kills):
-    chance, count = random.Random(seed), 400 * kills
+    chance, count, relayed = random.Random(seed), 100 * kills, Counter()
     sources = [queue_in(shard, f"{name}.from") for shard in range(SHARDS)]
     targets = [queue_in((shard + 1) % SHARDS, f"{name}.to") for shard in range(SHARDS)]
     client = one_node["a"].client()
@@ -149,27 +176,16 @@ def test_what_a_transaction_takes_and_sends_over_shards_is_one_across_kill_9(one
             client.send(f"/queue/{source}", str(number), persistent="true", wait=number == count - 1)
     client.leave()
 
-    async def relay(source: str, target: str) -> None:
-        connection = await Connection.open(one_node["a"].port)
-        headers = {"destination": f"/queue/{source}", "id": "1", "ack": "client-individual"}
-        await connection.tell(encode("SUBSCRIBE", {**headers, "activemq.prefetchSize": "4"}))
-        try:
-            async for frame in connection.frames():
-                if frame.command == "MESSAGE":
-                    t = {"transaction": frame.headers["message-id"]}
-                    to = {**t, "destination": f"/queue/{target}", "persistent": "true"}
-                    await connection.tell(
-                        encode("BEGIN", t) + encode("ACK", {**t, "id": frame.headers["ack"]})
-                        + encode("SEND", to, frame.body) + encode("COMMIT", t)
-                    )  # fmt: skip
-        except ConnectionError:
-            pass
-        finally:
-            connection.close()
-
     async def relay_until_killed() -> None:
-        relays = [asyncio.create_task(relay(*each)) for each in zip(sources, targets, strict=True)]
-        await asyncio.sleep(chance.uniform(0.2, 0.4))
+        relays = [
+            asyncio.create_task(_relay(one_node["a"].port, *each, relayed))
+            for each in zip(sources, targets, strict=True)
+        ]
+        relayed.clear()
+        enough = chance.randint(20, 60)  # however slow the machine is: killed amid the work
+        async with asyncio.timeout(ENOUGH):
+            while min(relayed[each] for each in sources) < enough:
+                await asyncio.sleep(0.001)
         await asyncio.to_thread(one_node["a"].kill)
         await asyncio.gather(*relays)
 

@@ -42,10 +42,11 @@ class LogLocations:
             self.known[log] = attributes.get(SHARD, 0)
             self._families.note(log, attributes)
 
-    def move(self, family: str, shard: int) -> None:
-        """Know that the logs of a family are in this shard now."""
-        for log in self.of_family(family):
-            self.known[log] = shard
+    def move(self, family: str, source: int, target: int) -> None:
+        """Know that the logs of a family that were in one shard are in another one now."""
+        for log, shard in self.of_family(family).items():
+            if shard == source:
+                self.known[log] = target
 
     def of_family(self, family: str) -> dict[str, int]:
         """Return where the logs of a family are."""

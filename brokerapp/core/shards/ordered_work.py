@@ -15,12 +15,12 @@ T = TypeVar("T")
 class Work(Generic[T]):
     """A piece of work. `begin` is called with it in its turn, and returns whether it is done with that."""
 
-    __slots__ = ("begin", "families", "has_begun", "left", "subject")
+    __slots__ = ("begin", "families", "has_begun", "is_over", "left", "subject")
 
     def __init__(self, families: Set[str], begin: Callable[[Work[T]], bool], subject: T | None = None) -> None:
         self.families, self.begin, self.subject = families, begin, subject
         self.left = 0  #: families in which others are ahead of it
-        self.has_begun = False
+        self.has_begun = self.is_over = False
 
 
 class OrderedWork(Generic[T]):
@@ -55,8 +55,9 @@ class OrderedWork(Generic[T]):
             self._begin(deque((work,)))
 
     def end(self, work: Work[T]) -> None:
-        """Go on with what waits for work that is done, or is not to be done."""
-        self._begin(self._remove(work))
+        """Go on with what waits for work that is done, or is not to be done, if it is not over yet."""
+        if not work.is_over:
+            self._begin(self._remove(work))
 
     def _begin(self, ready: deque[Work[T]]) -> None:
         while ready:
@@ -67,6 +68,7 @@ class OrderedWork(Generic[T]):
 
     def _remove(self, work: Work[T]) -> deque[Work[T]]:
         """Remove work; return what may begin now."""
+        work.is_over = True
         ready: deque[Work[T]] = deque()
         for family in work.families:
             row = self._rows[family]

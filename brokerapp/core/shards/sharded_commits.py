@@ -446,9 +446,9 @@ class ShardedCommits:
         await asyncio.gather(*(group.settle_down() for group in self._groups.values()))
         return self._locations.of_family(family)
 
-    def release(self, family: str, shard: int) -> None:
-        """Go on with a family that was held: all of its logs are in this shard."""
-        self._locations.move(family, shard)
+    def release(self, family: str, source: int, target: int) -> None:
+        """Go on with a family that was held: its logs that were in one shard are in this other one now."""
+        self._locations.move(family, source, target)
         waiting = self._held.pop(family, [])
         self._held_families = {each for others in self._held.values() for one in others for each in one.families}
         for each in waiting:

@@ -57,23 +57,23 @@ class FamilyMover:
             raise RequestRefused(f"no destination is of the family {family!r}")
         if places == {shard}:
             raise RequestRefused(f"the family {family!r} is in shard {shard} already")
-        if len(places) > 1:
-            raise RequestRefused(f"the family {family!r} has destinations in several shards")
-        move = FamilyMove(family, places.pop(), shard, uuid.uuid4().hex)
+        # Definitions may have joined what is in several shards: each move brings together what is in one of them.
+        move = FamilyMove(family, min(places - {shard}), shard, uuid.uuid4().hex)
         await self._store.moves.begin(move)
         self._leading = asyncio.create_task(self._lead(move), name=f"move of {family}")
         return asdict(move)
 
-    async def wait(self) -> None:
-        """Wait until no move is led from here."""
+    async def wait(self, seconds: float | None = None) -> None:
+        """Wait until no move is led from here, at most for so long."""
         if self._leading is not None:
-            await asyncio.wait({self._leading})
+            await asyncio.wait({self._leading}, timeout=seconds)
 
     # -- the node that leads
 
     async def _lead(self, move: FamilyMove) -> None:
         began, error = time.monotonic(), ""
         names: list[str] = []
+        logs: list[str] = []
         try:
             async with asyncio.timeout(LEAD_SECONDS):
                 epoch, members = await self._store.nodes.members()
@@ -95,15 +95,18 @@ class FamilyMover:
             error = "internal error: see the log of the node"
         is_moved = await self._until_known(move, error)
         await self.release_family(move.token)
-        await asyncio.gather(
+        answers = await asyncio.gather(
             *(self._ask("release_family", name, {"token": move.token}, HOLD_SECONDS) for name in names),
             return_exceptions=True,
         )
         if not is_moved:
             logger.warning("the family %s stays in shard %d: %s", move.family, move.source, error)
             return
+        if any(isinstance(answer, BaseException) for answer in answers):
+            logger.warning("the family %s stays in shard %d, too, until a node starts", move.family, move.source)
+            return  # a node that did not answer may still read there
         source = self._store.shards.stores[move.source]
-        for log in self._commits.of_family(move.family):
+        for log in logs:
             try:
                 await self._store.moves.remove(source, log, self._session)
             except BrokerError as problem:  # the next node that starts removes it
@@ -139,7 +142,8 @@ class FamilyMover:
         moving = FamilyMove(**move)
         self._held[moving.token] = moving
         self._watches[moving.token] = asyncio.create_task(self._watch(moving), name=f"move of {moving.family}")
-        return list(await self._commits.hold(moving.family))
+        located = await self._commits.hold(moving.family)
+        return [log for log, shard in located.items() if shard == moving.source]
 
     async def release_family(self, token: str) -> None:
         """Go on with a family that was held, where it is now."""
@@ -150,16 +154,16 @@ class FamilyMover:
         if watch is not asyncio.current_task():
             watch.cancel()
         last = await self._until_read(moving)
-        shard = moving.target if last else moving.source
-        self._placement.assign(moving.family, shard)
-        self._commits.release(moving.family, shard)
+        if last:
+            self._placement.assign(moving.family, moving.target)
+        self._commits.release(moving.family, moving.source, moving.target if last else moving.source)
 
     async def _until_read(self, move: FamilyMove) -> bool:
-        """Return whether shard 0 says that a family is in the shard it was to move to."""
+        """Return whether shard 0 says that logs which were to move are in the other shard."""
+        logs = [log for log, shard in self._commits.of_family(move.family).items() if shard == move.source]
         while True:
             try:
-                record = await self._store.shard_record.read()
-                return record.families.get(move.family) == move.target
+                return await self._store.shard_record.shards_of(logs[:1]) == [move.target]
             except Fenced:
                 raise
             except StoreUnavailable:

@@ -159,15 +159,30 @@ class FamilyMoves:
         return bool(await self._main.client.call_confirmed("switch_family", places, arguments))
 
     async def remove_leftovers(self, session: str) -> None:
-        """Remove logs from shards in which they are not, as a move was given up, or its node ended."""
+        """Remove logs from shards that they have left, as a move was given up, or its node ended.
+
+        A log goes only where shard 0 says that it is in another shard, and it is there: what shard 0 does not know, as
+        it was rolled back, is the only copy, and shard 0 is told of it.
+        """
         if not self._shards.others():
             return
-        for number, store in self._shards.stores.items():
+        stores, record = self._shards.stores, self._shards.record_store
+        logs = {}
+        for number, store in stores.items():
             await store.client.execute("DEL", store.keys.moving)  # who brings more here finds that it was given up
-            logs = list(await store.logs.all_attributes())
-            where = dict(zip(logs, await self._shards.record_store.shards_of(logs), strict=True))
-            for log in [log for log, shard in where.items() if shard != number]:
-                await self.remove(store, log, session)
+            logs[number] = set(await store.logs.all_attributes())
+        for number, store in stores.items():
+            known = await record.known_shards_of(sorted(logs[number]))
+            for log, shard in known.items():
+                if shard not in (None, number) and log in logs.get(shard, ()):
+                    await self.remove(store, log, session)
+                elif shard != number and number:
+                    elsewhere = [each for each, there in logs.items() if each != number and log in there]
+                    if elsewhere:
+                        logger.error("%s is in the shards %s: remove one of them", log, [number, *elsewhere])
+                        continue
+                    logger.warning("%s was not known to be in shard %d, as the record of shards lacks it", log, number)
+                    await record.put_log(log, number)
 
     async def remove(self, store: RedisStore, log: str, session: str) -> None:
         """Remove a log from a shard that it has left."""

@@ -29,6 +29,7 @@ class ShardedMembers:
 
     def __init__(self, shards: ShardRouter) -> None:
         self._shards, self._main = shards, shards.main.nodes
+        self._joined: list[RedisStore] = []
         self._join_shard: Callable[[RedisStore], Awaitable[int]]
         self._heartbeats: dict[int, asyncio.Task[None]] = {}  # by shard, of the last one sent to each
 
@@ -41,9 +42,10 @@ class ShardedMembers:
     ) -> int:
         """Register the member in all shards, and finish what former ones left half done. See NodeStore."""
         self._join_shard = lambda store: store.nodes.join(session, name, about, timeout_ms)
+        self._joined = []
         for store in self._shards.others():
             await store.open()
-            await self._join_shard(store)
+            await self.join_shard(store)
         last = await self._main.join(session, name, about, timeout_ms)
         if self._shards.others():
             _, members = await self._main.members()
@@ -55,6 +57,12 @@ class ShardedMembers:
     async def join_shard(self, store: RedisStore) -> None:
         """Register the member that has joined in a shard that was added since."""
         await self._join_shard(store)
+        self._joined.append(store)
+
+    @property
+    def _others(self) -> list[RedisStore]:
+        """Return the stores beside the first that the member has joined: one that was just added may lack it."""
+        return [store for store in self._shards.others() if store in self._joined]
 
     async def send_heartbeat(
         self, session: str, status: Mapping[str, Any], name: str = ONLY_NODE, timeout_ms: int = NODE_TIMEOUT_MS
@@ -63,9 +71,8 @@ class ShardedMembers:
 
         A shard that does not answer keeps the others waiting for nothing.
         """
-        for number, store in self._shards.stores.items():
-            if not number:
-                continue
+        for store in self._others:
+            number = store.keys.shard
             last = self._heartbeats.get(number)
             if last is not None and last.done():
                 with contextlib.suppress(StoreUnavailable):
@@ -80,7 +87,7 @@ class ShardedMembers:
         """Remove the session's node from the members of all shards."""
         await self._end_heartbeats()
         if self._shards.others():
-            for store in self._shards.others():
+            for store in self._others:
                 await store.nodes.leave(session, name)
             await self._main.revoke("", session)
             await self._recovery().finish(lambda owner: owner == session)
@@ -97,7 +104,7 @@ class ShardedMembers:
         if self._shards.others():
             if name in await self._main.live_names():
                 return False
-            for store in (*self._shards.others(), self._shards.main):
+            for store in (*self._others, self._shards.main):
                 await store.nodes.revoke(session, its_session)
             await self._recovery().finish(lambda owner: owner == its_session)
         return await self._main.fence(session, name, its_session)

@@ -103,6 +103,15 @@ class ShardRecordStore(StorePart):
         )
         return found
 
+    async def known_shards_of(self, logs: Sequence[str]) -> dict[str, int | None]:
+        """Return where logs are, as far as the record says so."""
+        found = await self._client.execute("HMGET", self._keys.shard_logs, *logs) if logs else []
+        return {log: None if each is None else int(each) for log, each in zip(logs, found, strict=True)}
+
+    async def put_log(self, log: str, number: int) -> None:
+        """Note where a log is that the record lacks."""
+        await self._client.execute_confirmed("HSET", self._keys.shard_logs, log, number)
+
     async def shards_of(self, logs: Sequence[str]) -> list[int]:
         """Return the shards in which logs are."""
         found = await self._client.execute("HMGET", self._keys.shard_logs, *logs) if logs else []

@@ -270,3 +270,15 @@ async def test_writes_on_their_way_to_another_shard_count_towards_its_limits(sto
         await commits.drain()
         assert sorted(outcomes) == [""] * 3 + ["2:b"] * 7
         assert len(await ids(stores, "1:a")) == len(await ids(stores, "2:b")) == 3
+
+
+async def test_a_write_to_several_shards_can_be_taken_back_until_the_store_has_it(store_url):
+    async with sharded(store_url) as (commits, stores):
+        appends = [(stored("1"), [("1:a", "", "")]), (stored("2"), [("2:b", "", "")])]
+        spread, behind = PendingWrite(appends), PendingWrite([(stored("3"), [("2:b", "", "")])])
+        commits.submit(spread)
+        commits.submit(behind)
+        assert commits.cancel(lambda unit: unit is spread) == [spread]
+        await commits.drain()
+        assert await ids(stores, "1:a") == []
+        assert await ids(stores, "2:b") == ["3"]
