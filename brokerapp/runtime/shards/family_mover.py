@@ -79,10 +79,12 @@ class FamilyMover:
                 epoch, members = await self._store.nodes.members()
                 names = [name for name, about in members.items() if about["session"] != self._session]
                 told = {"move": asdict(move)}
-                logs, *_ = await asyncio.gather(
+                held = await asyncio.gather(
                     self.hold_family(asdict(move)),
                     *(self._ask("hold_family", name, told, HOLD_SECONDS) for name in names),
                 )
+                # Another node may have created a log that this one has not heard of yet: it moves, too.
+                logs = sorted(set().union(*held))
                 messages = await self._store.moves.copy(move, logs, self._session)
                 held_ms = int(1000 * (time.monotonic() - began))
                 move = replace(move, messages=messages, milliseconds=held_ms)
