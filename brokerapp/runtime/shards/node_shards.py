@@ -17,6 +17,7 @@ from brokerapp.store import StoreLimits
 from brokerapp.store.memory_limits import server_limit
 from brokerapp.store.redis import RedisStore
 from brokerapp.store.shards.broker_store import BrokerStore
+from brokerapp.store.shards.intents import IntentStore
 from brokerapp.store.shards.record import DRAINING, JOINING, SERVING
 
 logger = logging.getLogger(__name__)
@@ -39,7 +40,7 @@ class NodeShards:
         self._limits = {0: limits}
         self._builder: CommitsBuilder
         self._placement: ShardPlacement
-        self._reports: dict[int, dict[str, Any]] = {}  # what is known of each shard beside the first
+        self._reports: dict[int, dict[str, Any]] = {}  # what was found at the last look at each shard
         self._share()
 
     def _share(self) -> None:
@@ -102,8 +103,8 @@ class NodeShards:
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             shards = self._store.shards
-            for number, store in shards.stores.items():
-                if number:
+            if shards.record.shards:  # a broker with one store reports none
+                for number, store in shards.stores.items():
                     await self._look(number, store)
             joining = [each for each in shards.record.shards.values() if each.state == JOINING]
             if joining and self._is_eldest():
@@ -129,12 +130,18 @@ class NodeShards:
         report = self._reports.setdefault(number, {})
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
+                depths = await store.logs.depths(self._logs_of(number))
+                report.update(messages=sum(depths.values()), intents=await IntentStore(store.client).count())
                 memory = await store.server.memory()
         except (TimeoutError, StoreUnavailable):
             report["answers"] = False
             return
-        self._limits[number].server = server_limit(memory)
+        if number:  # the node watches the memory of the first store by itself
+            self._limits[number].server = server_limit(memory)
         report.update(answers=True, memory_used=memory["used"], memory_limit=memory["limit"])
+
+    def _logs_of(self, number: int) -> list[str]:
+        return [log for log, shard in self._builder.commits.located.items() if shard == number]
 
     def status(self) -> list[dict[str, Any]]:
         """Return what the node tells operators of the shards; nothing of a broker with one store."""
@@ -150,7 +157,7 @@ class NodeShards:
             {
                 "number": number, "state": states.get(number, ""), "logs": counts.get(number, 0),
                 "used": commits.used_of(number), "limit": self._limits[number].total,
-                **{"answers": True, **self._reports.get(number, {})},
+                **{"answers": True, "messages": 0, "intents": 0, **self._reports.get(number, {})},
             }
             for number in sorted(self._store.shards.stores)
         ]  # fmt: skip
