@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from time import monotonic
 from typing import Any
 
 from brokerapp.core.ports.commit_store import CommitStore
@@ -24,6 +25,8 @@ logger = logging.getLogger(__name__)
 
 #: Seconds between two looks at the shards: whether all nodes serve one that was added, and how full they are.
 LOOK_SECONDS = 1.0
+#: Seconds between two counts of the messages and intents of a shard: a count reads the length of each log.
+COUNT_SECONDS = 10.0
 #: Seconds to wait for a shard that does not answer, at each look.
 ANSWER_SECONDS = 1.0
 
@@ -41,6 +44,7 @@ class NodeShards:
         self._builder: CommitsBuilder
         self._placement: ShardPlacement
         self._reports: dict[int, dict[str, Any]] = {}  # what was found at the last look at each shard
+        self._count_at: dict[int, float] = {}  # when to count the messages of each shard next
         self._share()
 
     def _share(self) -> None:
@@ -130,8 +134,6 @@ class NodeShards:
         report = self._reports.setdefault(number, {})
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                depths = await store.logs.depths(self._logs_of(number))
-                report.update(messages=sum(depths.values()), intents=await IntentStore(store.client).count())
                 memory = await store.server.memory()
         except (TimeoutError, StoreUnavailable):
             report["answers"] = False
@@ -139,6 +141,18 @@ class NodeShards:
         if number:  # the node watches the memory of the first store by itself
             self._limits[number].server = server_limit(memory)
         report.update(answers=True, memory_used=memory["used"], memory_limit=memory["limit"])
+        if monotonic() >= self._count_at.get(number, 0):
+            self._count_at[number] = monotonic() + COUNT_SECONDS
+            await self._count(number, store)
+
+    async def _count(self, number: int, store: RedisStore) -> None:
+        try:
+            depths = await store.logs.depths(self._logs_of(number))
+            intents = await IntentStore(store.client).count()
+        except StoreUnavailable:
+            self._reports[number]["answers"] = False
+            return
+        self._reports[number].update(messages=sum(depths.values()), intents=intents)
 
     def _logs_of(self, number: int) -> list[str]:
         return [log for log, shard in self._builder.commits.located.items() if shard == number]
