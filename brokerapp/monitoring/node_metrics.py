@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from brokerapp.model import JsonObject
 from brokerapp.model.stats_records import NodeStatus
 from brokerapp.monitoring.prometheus_text import COUNTER, GAUGE, Sample, label_text, metric, suffix
 from brokerapp.store.server.disk_space import DiskSpace
@@ -24,6 +25,14 @@ class NodeMetric(NamedTuple):
     type: str
     help: str
     value: Callable[[NodeStatus], float | None]
+
+
+class ShardMetric(NamedTuple):
+    """Describe a metric that each shard has, a gauge. `value` is made of what each node reports of the shard."""
+
+    name: str
+    help: str
+    value: Callable[[Sequence[JsonObject]], float]
 
 
 def _of_connectors(field: str) -> Callable[[NodeStatus], int]:
@@ -110,6 +119,36 @@ def store_metrics(nodes: Sequence[NodeStatus]) -> Iterator[BrokerMetric]:
     )
 
 
+def _shard(name: str, help: str, field: str, choose: Callable[..., float] = max) -> ShardMetric:
+    return ShardMetric(f"sluice_shard_{name}", help, lambda shards: choose(each[field] for each in shards))
+
+
+#: Nodes know the shards at slightly different times. What only some of them reach is not up.
+SHARD_METRICS = (
+    _shard("up", "Whether the shard answers all nodes", "answers", min),
+    _shard("used_bytes", "Bytes of messages in the shard", "used"),
+    _shard("limit_bytes", "Limit of these bytes, the shard's part of the broker's limit; 0: none", "limit"),
+    _shard("destinations", "Destinations and subscriptions in the shard", "logs"),
+    _shard("messages", "Messages in the shard", "messages"),
+    _shard("intents", "Writes over several shards that this one coordinates and that are not complete", "intents"),
+)
+
+
+def shard_metrics(nodes: Iterable[NodeStatus]) -> Iterator[str]:
+    """Yield the metrics of each shard, with the label `shard`; none for a broker with one store."""
+    reports: dict[int, list[JsonObject]] = {}
+    for node in nodes:
+        for report in node.shards:
+            reports.setdefault(report["number"], []).append(report)
+    if not reports:
+        return
+    for name, help, value in SHARD_METRICS:
+        samples = [
+            Sample(value(found), label_text({"shard": str(number)})) for number, found in sorted(reports.items())
+        ]
+        yield metric(name, GAUGE, help, samples)
+
+
 def _label(node: NodeStatus) -> str:
     return label_text({"node": node.name or node.node})
 
@@ -135,6 +174,7 @@ def of_one_node(node: NodeStatus) -> Iterator[str]:
     yield metric(NODE_UP, GAUGE, NODE_UP_HELP, [up])
     for name, type, help, value in store_metrics([node]):
         yield _plain_metric(name, type, help, [Sample(value)])
+    yield from shard_metrics([node])
     for name, type, help, read in NODE_METRICS:
         if (found := read(node)) is not None:
             yield _plain_metric(PREFIX + name, type, help, [Sample(found, up.labels)])

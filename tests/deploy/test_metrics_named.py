@@ -18,6 +18,8 @@ from deploy.grafana import build
 from tests.deploy.files import DEPLOY, read_yaml
 from tests.monitoring.readings import beans, node
 
+#: What a node reports of a shard.
+SHARD = {"number": 1, "answers": True, "used": 5, "limit": 9, "logs": 3, "messages": 7, "intents": 0}
 #: What Prometheus itself adds to each series.
 OF_PROMETHEUS = frozenset({"job", "instance"})
 _METRIC = re.compile(r"\b((?:sluice|activemq)_\w+)(?:\{([^}]*)\})?")
@@ -30,7 +32,7 @@ def exposed() -> dict[str, set[str]]:
     """Return the labels of each series on /metrics/v2, and on the health port of a node, by its name."""
     disk = DiskSpace(500_000 * MIB, 3 * MIB, 128 * MIB).assess(DiskLevel.ENOUGH).to_json()
     homes = {"logs": 3, "served": 1, "unreached": ["b"], "settled": True}
-    watching = node(store={**node().store, "disk": disk}, homes=homes, definitions=7)
+    watching = node(store={**node().store, "disk": disk}, homes=homes, definitions=7, shards=[SHARD])
     pages = ["".join(open_metrics(beans(node=watching), (), ExportProgress())), *of_one_node(watching)]
     found: dict[str, set[str]] = {}
     for line in "".join(pages).splitlines():

@@ -9,6 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from analytics.spans.progress import ExportProgress
 from brokerapp.model.stats_records import DestinationStats
+from brokerapp.monitoring.node_metrics import of_one_node
 from brokerapp.store.server.disk_space import MIB, DiskLevel, DiskSpace
 from console.exporters.options import MonitorOptions
 from console.exporters.prometheus.exposition import open_metrics, plain, snake
@@ -176,3 +177,47 @@ def test_connections_and_trace_events_are_those_of_all_nodes():
     assert samples(plain(two))["activemq_connections", None] == 6
     named = samples(open_metrics(two), openmetrics.text_string_to_metric_families)
     assert named["sluice_trace_recorded_events_total", None] == 12
+
+
+def shard(number, **more):
+    """What a node reports of a shard."""
+    values = {"answers": True, "used": 500, "limit": 2_000, "logs": 3, "messages": 7, "intents": 0}
+    return {"number": number, "state": "serving", **values, **more}
+
+
+def of_shards(pieces, parse=text_string_to_metric_families):
+    """Values of the metrics of shards by name and label."""
+    return {
+        (each.name.removeprefix("sluice_shard_"), each.labels["shard"]): each.value
+        for family in parse("".join(pieces))
+        for each in family.samples
+        if each.name.startswith("sluice_shard_")
+    }
+
+
+@pytest.mark.parametrize(
+    ("page", "parse"),
+    [(plain, text_string_to_metric_families), (open_metrics, openmetrics.text_string_to_metric_families)],
+)
+def test_each_shard_has_its_metrics(page, parse):
+    found = of_shards(page(beans(node=node(shards=[shard(0), shard(2, messages=9, intents=1)]))), parse)
+    assert {key: value for key, value in found.items() if key[1] == "2"} == {
+        ("up", "2"): 1, ("used_bytes", "2"): 500, ("limit_bytes", "2"): 2_000, ("destinations", "2"): 3,
+        ("messages", "2"): 9, ("intents", "2"): 1,
+    }  # fmt: skip
+    assert found["messages", "0"] == 7
+    assert len(found) == 12
+
+
+def test_a_shard_that_one_of_the_nodes_does_not_reach_is_not_up():
+    deaf = replace(node(shards=[shard(0), shard(1, answers=False)]), node="n2")
+    found = of_shards(plain(beans(node=node(shards=[shard(0), shard(1)]), others=[deaf])))
+    assert (found["up", "0"], found["up", "1"]) == (1, 0)
+
+
+def test_a_broker_with_one_store_has_no_metrics_of_shards():
+    assert not of_shards(open_metrics(beans()), openmetrics.text_string_to_metric_families)
+
+
+def test_the_page_of_one_node_has_the_metrics_of_shards():
+    assert of_shards(of_one_node(node(shards=[shard(0), shard(1)])))["up", "1"] == 1

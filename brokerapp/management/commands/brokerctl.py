@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from argparse import SUPPRESS, ArgumentParser, Namespace
+from argparse import SUPPRESS, ArgumentParser, Namespace, _SubParsersAction
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, replace
 from datetime import datetime
@@ -93,7 +93,7 @@ class Command(BaseCommand):
         add_verb(verbs, "export", "export definitions and connectors as an ActiveMQ XML file (without passwords)")
         add_verb(verbs, "stats", "show the running nodes")
         add_verb(verbs, "cluster", "show the brokers of the cluster, its master and its change record")
-        for each in set(verbs.choices.values()):  # also after the verb; SUPPRESS keeps those before it
+        for each in _parsers_below(parser):  # also after the verb; SUPPRESS keeps those before it
             _add_common(each, dict.fromkeys(("data", "redis", "name", "json"), SUPPRESS))
 
     def handle(self, *_args: Any, **options: Any) -> None:
@@ -103,6 +103,13 @@ class Command(BaseCommand):
         except (BrokerError, OSError) as error:
             raise CommandError(str(error)) from error
         self.stdout.write(json.dumps(result, indent=1, ensure_ascii=False) if args.json else "\n".join(lines))
+
+
+def _parsers_below(parser: ArgumentParser) -> set[ArgumentParser]:
+    """Return the parsers of verbs, and of the actions that verbs have."""
+    choices = [each.choices for each in parser._actions if isinstance(each, _SubParsersAction)]
+    found = {below for each in choices for below in each.values()}
+    return found.union(*map(_parsers_below, found))
 
 
 def _add_common(parser: ArgumentParser, defaults: dict[str, Any]) -> None:

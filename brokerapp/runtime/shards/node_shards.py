@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from time import monotonic
 from typing import Any
 
 from brokerapp.core.ports.commit_store import CommitStore
@@ -17,12 +18,15 @@ from brokerapp.store import StoreLimits
 from brokerapp.store.memory_limits import server_limit
 from brokerapp.store.redis import RedisStore
 from brokerapp.store.shards.broker_store import BrokerStore
+from brokerapp.store.shards.intents import IntentStore
 from brokerapp.store.shards.record import DRAINING, JOINING, SERVING
 
 logger = logging.getLogger(__name__)
 
 #: Seconds between two looks at the shards: whether all nodes serve one that was added, and how full they are.
 LOOK_SECONDS = 1.0
+#: Seconds between two counts of the messages and intents of a shard: a count reads the length of each log.
+COUNT_SECONDS = 10.0
 #: Seconds to wait for a shard that does not answer, at each look.
 ANSWER_SECONDS = 1.0
 
@@ -39,7 +43,8 @@ class NodeShards:
         self._limits = {0: limits}
         self._builder: CommitsBuilder
         self._placement: ShardPlacement
-        self._reports: dict[int, dict[str, Any]] = {}  # what is known of each shard beside the first
+        self._reports: dict[int, dict[str, Any]] = {}  # what was found at the last look at each shard
+        self._count_at: dict[int, float] = {}  # when to count the messages of each shard next
         self._share()
 
     def _share(self) -> None:
@@ -102,8 +107,8 @@ class NodeShards:
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             shards = self._store.shards
-            for number, store in shards.stores.items():
-                if number:
+            if shards.record.shards:  # a broker with one store reports none
+                for number, store in shards.stores.items():
                     await self._look(number, store)
             joining = [each for each in shards.record.shards.values() if each.state == JOINING]
             if joining and self._is_eldest():
@@ -133,8 +138,24 @@ class NodeShards:
         except (TimeoutError, StoreUnavailable):
             report["answers"] = False
             return
-        self._limits[number].server = server_limit(memory)
+        if number:  # the node watches the memory of the first store by itself
+            self._limits[number].server = server_limit(memory)
         report.update(answers=True, memory_used=memory["used"], memory_limit=memory["limit"])
+        if monotonic() >= self._count_at.get(number, 0):
+            self._count_at[number] = monotonic() + COUNT_SECONDS
+            await self._count(number, store)
+
+    async def _count(self, number: int, store: RedisStore) -> None:
+        try:
+            depths = await store.logs.depths(self._logs_of(number))
+            intents = await IntentStore(store.client).count()
+        except StoreUnavailable:
+            self._reports[number]["answers"] = False
+            return
+        self._reports[number].update(messages=sum(depths.values()), intents=intents)
+
+    def _logs_of(self, number: int) -> list[str]:
+        return [log for log, shard in self._builder.commits.located.items() if shard == number]
 
     def status(self) -> list[dict[str, Any]]:
         """Return what the node tells operators of the shards; nothing of a broker with one store."""
@@ -150,7 +171,7 @@ class NodeShards:
             {
                 "number": number, "state": states.get(number, ""), "logs": counts.get(number, 0),
                 "used": commits.used_of(number), "limit": self._limits[number].total,
-                **{"answers": True, **self._reports.get(number, {})},
+                **{"answers": True, "messages": 0, "intents": 0, **self._reports.get(number, {})},
             }
             for number in sorted(self._store.shards.stores)
         ]  # fmt: skip

@@ -20,7 +20,7 @@ from analytics.spans.progress import ExportProgress
 from brokerapp.engine.routing.destination_trie import matches
 from brokerapp.model.destination import DestinationKind
 from brokerapp.model.stats_records import DestinationStats
-from brokerapp.monitoring.node_metrics import nodes_up, of_each_node, store_metrics
+from brokerapp.monitoring.node_metrics import nodes_up, of_each_node, shard_metrics, store_metrics
 from brokerapp.monitoring.prometheus_text import COUNTER, GAUGE, family, label_text, number, suffix
 from console.exporters.jolokia.attributes import KINDS, store_memory_share
 from console.exporters.jolokia.beans import Beans
@@ -229,7 +229,8 @@ def _of_broker_v2(beans: Beans) -> Iterator[tuple[str, str, str, float]]:
 
 
 def _of_nodes(beans: Beans, *, is_open: bool) -> Iterator[str]:
-    """Yield whether nodes run, and the metrics of each."""
+    """Yield the metrics of shards, whether nodes run, and the metrics of each."""
+    yield from shard_metrics(beans.reading.nodes)
     yield nodes_up(beans.reading.nodes)
     yield from of_each_node(beans.reading.nodes, is_open=is_open)
 

@@ -59,6 +59,14 @@ def test_an_operator_adds_a_shard_moves_a_family_drains_the_shard_and_removes_it
     assert (left["destinations"], left["messages"]) == (len(QUEUES), 1)
 
 
+@pytest.mark.parametrize("action", [[], ["families"], ["rebalance", "--dry-run"]])
+def test_the_options_of_all_verbs_may_follow_an_action_of_shards(running_broker, capsys, action):
+    """As they may follow a verb without actions."""
+    given = ["--redis", running_broker.redis_url, "--name", running_broker.name, "--json"]
+    call_command("brokerctl", "shards", *action, *given)
+    assert json.loads(capsys.readouterr().out) is not None
+
+
 async def _pause():
     import asyncio
 
