@@ -17,6 +17,8 @@ class LogFamilies(Protocol):
 
     def note(self, log: str, attributes: Mapping[str, Any]) -> None: ...
 
+    def forget(self, log: str) -> bool: ...
+
     def family_of(self, log: str) -> str: ...
 
     def place(self, log: str) -> int: ...
@@ -47,6 +49,11 @@ class LogLocations:
         for log, shard in self.of_family(family).items():
             if shard == source:
                 self.known[log] = target
+
+    def forget(self, log: str) -> None:
+        """Forget a log that is removed, where its name alone says where it was."""
+        if self._families.forget(log):
+            self.known.pop(log, None)
 
     def of_family(self, family: str) -> dict[str, int]:
         """Return where the logs of a family are."""

@@ -44,6 +44,13 @@ class ShardPlacement:
         if fed_by := feeds_of(attributes):
             self._fed_by[log] = fed_by
 
+    def forget(self, log: str) -> bool:
+        """Forget a log that is removed, unless what feeds it says where it was; return whether it is forgotten."""
+        if log in self._fed_by:
+            return False
+        self._claimed.discard(log)
+        return True
+
     def family_of(self, log: str) -> str:
         """Return the family of a log by the definitions in force."""
         current = self._definitions()

@@ -217,11 +217,17 @@ class ShardedCommits:
 
     def remove(self, log: str) -> None:
         """Let a log exist no longer, if it is empty; before anything submitted later."""
-        self._in_order(log, lambda: self._group_of(log).remove(log))
+        self._in_order(log, lambda: self._forget(log).remove(log))
 
     def discard_log(self, log: str, then: Callable[[], None] = _nothing) -> None:
         """Remove a log with all it holds, some time after everything submitted so far is done."""
-        self._in_order(log, lambda: self._group_of(log).discard_log(log, then))
+        self._in_order(log, lambda: self._forget(log).discard_log(log, then))
+
+    def _forget(self, log: str) -> GroupCommit:
+        """Return where a log is that is removed; one that is made anew goes where its family lives, which is there."""
+        group = self._group_of(log)
+        self._locations.forget(log)
+        return group
 
     def clear(self, log: str, then: Callable[[], None] = _nothing) -> None:
         """Remove what a log that was discarded, at whichever node, still gets of what was submitted so far."""

@@ -76,7 +76,15 @@ class ShardedLogs:
         return _merged([answer for _, answer in answers])
 
     async def recover(self) -> list[LogState]:
-        return list(chain.from_iterable(await self._shards.ask_each(lambda store: store.logs.recover())))
+        """Return the state of all logs; of one that several shards have, as a move left it there, where it is now."""
+        states: dict[str, dict[int, LogState]] = {}
+        stores = await self._shards.all()
+        for number, found in zip(stores, await self._shards.ask_each(lambda store: store.logs.recover()), strict=True):
+            for state in found:
+                states.setdefault(state.name, {})[number] = state
+        doubtful = [name for name, by_shard in states.items() if len(by_shard) > 1]
+        places = dict(zip(doubtful, await self._shards.record_store.shards_of(doubtful), strict=True))
+        return [by_shard.get(places.get(name, 0)) or next(iter(by_shard.values())) for name, by_shard in states.items()]
 
     async def recover_logs(self, logs: Sequence[str]) -> list[LogState]:
         answers = await self._shards.ask_about(logs, lambda store, some: store.logs.recover_logs(some))
