@@ -80,8 +80,8 @@ class NodeSummary:
 
 
 def shard_count(nodes: Sequence[NodeStatus]) -> int:
-    """Return the number of shards that the nodes serve, the first included."""
-    return 1 + len({each["number"] for node in nodes for each in node.shards})
+    """Return the number of shards that the nodes serve."""
+    return max(1, len({each["number"] for node in nodes for each in node.shards}))
 
 
 @dataclass(frozen=True, slots=True)

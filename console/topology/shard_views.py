@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 from django.contrib import messages
 from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
@@ -17,8 +19,7 @@ from console.access.permissions import Permission, permission_required, require_
 from console.access.roles import everything
 from console.topology import shard_changes
 from console.topology.refusals import refusals_shown, sentence_of
-from console.ui.formatting.number_format import format_duration, pluralize_count
-from console.ui.formatting.url_query import query_without
+from console.ui.formatting.number_format import format_integer, pluralize_count
 
 #: Families on one page.
 PAGE_SIZE = 50
@@ -32,7 +33,7 @@ def shards(request: HttpRequest) -> HttpResponse:
     """Show the shards of the store."""
     found = shard_changes.all_shards()
     context = {
-        "rows": [(each, BADGES[each.state], _percent(each)) for each in found],
+        "rows": [(each, f"shard {each.number}", BADGES[each.state], _percent(each)) for each in found],
         "first": FIRST_SHARD, "sees_all": visible(request.user) is everything,
     }  # fmt: skip
     return render(request, "topology/shards/shards.html", context)
@@ -56,7 +57,7 @@ def shard(request: HttpRequest, number: int) -> HttpResponse:
     )
     context = {
         "status": status, "badge": BADGES[status.state], "page": page, "text": text, "total": len(families),
-        "hidden": hidden, "page_size": PAGE_SIZE, "page_query": query_without(request, "page"),
+        "hidden": hidden, "page_size": PAGE_SIZE, "page_query": urlencode({"q": text}) if text else "",
         "targets": [each.number for each in all_shards if each.number != number and each.state == SERVING],
     }  # fmt: skip
     return render(request, "topology/shards/shard.html", context)
@@ -111,6 +112,6 @@ def move(request: HttpRequest) -> HttpResponse:
         raise Http404("The target must be the number of a shard.")
     with refusals_shown(request):
         done = shard_changes.move_family(request, family, int(target))
-        moved, held = pluralize_count(done["messages"], "message"), format_duration(done["milliseconds"] / 1000)
-        messages.success(request, f"Family {family} moved to shard {target}: {moved}, unavailable for {held}.")
+        moved, held = pluralize_count(done["messages"], "message"), format_integer(done["milliseconds"])
+        messages.success(request, f"Family {family} moved to shard {target}: {moved}, held for {held} ms.")
     return redirect("shard", int(source)) if source.isdecimal() else redirect("shards")
