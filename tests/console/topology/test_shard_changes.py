@@ -11,9 +11,11 @@ from tests.waiting import wait_until
 QUEUE = "queue://orders.eu"
 
 
-def second(url):
+def database(url, number):
     """Return the URL of another database of the same server."""
-    return f"{url}{'&' if '?' in url else '?'}db=1" if url.startswith("unix:") else f"{url.rstrip('/')}/1"
+    if url.startswith("unix:"):
+        return f"{url}{'&' if '?' in url else '?'}db={number}"
+    return f"{url.rstrip('/')}/{number}"
 
 
 def post(client, name, sent=None, **arguments):
@@ -35,7 +37,7 @@ def test_an_admin_adds_a_shard_moves_a_family_drains_the_shard_and_removes_it(qu
     page = admin.get(reverse("shards")).content.decode()
     assert "One store" in page
     assert "Drain shard" not in page
-    assert "Shard 1 added. All nodes serve it." in post(admin, "add-shard", {"url": second(running_broker.redis_url)})
+    assert "Shard 1 added. All nodes serve it." in post(admin, "add-shard", {"url": database(running_broker.redis_url, 1)})
     page = admin.get(reverse("shards")).content.decode()
     assert "One store" not in page
     assert page.count(">Drain shard…</button>") == 1, "shard 0 cannot be drained"
@@ -68,7 +70,7 @@ def test_the_api_adds_a_shard_moves_a_family_drains_the_shard_and_removes_it(que
 
     status, [only] = call("get")
     assert (status, only["number"], only["state"], only["destinations"]) == (200, 0, "serving", 1)
-    added = call("post", "", {"url": second(running_broker.redis_url)})
+    added = call("post", "", {"url": database(running_broker.redis_url, 2)})
     assert added == (201, {"number": 1, "serving": True})
     status, moved = call("post", "/moves", {"family": QUEUE, "shard": 1})
     assert (status, moved["source"], moved["target"]) == (200, 0, 1)
