@@ -13,7 +13,7 @@ from brokerapp.errors import BrokerError, RequestRefused, StoreUnavailable
 
 @contextmanager
 def refusals_shown(request: HttpRequest) -> Iterator[None]:
-    """Run the block; add the reason as a message when the broker refuses what it asks for, or a store does not answer."""
+    """Run the block; add the reason as a message when the broker refuses its change, or a store does not answer."""
     try:
         yield
     except (RequestRefused, StoreUnavailable) as refused:
@@ -22,5 +22,5 @@ def refusals_shown(request: HttpRequest) -> Iterator[None]:
 
 def sentence_of(error: BrokerError) -> str:
     """Return the text of an error as a sentence."""
-    text = str(error)
+    text = str(error).rstrip(".")
     return f"{text[:1].upper()}{text[1:]}."

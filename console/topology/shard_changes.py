@@ -49,7 +49,7 @@ def _is_visible(status: FamilyStatus, knows: Sees) -> bool:
 
 
 def add_shard(request: HttpRequest, url: str) -> tuple[int, bool]:
-    """Add a store as a shard. Return its number, and whether the nodes serve it. Raises BrokerError, PermissionDenied."""
+    """Add a store as a shard. Return its number and whether nodes serve it. Raises BrokerError, PermissionDenied."""
     require_everywhere(request, Permission.SHARDS)
     admin = gateway().admin.shards
     with trail.recording(request, "add shard", without_password(url)) as change:

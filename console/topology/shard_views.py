@@ -13,6 +13,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from brokerapp.admin.shards import ShardStatus
 from brokerapp.engine.sharding.placement import FIRST_SHARD
 from brokerapp.errors import BrokerError
+from brokerapp.model.destination import Destination
 from brokerapp.store.shards.record import DRAINING, JOINING, SERVING
 from brokerapp.system.store_address import without_password
 from console.access.permissions import Permission, permission_required, require_everywhere, visible
@@ -80,7 +81,8 @@ def add(request: HttpRequest) -> HttpResponse:
             return redirect("shards")
         except BrokerError as refused:
             error = sentence_of(refused)
-    context = {"url": without_password(url) if url else "", "error": error}
+    is_secret = bool(url) and without_password(url) != url
+    context = {"url": "" if is_secret else url, "error": error}
     return render(request, "topology/shards/shard_form.html", context, status=400 if error else 200)
 
 
@@ -113,5 +115,8 @@ def move(request: HttpRequest) -> HttpResponse:
     with refusals_shown(request):
         done = shard_changes.move_family(request, family, int(target))
         moved, held = pluralize_count(done["messages"], "message"), format_integer(done["milliseconds"])
-        messages.success(request, f"Family {family} moved to shard {target}: {moved}, held for {held} ms.")
+        named = Destination.parse(done["family"])
+        messages.success(
+            request, f"Family of {named.kind} {named.name} moved to shard {target}: {moved}, paused for {held} ms."
+        )
     return redirect("shard", int(source)) if source.isdecimal() else redirect("shards")

@@ -79,7 +79,7 @@ class FamilyMovedOut(Schema):
     source: int
     target: int
     messages: int
-    milliseconds: int = Field(description="Time for which the family was neither sent to nor consumed from")
+    milliseconds: int = Field(description="Time for which sending to and consuming from the family was paused")
 
 
 @operation(router, "GET", "", Permission.SEE, response=list[ShardOut])
