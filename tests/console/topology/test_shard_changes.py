@@ -6,6 +6,8 @@ from django.urls import reverse
 from brokerapp.model.destination import Destination
 from console.audit.models import AuditEntry
 from console.broker.gateway import gateway
+from console.broker.mirror import mirror
+from console.topology.shard_views import PAGE_SIZE
 from tests.waiting import wait_until
 
 QUEUE = "queue://orders.eu"
@@ -70,14 +72,17 @@ def test_the_api_adds_a_shard_moves_a_family_drains_the_shard_and_removes_it(que
         answer = getattr(admin, method)(f"/api/v1/shards{path}", sent, content_type="application/json")
         return answer.status_code, answer.json() if answer.content else None
 
+    mirror().current()  # measures rates from now on
     status, [only] = call("get")
     assert (status, only["number"], only["state"], only["destinations"]) == (200, 0, "serving", 1)
     added = call("post", "", {"url": database(running_broker.redis_url, 2)})
     assert added == (201, {"number": 1, "serving": True})
     status, moved = call("post", "/moves", {"family": QUEUE, "shard": 1})
     assert (status, moved["source"], moved["target"]) == (200, 0, 1)
+    gateway().send({"destination": QUEUE, "body": ""}, 20, "")
+    wait_until(lambda: call("get", "/1/families")[1][0]["rate"] > 0, "the rate of the family is known")
     status, [family] = call("get", "/1/families")
-    assert (status, family["family"], family["destinations"]) == (200, QUEUE, 1)
+    assert (status, family["family"], family["destinations"], family["messages"]) == (200, QUEUE, 1, 20)
     assert call("get", "/7/families")[0] == 404
     status, problem = call("delete", "/1")
     assert (status, "drain it first" in problem["detail"]) == (409, True)
@@ -113,3 +118,16 @@ def test_a_store_that_cannot_be_added_is_named_with_the_reason_and_without_its_p
     assert error in page.content.decode()
     assert "secret" not in page.content.decode()
     assert "secret" not in str(list(AuditEntry.objects.values()))
+
+
+def test_the_families_of_a_shard_are_found_by_name_and_shown_in_pages(console, admin):
+    create = gateway().admin.create
+    for number in range(PAGE_SIZE + 1):
+        gateway().run(create(Destination.queue(f"many.{number:03}")))
+    first, last = (admin.get(reverse("shard", kwargs={"number": 0}), {"page": page}) for page in (1, 2))
+    assert ("many.000" in first.content.decode(), "many.050" in first.content.decode()) == (True, False)
+    assert "many.050" in last.content.decode()
+    found = admin.get(reverse("shard", kwargs={"number": 0}), {"q": "MANY.05"}).content.decode()
+    assert ("many.050" in found, "many.049" in found) == (True, False)
+    assert "No matching families" in admin.get(reverse("shard", kwargs={"number": 0}), {"q": "x"}).content.decode()
+    assert admin.get(reverse("shard", kwargs={"number": 7})).status_code == 404
