@@ -29,6 +29,7 @@ from console.messages.views import urls as repair
 from console.metrics.views import charts, depths, overview
 from console.objectives import views as objectives
 from console.routing.views import urls as routing
+from console.topology import shard_views
 from console.topology import views as topology
 from console.transactions import urls as transactions
 from console.ui.views import command_palette, preferences, saved_items
@@ -82,6 +83,11 @@ urlpatterns = [
     path("topology/", topology.topology, name="topology"),
     path("topology/nodes/rebalance", topology.rebalance, name="rebalance-nodes"),
     path("topology/nodes/<name:node>/<str:action>", topology.drain, name="drain-node"),
+    path("topology/shards/", shard_views.shards, name="shards"),
+    path("topology/shards/add", shard_views.add, name="add-shard"),
+    path("topology/shards/move", shard_views.move, name="move-family"),
+    path("topology/shards/<int:number>/", shard_views.shard, name="shard"),
+    path("topology/shards/<int:number>/<str:action>", shard_views.change, name="change-shard"),
     path("topology/connectors/new", topology.edit, name="new-connector"),
     path("topology/connectors/<name:connector>/edit", topology.edit, name="edit-connector"),
     path("topology/connectors/<name:connector>/remove", topology.remove, name="remove-connector"),

@@ -178,7 +178,7 @@ class ShardAdmin:
         statuses = (await self._store.nodes.statuses()).values()
         wanted = max((status.get("store", {}).get("replicas_wanted", 0) for status in statuses), default=0)
         kept = all(status.get("store", {}).get("kept", True) for status in statuses)
-        name, broker = without_password(url), self._store.keys.broker
+        name, broker = f"the store {without_password(url)}", self._store.keys.broker
         store = RedisStore(url, broker, shard=1)
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
@@ -189,6 +189,8 @@ class ShardAdmin:
                 in_use = await store.client.execute("EXISTS", *places)
         except TimeoutError:
             raise StoreUnavailable(f"{name} did not answer within {ANSWER_SECONDS:g} s") from None
+        except StoreUnavailable as error:
+            raise StoreUnavailable(f"{name} is unreachable: {error}") from error
         finally:
             await store.close()
         if in_use:

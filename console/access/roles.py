@@ -50,6 +50,7 @@ class Permission(StrEnum):
     ROUTE = "apply routing changes"
     BRIDGE = "manage network connectors"
     NODES = "drain and rebalance nodes"
+    SHARDS = "manage shards of the store"
     RECORD = "configure tracing"
     ANALYSE = "run analyses"
     SQL = "write SQL queries"
@@ -82,6 +83,7 @@ ROLES_BY_PERMISSION: dict[Permission, frozenset[Role]] = {
     Permission.ROUTE: _ADMIN,
     Permission.BRIDGE: _ADMIN,
     Permission.NODES: _ADMIN,
+    Permission.SHARDS: _ADMIN,
     Permission.RECORD: _ADMIN,
     Permission.ANALYSE: _SUPPORT | {Role.ANALYST},
     Permission.SQL: _OPERATORS | {Role.ANALYST},

@@ -25,7 +25,7 @@ from console.messages.api import dead_letters, jobs, messages, scheduled, search
 from console.metrics.api import metrics
 from console.objectives import api as objectives
 from console.routing.api import definitions, drafts, preview
-from console.topology.api import networks, nodes
+from console.topology.api import networks, nodes, shards
 from console.transactions import api as transactions
 
 DESCRIPTION = """
@@ -98,6 +98,7 @@ for prefix, router in (
     ("/v1/alerts", alerts.router),
     ("/v1/objectives", objectives.router),
     ("/v1/nodes", nodes.router),
+    ("/v1/shards", shards.router),
     ("/v1/networks", networks.router),
     ("/v1", users.router),
     ("/v1/groups", groups.router),

@@ -79,6 +79,11 @@ class NodeSummary:
         return ", ".join(f"{number_format.format_integer(count)} at {name}" for name, count in by_connector.items())
 
 
+def shard_count(nodes: Sequence[NodeStatus]) -> int:
+    """Return the number of shards that the nodes serve."""
+    return max(1, len({each["number"] for node in nodes for each in node.shards}))
+
+
 @dataclass(frozen=True, slots=True)
 class UsageGauge:
     """The usage of a limited resource."""

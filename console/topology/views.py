@@ -10,7 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from brokerapp.errors import BrokerError, RequestRefused, StoreUnavailable
+from brokerapp.errors import BrokerError, StoreUnavailable
 from brokerapp.model.destination import Destination
 from brokerapp.model.network_stats import DemandStats
 from console.access import redaction
@@ -22,7 +22,8 @@ from console.topology import bridge_diagnosis, connector_changes, node_changes
 from console.topology.clusters import cluster_context, cluster_now
 from console.topology.diagram import build_diagram, configured_properties, connector_card
 from console.topology.forms import LISTS, ConnectorForm
-from console.topology.node_facts import NodeSummary
+from console.topology.node_facts import NodeSummary, shard_count
+from console.topology.refusals import refusals_shown
 from console.ui.formatting.number_format import format_integer, pluralize_count
 
 #: What happened to a connector after an action.
@@ -38,7 +39,7 @@ def topology(request: HttpRequest) -> HttpResponse:
     found = build_diagram(settings.SLUICE.broker_name, picture.nodes, picture.cluster, sees_all)
     context = {
         "diagram": found, "trouble": picture.trouble, "sees_all": sees_all,
-        "nodes": [NodeSummary(each) for each in picture.nodes],
+        "nodes": [NodeSummary(each) for each in picture.nodes], "shard_count": shard_count(picture.nodes),
         "node_rows": [(NodeSummary(each), found.standings[each.node]) for each in picture.nodes],
         **cluster_context(cluster_now(), sees_all),
     }  # fmt: skip
@@ -149,7 +150,7 @@ def drain(request: HttpRequest, node: str, action: str) -> HttpResponse:
     """Drain a node, or let a drained one serve again."""
     if action not in ("drain", "end-drain"):
         raise Http404(f"Unknown node action {action}.")
-    try:
+    with refusals_shown(request):
         if action == "drain":
             done = node_changes.drain_node(request, node)
             queues, clients = (
@@ -160,8 +161,6 @@ def drain(request: HttpRequest, node: str, action: str) -> HttpResponse:
         else:
             node_changes.end_drain(request, node)
             messages.success(request, f"Node {node} serves clients again.")
-    except RequestRefused as refused:
-        messages.error(request, _sentence(str(refused)))
     return redirect("topology")
 
 
@@ -169,14 +168,8 @@ def drain(request: HttpRequest, node: str, action: str) -> HttpResponse:
 @permission_required(Permission.NODES)
 def rebalance(request: HttpRequest) -> HttpResponse:
     """Spread queues evenly over the nodes."""
-    try:
+    with refusals_shown(request):
         owned = node_changes.rebalance_nodes(request)
         counts = ", ".join(f"{name} {format_integer(count)}" for name, count in sorted(owned.items()))
         messages.success(request, f"Queues rebalanced. Queues of each node: {counts}.")
-    except RequestRefused as refused:
-        messages.error(request, _sentence(str(refused)))
     return redirect("topology")
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."

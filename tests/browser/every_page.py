@@ -35,6 +35,8 @@ AS_SUPPORT = reverse_lazy("effective", query={"kind": "role", "name": "support",
 #: Forms that menu and palette reach in two steps.
 FORMS = (
     reverse_lazy("message-action", query={"action": "edit"}, args=["axe.orders"]),
+    reverse_lazy("shards"),
+    reverse_lazy("add-shard"),
     reverse_lazy("tokens"),
     reverse_lazy("new-alert"),
     reverse_lazy("new-masking-rule"),

@@ -43,6 +43,7 @@ def test_an_operator_does_all_but_what_is_an_admins():
         Permission.ROUTE,
         Permission.BRIDGE,
         Permission.NODES,
+        Permission.SHARDS,
         Permission.RECORD,
         Permission.USERS,
         Permission.AUDIT,
