@@ -1,0 +1,65 @@
+"""Test that nothing confirmed is lost when the primary of one shard dies and a replica takes over."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.faults.servers import Server
+from tests.shards.sharded_broker import ShardedBroker, queue_in
+from tests.shards.test_faults import Transactions, _content, under_load
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.slow
+
+#: Replicas of each shard: one of them takes over, the other one confirms what that has.
+REPLICAS = 2
+
+
+class ReplicatedBroker(ShardedBroker):
+    """A broker of two shards, each with replicas of which one confirms what clients get receipts for."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self.replicas = folder, {}
+        super().__init__(folder, 2, "a", "", "--replicas", "1")
+
+    def _url(self, shard: int) -> str:
+        if shard not in self.replicas:
+            primary = self.shards[shard].port
+            self.replicas[shard] = [Server(self._folder / f"replica-{shard}-{number}") for number in range(REPLICAS)]
+            for each in self.replicas[shard]:
+                each.replicate(primary)
+        ports = [self.shards[shard].port, *(each.port for each in self.replicas[shard])]
+        return "redis://" + ",".join(f"127.0.0.1:{port}" for port in ports)
+
+    def end(self) -> None:
+        super().end()
+        for replicas in self.replicas.values():
+            for each in replicas:
+                each.end()
+
+
+@pytest.mark.parametrize("shard", [0, 1])
+def test_transactions_over_shards_are_whole_when_a_replica_of_one_shard_takes_over(tmp_path, name, shard):
+    broker = ReplicatedBroker(tmp_path)
+    try:
+        broker.start()
+        queues = [queue_in(number % 2, f"{name}.{number}", shards=2) for number in range(4)]
+        transactions = Transactions(queues)
+
+        def take_over() -> None:
+            wait_until(lambda: len(transactions.confirmed) > 50, "transactions are confirmed")
+            first, second = broker.replicas[shard]
+            broker.shards[shard].kill()
+            first.promote()
+            second.replicate(first.port)
+            enough = len(transactions.confirmed) + 100
+            wait_until(lambda: len(transactions.confirmed) > enough, "transactions are confirmed again", seconds=60)
+
+        asyncio.run(under_load(transactions, [broker["a"].port] * 2, take_over, 0, name))
+        broker.wait_until_quiet()
+        transactions.check(_content(broker, queues))
+    finally:
+        broker.end()
