@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import random
 import signal
+from dataclasses import replace
 
 import pytest
 
 from brokerapp.errors import RequestRefused
-from brokerapp.store.shards.family_moves import FAILED, MOVED, MOVING
+from brokerapp.model.definitions import CompositeDestination, ForwardTarget
+from brokerapp.model.destination import Destination
+from brokerapp.store.shards.family_moves import FAILED, MOVED, MOVING, FamilyMove
 from brokerapp.store.shards.record import DRAINING, SERVING
 from tests.faults.servers import Server
 from tests.shards.sharded_broker import queue_in, sharded_broker
@@ -174,3 +177,42 @@ def test_a_shard_that_is_added_takes_families_and_one_that_is_drained_gives_them
         }
     finally:
         server.end()
+
+
+def test_a_family_does_not_move_by_definitions_that_are_others_by_then(two_nodes, name):
+    queue = queue_in(0, name, shards=2)
+    two_nodes["a"].client().send(f"/queue/{queue}", "1", persistent="true")
+
+    async def outdated(store):
+        version = int(await store.client.execute("HGET", store.keys.definitions, "current"))
+        epoch, _ = await store.nodes.members()
+        move = FamilyMove(log(queue), 0, 1, "t", version - 1)
+        await store.moves.begin(move)
+        is_switched = await store.moves.switch(move, [log(queue)], epoch)
+        return is_switched, await store.moves.fail(move, "outdated")
+
+    assert two_nodes.ask(outdated) == (False, True)
+    assert two_nodes.shards_of(queue) == [0]
+    assert move(two_nodes, queue, 1).state == MOVED
+
+
+def test_destinations_that_a_definition_joins_come_together_in_one_shard(two_nodes, name):
+    queues = [queue_in(shard, f"{name}.{shard}", shards=2) for shard in (0, 1)]
+    client = two_nodes["a"].client()
+    for queue in queues:
+        for number in range(30):
+            client.send(f"/queue/{queue}", str(number), persistent="true")
+    assert two_nodes.shards_of(*queues) == [0, 1]
+    one, other = map(Destination.queue, queues)
+    joining = CompositeDestination(one, (ForwardTarget(other),), forward_only=False)
+
+    async def join(admin):
+        return await admin.define(replace(await admin.definitions(), virtual_destinations=(joining,)), "test")
+
+    two_nodes.admin(join)
+    wait_until(lambda: len({*two_nodes.shards_of(*queues)}) == 1, "they are in one shard", seconds=60)
+    client.send(f"/queue/{queues[0]}", "both", persistent="true")
+    numbers = list(map(str, range(30)))
+    wait_until(
+        lambda: content(two_nodes, queues) == {each: [*numbers, "both"] for each in queues}, "all is there, in order"
+    )

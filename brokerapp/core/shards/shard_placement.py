@@ -58,6 +58,11 @@ class ShardPlacement:
             self._families, self._families_of = Families(current), current
         return self._families.family_of(log, self._fed_by.get(log, ()))
 
+    @property
+    def version(self) -> int:
+        """Return the version of the definitions that say what the families are."""
+        return self._definitions().version
+
     def assign(self, family: str, shard: int) -> None:
         """Know that a family lives in a shard."""
         self._assigned[family] = shard
@@ -66,9 +71,13 @@ class ShardPlacement:
         """Return the shard where a family would live that has no place."""
         return place(family, self._serving, {})
 
+    def place_of(self, family: str) -> int:
+        """Return the shard where a family lives, or would live."""
+        return place(family, self._serving, self._assigned)
+
     def place(self, log: str) -> int:
         """Return the shard where a new log belongs."""
-        return place(self.family_of(log), self._serving, self._assigned) if self._is_sharded else 0
+        return self.place_of(self.family_of(log)) if self._is_sharded else 0
 
     async def claim(self, shard: int, declarations: Sequence[tuple[str, str | None]]) -> None:
         """Keep in the store that these logs are in this shard, before they are there.

@@ -58,7 +58,7 @@ class FamilyMover:
         if places == {shard}:
             raise RequestRefused(f"the family {family!r} is in shard {shard} already")
         # Definitions may have joined what is in several shards: each move brings together what is in one of them.
-        move = FamilyMove(family, min(places - {shard}), shard, uuid.uuid4().hex)
+        move = FamilyMove(family, min(places - {shard}), shard, uuid.uuid4().hex, self._placement.version)
         await self._store.moves.begin(move)
         self._leading = asyncio.create_task(self._lead(move), name=f"move of {family}")
         return asdict(move)
@@ -89,7 +89,7 @@ class FamilyMover:
                 held_ms = int(1000 * (time.monotonic() - began))
                 move = replace(move, messages=messages, milliseconds=held_ms)
                 if not await self._store.moves.switch(move, logs, epoch):
-                    error = "a node joined, left or failed meanwhile, or it took too long"
+                    error = "a node joined, left or failed, or the definitions changed meanwhile, or it took too long"
         except (BrokerError, TimeoutError) as problem:
             error = str(problem) or f"it took more than {LEAD_SECONDS:g} s"
         except Exception:
@@ -142,6 +142,8 @@ class FamilyMover:
     async def hold_family(self, move: JsonObject) -> list[str]:
         """Let all wait that is asked of a family; return its logs when nothing of them is under way."""
         moving = FamilyMove(**move)
+        if moving.version != self._placement.version:
+            raise RequestRefused(f"this node routes by definitions {self._placement.version}, not by {moving.version}")
         self._held[moving.token] = moving
         self._watches[moving.token] = asyncio.create_task(self._watch(moving), name=f"move of {moving.family}")
         located = await self._commits.hold(moving.family)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from time import monotonic
@@ -25,6 +26,8 @@ logger = logging.getLogger(__name__)
 
 #: Seconds between two looks at the shards: whether all nodes serve one that was added, and how full they are.
 LOOK_SECONDS = 1.0
+#: Seconds until a move is tried again that was not done: each holds the clients of the family for a moment.
+RETRY_SECONDS = 15.0
 #: Seconds between two counts of the messages and intents of a shard: a count reads the length of each log.
 COUNT_SECONDS = 10.0
 #: Seconds to wait for a shard that does not answer, at each look.
@@ -43,6 +46,8 @@ class NodeShards:
         self._limits = {0: limits}
         self._builder: CommitsBuilder
         self._placement: ShardPlacement
+        self._next_move_at = float("-inf")  # after one that was not done
+        self._together_by: int | None = None  # version of the definitions by which each family is in one shard
         self._reports: dict[int, dict[str, Any]] = {}  # what was found at the last look at each shard
         self._count_at: dict[int, float] = {}  # when to count the messages of each shard next
         self._share()
@@ -117,18 +122,40 @@ class NodeShards:
                     is_served = all(shard.number in numbers for numbers in served)
                     if is_served and await self._store.shard_record.set_state(shard, SERVING):
                         logger.info("shard %d of the store is served by all nodes", shard.number)
-            if self._is_eldest() and (family := self._to_move_away()):
+            if self._is_eldest() and time.monotonic() >= self._next_move_at and (wanted := self._wanted_move()):
+                family, target = wanted
                 try:
-                    await mover.move_family(family, self._placement.place_anew(family))
+                    await mover.move_family(family, target)
                     await mover.wait()
+                    is_done = set(self._builder.commits.of_family(family).values()) == {target}
                 except BrokerError as error:
-                    logger.warning("the family %s is not moved away: %s", family, error)
+                    logger.warning("the family %s is not moved to shard %d: %s", family, target, error)
+                    is_done = False
+                if not is_done:
+                    self._next_move_at = time.monotonic() + RETRY_SECONDS
 
-    def _to_move_away(self) -> str | None:
-        """Return a family in a shard that is to be drained."""
+    def _wanted_move(self) -> tuple[str, int] | None:
+        """Return a family that is to move, and where to: away from a shard that is drained, or together.
+
+        Definitions that were changed may have joined families which are in several shards.
+        """
+        placement, located = self._placement, self._builder.commits.located
         draining = {each.number for each in self._store.shards.record.shards.values() if each.state == DRAINING}
-        located = self._builder.commits.located if draining else {}
-        return next((self._placement.family_of(log) for log, shard in located.items() if shard in draining), None)
+        if draining:
+            families = (placement.family_of(log) for log, shard in located.items() if shard in draining)
+            if (family := next(families, None)) is not None:
+                return family, placement.place_anew(family)
+        if len(self._store.shards.stores) == 1 or self._together_by == placement.version:
+            return None
+        places: dict[str, set[int]] = {}
+        for log, shard in located.items():
+            places.setdefault(placement.family_of(log), set()).add(shard)
+        for family, shards in places.items():
+            if len(shards) > 1:
+                target = placement.place_of(family)
+                return family, target if target in shards else min(shards)
+        self._together_by = placement.version
+        return None
 
     async def _look(self, number: int, store: RedisStore) -> None:
         report = self._reports.setdefault(number, {})

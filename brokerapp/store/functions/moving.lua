@@ -105,14 +105,17 @@ local function begin_family(keys, args)
 end
 writes('begin_family', begin_family)
 
--- switch_family(KEYS = move, state, shards:logs, shards:families, ARGV = token, JSON, milliseconds, epoch, family, shard, log...): the logs
--- of a family are in this shard from now on. Returns 1, or 0 when the move was given up, or the members are others.
+-- switch_family(KEYS = move, state, shards:logs, shards:families, definitions, ARGV = token, JSON, milliseconds, epoch, family, shard,
+--               version, log...): the logs of a family are in this shard from now on. Returns 1, or 0 when the move was given up, or the
+-- members or the definitions are others: a node that routes by others holds other logs.
 local function switch_family(keys, args)
   local known = redis.call('GET', keys[1])
   if not known then return 0 end
   local move = cjson.decode(known)
   if move.token ~= args[1] or move.state ~= 'moving' or redis.call('HGET', keys[2], 'epoch') ~= args[4] then return 0 end
-  for at = 7, #args do redis.call('HSET', keys[3], args[at], args[6]) end
+  local version = redis.call('HGET', keys[5], 'current')
+  if version and version ~= args[7] then return 0 end
+  for at = 8, #args do redis.call('HSET', keys[3], args[at], args[6]) end
   redis.call('HSET', keys[4], args[5], args[6])
   redis.call('SET', keys[1], args[2], 'PX', args[3])
   count_change(keys[2])

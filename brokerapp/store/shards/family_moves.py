@@ -42,6 +42,7 @@ class FamilyMove:
     source: int
     target: int
     token: str  #: by which it is known
+    version: int = 0  #: of the definitions which say what the family is
     state: str = MOVING
     messages: int = 0  #: that were moved
     milliseconds: int = 0  #: that the family was held
@@ -152,9 +153,10 @@ class FamilyMoves:
     async def switch(self, move: FamilyMove, logs: Sequence[str], epoch: int) -> bool:
         """Say that a family is in its new shard; return False where that can't be, as the move was given up."""
         keys = self._main.keys
-        places = [keys.shard_move, keys.state, keys.shard_logs, keys.shard_families]
+        places = [keys.shard_move, keys.state, keys.shard_logs, keys.shard_families, keys.definitions]
         arguments = [
-            move.token, json.dumps(asdict(replace(move, state=MOVED))), KEPT_MS, epoch, move.family, move.target, *logs,
+            move.token, json.dumps(asdict(replace(move, state=MOVED))), KEPT_MS, epoch, move.family, move.target,
+            move.version, *logs,
         ]  # fmt: skip
         return bool(await self._main.client.call_confirmed("switch_family", places, arguments))
 
