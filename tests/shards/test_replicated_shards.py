@@ -10,7 +10,7 @@ import pytest
 from brokerapp.store.shards.family_moves import FAILED, MOVED
 from tests.faults.servers import Server
 from tests.shards.sharded_broker import ShardedBroker, queue_in
-from tests.shards.test_faults import Transactions, _content, under_load
+from tests.shards.test_faults import Transactions, under_load
 from tests.shards.test_moves import move
 from tests.waiting import wait_until
 
@@ -62,7 +62,7 @@ def test_transactions_over_shards_are_whole_when_a_replica_of_one_shard_takes_ov
 
         asyncio.run(under_load(transactions, [broker["a"].port] * 2, take_over, 0, name))
         broker.wait_until_quiet()
-        transactions.check(_content(broker, queues))
+        transactions.check(broker.content(queues))
     finally:
         broker.end()
 
@@ -82,6 +82,6 @@ def test_a_family_moves_only_when_replicas_of_its_new_shard_have_it(tmp_path, na
                 each.thaw()
         assert broker.shards_of(queue) == [0]
         assert move(broker, queue, 1).state == MOVED
-        assert _content(broker, [queue]) == {queue: ["1"]}
+        assert broker.content([queue]) == {queue: ["1"]}
     finally:
         broker.end()
