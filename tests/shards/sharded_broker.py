@@ -173,6 +173,15 @@ class ShardedBroker:
         """Wait until no write to several shards is under way and these logs are empty."""
         wait_until(lambda: not self.intents() and not any(self.depths(*empty).values() if empty else ()), "all is done")
 
+    def content(self, queues: list[str]) -> dict[str, list[str]]:
+        """Return the bodies in each of these queues as the store has them, in order."""
+
+        async def read(store: BrokerStore) -> dict[str, list[str]]:
+            found = {each: await store.entries.read(str(Destination.queue(each)), 0, 1_000_000) for each in queues}
+            return {queue: [entry.message.body.decode() for entry in entries] for queue, entries in found.items()}
+
+        return self.ask(read)
+
     def bodies(self, queue: str) -> list[str]:
         """Return the bodies that an operator finds in a queue, in order; none when there is no such queue."""
         try:

@@ -14,7 +14,7 @@ from brokerapp.model.destination import Destination
 from brokerapp.stomp.frames import encode
 from tests.faults.load import Account, Connection
 from tests.faults.nodes_on_store import connected
-from tests.shards.sharded_broker import NODE_TIMEOUT, ShardedBroker, queue_in, sharded_broker
+from tests.shards.sharded_broker import NODE_TIMEOUT, queue_in, sharded_broker
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -111,16 +111,6 @@ def one_node(tmp_path):
         yield running
 
 
-def _content(broker: ShardedBroker, queues: list[str]) -> dict[str, list[str]]:
-    async def read(store):
-        return {
-            each: [e.message.body.decode() for e in await store.entries.read(log(each), 0, 1_000_000)]
-            for each in queues
-        }
-
-    return broker.ask(read)
-
-
 @pytest.mark.parametrize(("seed", "kills"), [(1, 4), *(pytest.param(s, 25, marks=pytest.mark.long) for s in (2, 3))])
 def test_after_kill_9_of_the_node_every_transaction_over_shards_is_there_whole_or_not_at_all(
     one_node, name, seed, kills
@@ -141,7 +131,7 @@ def test_after_kill_9_of_the_node_every_transaction_over_shards_is_there_whole_o
         assert one_node.intents() == []
     assert half_done, "no transaction was under way between shards: this tests nothing"
     assert len(transactions.confirmed) >= 20 * kills
-    transactions.check(_content(one_node, queues))
+    transactions.check(one_node.content(queues))
 
 
 async def _relay(port: int, source: str, target: str, relayed: Counter[str]) -> None:
@@ -194,7 +184,7 @@ def test_what_a_transaction_takes_and_sends_over_shards_is_one_across_kill_9(one
         asyncio.run(relay_until_killed())
         one_node["a"].start()
         assert one_node.intents() == []
-    content = _content(one_node, [*sources, *targets])
+    content = one_node.content([*sources, *targets])
     for source, target in zip(sources, targets, strict=True):
         assert Counter(content[source] + content[target]) == Counter(map(str, range(count)))
         assert content[target], "nothing was moved: this tests nothing"
@@ -287,7 +277,7 @@ def test_a_shard_that_is_killed_comes_back_from_its_file_and_everything_is_there
     wait_until(lambda: not one_node.intents(), "no intent is left")
     client = connected(one_node["a"].port)  # what the clients that ended had sent is committed
     client.round_trip()
-    transactions.check(_content(one_node, queues))
+    transactions.check(one_node.content(queues))
 
 
 @pytest.mark.parametrize("shard", [0, pytest.param(1, marks=pytest.mark.long)])

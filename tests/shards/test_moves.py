@@ -44,16 +44,6 @@ def move(broker, queue, shard):
     return ended
 
 
-def content(broker, queues):
-    async def read(store):
-        return {
-            each: [e.message.body.decode() for e in await store.entries.read(log(each), 0, 1_000_000)]
-            for each in queues
-        }
-
-    return broker.ask(read)
-
-
 def test_families_move_to_and_fro_under_transactions_and_nothing_is_lost_doubled_or_out_of_order(two_nodes, name):
     queues = [queue_in(number % 2, f"{name}.{number}", shards=2) for number in range(6)]
     transactions, ended = Transactions(queues), []
@@ -70,7 +60,7 @@ def test_families_move_to_and_fro_under_transactions_and_nothing_is_lost_doubled
     two_nodes.wait_until_quiet()
     assert [each.state for each in ended] == [MOVED] * 6
     assert len(transactions.confirmed) > 100
-    transactions.check(content(two_nodes, queues))
+    transactions.check(two_nodes.content(queues))
 
 
 def test_what_consumers_hold_stays_theirs_and_what_they_acknowledge_meanwhile_is_gone(two_nodes, name):
@@ -143,7 +133,7 @@ def test_a_move_is_given_up_when_a_node_dies_and_the_family_stays(two_nodes, nam
     assert ended.state == FAILED
     client.send(f"/queue/{queue}", "50", persistent="true")
     assert two_nodes.shards_of(queue) == [0]
-    assert content(two_nodes, [queue]) == {queue: list(map(str, range(51)))}
+    assert two_nodes.content([queue]) == {queue: list(map(str, range(51)))}
 
 
 def test_a_shard_that_is_added_takes_families_and_one_that_is_drained_gives_them_away(two_nodes, tmp_path, name):
@@ -171,7 +161,7 @@ def test_a_shard_that_is_added_takes_families_and_one_that_is_drained_gives_them
         wait_until(lambda: 1 not in two_nodes.shards_of(*queues), "all families of shard 1 have moved", seconds=60)
         for queue in queues:
             client.send(f"/queue/{queue}", "late", persistent="true")
-        assert content(two_nodes, [*queues, new]) == {
+        assert two_nodes.content([*queues, new]) == {
             **{queue: ["early", "late"] for queue in queues},
             new: ["new"],
         }
@@ -214,5 +204,5 @@ def test_destinations_that_a_definition_joins_come_together_in_one_shard(two_nod
     client.send(f"/queue/{queues[0]}", "both", persistent="true")
     numbers = list(map(str, range(30)))
     wait_until(
-        lambda: content(two_nodes, queues) == {each: [*numbers, "both"] for each in queues}, "all is there, in order"
+        lambda: two_nodes.content(queues) == {each: [*numbers, "both"] for each in queues}, "all is there, in order"
     )

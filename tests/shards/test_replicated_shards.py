@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from brokerapp.store.shards.family_moves import FAILED, MOVED
 from tests.faults.servers import Server
 from tests.shards.sharded_broker import ShardedBroker, queue_in
-from tests.shards.test_faults import Transactions, _content, under_load
+from tests.shards.test_faults import Transactions, under_load
+from tests.shards.test_moves import move
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -60,6 +62,26 @@ def test_transactions_over_shards_are_whole_when_a_replica_of_one_shard_takes_ov
 
         asyncio.run(under_load(transactions, [broker["a"].port] * 2, take_over, 0, name))
         broker.wait_until_quiet()
-        transactions.check(_content(broker, queues))
+        transactions.check(broker.content(queues))
+    finally:
+        broker.end()
+
+
+def test_a_family_moves_only_when_replicas_of_its_new_shard_have_it(tmp_path, name):
+    broker = ReplicatedBroker(tmp_path)
+    try:
+        broker.start()
+        queue = queue_in(0, name, shards=2)
+        broker["a"].client().send(f"/queue/{queue}", "1", persistent="true")
+        for each in broker.replicas[1]:
+            each.freeze()
+        try:
+            assert move(broker, queue, 1).state == FAILED
+        finally:
+            for each in broker.replicas[1]:
+                each.thaw()
+        assert broker.shards_of(queue) == [0]
+        assert move(broker, queue, 1).state == MOVED
+        assert broker.content([queue]) == {queue: ["1"]}
     finally:
         broker.end()

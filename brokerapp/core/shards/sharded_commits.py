@@ -356,7 +356,7 @@ class ShardedCommits:
             self._verify(spread)
             return True
         if full:
-            refuse = PendingWrite(callback=lambda *_: spread.refuse(full))
+            refuse = PendingWrite(callback=lambda *_: self._refuse(spread, full))
             self._groups[spread.coordinator].submit(refuse)
             return True
         spread.seal()
@@ -372,12 +372,20 @@ class ShardedCommits:
             nonlocal left
             group.note_usage(answer[0], {log: answer[1].get(log, 0) for log in logs})
             left -= 1
-            if not left:
+            if not left and self._is_wanted(spread):
                 self._begin_spread(spread)
 
         for part in spread.others:
             group = self._groups[part.shard]
             group.read_with(lambda store: store.logs.used_bytes(), partial(noted, group, _logs_of(part)))
+
+    def _refuse(self, spread: SpreadWrite, full: str) -> None:
+        if self._is_wanted(spread):
+            spread.refuse(full)
+
+    def _is_wanted(self, spread: SpreadWrite) -> bool:
+        """Return whether a write has not been taken back since it was asked about."""
+        return id(spread.begin) in self._spread
 
     def _begin_part(self, spread: SpreadWrite, part: SpreadPart, _turn: Work[PendingWrite]) -> bool:
         """Have another shard do its part, if the coordinator has done its own."""

@@ -167,6 +167,8 @@ class FamilyMover:
         logs = [log for log, shard in self._commits.of_family(move.family).items() if shard == move.source]
         while True:
             try:
+                if not logs:  # this node knows none of them
+                    return (await self._store.shard_record.read()).families.get(move.family) == move.target
                 return await self._store.shard_record.shards_of(logs[:1]) == [move.target]
             except Fenced:
                 raise

@@ -73,16 +73,18 @@ class FamilyMoves:
         return bool(await self._main.client.call("end_family", [self._main.keys.shard_move], arguments))
 
     async def copy(self, move: FamilyMove, logs: Collection[str], session: str) -> int:
-        """Copy logs to the target, and return how many messages they hold."""
+        """Copy logs to the target and its replicas, and return how many messages they hold."""
         source, target = self._shards.stores[move.source], self._shards.stores[move.target]
         last = int(await source.client.execute("HGET", source.keys.state, "seq") or 0)
-        await target.client.call("begin_move", [target.keys.state, target.keys.moving], [session, move.token, last])
+        begin = ("begin_move", [target.keys.state, target.keys.moving], [session, move.token, last])
+        await target.client.call(*begin)
         count = 0
         for log in sorted(logs):
             await target.logs.drop(log, session)  # what a move that was given up left there
             if await self._take_log(move, log, session):
                 count += await self._copy_entries(move, log, session)
         await self._copy_audit(move, logs, session)
+        await target.client.call_confirmed(*begin)  # replicas that have this have all that was copied before it
         return count
 
     async def _take_log(self, move: FamilyMove, log: str, session: str) -> bool:

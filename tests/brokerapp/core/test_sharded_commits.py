@@ -285,3 +285,18 @@ async def test_a_write_to_several_shards_can_be_taken_back_until_the_store_has_i
         await commits.drain()
         assert await ids(stores, "1:a") == []
         assert await ids(stores, "2:b") == ["3"]
+
+
+async def test_a_write_that_is_taken_back_while_a_shard_is_asked_how_full_it_is_is_not_done(store_url):
+    async with sharded(store_url) as (commits, stores):
+        outcomes = []
+        commits._groups[2].limits.of_log = lambda log: 1
+        commits._groups[2].note_usage(100, {"2:b": 100})  # as it was before another node emptied it
+        appends = [(stored("1"), [("1:a", "", "")]), (stored("2"), [("2:b", "", "")])]
+        spread = PendingWrite(appends, callback=lambda _seq, refused: outcomes.append(refused))
+        commits._groups[1].limits.of_log = lambda log: 1  # so that this shard is the coordinator
+        commits.submit(spread)
+        assert commits.cancel(lambda unit: unit is spread) == [spread]
+        await commits.drain()
+        assert outcomes == []
+        assert await ids(stores, "1:a") == await ids(stores, "2:b") == []
