@@ -16,6 +16,7 @@ PACKAGES = ("brokerapp", "analytics", "console")
 PROJECT_IMPORTS: dict[str, str] = {
     "brokerapp.errors": "",
     "brokerapp.apps": "",
+    "brokerapp.version": "",
     "brokerapp.model": "brokerapp.errors brokerapp.system.text_cache",
     "brokerapp.system": "brokerapp.errors",
     "brokerapp.system.text_cache": "",
@@ -54,7 +55,7 @@ PROJECT_IMPORTS: dict[str, str] = {
     ),
     "brokerapp.connections": "brokerapp.errors brokerapp.model brokerapp.engine",
     "brokerapp.stomp": (
-        "brokerapp.errors brokerapp.model brokerapp.engine brokerapp.openwire.map_documents "
+        "brokerapp.errors brokerapp.version brokerapp.model brokerapp.engine brokerapp.openwire.map_documents "
         "brokerapp.openwire.marshalled_values"
     ),
     "brokerapp.core": (
@@ -106,7 +107,7 @@ PROJECT_IMPORTS: dict[str, str] = {
         "brokerapp.errors brokerapp.model brokerapp.selectors brokerapp.engine brokerapp.network.options "
         "brokerapp.cluster.settings brokerapp.config.parsing brokerapp.openwire.java_properties"
     ),
-    "brokerapp.monitoring": "brokerapp.errors brokerapp.model brokerapp.store.server.disk_space",
+    "brokerapp.monitoring": "brokerapp.errors brokerapp.version brokerapp.model brokerapp.store.server.disk_space",
     "brokerapp.runtime": "brokerapp",
     "brokerapp.management": "brokerapp",
     "brokerapp.management.whatif_verb": "brokerapp analytics",
@@ -122,7 +123,7 @@ PROJECT_IMPORTS: dict[str, str] = {
 MODULES_A_FOLDER = 15
 #: What lies at the roots of the packages: entry points.
 ROOTS = {
-    "brokerapp": {"apps", "errors"},
+    "brokerapp": {"apps", "errors", "version"},
     "analytics": {"spark_source", "tasks"},
     "console": {"apps", "asgi", "celery", "celery_beat", "models", "settings", "tasks", "urls"},
 }
@@ -139,6 +140,7 @@ PURE_OUTSIDE = {
 }  # fmt: skip
 PURE = (
     "brokerapp.errors",
+    "brokerapp.version",
     "brokerapp.model",
     "brokerapp.core.dispatch.counters",
     "brokerapp.system.timers",

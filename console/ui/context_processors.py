@@ -11,6 +11,7 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
 
+from brokerapp.version import VERSION
 from console.access.permissions import Permission, has_permission, permissions_of, roles_of
 from console.accounts.impersonation import impersonation_of, real_user
 from console.alerts import notifications
@@ -40,6 +41,7 @@ def site_context(request: HttpRequest) -> dict[str, Any]:
         "zone": timezones.current_zone_name(),
         "commands": allowed_commands(rights),
         "broker": settings.SLUICE.broker_name,
+        "sluice_version": VERSION,
         "outbox": settings.MAIL_OUTBOX,
         "bell": SimpleLazyObject(
             lambda: notifications.cells(user, settings_of(user)) if has_permission(user, Permission.SEE) else {}
