@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ from brokerapp.backup.manifest import BackupManifest
 from brokerapp.backup.store_snapshots import take_snapshots
 from brokerapp.errors import BackupRefused
 from brokerapp.store.server.embedded import EmbeddedStore, is_answering
-from brokerapp.system.version import VERSION
+from brokerapp.version import VERSION
 
 #: Adds parts to a backup; returns sentences about what was left out, and facts for the manifest by part.
 AddParts = Callable[[BackupWriter], tuple[list[str], dict[str, Any]]]
@@ -74,7 +74,7 @@ def write_backup(
                 )
             )  # fmt: skip
     except OSError as error:
-        raise BackupRefused(f"the backup cannot be written to {path}: {error.strerror or error}; nothing is left of it")
+        raise BackupRefused(f"the backup cannot be written to {path}: {error.strerror or error}; nothing is left of it") from error
     for each in left_out:
         report(f"left out: {each}")
     return BackupResult(path, path.stat().st_size, time.monotonic() - began, taken.pause_ms, found)
@@ -93,7 +93,3 @@ def _store_of(source: BackupSource) -> Iterator[str]:
         with EmbeddedStore(source.store) as store:
             yield store.url
 
-
-def total_bytes(paths: Iterable[Path]) -> int:
-    """Return how many bytes files have."""
-    return sum(each.stat().st_size for each in paths)

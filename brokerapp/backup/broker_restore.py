@@ -92,8 +92,10 @@ def restore_backup(
                 write_mark(work, mark)
             if not target.is_of_console:
                 DataDirectory(work).remember(target.broker, target.url or None)
-            _move_up(work, target.data)
             _finish_marks(copied, target, mark)
+            _move_up(work, target.data)
+    except redis.RedisError as error:
+        raise StoreUnavailable(f"a store failed during the restore: {error or type(error).__name__}") from error
     except OSError as error:
         raise BackupRefused(f"the backup cannot be restored to {target.data}: {error.strerror or error}") from error
     return sentences

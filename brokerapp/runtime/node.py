@@ -56,6 +56,7 @@ from brokerapp.runtime.shards.family_mover import FamilyMover
 from brokerapp.runtime.shards.node_shards import NodeShards
 from brokerapp.runtime.startup_checks import (
     check_other_nodes,
+    check_restored,
     recover_logs,
     wait_for_former_node,
     wait_for_replicas,
@@ -128,8 +129,11 @@ class Node:
 
     async def _start(self) -> None:
         tune_process()
-        config = self.config
         await self._store.open()
+        is_copy = await check_restored(self._store) is not None
+        if is_copy:
+            self.config = replace(self.config, cluster=None)
+        config = self.config
         await self._store.server.check_confirmation(config.replicas)
         await wait_for_replicas(self._store.server, config.replicas)
         await check_other_nodes(self._store.nodes, config)
@@ -160,7 +164,9 @@ class Node:
         accepted = AcceptedBridges(internal, self.broker.advisories)
         self._listeners = Listeners(services, self._authenticate, internal, accepted)
         registry = NetworkConnectorStore(self._store.connectors)
-        await registry.initialize(config.network, impose=config.replaces_definitions, first=alone)
+        await registry.initialize(
+            config.network, impose=config.replaces_definitions, first=alone, starts=not is_copy
+        )
         trust = ClientContexts(config.tls)
         self.network = ConnectorManager(
             internal, (), trust,

@@ -9,12 +9,14 @@ import socket
 from collections.abc import Mapping
 from typing import Any
 
-from brokerapp.errors import StoreUnavailable
+from brokerapp.errors import ConfigurationRefused, StoreUnavailable
 from brokerapp.nodes.membership.compatibility import check_compatibility
 from brokerapp.runtime.node_config import NodeConfig
 from brokerapp.store import LogState
 from brokerapp.store.nodes import NODE_TIMEOUT_MS
+from brokerapp.store.restored_mark import RestoredMark, RestoredMarkStore
 from brokerapp.store.server.server_status import ServerStatus
+from brokerapp.store.shards.broker_store import BrokerStore
 from brokerapp.store.shards.members import ShardedMembers
 from brokerapp.store.shards.parts import ShardedLogs
 
@@ -22,6 +24,20 @@ logger = logging.getLogger(__name__)
 
 #: Seconds between checks whether replicas confirm changes.
 REPLICA_SECONDS = 0.5
+
+
+async def check_restored(store: BrokerStore) -> RestoredMark | None:
+    """Return the backup that a store was restored from, None for one that was not, or acts as the original.
+
+    Raises ConfigurationRefused until an operator says what it is.
+    """
+    mark = await RestoredMarkStore(store.client).read()
+    if mark is None:
+        return None
+    if mark.refusal:
+        raise ConfigurationRefused(mark.refusal)
+    logger.warning("this broker is a copy, %s: its network connectors are stopped, and it is in no cluster", mark.origin)
+    return mark
 
 
 async def check_other_nodes(nodes: ShardedMembers, config: NodeConfig) -> None:

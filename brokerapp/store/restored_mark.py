@@ -10,8 +10,7 @@ from brokerapp.store.client.client import StorePart
 
 #: How an operator says which of the two a restored broker is.
 HOW_TO_DECIDE = (
-    "run `restore --replace` if the original no longer runs, or `restore --as-copy` to keep both: "
-    "a copy has no network connectors, no cluster and sends no notifications"
+    "run `restore --replace` if the original no longer runs, or `restore --as-copy` if it does"
 )
 
 
@@ -35,7 +34,12 @@ class RestoredMark:
     @property
     def origin(self) -> str:
         """Return what it was restored from, as part of a sentence."""
-        return f"restored from the backup of {self.made} of broker {self.broker} on {self.host}"
+        return f"restored from the backup of {self.made_at} of broker {self.broker} on {self.host}"
+
+    @property
+    def made_at(self) -> str:
+        """Return when the backup was made, to the second."""
+        return f"{self.made[:19].replace('T', ' ')} UTC"
 
     @property
     def refusal(self) -> str:

@@ -9,6 +9,14 @@ from brokerapp.errors import StoreUnavailable
 
 
 @dataclass(frozen=True, slots=True)
+class SavedBroker:
+    """The broker of a data folder, and the URL of its store; "" for the folder's own."""
+
+    broker: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
 class DataDirectory:
     """One folder, of one broker."""
 
@@ -35,6 +43,13 @@ class DataDirectory:
             self._external_url.touch(mode=0o600)
             self._external_url.write_text(elsewhere)
         self._name.write_text(broker)
+
+    def saved(self) -> SavedBroker:
+        """Return which broker the folder is of, whether it runs or not. Raises StoreUnavailable for another folder."""
+        if not self._name.exists():
+            raise StoreUnavailable(f"data folder {self.path} has no broker: use the --data of a broker")
+        url = self._external_url.read_text().strip() if self._external_url.exists() else ""
+        return SavedBroker(self._name.read_text().strip(), url)
 
     def locate_store(self) -> tuple[str, str]:
         """URL of the store and name of the broker; raises StoreUnavailable when no broker has come up here yet."""
