@@ -74,7 +74,9 @@ def write_backup(
                 )
             )  # fmt: skip
     except OSError as error:
-        raise BackupRefused(f"the backup cannot be written to {path}: {error.strerror or error}; nothing is left of it") from error
+        raise BackupRefused(
+            f"the backup cannot be written to {path}: {error.strerror or error}; nothing is left of it"
+        ) from error
     for each in left_out:
         report(f"left out: {each}")
     return BackupResult(path, path.stat().st_size, time.monotonic() - began, taken.pause_ms, found)
@@ -92,4 +94,3 @@ def _store_of(source: BackupSource) -> Iterator[str]:
     else:
         with EmbeddedStore(source.store) as store:
             yield store.url
-

@@ -247,7 +247,7 @@ def _finish_marks(copied: _Copied, target: RestoreTarget, mark: RestoredMark) ->
 
 @contextmanager
 def _work_folder(data: Path) -> Iterator[Path]:
-    """Yield a folder within the data folder; remove it in the end, and the data folder if it was made for it in vain."""
+    """Yield a folder within the data folder; remove it in the end, and on failure the data folder if it is new."""
     is_new = not data.exists()
     make_private_directory(data)
     work = data / WORK_FOLDER

@@ -112,7 +112,9 @@ def restore_configuration(reader: BackupReader, folder: Path, secret_files: Iter
     if lines := {**variables, **secrets["variables"]}:
         text = "".join(f"{name}={_quoted(value)}\n" for name, value in sorted(lines.items()))
         _write_private(folder / RESTORED_VARIABLES, text)
-        sentences.append(f"{len(lines)} variables of the environment are in {RESTORED_VARIABLES}: compare, and use them")
+        sentences.append(
+            f"{len(lines)} variables of the environment are in {RESTORED_VARIABLES}: compare, and use them"
+        )
     if reader.has(CONFIG_FILE):
         reader.extract(CONFIG_FILE, folder / CONFIG_FILE)
         sentences.append(f"the configuration of the broker is in {CONFIG_FILE}: use it with --config")

@@ -4,9 +4,10 @@ The server forks, and its child writes all it holds, as of that moment, in the f
 the server's disk is needed. The answer `+FULLRESYNC ID OFFSET` comes when it has forked, with the position of its
 replication at that moment.
 
-`REPLCONF rdb-only` leaves out what is written meanwhile, which a replica would get next. With `capa eof` the child sends
-what it writes (`$EOF:MARK`); without, the server writes a file first and sends that (`$LENGTH`). The former is delayed by
-`repl-diskless-sync-delay`, for other replicas to come; so it is asked for only where that is 0, or may be set to 0.
+`REPLCONF rdb-only` leaves out what is written meanwhile, which a replica would get next. With `capa eof` the child
+sends what it writes (`$EOF:MARK`); without, the server writes a file first and sends that (`$LENGTH`). The former is
+delayed by `repl-diskless-sync-delay`, for other replicas to come; so it is asked for only where that is 0, or may be
+set to 0.
 """
 
 from __future__ import annotations

@@ -56,8 +56,8 @@ from brokerapp.runtime.shards.family_mover import FamilyMover
 from brokerapp.runtime.shards.node_shards import NodeShards
 from brokerapp.runtime.startup_checks import (
     check_other_nodes,
-    check_restored,
     recover_logs,
+    restored_config,
     wait_for_former_node,
     wait_for_replicas,
 )
@@ -130,10 +130,7 @@ class Node:
     async def _start(self) -> None:
         tune_process()
         await self._store.open()
-        is_copy = await check_restored(self._store) is not None
-        if is_copy:
-            self.config = replace(self.config, cluster=None)
-        config = self.config
+        config = self.config = await restored_config(self._store, self.config)
         await self._store.server.check_confirmation(config.replicas)
         await wait_for_replicas(self._store.server, config.replicas)
         await check_other_nodes(self._store.nodes, config)
@@ -165,7 +162,7 @@ class Node:
         self._listeners = Listeners(services, self._authenticate, internal, accepted)
         registry = NetworkConnectorStore(self._store.connectors)
         await registry.initialize(
-            config.network, impose=config.replaces_definitions, first=alone, starts=not is_copy
+            config.network, impose=config.replaces_definitions, first=alone, starts=not config.is_copy
         )
         trust = ClientContexts(config.tls)
         self.network = ConnectorManager(

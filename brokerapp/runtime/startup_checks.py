@@ -7,6 +7,7 @@ import logging
 import os
 import socket
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from brokerapp.errors import ConfigurationRefused, StoreUnavailable
@@ -14,7 +15,7 @@ from brokerapp.nodes.membership.compatibility import check_compatibility
 from brokerapp.runtime.node_config import NodeConfig
 from brokerapp.store import LogState
 from brokerapp.store.nodes import NODE_TIMEOUT_MS
-from brokerapp.store.restored_mark import RestoredMark, RestoredMarkStore
+from brokerapp.store.restored_mark import RestoredMarkStore
 from brokerapp.store.server.server_status import ServerStatus
 from brokerapp.store.shards.broker_store import BrokerStore
 from brokerapp.store.shards.members import ShardedMembers
@@ -26,18 +27,20 @@ logger = logging.getLogger(__name__)
 REPLICA_SECONDS = 0.5
 
 
-async def check_restored(store: BrokerStore) -> RestoredMark | None:
-    """Return the backup that a store was restored from, None for one that was not, or acts as the original.
+async def restored_config(store: BrokerStore, config: NodeConfig) -> NodeConfig:
+    """Return the configuration of a node on this store: on a copy of another broker it is in no cluster.
 
-    Raises ConfigurationRefused until an operator says what it is.
+    Raises ConfigurationRefused for a store that was restored from a backup, until an operator says what it is.
     """
     mark = await RestoredMarkStore(store.client).read()
     if mark is None:
-        return None
+        return config
     if mark.refusal:
         raise ConfigurationRefused(mark.refusal)
-    logger.warning("this broker is a copy, %s: its network connectors are stopped, and it is in no cluster", mark.origin)
-    return mark
+    logger.warning(
+        "this broker is a copy, %s: its network connectors are stopped, and it is in no cluster", mark.origin
+    )
+    return replace(config, cluster=None, is_copy=True)
 
 
 async def check_other_nodes(nodes: ShardedMembers, config: NodeConfig) -> None:

@@ -8,7 +8,7 @@ from tests.backup.restored_broker import PASSPHRASE, BrokerInFolder, backup
 from tests.protocol.clients import StompClient
 
 CONNECTOR = """<networkConnectors>
-    <networkConnector name="to-east" uri="static:(tcp://127.0.0.1:9)" userName="bridge" password="secret of the bridge"/>
+    <networkConnector name="to-east" uri="static:(tcp://127.0.0.1:9)" userName="u" password="secret of the bridge"/>
   </networkConnectors>"""
 
 
