@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from contextlib import contextmanager
 
 import pytest
 
 from brokerapp.backup import store_snapshots
+from brokerapp.backup.server_snapshot import ServerSnapshot
 from tests.backup.restored_broker import backup, content_of, restore
 from tests.faults.servers import Server
 from tests.ports import free_port
@@ -48,7 +50,8 @@ def url_of(server: Server) -> str:
 
 
 @pytest.mark.parametrize("backups", [2, pytest.param(15, marks=pytest.mark.long)])
-def test_transactions_over_stores_are_restored_whole_or_not_at_all(tmp_path, backups, capsys):
+def test_transactions_over_stores_are_restored_whole_or_not_at_all(tmp_path, backups, capsys, monkeypatch):
+    _slow_down_requests(monkeypatch)
     queues = [queue_in(number % SHARDS, f"backed.up.{number}", SHARDS) for number in range(2 * SHARDS)]
     transactions, restored = Transactions(queues), []
     confirmed: list[set[str]] = []
@@ -64,6 +67,17 @@ def test_transactions_over_stores_are_restored_whole_or_not_at_all(tmp_path, bac
     for number in range(backups):
         restored.append(_restored_content(tmp_path, number, queues))
         transactions.check(restored[-1], confirmed[number])
+
+
+def _slow_down_requests(monkeypatch) -> None:
+    """Let each server fork much later than the one before: without a pause their snapshots would not fit."""
+    request = ServerSnapshot.request
+
+    def late(snapshot: ServerSnapshot) -> None:
+        time.sleep(0.1)
+        request(snapshot)
+
+    monkeypatch.setattr(ServerSnapshot, "request", late)
 
 
 def _restored_content(folder, number, queues) -> dict[str, list[str]]:
