@@ -20,6 +20,7 @@ from console.analyses.sql import api as sql
 from console.api import docs
 from console.api.common import problems
 from console.audit.search import api as audit
+from console.backups import api as backups
 from console.destinations import api as destinations
 from console.destinations.clients import api as clients
 from console.messages.api import dead_letters, jobs, messages, scheduled, searches, tracing
@@ -101,6 +102,7 @@ for prefix, router in (
     ("/v1/nodes", nodes.router),
     ("/v1/shards", shards.router),
     ("/v1/networks", networks.router),
+    ("/v1/backups", backups.router),
     ("/v1", users.router),
     ("/v1/groups", groups.router),
     ("/v1/effective", effective_rights.router),

@@ -1,4 +1,4 @@
-"""`backup` and `restore` of an installation with a console, or of a broker without one: `--data` or `--redis` name it."""
+"""`backup` and `restore` of an installation with a console; `--data` or `--redis` name a broker without one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 from brokerapp.backup import command_line
 from brokerapp.backup.command_line import backup_parser, reporting, restore_parser, role_of, say
 from brokerapp.errors import BackupRefused
-from brokerapp.store.restored_mark import RestoredMark
 from brokerapp.system.environment import Environment
 from console.backups.installation import console_parts, restored_parts, source_of
 
@@ -69,8 +68,3 @@ def _restore(options: argparse.Namespace) -> None:
         return
     console = restored_parts(environment, options.name)
     command_line.make_restore(options, environment.data, url, decided, role, console)
-
-
-def refusal_of(mark: RestoredMark | None) -> str:
-    """Return why an installation does not start; "" where it does."""
-    return mark.refusal if mark is not None else ""

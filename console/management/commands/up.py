@@ -8,6 +8,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
+from brokerapp.backup.data_folder_mark import read_mark
 from brokerapp.system.process_lock import OWNER_UMASK, DirectoryInUse
 from console.accounts import initial_admin
 from console.ops.processes import port_problems, port_uses, process_specs, reachable
@@ -20,6 +21,7 @@ class Command(BaseCommand):
 
     def handle(self, **options) -> None:
         environment = settings.SLUICE
+        refuse_undecided(environment)
         os.umask(OWNER_UMASK)  # of all that it starts, too
         self.stdout.write(f"starting Sluice in {environment.data}")
         if settings.IS_NEW:
@@ -53,6 +55,13 @@ class Command(BaseCommand):
         """Print one line to the terminal immediately."""
         self.stdout.write(line)
         self.stdout.flush()
+
+
+def refuse_undecided(environment) -> None:
+    """Raise CommandError for a data folder that was restored from a backup, until an operator says what it is."""
+    mark = read_mark(environment.data)
+    if mark is not None and mark.refusal:
+        raise CommandError(mark.refusal)
 
 
 def check_ports(environment) -> None:

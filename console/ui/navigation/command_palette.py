@@ -55,6 +55,7 @@ COMMANDS = (
     PaletteCommand("Reports", "reports", "report", keys="g p"),
     PaletteCommand("New report", "new-report", "report", Permission.SCHEDULE),
     PaletteCommand("Audit log", "audit", "audit", Permission.AUDIT, keys="g u"),
+    PaletteCommand("Backups", "backups", "download", Permission.BACKUP),
     PaletteCommand("Users", "users", "people", Permission.USERS),
     PaletteCommand("Groups", "groups", "people", Permission.USERS),
     PaletteCommand("Roles", "roles", "people", Permission.USERS),
