@@ -29,7 +29,7 @@ from console.alerts.rules import (
     subjects_of,
     transitions,
 )
-from console.backups.models import BackupRun
+from console.backups.records.models import BackupRun
 from console.broker.gateway import gateway
 from console.broker.rollups import last_consumers_left, rollups
 from console.broker.snapshot import BrokerSnapshot

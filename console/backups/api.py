@@ -17,7 +17,7 @@ from console.api.common.inputs import RequestBody
 from console.api.common.operations import operation
 from console.backups import backup_changes
 from console.backups.forms import MAX_KEPT, BackupScheduleForm
-from console.backups.models import BackupRun, BackupSchedule
+from console.backups.records.models import BackupRun, BackupSchedule
 
 router = Router(tags=["backups"])
 

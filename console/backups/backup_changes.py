@@ -16,7 +16,7 @@ from console.alerts.delivery.models import AlertRule
 from console.audit import trail
 from console.backups import backup_runs
 from console.backups.forms import BackupScheduleForm
-from console.backups.models import BackupRun, BackupSchedule
+from console.backups.records.models import BackupRun, BackupSchedule
 
 #: The alert rule that comes with the first schedule.
 RULE_NAME, RULE_METRIC = "Failed backups", "failed-backups"
@@ -73,7 +73,7 @@ def save_schedule(request: HttpRequest, form: BackupScheduleForm) -> BackupSched
 def audit_fields(schedule: BackupSchedule) -> dict[str, Any]:
     """Return a schedule as the audit log shows it."""
     return {
-        "schedule": str(schedule.timing) if schedule.timing else "on demand",
+        "schedule": str(backup_runs.timing_of(schedule) or "on demand"),
         "keep": schedule.keep,
         "with_archive": schedule.with_archive,
     }

@@ -15,9 +15,9 @@ from django.utils import timezone
 from brokerapp.backup.passphrase import check_new, find_passphrase
 from brokerapp.errors import BackupRefused, BrokerError, RequestRefused
 from brokerapp.system.process_lock import make_private_directory
-from console.analyses.reports.schedule import MissedRunPolicy, plan
+from console.analyses.reports.schedule import MissedRunPolicy, ReportSchedule, plan
 from console.backups.installation import back_up
-from console.backups.models import BackupRun, BackupSchedule, backup_folder, data_folder_id
+from console.backups.records.models import BackupRun, BackupSchedule, backup_folder, data_folder_id
 from console.broker.restored_copy import is_copy
 from console.broker.task_queue import enqueue
 
@@ -32,18 +32,25 @@ KEPT_FAILURES = 20
 SUFFIX = ".backup"
 
 
+def timing_of(schedule: BackupSchedule) -> ReportSchedule | None:
+    """Return when backups are made; None for on demand only."""
+    return ReportSchedule(schedule.cron, schedule.zone) if schedule.cron else None
+
+
 def set_due(schedule: BackupSchedule, now: datetime) -> None:
     """Set when a backup is due next, after the schedule changed."""
-    schedule.due = schedule.timing.next(now, 1)[0] if schedule.timing else None
+    timing = timing_of(schedule)
+    schedule.due = timing.next(now, 1)[0] if timing else None
 
 
 def start_due(now: datetime) -> BackupRun | None:
     """Start the backup that is due, if any, and set when the next one is. A copy makes none on schedule."""
     fail_lost(now)
     schedule = BackupSchedule.objects.filter(pk=BackupSchedule.ONLY, due__lte=now).first()
-    if schedule is None or schedule.timing is None or schedule.due is None or is_copy():
+    timing = timing_of(schedule) if schedule is not None else None
+    if schedule is None or timing is None or schedule.due is None or is_copy():
         return None
-    decided = plan(schedule.timing, schedule.due, now, MissedRunPolicy.ONCE)
+    decided = plan(timing, schedule.due, now, MissedRunPolicy.ONCE)
     # The condition keeps two processes apart that look at the same moment.
     if not BackupSchedule.objects.filter(pk=schedule.pk, due=schedule.due).update(due=decided.next) or not decided.run:
         return None

@@ -8,7 +8,7 @@ from django import forms
 
 from brokerapp.errors import RequestRefused
 from console.analyses.reports.forms import NEVER, TimingForm
-from console.backups.models import BackupSchedule
+from console.backups.records.models import BackupSchedule
 
 #: Backups that may be kept at most: a year of daily ones.
 MAX_KEPT = 400

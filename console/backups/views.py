@@ -14,8 +14,9 @@ from brokerapp.errors import BackupRefused, BrokerError
 from console.access.permissions import Permission, permission_required, require_everywhere
 from console.analyses.reports.forms import TimingForm
 from console.backups import backup_changes
+from console.backups.backup_runs import timing_of
 from console.backups.forms import MAX_KEPT, BackupScheduleForm
-from console.backups.models import BackupRun, BackupSchedule, backup_folder
+from console.backups.records.models import BackupRun, BackupSchedule, backup_folder
 from console.topology.refusals import sentence_of
 
 
@@ -29,9 +30,9 @@ def backups(request: HttpRequest) -> HttpResponse:
 
 
 def _context() -> dict[str, Any]:
-    runs = list(BackupRun.objects.all())
+    runs, schedule = list(BackupRun.objects.all()), BackupSchedule.load()
     return {
-        "runs": runs, "schedule": BackupSchedule.load(), "folder": backup_folder(), "disk": _is_same_disk(),
+        "runs": runs, "schedule": schedule, "timing": timing_of(schedule), "folder": backup_folder(), "disk": _is_same_disk(),
         "encryption": _encryption(), "is_running": any(each.state == BackupRun.State.RUNNING for each in runs),
         "variable": VARIABLE, "file_variable": FILE_VARIABLE,
     }  # fmt: skip

@@ -8,8 +8,6 @@ from pathlib import Path
 from django.conf import settings
 from django.db import models
 
-from console.analyses.reports.schedule import ReportSchedule
-
 
 class BackupSchedule(models.Model):
     """When backups are made, and how many are kept. There is one row, which the first change creates."""
@@ -27,11 +25,6 @@ class BackupSchedule(models.Model):
     def load(cls) -> BackupSchedule:
         """Return the schedule; without one the defaults, which are not saved."""
         return cls.objects.filter(pk=cls.ONLY).first() or cls(pk=cls.ONLY)
-
-    @property
-    def timing(self) -> ReportSchedule | None:
-        """Return when backups are made; None for on demand only."""
-        return ReportSchedule(self.cron, self.zone) if self.cron else None
 
 
 class BackupRun(models.Model):
