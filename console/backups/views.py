@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.http import FileResponse, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -32,7 +33,8 @@ def backups(request: HttpRequest) -> HttpResponse:
 def _context() -> dict[str, Any]:
     runs, schedule = list(BackupRun.objects.all()), BackupSchedule.load()
     return {
-        "runs": runs, "schedule": schedule, "timing": timing_of(schedule), "folder": backup_folder(), "disk": _is_same_disk(),
+        "runs": runs, "schedule": schedule, "timing": timing_of(schedule),
+        "folder": backup_folder(), "disk": _is_same_disk(),
         "encryption": _encryption(), "is_running": any(each.state == BackupRun.State.RUNNING for each in runs),
         "variable": VARIABLE, "file_variable": FILE_VARIABLE,
     }  # fmt: skip
@@ -48,8 +50,6 @@ def _encryption() -> dict[str, Any]:
 
 def _is_same_disk() -> bool:
     """Return whether backups are on the file system of the data, with which they would be lost."""
-    from django.conf import settings
-
     folder, data = backup_folder(), settings.SLUICE.data
     return data.exists() and (not folder.exists() or folder.stat().st_dev == data.stat().st_dev)
 

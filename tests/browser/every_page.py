@@ -37,6 +37,7 @@ FORMS = (
     reverse_lazy("message-action", query={"action": "edit"}, args=["axe.orders"]),
     reverse_lazy("shards"),
     reverse_lazy("add-shard"),
+    reverse_lazy("backup-schedule"),
     reverse_lazy("tokens"),
     reverse_lazy("new-alert"),
     reverse_lazy("new-masking-rule"),

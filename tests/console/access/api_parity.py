@@ -146,6 +146,8 @@ SHOWN: dict[str, set[str] | str] = {
     "topology": {"list_networks", "get_cluster"},
     "shards": {"list_shards"},
     "shard": {"list_shards", "list_families"},
+    "backups": {"list_backups", "get_backup_schedule"},
+    "backup-schedule": {"get_backup_schedule"},
     "connector": {"list_networks", "list_demand", "explain_bridge"},
     "analyses": {"list_analyses"},
     "ask-analysis": {"list_analyses"},
