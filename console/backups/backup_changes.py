@@ -14,6 +14,7 @@ from django.utils import timezone
 from console.access.permissions import Permission, require_everywhere
 from console.alerts.delivery.models import AlertRule
 from console.audit import trail
+from console.audit.models import AuditEntry
 from console.backups import backup_runs
 from console.backups.forms import BackupScheduleForm
 from console.backups.records.models import BackupRun, BackupSchedule
@@ -51,7 +52,7 @@ def record_download(request: HttpRequest, run: BackupRun) -> None:
     """Record that the file of a backup is read, which holds everything. Raises Http404 where it is missing."""
     if not run.has_file:
         raise Http404(f"The file {run.file.name} of this backup was moved or deleted.")
-    trail.record(request, "download backup", run.file.name)
+    trail.record(request, "download backup", run.file.name, AuditEntry.Outcome.DONE)
 
 
 def save_schedule(request: HttpRequest, form: BackupScheduleForm) -> BackupSchedule:

@@ -30,7 +30,7 @@ PASSPHRASE = "correct horse battery"
 
 
 @pytest.fixture
-def folder(console, settings, tmp_path, monkeypatch):
+def folder(console, db, settings, tmp_path, monkeypatch):
     """Return the folder for backups of a console whose database is a file."""
     monkeypatch.delenv("SLUICE_BACKUP_PASSPHRASE_FILE", raising=False)
     monkeypatch.setenv("SLUICE_BACKUP_PASSPHRASE", PASSPHRASE)
@@ -109,7 +109,7 @@ def test_programs_list_and_start_backups_and_change_their_schedule(folder, admin
     assert datetime.fromisoformat(saved.pop("due")) > timezone.now()
     assert saved == wanted
     wrong = admin.put("/api/v1/backups/schedule", {"cron": "often"}, content_type="application/json")
-    assert wrong.status_code == 400
+    assert wrong.status_code == 409
     assert "is not a crontab expression" in wrong.json()["detail"]
 
 
@@ -129,7 +129,7 @@ def test_the_first_schedule_comes_with_an_alert_rule(folder, admin):
 
 def test_a_backup_that_is_due_is_started_once(folder):
     now = timezone.now()
-    BackupSchedule.objects.create(pk=1, cron="0 2 * * *", due=now - timedelta(minutes=1), with_archive=True)
+    BackupSchedule.objects.create(pk=1, cron="* * * * *", due=now - timedelta(minutes=1), with_archive=True)
     run = backup_runs.start_due(now)
     assert (run.state, run.asked_by, run.with_archive) == (State.RUNNING, "", True)
     assert backup_runs.start_due(now) is None
@@ -199,7 +199,7 @@ def test_a_copy_makes_no_backups_on_schedule_and_sends_no_notifications(folder, 
     write_mark(settings.SLUICE.data, RestoredMark(RestoredRole.COPY, "orders", "mars", "2026-11-28T10:00:00.000+00:00"))
     restored_copy._mark_of.cache_clear()
     now = timezone.now()
-    BackupSchedule.objects.create(pk=1, cron="0 2 * * *", due=now - timedelta(minutes=1))
+    BackupSchedule.objects.create(pk=1, cron="* * * * *", due=now - timedelta(minutes=1))
     assert backup_runs.start_due(now) is None
     rule = AlertRule.objects.create(name="r", metric="depth", threshold=0, author="ada", mail="ada@example.org")
     firing = AlertFiring.objects.create(rule=rule, rule_name="r", subject="q", since=now, value=1, worst=1)
@@ -211,7 +211,7 @@ def test_a_copy_makes_no_backups_on_schedule_and_sends_no_notifications(folder, 
     assert "on\n    mars, backup of 2026-11-28 10:00:00 UTC" in shown
 
 
-def test_only_admins_see_backups(folder, operator, viewer):
-    for client in (operator, viewer):
+def test_only_admins_see_backups(folder, browser_of):
+    for client in map(browser_of, ("operator", "viewer")):
         assert client.get(reverse("backups")).status_code == 403
         assert "/backups/" not in client.get(reverse("overview")).content.decode()
