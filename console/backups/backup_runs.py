@@ -156,9 +156,9 @@ def remove_old(keep: int) -> int:
 
 
 def remove(run: BackupRun) -> None:
-    """Remove a backup with its file."""
+    """Remove a backup with its file; that of the installation which this one was restored from stays."""
     try:
-        if run.path:
+        if run.path and run.data_folder == data_folder_id():
             Path(run.path).unlink(missing_ok=True)
     except OSError as error:
         raise BackupRefused(f"{run.path} cannot be deleted: {error.strerror}") from error

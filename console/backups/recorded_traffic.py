@@ -55,7 +55,7 @@ def add_recorded_traffic(writer: BackupWriter, environment: Environment, with_fi
                 _add_files(part, environment, commits, files, writer.path.parent)
             return []
     total = sum(each.bytes for each in files)
-    return [f"recorded traffic, {len(files)} files with {total:,} bytes (--with-archive includes it)"] if files else []
+    return [f"recorded traffic: files of the archive: {len(files):,}, bytes: {total:,}"] if files else []
 
 
 def listed_files(archive: Path) -> Iterator[ArchivedFile]:

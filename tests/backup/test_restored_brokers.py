@@ -8,7 +8,12 @@ import threading
 from collections import Counter
 
 import pytest
+import redis
 
+from analytics.archive.trace_stream import TraceStream
+from brokerapp.backup.broker_restore import RestoreTarget, restore_backup
+from brokerapp.backup.container import BackupReader
+from brokerapp.backup.key_copy import copy_keys
 from brokerapp.store.client.keys import StoreKeys
 from tests.backup.restored_broker import BrokerInFolder, backup, content_of, restore
 from tests.faults.load import Account
@@ -244,3 +249,54 @@ def test_a_broker_that_does_not_run_is_backed_up_too(broker_in, tmp_path):
     original.start()
     assert original.bodies("q") == ["kept"]
     original.end()
+
+
+def test_the_archiver_goes_on_where_its_archive_ends(servers, tmp_path):
+    """An archive is read after the snapshot of the store, so it may be ahead of the trace stream there."""
+    source, target = servers("source"), servers("target")
+    source.ask("HSET", "{orders}:state", "seq", "5")
+    for number in range(1, 4):
+        source.ask("XADD", "{orders}:trace", f"{number}-0", "b", "events", "n", "1")
+    assert backup(tmp_path / "file", "--redis", url_of(source), "--name", "orders") == 0
+    for archived, ordinal, left in (("2-0", 2, ["3-0"]), ("9-0", 9, [])):
+        target.ask("FLUSHALL")
+        with BackupReader(tmp_path / "file") as reader:
+            place = RestoreTarget(tmp_path / archived, "orders", None, url=url_of(target), archived=(archived, ordinal))
+            restore_backup(reader, place, print)
+        stream = TraceStream(url_of(target), "orders")
+        page = stream.read(archived, ordinal)
+        assert ([id for id, _ in page.entries], page.missed, page.renewed) == (left, 0, False)
+        target.ask("XADD", "{orders}:trace", "10-0", "b", "later", "n", "1")
+        page = stream.read(archived, ordinal)
+        assert ([id for id, _ in page.entries], page.missed, page.renewed) == ([*left, "10-0"], 0, False)
+        stream.close()
+
+
+def test_keys_of_all_types_are_copied_with_what_they_remember(servers):
+    source, target = (redis.Redis(port=servers(name).port) for name in ("source", "target"))
+    large = {f"field {number}": "x" * 5_000 for number in range(3_000)}
+    source.set("{b}:string", b"\0\xff")
+    source.set("{b}:expiring", "soon", px=600_000)
+    source.hset("{b}:hash", mapping=large)
+    source.rpush("{b}:list", *map(str, range(2_500)))
+    source.sadd("{b}:set", *map(str, range(2_500)))
+    source.zadd("{b}:zset", {"a": 0.1, "b": 2**53 - 1, "c": -1e300})
+    for number in range(1, 2_502):
+        source.xadd("{b}:stream", {"m": "x" * 2_000}, id=f"{number}-0")
+    source.xdel("{b}:stream", "2501-0", "7-0")
+    source.xadd("{b}:empty", {"m": ""}, id="5-0")
+    source.xtrim("{b}:empty", 0)
+    source.set("{other}:key", "not copied")
+    assert copy_keys(source, target, b"{b}:") == 8
+    assert not target.exists("{other}:key")
+    assert 500_000 < target.pttl("{b}:expiring") <= 600_000
+    for read in (
+        lambda store: store.get("{b}:string"), lambda store: store.hgetall("{b}:hash"),
+        lambda store: store.lrange("{b}:list", 0, -1), lambda store: store.smembers("{b}:set"),
+        lambda store: store.zrange("{b}:zset", 0, -1, withscores=True), lambda store: store.xrange("{b}:stream"),
+    ):  # fmt: skip
+        assert read(source) == read(target)
+    for stream in ("{b}:stream", "{b}:empty"):
+        names = ("length", "last-generated-id", "entries-added", "max-deleted-entry-id")
+        kept = [{name: store.xinfo_stream(stream)[name] for name in names} for store in (source, target)]
+        assert kept[0] == kept[1]

@@ -152,6 +152,14 @@ def test_as_many_backups_are_kept_as_the_schedule_says(folder):
     assert BackupRun.objects.count() == 2
 
 
+def test_files_of_the_installation_that_a_copy_was_restored_from_are_not_deleted(folder):
+    run = backed_up()
+    BackupRun.objects.update(data_folder=run.data_folder + 1)
+    backup_runs.remove_old(0)
+    assert run.file.exists()
+    assert not BackupRun.objects.exists()
+
+
 def test_a_backup_that_fails_raises_an_alert_and_says_why(folder, admin, settings, monkeypatch):
     AlertRule.objects.create(name="Failed backups", metric="failed-backups", threshold=0, author="ada")
     folder.parent.joinpath("file").touch()
