@@ -90,7 +90,7 @@ def _store_of(source: BackupSource) -> Iterator[str]:
     elif is_answering(source.store):
         yield (source.store / "store.url").read_text()
     elif not source.store.is_dir():
-        raise BackupRefused(f"there is no store in {source.store}")
+        raise BackupRefused(f"no store found in {source.store}")
     else:
         with EmbeddedStore(source.store) as store:
             yield store.url

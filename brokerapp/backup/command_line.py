@@ -134,7 +134,7 @@ def make_backup(
         check_new(passphrase)
     file = file.absolute()
     result = write_backup(source, file, passphrase, say, add_parts)
-    kept = "encrypted" if passphrase else "not encrypted: whoever reads the file reads all messages"
+    kept = "encrypted" if passphrase else "not encrypted: all messages are readable in the file"
     say(f"{file}: {result.bytes:,} bytes in {result.seconds:.1f} s, {kept}")
     return result
 

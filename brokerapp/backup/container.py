@@ -113,7 +113,7 @@ class BackupWriter:
         self._file.flush()
         os.fsync(self._file.fileno())
         if self.path.exists():
-            raise BackupRefused(f"{self.path} was made by another process meanwhile: choose another name")
+            raise BackupRefused(f"{self.path} exists meanwhile: choose another name")
         self._temporary.rename(self.path)
         sync_folder(self.path.parent)
         return complete
@@ -211,7 +211,7 @@ class BackupReader:
             with tarfile.open(fileobj=self._file, mode="r:") as archive:
                 members = {each.name: each for each in archive.getmembers()}
         except (tarfile.TarError, EOFError, OSError):
-            raise BackupRefused(f"{self.path} is no backup of Sluice, or is damaged") from None
+            raise BackupRefused(f"{self.path} is damaged, or not a backup of Sluice") from None
         if manifest.NAME not in members:
             raise BackupRefused(f"{self.path} is incomplete: it has no manifest, which is written last")
         return members

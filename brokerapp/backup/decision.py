@@ -54,5 +54,5 @@ def _embedded_url(folder: Path, opened: ExitStack) -> str:
     if is_answering(folder):
         return (folder / "store.url").read_text()
     if not folder.is_dir():
-        raise BackupRefused(f"there is no store in {folder}")
+        raise BackupRefused(f"no store found in {folder}")
     return opened.enter_context(EmbeddedStore(folder)).url

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema, Status
 from pydantic import Field
 
@@ -104,6 +104,12 @@ def change_backup_schedule(request: HttpRequest, wanted: BackupScheduleIn) -> An
 def get_backup(request: HttpRequest, backup_id: int) -> Any:
     """Return a backup."""
     return backup_changes.get_backup_or_404(request, backup_id)
+
+
+@operation(router, "GET", "/{int:backup_id}/file", Permission.BACKUP, response={200: Any})
+def download_backup(request: HttpRequest, backup_id: int) -> HttpResponse:
+    """Return the file of a backup."""
+    return backup_changes.download(request, backup_changes.get_backup_or_404(request, backup_id))
 
 
 @operation(router, "DELETE", "/{int:backup_id}", Permission.BACKUP, response={204: None})

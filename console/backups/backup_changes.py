@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.http import Http404, HttpRequest
+from django.http import FileResponse, Http404, HttpRequest
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 
@@ -48,11 +48,12 @@ def remove(request: HttpRequest, run: BackupRun) -> None:
         backup_runs.remove(run)
 
 
-def record_download(request: HttpRequest, run: BackupRun) -> None:
-    """Record that the file of a backup is read, which holds everything. Raises Http404 where it is missing."""
+def download(request: HttpRequest, run: BackupRun) -> FileResponse:
+    """Return the file of a backup, and record that it is read. Raises Http404 where it is missing."""
     if not run.has_file:
         raise Http404(f"The file {run.file.name} of this backup was moved or deleted.")
     trail.record(request, "download backup", run.file.name, AuditEntry.Outcome.DONE)
+    return FileResponse(run.file.open("rb"), as_attachment=True, filename=run.file.name)
 
 
 def save_schedule(request: HttpRequest, form: BackupScheduleForm) -> BackupSchedule:

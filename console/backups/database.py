@@ -114,7 +114,7 @@ def _restore_postgresql(reader: BackupReader, settings: dict[str, object]) -> No
             pass  # it says why
         said = process.stderr.read().decode(errors="replace")
     if process.returncode:
-        raise BackupRefused(f"pg_restore failed, and the database is as it was: {_one_line(said)}")
+        raise BackupRefused(f"pg_restore failed without changes: {_one_line(said)}")
 
 
 def _program(name: str) -> str:

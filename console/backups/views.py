@@ -6,7 +6,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib import messages
-from django.http import FileResponse, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
@@ -84,9 +84,7 @@ def edit_schedule(request: HttpRequest) -> HttpResponse:
 @permission_required(Permission.BACKUP)
 def download(request: HttpRequest, backup_id: int) -> HttpResponse:
     """Send the file of a backup."""
-    run = backup_changes.get_backup_or_404(request, backup_id)
-    backup_changes.record_download(request, run)
-    return FileResponse(run.file.open("rb"), as_attachment=True, filename=run.file.name)
+    return backup_changes.download(request, backup_changes.get_backup_or_404(request, backup_id))
 
 
 @require_POST

@@ -68,7 +68,7 @@ def test_a_changed_byte_in_the_manifest_is_noticed(plain, tmp_path, refused):
 def test_a_file_that_is_cut_off_is_noticed(plain, tmp_path, refused, share):
     size = int(plain.stat().st_size * share)
     said = refused(changed(plain, tmp_path / "cut", lambda data: data.__delitem__(slice(size, None))))
-    assert "is no backup of Sluice, or is damaged" in said or "is incomplete" in said
+    assert "is damaged, or not a backup of Sluice" in said or "is incomplete" in said
 
 
 def test_a_tar_archive_of_something_else_is_incomplete(tmp_path, refused):

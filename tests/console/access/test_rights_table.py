@@ -339,6 +339,7 @@ OPERATIONS: list[tuple[str, str, str, dict | None, Permission]] = [
     ("list_backups", "get", "/backups", None, Permission.BACKUP),
     ("start_backup", "post", "/backups", {}, Permission.BACKUP),
     ("get_backup", "get", "/backups/999", None, Permission.BACKUP),
+    ("download_backup", "get", "/backups/999/file", None, Permission.BACKUP),
     ("delete_backup", "delete", "/backups/999", None, Permission.BACKUP),
     ("get_backup_schedule", "get", "/backups/schedule", None, Permission.BACKUP),
     ("change_backup_schedule", "put", "/backups/schedule", {}, Permission.BACKUP),

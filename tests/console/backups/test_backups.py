@@ -183,7 +183,7 @@ def test_a_backup_without_a_passphrase_is_said_to_lack_secrets(folder, admin, mo
     monkeypatch.delenv("SLUICE_BACKUP_PASSPHRASE")
     run = backed_up()
     assert not run.is_encrypted
-    assert "Not encrypted. Secrets are left out" in page(admin)
+    assert "Not encrypted: secrets are left out" in page(admin)
     assert any(each.startswith("secrets, as the backup is not encrypted: ") for each in run.left_out)
 
 
