@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import redis
 
@@ -19,10 +19,11 @@ ELEMENTS_AT_ONCE, BYTES_AT_ONCE = 1_000, 4 * 1024 * 1024
 #: Milliseconds for the target to have it all on disk.
 SYNC_MS = 60_000
 
-Command = tuple[Any, ...]
+Command: TypeAlias = tuple[Any, ...]
+Client: TypeAlias = Any  # of the driver, whose types do not fit its answers
 
 
-def copy_keys(source: redis.Redis, target: redis.Redis, prefix: bytes) -> int:
+def copy_keys(source: Client, target: Client, prefix: bytes) -> int:
     """Copy the keys that begin so, with their expiry; return how many. Raises StoreUnavailable, BackupRefused."""
     count = 0
     try:
@@ -33,12 +34,12 @@ def copy_keys(source: redis.Redis, target: redis.Redis, prefix: bytes) -> int:
             target.execute_command("WAITAOF", 1, 0, SYNC_MS)
     except redis.ResponseError as error:
         raise BackupRefused(f"the target store refused a command: {error}") from error
-    except (redis.RedisError, OSError) as error:
+    except (ClientError, OSError) as error:
         raise StoreUnavailable(f"the target store failed: {error or type(error).__name__}") from error
     return count
 
 
-def _write(target: redis.Redis, commands: Iterator[Command]) -> None:
+def _write(target: Client, commands: Iterator[Command]) -> None:
     pipe, waiting, size = target.pipeline(transaction=False), 0, 0
     for command in commands:
         pipe.execute_command(*command)
@@ -51,7 +52,7 @@ def _write(target: redis.Redis, commands: Iterator[Command]) -> None:
         pipe.execute()
 
 
-def _commands_of(source: redis.Redis, keys: list[bytes]) -> Iterator[Command]:
+def _commands_of(source: Client, keys: list[bytes]) -> Iterator[Command]:
     """Yield the commands that make these keys, whatever they are in the target: a scan may name a key twice."""
     pipe = source.pipeline(transaction=False)
     for key in keys:
@@ -69,34 +70,34 @@ def _at_once(size: int, length: int) -> int:
     return max(1, min(ELEMENTS_AT_ONCE, BYTES_AT_ONCE * length // max(1, size)))
 
 
-def _string(source: redis.Redis, key: bytes, _size: int) -> Iterator[Command]:
+def _string(source: Client, key: bytes, _size: int) -> Iterator[Command]:
     yield "SET", key, source.get(key)
 
 
-def _hash(source: redis.Redis, key: bytes, size: int) -> Iterator[Command]:
+def _hash(source: Client, key: bytes, size: int) -> Iterator[Command]:
     count = _at_once(size, source.hlen(key))
     for rows in batches(source.hscan_iter(key, count=count), count):
         yield "HSET", key, *(each for row in rows for each in row)
 
 
-def _list(source: redis.Redis, key: bytes, size: int) -> Iterator[Command]:
+def _list(source: Client, key: bytes, size: int) -> Iterator[Command]:
     at, count = 0, _at_once(size, source.llen(key))
     while rows := source.lrange(key, at, at + count - 1):
         yield "RPUSH", key, *rows
         at += len(rows)
 
 
-def _set(source: redis.Redis, key: bytes, _size: int) -> Iterator[Command]:
+def _set(source: Client, key: bytes, _size: int) -> Iterator[Command]:
     for rows in batches(source.sscan_iter(key, count=ELEMENTS_AT_ONCE), ELEMENTS_AT_ONCE):
         yield "SADD", key, *rows
 
 
-def _sorted_set(source: redis.Redis, key: bytes, _size: int) -> Iterator[Command]:
+def _sorted_set(source: Client, key: bytes, _size: int) -> Iterator[Command]:
     for rows in batches(source.zscan_iter(key, count=ELEMENTS_AT_ONCE), ELEMENTS_AT_ONCE):
         yield "ZADD", key, *(each for member, score in rows for each in (repr(score), member))
 
 
-def _stream(source: redis.Redis, key: bytes, size: int) -> Iterator[Command]:
+def _stream(source: Client, key: bytes, size: int) -> Iterator[Command]:
     about = source.xinfo_stream(key)
     last, added, removed = about["last-generated-id"], about["entries-added"], about["max-deleted-entry-id"]
     after, count = "-", _at_once(size, about["length"])
@@ -117,6 +118,6 @@ def pattern(prefix: bytes) -> bytes:
 
 
 #: By the type of a key.
-_COPIES: dict[str, Callable[[redis.Redis, bytes, int], Iterator[Command]]] = {
+_COPIES: dict[str, Callable[[Client, bytes, int], Iterator[Command]]] = {
     "string": _string, "hash": _hash, "list": _list, "set": _set, "zset": _sorted_set, "stream": _stream,
 }  # fmt: skip

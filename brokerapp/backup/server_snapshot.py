@@ -56,7 +56,7 @@ class ServerSnapshot:
 
     def __init__(self, url: str, key: str) -> None:
         self._name = without_password(url)
-        self.client = blocking_client(
+        self.client: Any = blocking_client(
             url, key, protocol=2, socket_timeout=ANSWER_SECONDS, socket_connect_timeout=ANSWER_SECONDS
         )
         self._stream: Any = None

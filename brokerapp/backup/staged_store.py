@@ -14,8 +14,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-import redis
-
 from brokerapp.backup.container import BackupReader
 from brokerapp.backup.manifest import StoreEntry
 from brokerapp.errors import BackupRefused, StoreUnavailable
@@ -43,7 +41,7 @@ class StagedStore:
 
     def __init__(self, folder: Path) -> None:
         self._store = EmbeddedStore(folder)
-        self.client: redis.Redis
+        self.client: Any  # of the driver, whose types do not fit its answers
 
     @staticmethod
     def prepare(folder: Path, reader: BackupReader, entry: StoreEntry) -> StagedStore:
@@ -59,7 +57,7 @@ class StagedStore:
             url = self._store.start()
         except StoreUnavailable as error:
             raise BackupRefused(f"the snapshot of the store cannot be loaded: {error}") from error
-        self.client = blocking_client(url, "", protocol=2).client()  # one connection: it chooses a database
+        self.client = _one_connection(url)  # one connection: it chooses a database
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -133,6 +131,11 @@ class StagedStore:
             if not (found["aof_rewrite_in_progress"] or found["aof_rewrite_scheduled"]):
                 return
             time.sleep(_POLL_SECONDS)
+
+
+def _one_connection(url: str) -> Any:
+    client: Any = blocking_client(url, "", protocol=2)
+    return client.client()
 
 
 def prefix_of(broker: str, shard: int) -> bytes:

@@ -15,6 +15,7 @@ from brokerapp.backup.broker_restore import RestoreTarget, restore_backup
 from brokerapp.backup.container import BackupReader
 from brokerapp.backup.key_copy import copy_keys
 from brokerapp.store.client.keys import StoreKeys
+from brokerapp.system.environment import PROJECT
 from tests.backup.restored_broker import BrokerInFolder, backup, content_of, restore
 from tests.faults.load import Account
 from tests.faults.servers import Server
@@ -300,3 +301,38 @@ def test_keys_of_all_types_are_copied_with_what_they_remember(servers):
         names = ("length", "last-generated-id", "entries-added", "max-deleted-entry-id")
         kept = [{name: store.xinfo_stream(stream)[name] for name in names} for store in (source, target)]
         assert kept[0] == kept[1]
+
+
+ALLOWED = "+psync +replconf +info +client|pause +client|unpause +config|get +config|set +exists +hgetall +hmget +select"
+
+
+def test_the_user_of_a_store_needs_few_commands(servers, tmp_path, capsys):
+    server = servers("store")
+    server.ask("HSET", "{orders}:state", "seq", "5")
+    server.ask("CONFIG", "SET", "repl-diskless-sync-delay", "30")
+    documented = (PROJECT / "docs" / "backup.md").read_text()
+    assert f"on >PASSWORD ~* {ALLOWED}\n" in documented
+    for name, commands in (
+        ("documented", ALLOWED.split()),
+        ("no-settings", [each for each in ALLOWED.split() if "config" not in each]),
+        ("no-replica", [each for each in ALLOWED.split() if each != "+psync"]),
+    ):
+        server.ask("ACL", "SETUSER", name, "on", ">secret", "~*", *commands)
+        url = f"redis://{name}:secret@127.0.0.1:{server.port}/0"
+        failed = backup(tmp_path / name, "--redis", url, "--name", "orders")
+        assert failed == (name == "no-replica")
+        # Who may not set the delay to 0 has the server write a file first.
+        assert (server.folder / "dump.rdb").exists() is (name != "documented")
+    assert server.ask("CONFIG", "GET", "repl-diskless-sync-delay")[b"repl-diskless-sync-delay"] == b"30"
+    assert "gives no snapshot: " in capsys.readouterr().err
+    assert restore(tmp_path / "no-settings", "--data", tmp_path / "data") == 0
+
+
+def test_a_replica_gives_no_backup_as_it_may_lag(servers, tmp_path, capsys):
+    primary, replica = servers("primary"), servers("replica")
+    primary.ask("HSET", "{orders}:state", "seq", "5")
+    replica.replicate(primary.port)
+    assert backup(tmp_path / "file", "--redis", url_of(replica), "--name", "orders") == 1
+    assert "is a replica: name the primary" in capsys.readouterr().err
+    both = f"redis://127.0.0.1:{replica.port},127.0.0.1:{primary.port}/0"
+    assert backup(tmp_path / "file", "--redis", both, "--name", "orders") == 0
