@@ -34,7 +34,7 @@ def copy_keys(source: Client, target: Client, prefix: bytes) -> int:
             target.execute_command("WAITAOF", 1, 0, SYNC_MS)
     except redis.ResponseError as error:
         raise BackupRefused(f"the target store refused a command: {error}") from error
-    except (ClientError, OSError) as error:
+    except (redis.RedisError, OSError) as error:
         raise StoreUnavailable(f"the target store failed: {error or type(error).__name__}") from error
     return count
 

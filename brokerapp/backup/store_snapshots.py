@@ -132,6 +132,7 @@ def _servers_of(shards: Sequence[ShardStore], broker: str, opened: ExitStack) ->
 def _begin_one(server: _Server) -> float:
     """Have the only server begin; nothing is held for it."""
     for _ in range(ATTEMPTS):
+        _wait_without_child(server.snapshot)
         least = server.look()
         server.snapshot.prepare()
         server.snapshot.request()
