@@ -26,8 +26,7 @@ from console.topology.refusals import sentence_of
 def backups(request: HttpRequest) -> HttpResponse:
     """Show the schedule and all backups."""
     require_everywhere(request, Permission.BACKUP)
-    page = "backups/runs.html" if request.headers.get("HX-Target") == "backups" else "backups/backups.html"
-    return render(request, page, _context())
+    return render(request, "backups/backups.html", _context())
 
 
 def _context() -> dict[str, Any]:
@@ -51,7 +50,8 @@ def _encryption() -> dict[str, Any]:
 def _is_same_disk() -> bool:
     """Return whether backups are on the file system of the data, with which they would be lost."""
     folder, data = backup_folder(), settings.SLUICE.data
-    return data.exists() and (not folder.exists() or folder.stat().st_dev == data.stat().st_dev)
+    there = next((each for each in (folder, *folder.parents) if each.exists()), data)
+    return data.exists() and there.stat().st_dev == data.stat().st_dev
 
 
 @require_POST

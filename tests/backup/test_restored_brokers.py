@@ -282,8 +282,10 @@ def test_keys_of_all_types_are_copied_with_what_they_remember(servers):
     source.rpush("{b}:list", *map(str, range(2_500)))
     source.sadd("{b}:set", *map(str, range(2_500)))
     source.zadd("{b}:zset", {"a": 0.1, "b": 2**53 - 1, "c": -1e300})
+    pipe = source.pipeline(transaction=False)
     for number in range(1, 2_502):
-        source.xadd("{b}:stream", {"m": "x" * 2_000}, id=f"{number}-0")
+        pipe.xadd("{b}:stream", {"m": "x" * 2_000}, id=f"{number}-0")
+    pipe.execute()
     source.xdel("{b}:stream", "2501-0", "7-0")
     source.xadd("{b}:empty", {"m": ""}, id="5-0")
     source.xtrim("{b}:empty", 0)
