@@ -12,7 +12,12 @@ from brokerapp.backup.command_line import ConsoleParts
 from brokerapp.backup.container import BackupReader, BackupWriter, Progress
 from brokerapp.system.environment import Environment
 from console.backups.database import add_database, check_database, restore_database
-from console.backups.recorded_traffic import add_recorded_traffic, archived_until, restore_recorded_traffic
+from console.backups.recorded_traffic import (
+    add_recorded_traffic,
+    archived_until,
+    check_recorded_traffic,
+    restore_recorded_traffic,
+)
 
 #: Files of the data folder that hold secrets: they are in encrypted backups only.
 SECRET_FILES = ("secret-key", "admin-password")
@@ -57,6 +62,7 @@ def restored_parts(environment: Environment, name: str | None) -> ConsoleParts:
 
     def parts(reader: BackupReader) -> RestoreParts:
         check_database(reader, environment.database_url)
+        check_recorded_traffic(reader, environment)
         original = reader.manifest.broker
 
         def restore(work: Path) -> list[str]:

@@ -151,6 +151,12 @@ def archived_until(reader: BackupReader, environment: Environment, broker: str) 
     return str(commit["offset"]), int(commit["ordinal"])
 
 
+def check_recorded_traffic(reader: BackupReader, environment: Environment) -> None:
+    """Raise BackupRefused where recorded traffic would replace an archive that was copied before."""
+    if reader.has(FILES) and environment.archive.exists():
+        raise BackupRefused(f"the backup holds recorded traffic, and {environment.archive} exists: remove one of them")
+
+
 class _Blocks(io.RawIOBase):
     """A file of the blocks of a part."""
 

@@ -6,10 +6,12 @@ import json
 import os
 import socket
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.urls import reverse
 from django.utils import timezone
 
@@ -20,7 +22,7 @@ from console.alerts import evaluation
 from console.alerts.delivery import alert_delivery
 from console.alerts.delivery.models import AlertDelivery, AlertFiring, AlertRule
 from console.audit.models import AuditEntry
-from console.backups import backup_runs
+from console.backups import backup_runs, command_line
 from console.backups.records.models import BackupRun, BackupSchedule, data_folder_id
 from console.broker import restored_copy
 from console.broker.mirror import mirror
@@ -217,6 +219,33 @@ def test_a_copy_makes_no_backups_on_schedule_and_sends_no_notifications(folder, 
     shown = page(admin)
     assert "Copy of broker <strong>orders</strong>" in shown
     assert "on\n    mars, backup of 2026-11-28 10:00:00 UTC" in shown
+
+
+def test_an_installation_is_restored_elsewhere_and_does_not_start_until_its_role_is_said(
+    folder, settings, tmp_path, monkeypatch, capsys
+):
+    run, data = backed_up(), tmp_path / "restored"
+    (tmp_path / "passphrase").write_text(PASSPHRASE)
+    for name in ("REDIS_URL", "DATABASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SLUICE_DATA", str(data))
+    monkeypatch.setenv("SLUICE_BROKER", settings.SLUICE.broker_name)
+    data.mkdir()
+    (data / "secret-key").write_text("a key that a command made")
+    assert command_line.restore([str(run.file)], "manage.py") == 0
+    assert "it does not start yet" in capsys.readouterr().out
+    assert (data / "secret-key").read_text() == "the key"
+    with closing(sqlite3.connect(data / "console.sqlite3")) as database:
+        assert database.execute("SELECT answer FROM one").fetchall() == [(42,)]
+    settings.SLUICE = replace(settings.SLUICE, data=data)
+    with pytest.raises(CommandError, match="run `restore --replace` if the original no longer runs"):
+        call_command("up")
+    assert command_line.restore(["--as-copy"], "manage.py") == 0
+    assert json.loads((data / "restored.json").read_text())["role"] == "copy"
+    assert command_line.restore(["--replace"], "manage.py") == 0
+    assert not (data / "restored.json").exists()
+    assert command_line.restore([str(run.file)], "manage.py") == 1
+    assert "is not empty, it holds console.sqlite3" in capsys.readouterr().err
 
 
 def test_only_admins_see_backups(folder, browser_of):
