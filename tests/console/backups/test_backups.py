@@ -245,7 +245,7 @@ def test_an_installation_is_restored_elsewhere_and_does_not_start_until_its_role
     assert command_line.restore(["--replace"], "manage.py") == 0
     assert not (data / "restored.json").exists()
     assert command_line.restore([str(run.file)], "manage.py") == 1
-    assert "is not empty, it holds console.sqlite3" in capsys.readouterr().err
+    assert "console.sqlite3 exists: restore into an empty folder" in capsys.readouterr().err
 
 
 def test_only_admins_see_backups(folder, browser_of):
