@@ -13,7 +13,8 @@ import pytest
 from brokerapp.backup.configuration import configured, is_secret
 from brokerapp.backup.container import BackupReader
 from brokerapp.backup.encryption import CHUNK_BYTES, TAG_BYTES, PassphraseKey
-from brokerapp.errors import BackupRefused
+from brokerapp.errors import BackupRefused, ConfigurationRefused
+from brokerapp.system.environment import Environment
 from tests.backup.restored_broker import PASSPHRASE, backup
 
 SIZES = [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 3 * CHUNK_BYTES]
@@ -142,3 +143,10 @@ def test_a_disk_that_is_full_leaves_no_half_backup(original, plain, tmp_path):
 def test_a_backup_in_a_folder_that_does_not_exist_names_it(original, tmp_path, capsys):
     assert backup(Path(tmp_path, "none", "file"), "--data", original.data) == 1
     assert f"folder {tmp_path / 'none'} not found" in capsys.readouterr().err
+
+
+def test_the_folder_for_backups_is_an_absolute_path():
+    assert Environment.read({"SLUICE_DATA": "/data"}).backups == Path("/data/backups")
+    assert Environment.read({"SLUICE_BACKUP_FOLDER": "/backups"}).backups == Path("/backups")
+    with pytest.raises(ConfigurationRefused, match="SLUICE_BACKUP_FOLDER=backups must be an absolute path"):
+        Environment.read({"SLUICE_BACKUP_FOLDER": "backups"})
