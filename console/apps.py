@@ -24,7 +24,7 @@ class ConsoleConfig(AppConfig):
         assert url_converters.NameConverter  # which addresses are made of
         login.connect_signals()
         permission_version.connect_signals()
-        cli_listener.connect_signal()
+        cli_listener.listen()
 
 
 class RecordingConfig(AppConfig):
@@ -41,4 +41,4 @@ class RecordingConfig(AppConfig):
     def ready(self) -> None:
         from console.audit import cli_listener
 
-        cli_listener.connect_signal()
+        cli_listener.listen()

@@ -110,8 +110,8 @@ PROJECT_IMPORTS: dict[str, str] = {
     "brokerapp.monitoring": "brokerapp.errors brokerapp.version brokerapp.model brokerapp.store.server.disk_space",
     "brokerapp.runtime": "brokerapp",
     "brokerapp.management": "brokerapp",
-    "brokerapp.management.whatif_verb": "brokerapp analytics",
-    "brokerapp.management.tables_verb": "brokerapp analytics",
+    "brokerapp.management.verbs.whatif_verb": "brokerapp analytics",
+    "brokerapp.management.verbs.tables_verb": "brokerapp analytics",
     "=brokerapp": "",
     "analytics": (
         "analytics brokerapp.errors brokerapp.model brokerapp.system brokerapp.selectors brokerapp.engine "
@@ -217,7 +217,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "pyarrow": ("brokerapp.tracing", "analytics"),
     "numpy": ("brokerapp.tracing", "analytics"),
     "zstandard": ("brokerapp.tracing.encoding",),
-    "django": ("console", "brokerapp.apps", "brokerapp.management"),
+    "django": ("console", "brokerapp.apps", "brokerapp.management.commands"),
     "channels": ("console",),
     "celery": ("console", "analytics.tasks"),
     "billiard": ("console", "analytics.tasks"),
@@ -473,7 +473,7 @@ for name in sys.argv[1:]:
 
 def test_the_broker_runs_where_django_celery_and_spark_are_not_installed():
     names = [name for name in MODULES if fits(name, "brokerapp")]
-    alone = [name for name in names if not fits(name, "brokerapp.management") and name != "brokerapp.apps"]
+    alone = [name for name in names if not fits(name, "brokerapp.management.commands") and name != "brokerapp.apps"]
     command = [sys.executable, "-c", WITHOUT, *alone]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr

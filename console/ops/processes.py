@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from brokerapp.store.server.embedded import STOP_PATIENCE_SECONDS, is_answering
-from brokerapp.system.environment import EXTRA_PORTS, Environment
+from brokerapp.system import extras
+from brokerapp.system.environment import EXTRA_PORTS, IS_CHECKOUT, Environment
 from console.ops.supervisor import ProcessSpec
 
 ASK_SECONDS = 1.0
@@ -68,10 +69,11 @@ def process_specs(environment: Environment) -> list[ProcessSpec]:
     server = _module("analytics.spark.server")
     spark = ProcessSpec("spark", server, ready=lambda: True, is_disposable=True, grace=SPARK_GRACE_SECONDS,
                  hidden_lines=SPARK_HIDDEN_LINES)  # fmt: skip
+    has_analytics = extras.is_installed(extras.ANALYTICS)
     others = [
         # What analyses need takes longest to start, and waits for nobody. Spark ends after those who need it.
-        *([] if environment.spark_remote else [spark]),
-        worker("spark", environment.analyses_at_once),
+        *([spark] if has_analytics and not environment.spark_remote else []),
+        *([worker("spark", environment.analyses_at_once)] if has_analytics else []),
         ProcessSpec(
             "web",
             _module(f"uvicorn console.asgi:application {address} {serving}"),
@@ -102,8 +104,23 @@ def process_specs(environment: Environment) -> list[ProcessSpec]:
 
 
 def _module(line: str, *more: str) -> list[str]:
-    """Return the command `python -m LINE MORE...`; arguments that may contain spaces are items of `more`."""
-    return [sys.executable, "-m", *line.split(), *more]
+    """Return the command `python -m LINE MORE...`; arguments that may contain spaces are items of `more`.
+
+    A checkout runs in its folder. An installed package may be started anywhere: Python leaves modules of the current
+    directory alone (-P).
+    """
+    return [sys.executable, *([] if IS_CHECKOUT else ["-P"]), "-m", *line.split(), *more]
+
+
+def missing_extras(environment: Environment) -> Iterator[str]:
+    """Yield a sentence for each setting that needs an extra which is not installed."""
+    asked = {
+        "SPARK_REMOTE": bool(environment.spark_remote),
+        "SLUICE_EXPORT_SPANS": environment.exports_spans,
+        "SLUICE_STREAM_TABLES": environment.streams_tables,
+    }
+    if not extras.is_installed(extras.ANALYTICS):
+        yield from (extras.missing(extras.ANALYTICS, f"{name} needs") for name, is_set in asked.items() if is_set)
 
 
 # -- ports
@@ -130,7 +147,11 @@ def port_uses(environment: Environment) -> list[PortUse]:
         ),
         *(PortUse(port, scheme, EXTRA_PORTS[scheme]) for scheme, port in environment.extra_ports.items()),
         PortUse(environment.monitor_port, "monitors", "SLUICE_MONITOR_PORT"),
-        *([] if environment.spark_remote else [PortUse(environment.spark_port, "Spark", "SLUICE_SPARK_PORT")]),
+        *(
+            [PortUse(environment.spark_port, "Spark", "SLUICE_SPARK_PORT")]
+            if extras.is_installed(extras.ANALYTICS) and not environment.spark_remote
+            else []
+        ),
     ]
 
 

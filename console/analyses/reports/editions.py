@@ -64,13 +64,12 @@ def start_edition(report: Report, moment: datetime, asked_by: str = "", missed: 
         kind = question["kind"]
         try:
             title, parameters = _request_for(report, question)
-        except RequestRefused as error:  # the analysis changed since the report was written
+            run_service.start(kind, title, parameters | _ends(parameters, moment), f"report {report.name}", edition.pk)
+        except RequestRefused as error:  # the analysis changed since the report was written, or none can run here
             AnalysisRun.objects.create(
                 kind=kind, title=kind, request=question, asked_by=report.name, edition=edition,
                 state=AnalysisRun.State.FAILED, reason=str(error), finished=timezone.now(),
             )  # fmt: skip
-            continue
-        run_service.start(kind, title, parameters | _ends(parameters, moment), f"report {report.name}", edition.pk)
     finish_if_complete(edition)
     return edition
 
