@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from brokerapp.store.server.embedded import STOP_PATIENCE_SECONDS, is_answering
 from brokerapp.system import extras
-from brokerapp.system.environment import EXTRA_PORTS, IS_CHECKOUT, Environment
+from brokerapp.system.environment import EXTRA_PORTS, IS_CHECKOUT, PROJECT, Environment
 from console.ops.supervisor import ProcessSpec
 
 ASK_SECONDS = 1.0
@@ -23,7 +23,7 @@ SPARK_GRACE_SECONDS = 5.0  # it takes two; there is nothing to be saved
 
 SHORT_TASKS = 2  # at once; the demo is a task that lasts
 DATABASE_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
-CELERY = "celery --quiet -A"
+CELERY = "console.ops.celery_command --quiet -A"
 #: Django's checks need every page of the console loaded, for which Celery's processes have no use: half of their start.
 UNCHECKED = {"CELERY_SKIP_CHECKS": "1"}
 WORKER_ENVIRONMENT = UNCHECKED | {
@@ -44,6 +44,8 @@ SPARK_HIDDEN_LINES = re.compile(
 )
 #: That browsers' tabs come and go; one that is refused is shown.
 WEB_HIDDEN_LINES = re.compile(r'"WebSocket [^"]*" \[accepted\]$|^INFO:\s+connection (open|closed)$')
+#: Where uvicorn looks for modules first: else that were the current directory.
+_APP_FOLDER = ("--app-dir", str(PROJECT))
 WORKER = f"{CELERY} console.celery worker --loglevel INFO --without-mingle --without-gossip"
 
 
@@ -76,7 +78,7 @@ def process_specs(environment: Environment) -> list[ProcessSpec]:
         *([worker("spark", environment.analyses_at_once)] if has_analytics else []),
         ProcessSpec(
             "web",
-            _module(f"uvicorn console.asgi:application {address} {serving}"),
+            _module(f"uvicorn console.asgi:application {address} {serving}", *_APP_FOLDER),
             environment={"SLUICE_HOST_NODE": "1"},
             ready=lambda: console_answers(environment) and stomp_connects(environment),
             grace=WEB_GRACE_SECONDS,
@@ -86,7 +88,8 @@ def process_specs(environment: Environment) -> list[ProcessSpec]:
             "monitor",
             _module(
                 f"uvicorn console.exporters.server.asgi:application --host {environment.bind} "
-                f"--port {environment.monitor_port} --lifespan off --no-access-log {closing}"
+                f"--port {environment.monitor_port} --lifespan off --no-access-log {closing}",
+                *_APP_FOLDER,
             ),
             ready=lambda: answers_http(environment.bind, environment.monitor_port, "/healthz"),
         ),
