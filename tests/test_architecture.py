@@ -125,7 +125,7 @@ MODULES_A_FOLDER = 15
 ROOTS = {
     "brokerapp": {"apps", "errors", "version"},
     "analytics": {"spark_source", "tasks"},
-    "console": {"apps", "asgi", "celery", "celery_beat", "models", "settings", "tasks", "urls"},
+    "console": {"apps", "asgi", "celery", "celery_beat", "celery_command", "models", "settings", "tasks", "urls"},
 }
 
 #: Modules that import each other in a circle still. Whoever opens one takes it off this list; none is added.

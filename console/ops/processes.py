@@ -23,7 +23,7 @@ SPARK_GRACE_SECONDS = 5.0  # it takes two; there is nothing to be saved
 
 SHORT_TASKS = 2  # at once; the demo is a task that lasts
 DATABASE_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
-CELERY = "console.ops.celery_command --quiet -A"
+CELERY = "console.celery_command --quiet -A"
 #: Django's checks need every page of the console loaded, for which Celery's processes have no use: half of their start.
 UNCHECKED = {"CELERY_SKIP_CHECKS": "1"}
 WORKER_ENVIRONMENT = UNCHECKED | {

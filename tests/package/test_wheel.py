@@ -191,7 +191,7 @@ def test_the_console_serves_pages_and_static_files_without_spark(with_console, t
                 assert answer.read(), address
         password = (data / "admin-password").read_text().strip()
         browser.submit("/login/", username="admin", password=password)
-        _, page = browser.get("/analyses/")
+        _, page = browser.get("/analytics/")
         assert "Analyses cannot run here." in page
         assert f"Sluice {VERSION}" in page
         static = re.search(r"/static/[^/]+/", login)[0]
