@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -271,10 +270,3 @@ def test_prometheus_understands_the_queries_of_dashboards(promtool, tmp_path):
     rules = [{"record": f"query:{number}", "expr": query} for number, query in enumerate(queries)]
     (tmp_path / "queries.yml").write_text(yaml.safe_dump({"groups": [{"name": "dashboards", "rules": rules}]}))
     run(promtool, "check", "rules", "--lint=none", tmp_path / "queries.yml")
-
-
-def test_images_and_chart_have_the_version_of_the_project():
-    version = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["version"]
-    chart = read_yaml(DEPLOY / "helm/sluice/Chart.yaml")
-    assert (chart["version"], chart["appVersion"]) == (version, version)
-    assert f"sluice-console:{version}" == read_yaml(DEPLOY / "compose/compose.yaml")["services"]["sluice"]["image"]
