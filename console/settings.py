@@ -7,12 +7,14 @@ import os
 import socket
 from datetime import timedelta
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from brokerapp.engine.editing.operator_message import MAX_BODY
 from brokerapp.errors import ConfigurationRefused
+from brokerapp.model.transport_connector import is_loopback
 from brokerapp.store.client.pools import channel_layer_host
 from brokerapp.system.environment import Environment
 from console.accounts.auth_settings import AuthSettings
@@ -137,8 +139,11 @@ SESSION_COOKIE_AGE = IDENTITY.session_hours * 60 * 60
 _installation = hashlib.sha256(f"cookies of {SECRET_KEY}".encode()).hexdigest()[:8]
 SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = f"sluice_{_installation}", f"sluice_csrf_{_installation}"
 # Where people find the console by TLS, their browsers never send its cookies without. To lead them there, and to have
-# them remember it (HSTS), is for the proxy that has the certificate: it answers for all that is on its host.
-SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SLUICE.console_url.startswith("https://")
+# them remember it (HSTS), is for who has the certificate: a proxy, or the web process (console.ops.serving). HSTS is for
+# all ports of a host name, so that of this machine itself does not get it.
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SLUICE.console_tls or SLUICE.console_url.startswith("https://")
+_has_public_name = not is_loopback(urlsplit(SLUICE.console_url).hostname or "")
+SECURE_HSTS_SECONDS = SLUICE.hsts_seconds if SLUICE.console_tls and _has_public_name else 0
 SILENCED_SYSTEM_CHECKS = ["security.W004", "security.W008"]
 AXES_FAILURE_LIMIT = 5
 AXES_COOLOFF_TIME = timedelta(minutes=10)

@@ -6,6 +6,7 @@ import errno
 import http.client
 import re
 import socket
+import ssl
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +16,6 @@ from brokerapp.system.environment import EXTRA_PORTS, Environment
 from console.ops.supervisor import ProcessSpec
 
 ASK_SECONDS = 1.0
-CLOSING_SECONDS = 5  # for browsers' WebSockets and STOMP clients to be told that the process ends
 WEB_GRACE_SECONDS = 32.0  # closing, and then the node hands over to others and stores all it was asked to (node.py)
 
 SPARK_GRACE_SECONDS = 5.0  # it takes two; there is nothing to be saved
@@ -55,12 +55,6 @@ def process_specs(environment: Environment) -> list[ProcessSpec]:
         is_needed=True,
         grace=STOP_PATIENCE_SECONDS,
     )
-    address = f"--host {environment.bind} --port {environment.console_port}"
-    closing = f"--timeout-graceful-shutdown {CLOSING_SECONDS}"
-    # Nobody is believed who says for whom they ask, but the proxies that are named: locks and the audit trail go by it.
-    proxies = f"--forwarded-allow-ips {environment.proxies}" if environment.proxies else "--no-proxy-headers"
-    serving = f"--ws websockets-sansio --no-access-log {proxies} {closing}"
-
     def worker(queue: str, processes: int) -> ProcessSpec:
         command = _module(f"{WORKER} -Q {queue} -c {processes} -n {queue}@%h")
         return ProcessSpec(f"worker-{queue}", command, environment=WORKER_ENVIRONMENT, hidden_lines=WORKER_HIDDEN_LINES)
@@ -74,7 +68,7 @@ def process_specs(environment: Environment) -> list[ProcessSpec]:
         worker("spark", environment.analyses_at_once),
         ProcessSpec(
             "web",
-            _module(f"uvicorn console.asgi:application {address} {serving}"),
+            _module("console.ops.serving.web_server console"),
             environment={"SLUICE_HOST_NODE": "1"},
             ready=lambda: console_answers(environment) and stomp_connects(environment),
             grace=WEB_GRACE_SECONDS,
@@ -82,10 +76,7 @@ def process_specs(environment: Environment) -> list[ProcessSpec]:
         ),
         ProcessSpec(
             "monitor",
-            _module(
-                f"uvicorn console.exporters.server.asgi:application --host {environment.bind} "
-                f"--port {environment.monitor_port} --lifespan off --no-access-log {closing}"
-            ),
+            _module("console.ops.serving.web_server monitor"),
             ready=lambda: answers_http(environment.bind, environment.monitor_port, "/healthz"),
         ),
         ProcessSpec("archiver", _module("analytics.archive.archiver")),
@@ -122,6 +113,11 @@ def port_uses(environment: Environment) -> list[PortUse]:
     """Return every port that the processes listen on."""
     return [
         PortUse(environment.console_port, "the console", "SLUICE_PORT"),
+        *(
+            [PortUse(environment.http_port, "redirection to HTTPS", "SLUICE_HTTP_PORT")]
+            if environment.console_tls and environment.http_port is not None
+            else []
+        ),
         PortUse(environment.stomp_port, "STOMP", "SLUICE_STOMP_PORT"),
         *(
             [PortUse(environment.openwire_port, "OpenWire", "SLUICE_OPENWIRE_PORT")]
@@ -162,13 +158,19 @@ def _port_problem(bind: str, number: int) -> str | None:
 
 
 def console_answers(environment: Environment) -> bool:
-    """Return whether the console answers HTTP without a server error."""
-    return answers_http(environment.bind, environment.console_port, "/")
+    """Return whether the console answers without a server error."""
+    return answers_http(environment.bind, environment.console_port, "/", tls=environment.console_tls)
 
 
-def answers_http(bind: str, port: int, path: str) -> bool:
-    """Return whether the address answers HTTP without a server error."""
-    connection = http.client.HTTPConnection(reachable(bind), port, timeout=ASK_SECONDS)
+def answers_http(bind: str, port: int, path: str, *, tls: bool = False) -> bool:
+    """Return whether the address answers HTTP without a server error; with `tls` over TLS, by any certificate."""
+    connection = (
+        http.client.HTTPSConnection(
+            reachable(bind), port, timeout=ASK_SECONDS, context=ssl._create_unverified_context()
+        )
+        if tls
+        else http.client.HTTPConnection(reachable(bind), port, timeout=ASK_SECONDS)
+    )
     try:
         connection.request("HEAD", path)
         return connection.getresponse().status < 500
