@@ -7,14 +7,12 @@ import os
 import socket
 from datetime import timedelta
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from brokerapp.engine.editing.operator_message import MAX_BODY
 from brokerapp.errors import ConfigurationRefused
-from brokerapp.model.transport_connector import is_loopback
 from brokerapp.store.client.pools import channel_layer_host
 from brokerapp.system.environment import Environment
 from console.accounts.auth_settings import AuthSettings
@@ -142,8 +140,7 @@ SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = f"sluice_{_installation}", f"sluice_csrf
 # them remember it (HSTS), is for who has the certificate: a proxy, or the web process (console.ops.serving). HSTS is for
 # all ports of a host name, so that of this machine itself does not get it.
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SLUICE.console_tls or SLUICE.console_url.startswith("https://")
-_has_public_name = not is_loopback(urlsplit(SLUICE.console_url).hostname or "")
-SECURE_HSTS_SECONDS = SLUICE.hsts_seconds if SLUICE.console_tls and _has_public_name else 0
+SECURE_HSTS_SECONDS = SLUICE.sent_hsts_seconds
 SILENCED_SYSTEM_CHECKS = ["security.W004", "security.W008"]
 AXES_FAILURE_LIMIT = 5
 AXES_COOLOFF_TIME = timedelta(minutes=10)

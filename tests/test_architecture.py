@@ -247,7 +247,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     ),
     "cryptography": ("brokerapp.connections.key_stores", "console.accounts.encryption"),
     "allauth": ("console",),
-    "h11": ("brokerapp.monitoring.health_server",),
+    "h11": ("brokerapp.monitoring.health_server", "console.ops.serving.https_redirect"),
     "uvloop": ("brokerapp.management", "console"),
     # the broker's core waits for nothing: whoever does has a name here
     "asyncio": (
@@ -290,6 +290,7 @@ HOMES: dict[str, tuple[str, ...]] = {
         "brokerapp.network.bridge.activemq_forwarder",
         "brokerapp.network.links.websocket",
         "brokerapp.connections.login",
+        "brokerapp.connections.tls_renewal",
         "brokerapp.connections.cluster_updates",
         "brokerapp.connections.heart_beats",
         "brokerapp.connections.client_connection",

@@ -19,8 +19,8 @@ from brokerapp.model.transport_connector import PLAIN_TLS, TlsOptions, TlsStores
 
 logger = logging.getLogger(__name__)
 
-#: Seconds between two looks at the files: some microseconds of work, and certificates are renewed days in advance.
-CHECK_SECONDS = 10.0
+#: Seconds between two looks at the files, which take some microseconds.
+CHECK_SECONDS = 2.0
 
 #: What distinguishes two states of a file, after symbolic links, which is what certbot and Kubernetes change; None: it
 #: cannot be looked at.

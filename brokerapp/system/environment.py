@@ -162,6 +162,15 @@ class Environment:
         return self.redis_url == _embedded_url(self.store)
 
     @property
+    def sent_hsts_seconds(self) -> int:
+        """Return the seconds that the console tells browsers; 0: it does not, as without TLS of its own.
+
+        It would hold for all servers of this machine, whatever their port, where the console is at localhost.
+        """
+        host = urlsplit(self.console_url).hostname or ""
+        return self.hsts_seconds if self.console_tls and host not in _LOCAL else 0
+
+    @property
     def public_port(self) -> int:
         """Return the port at which browsers reach the console."""
         found = urlsplit(self.console_url)

@@ -38,7 +38,7 @@ class Ears:
 @asynccontextmanager
 async def listening(session, tls=None):
     """The links of a node of this session, which others may call."""
-    links = NodeLinks(session, Ears(), tls)
+    links = NodeLinks(session, Ears(), None if tls is None else lambda: tls)
     links.secret = b"secret"
     await links.listen("127.0.0.1")
     try:
