@@ -58,7 +58,9 @@ class RenewedFromFiles(Generic[_Made]):
                 self._latest = self._make(self._stores)
             except ConfigurationRefused as wrong:
                 if str(wrong) != self.problem:
-                    logger.error("%s: changed files cannot be used, the previous ones stay in use: %s", self._use, wrong)
+                    logger.error(
+                        "%s: changed files cannot be used, the previous ones stay in use: %s", self._use, wrong
+                    )
                 self.problem = str(wrong)
             else:
                 self.problem = ""

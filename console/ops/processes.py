@@ -1,18 +1,15 @@
-"""Define the processes of an installation in the order they start, and the ports they use."""
+"""Define the processes of an installation in the order they start."""
 
 from __future__ import annotations
 
-import errno
 import http.client
 import re
 import socket
 import ssl
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
 
 from brokerapp.store.server.embedded import STOP_PATIENCE_SECONDS, is_answering
-from brokerapp.system.environment import EXTRA_PORTS, Environment
+from brokerapp.system.environment import Environment
 from console.ops.supervisor import ProcessSpec
 
 ASK_SECONDS = 1.0
@@ -95,63 +92,6 @@ def process_specs(environment: Environment) -> list[ProcessSpec]:
 def _module(line: str, *more: str) -> list[str]:
     """Return the command `python -m LINE MORE...`; arguments that may contain spaces are items of `more`."""
     return [sys.executable, "-m", *line.split(), *more]
-
-
-# -- ports
-
-
-@dataclass(frozen=True, slots=True)
-class PortUse:
-    """Describe a TCP port of this installation: its use and the variable that sets it."""
-
-    number: int
-    use: str
-    variable: str
-
-
-def port_uses(environment: Environment) -> list[PortUse]:
-    """Return every port that the processes listen on."""
-    return [
-        PortUse(environment.console_port, "the console", "SLUICE_PORT"),
-        *(
-            [PortUse(environment.http_port, "redirection to HTTPS", "SLUICE_HTTP_PORT")]
-            if environment.console_tls and environment.http_port is not None
-            else []
-        ),
-        PortUse(environment.stomp_port, "STOMP", "SLUICE_STOMP_PORT"),
-        *(
-            [PortUse(environment.openwire_port, "OpenWire", "SLUICE_OPENWIRE_PORT")]
-            if environment.openwire_port is not None
-            else []
-        ),
-        *(PortUse(port, scheme, EXTRA_PORTS[scheme]) for scheme, port in environment.extra_ports.items()),
-        PortUse(environment.monitor_port, "monitors", "SLUICE_MONITOR_PORT"),
-        *([] if environment.spark_remote else [PortUse(environment.spark_port, "Spark", "SLUICE_SPARK_PORT")]),
-    ]
-
-
-def port_problems(bind: str, wanted: list[PortUse]) -> Iterator[str]:
-    """Yield a sentence for every port that is not available, with the variable to set."""
-    users: dict[int, str] = {}
-    for port in wanted:
-        way_out = f"set {port.variable} to another port"
-        if port.number in users:
-            yield f"port {port.number} is configured for both {users[port.number]} and {port.use}: {way_out}"
-        elif trouble := _port_problem(bind, port.number):
-            yield f"port {port.number} on {bind}, configured for {port.use}, {trouble}: {way_out}"
-        users.setdefault(port.number, port.use)
-
-
-def _port_problem(bind: str, number: int) -> str | None:
-    family = socket.AF_INET6 if ":" in bind else socket.AF_INET
-    with socket.socket(family) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections that linger do not count
-        try:
-            probe.bind((bind, number))
-            probe.listen()
-        except OSError as error:
-            return "is taken" if error.errno == errno.EADDRINUSE else f"cannot be used ({error.strerror})"
-    return None
 
 
 # -- whether they work

@@ -62,7 +62,9 @@ def secure_site(tmp_path_factory, migrated) -> Iterator[SecureSite]:
         yield SecureSite(web.url, http_port, authority, certificate)
 
 
-def answer(connection: http.client.HTTPConnection, method="GET", path="/healthz", **headers) -> http.client.HTTPResponse:
+def answer(
+    connection: http.client.HTTPConnection, method="GET", path="/healthz", **headers
+) -> http.client.HTTPResponse:
     connection.request(method, path, headers=headers)
     response = connection.getresponse()
     response.text = response.read().decode()

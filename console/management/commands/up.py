@@ -8,9 +8,13 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
+from brokerapp.checks.ports import port_problems, port_uses
+from brokerapp.connections.tls import server_context
+from brokerapp.errors import ConfigurationRefused
+from brokerapp.runtime.installation_tls import tls_stores
 from brokerapp.system.process_lock import OWNER_UMASK, DirectoryInUse
 from console.accounts import initial_admin
-from console.ops.processes import port_problems, port_uses, process_specs, reachable
+from console.ops.processes import process_specs, reachable
 from console.ops.supervisor import Supervisor
 
 
@@ -28,14 +32,14 @@ class Command(BaseCommand):
             supervisor = Supervisor(process_specs(environment), environment.data, say=self.say)
         except DirectoryInUse as taken:
             raise CommandError(f"Sluice is already running: {taken} with SLUICE_DATA") from taken
-        check_ports(environment)
+        check_start(environment)
         password = self.prepare()
         supervisor.run(announce=lambda: self.say(welcome(environment, password)))
 
     def refuse_without_a_trace(self, environment) -> None:
-        """Check the ports of a new installation before creating more than its key, which is deleted on failure."""
+        """Check what a start needs before creating more than the key of a new installation, which is deleted on failure."""
         try:
-            check_ports(environment)
+            check_start(environment)
         except CommandError:
             settings.SECRET_FILE.unlink()
             with suppress(OSError):  # somebody else put something there meanwhile
@@ -55,9 +59,15 @@ class Command(BaseCommand):
         self.stdout.flush()
 
 
-def check_ports(environment) -> None:
-    """Raise CommandError with a sentence for each port that is not available."""
-    if troubles := list(port_problems(environment.bind, port_uses(environment))):
+def check_start(environment) -> None:
+    """Raise CommandError with a sentence for each port that is not available, and for a certificate that is no use."""
+    troubles = list(port_problems(port_uses(environment)))
+    if environment.tls_certificate:
+        try:
+            server_context(tls_stores(environment))
+        except ConfigurationRefused as wrong:
+            troubles.append(f"SLUICE_TLS_CERTIFICATE: {wrong}")
+    if troubles:
         raise CommandError("\n".join(troubles))
 
 
@@ -69,11 +79,12 @@ def welcome(environment, password: str | None) -> str:
     stomp = ", ".join([f"{host}:{environment.stomp_port}", *extra])
     port = environment.openwire_port
     openwire = "not served" if port is None else f"tcp://{host}:{port}, for JMS applications"
+    scheme = "https" if environment.console_tls else "http"
     secret = f"password {password} (stored in {kept})" if password else f"password in {kept}"
     return f"""
   Sluice is ready.
 
-    Console   http://{host}:{environment.console_port}/
+    Console   {scheme}://{host}:{environment.console_port}/
     STOMP     {stomp}
     OpenWire  {openwire}
     Metrics   http://{host}:{environment.monitor_port}/metrics, /admin/xml/, /api/jolokia/

@@ -1,0 +1,94 @@
+"""Find the process that listens on a port, and whether it belongs to a data directory, as /proc shows it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from brokerapp.system.process_lock import OWNER_LOCK
+
+_TCP_TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+#: Value of their column for the state: a socket that listens.
+_LISTENING = "0A"
+_SOCKET = re.compile(r"socket:\[(\d+)\]")
+
+
+def listening_processes() -> dict[int, int]:
+    """Return processes by the port that they listen on, as far as this user may see them. Empty without /proc."""
+    ports = {inode: port for table in _TCP_TABLES for port, inode in _listening_sockets(table)}
+    found: dict[int, int] = {}
+    for process in _process_ids():
+        for target in _open_files(process):
+            if (socket_id := _SOCKET.fullmatch(target)) and (port := ports.get(socket_id[1])) is not None:
+                # A child inherits sockets of its parent: the one that began first is meant.
+                found[port] = min(process, found.get(port, process))
+    return found
+
+
+def _listening_sockets(table: Path) -> Iterator[tuple[int, str]]:
+    try:
+        lines = table.read_text().splitlines()[1:]
+    except OSError:
+        return
+    for line in lines:
+        columns = line.split()
+        if columns[3] == _LISTENING:
+            yield int(columns[1].rpartition(":")[2], 16), columns[9]
+
+
+def _process_ids() -> Iterator[int]:
+    try:
+        yield from (int(each) for each in os.listdir("/proc") if each.isdecimal())
+    except OSError:
+        return
+
+
+def _open_files(process: int) -> Iterator[str]:
+    """Yield what a process has open; nothing for one of another user."""
+    folder = f"/proc/{process}/fd"
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return
+    for name in names:
+        try:
+            yield os.readlink(f"{folder}/{name}")
+        except OSError:
+            continue
+
+
+def program_of(process: int) -> str:
+    """Return the beginning of the command line of a process."""
+    try:
+        words = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return "unknown"
+    return " ".join(word.decode(errors="replace") for word in words[:3] if word)
+
+
+def belongs_to(process: int, data: Path) -> bool:
+    """Return whether a process or one of its parents has files of the data directory open, or is named its path."""
+    inside, named = f"{data}/", str(data).encode()
+    while process > 1:
+        if any(target.startswith(inside) for target in _open_files(process)):
+            return True
+        try:
+            if named in Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0"):
+                return True
+            status = Path(f"/proc/{process}/stat").read_text()
+        except OSError:
+            return False
+        process = int(status.rpartition(")")[2].split()[1])
+    return False
+
+
+def is_locked(folder: Path) -> bool:
+    """Return whether a live process owns a data directory, without locking it, which would keep one from starting."""
+    try:
+        inode = (folder / OWNER_LOCK).stat().st_ino
+        locks = Path("/proc/locks").read_text().splitlines()
+    except OSError:
+        return False
+    return any(word.endswith(f":{inode}") for line in locks if "FLOCK" in line for word in line.split())
