@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,23 +40,20 @@ def _listening_sockets(table: Path) -> Iterator[tuple[int, str]]:
 
 def _process_ids() -> Iterator[int]:
     try:
-        yield from (int(each) for each in os.listdir("/proc") if each.isdecimal())
+        yield from (int(each.name) for each in Path("/proc").iterdir() if each.name.isdecimal())
     except OSError:
         return
 
 
 def _open_files(process: int) -> Iterator[str]:
     """Yield what a process has open; nothing for one of another user."""
-    folder = f"/proc/{process}/fd"
     try:
-        names = os.listdir(folder)
+        found = list(Path(f"/proc/{process}/fd").iterdir())
     except OSError:
         return
-    for name in names:
-        try:
-            yield os.readlink(f"{folder}/{name}")
-        except OSError:
-            continue
+    for each in found:
+        with contextlib.suppress(OSError):  # closed meanwhile
+            yield str(each.readlink())
 
 
 def program_of(process: int) -> str:
@@ -92,3 +89,11 @@ def is_locked(folder: Path) -> bool:
     except OSError:
         return False
     return any(word.endswith(f":{inode}") for line in locks if "FLOCK" in line for word in line.split())
+
+
+def owner_of(folder: Path) -> int | None:
+    """Return the id of the process that locked a data directory last."""
+    try:
+        return int((folder / OWNER_LOCK).read_text())
+    except (OSError, ValueError):
+        return None
