@@ -107,6 +107,10 @@ PROJECT_IMPORTS: dict[str, str] = {
         "brokerapp.cluster.settings brokerapp.config.parsing brokerapp.openwire.java_properties"
     ),
     "brokerapp.monitoring": "brokerapp.errors brokerapp.model brokerapp.store.server.disk_space",
+    "brokerapp.checks": (
+        "brokerapp.errors brokerapp.model brokerapp.system brokerapp.store brokerapp.connections brokerapp.config "
+        "brokerapp.nodes.links.members brokerapp.runtime.installation_tls"
+    ),
     "brokerapp.runtime": "brokerapp",
     "brokerapp.management": "brokerapp",
     "brokerapp.management.whatif_verb": "brokerapp analytics",
@@ -164,6 +168,8 @@ PURE = (
     "=brokerapp.store",
     "brokerapp.store.client.keys",
     "brokerapp.core.ports.commit_store",
+    "brokerapp.checks.report",
+    "brokerapp.checks.results",
     "brokerapp.monitoring.health_pages",
     "brokerapp.monitoring.node_metrics",
     "brokerapp.monitoring.prometheus_text",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from brokerapp.checks.results import CheckResult, Finding, Level, exit_code, summary
@@ -16,18 +17,21 @@ _INDENT = " " * 32
 def text_report(results: Sequence[CheckResult], about: Mapping[str, str]) -> str:
     """Return the report: a line of what is checked, a section for each kind of checks, and the sums."""
     lines = [", ".join(f"{name} {value}" for name, value in about.items())]
-    section = ""
-    for result in results:
-        if result.section != section:
-            section = result.section
-            lines += ["", section]
-        lines += _lines(result)
+    for section, in_section in groupby(results, lambda each: each.section):
+        lines += ["", section]
+        for _, alike in groupby(in_section, _findings_alike):
+            lines += _lines(list(alike))
     return "\n".join([*lines, "", summary(results)])
 
 
-def _lines(result: CheckResult) -> Iterator[str]:
-    title = result.title
-    for finding in result.findings:
+def _findings_alike(result: CheckResult) -> tuple[Finding, ...] | str:
+    """Return by what results are shown as one: those that follow each other and were skipped for the same reason."""
+    return result.findings if result.level is Level.SKIPPED else result.id
+
+
+def _lines(results: Sequence[CheckResult]) -> Iterator[str]:
+    title = results[0].title if len(results) == 1 else f"{len(results)} checks"
+    for finding in results[0].findings:
         yield from _finding_lines(title, finding)
         title = ""
 
