@@ -31,6 +31,7 @@ class Installation:
     replicas: int
     ports: tuple[PortUse, ...]
     certificates: tuple[CertificateUse, ...]
+    environment: Environment | None = None  #: None: a node without a console
 
     @property
     def is_running(self) -> bool:
@@ -58,7 +59,7 @@ def of_environment(environment: Environment) -> Installation:
     return Installation(
         environment.data, environment.broker_name, environment.redis_url,
         environment.store if environment.owns_store else None, environment.replicas, tuple(port_uses(environment)),
-        (CertificateUse(tls_stores(environment), hosts, _addresses(environment.bind, schemes)),),
+        (CertificateUse(tls_stores(environment), hosts, _addresses(environment.bind, schemes)),), environment,
     )  # fmt: skip
 
 
