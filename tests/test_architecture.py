@@ -52,7 +52,7 @@ PROJECT_IMPORTS: dict[str, str] = {
     "brokerapp.openwire.transport": (
         "brokerapp.errors brokerapp.model brokerapp.engine brokerapp.openwire brokerapp.connections"
     ),
-    "brokerapp.connections": "brokerapp.errors brokerapp.model brokerapp.engine",
+    "brokerapp.connections": "brokerapp.errors brokerapp.model brokerapp.engine brokerapp.system.environment",
     "brokerapp.stomp": (
         "brokerapp.errors brokerapp.model brokerapp.engine brokerapp.openwire.map_documents "
         "brokerapp.openwire.marshalled_values"
@@ -109,7 +109,7 @@ PROJECT_IMPORTS: dict[str, str] = {
     "brokerapp.monitoring": "brokerapp.errors brokerapp.model brokerapp.store.server.disk_space",
     "brokerapp.checks": (
         "brokerapp.errors brokerapp.model brokerapp.system brokerapp.store brokerapp.connections brokerapp.config "
-        "brokerapp.nodes.links.members brokerapp.runtime.installation_tls"
+        "brokerapp.nodes.links.members"
     ),
     "brokerapp.runtime": "brokerapp",
     "brokerapp.management": "brokerapp",
@@ -139,7 +139,7 @@ PURE_OUTSIDE = {
     "__future__", "base64", "binascii", "bisect", "collections", "dataclasses", "datetime", "decimal", "enum",
     "functools", "hashlib", "http",
     "heapq", "ipaddress", "itertools", "json", "lxml", "math", "operator", "re", "regex", "struct", "types", "typing",
-    "logging", "urllib", "xml", "zlib",
+    "logging", "textwrap", "urllib", "xml", "zlib",
 }  # fmt: skip
 PURE = (
     "brokerapp.errors",

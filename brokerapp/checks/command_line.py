@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from brokerapp.errors import BrokerError
 from brokerapp.system.environment import Environment
 from brokerapp.system.store_address import check_replicas, check_store_url
 
-USAGE_ERROR = 2
 _DESCRIPTION = (
     "Check an installation, running or stopped. Nothing is changed. The exit code is 1 when a check failed, and 0 with "
     "warnings alone."
@@ -38,8 +36,7 @@ def check(arguments: list[str], program: str) -> int:
     try:
         here = _installation(options)
     except (BrokerError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return USAGE_ERROR
+        parser.error(str(error))
     return report(BROKER_CHECKS, here, as_json=options.json)
 
 

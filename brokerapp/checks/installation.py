@@ -11,8 +11,8 @@ from brokerapp.checks.certificates import CertificateUse
 from brokerapp.checks.port_holders import is_locked, owner_of
 from brokerapp.checks.ports import PortUse, port_uses
 from brokerapp.config import BrokerConfig
+from brokerapp.connections.installation_tls import tls_stores
 from brokerapp.model.transport_connector import TRANSPORTS, is_loopback
-from brokerapp.runtime.installation_tls import tls_stores
 from brokerapp.system.environment import Environment
 from brokerapp.system.store_address import StoreAddress
 

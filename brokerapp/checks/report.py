@@ -64,7 +64,5 @@ def result_json(result: CheckResult) -> dict[str, Any]:
         "title": result.title,
         "level": result.level.value,
         "milliseconds": result.milliseconds,
-        "findings": [
-            {"level": each.level.value, "text": each.text, "action": each.action} for each in result.findings
-        ],
+        "findings": [{"level": each.level.value, "text": each.text, "action": each.action} for each in result.findings],
     }

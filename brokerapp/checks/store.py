@@ -187,7 +187,8 @@ def _replicas(server: ServerFacts, reading: StoreReading) -> Iterator[Finding]:
             "Start the replicas, or reduce SLUICE_REPLICAS (--replicas of a node).",
         )
     elif online < len(followers):
-        yield Finding.warning(f"{text}, {len(followers) - online} still synchronizing.", "Wait until they have caught up.")
+        behind = len(followers) - online
+        yield Finding.warning(f"{text}, {behind} still synchronizing.", "Wait until they have caught up.")
     else:
         yield Finding.ok(f"{text}, {reading.replicas} must confirm each message.")
 

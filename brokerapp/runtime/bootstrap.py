@@ -8,6 +8,7 @@ from dataclasses import replace
 from brokerapp.cluster.settings import ClusterSettings, check, read_members
 from brokerapp.config import Authentication, BrokerConfig, ConfiguredGrant, TransportConnector, default_config
 from brokerapp.config.elements.connector_options import DISCOVERY_URI, conventions_of, limits_of, tls_options_of
+from brokerapp.connections.installation_tls import tls_stores
 from brokerapp.connections.login import Authenticate
 from brokerapp.connections.tls import mutual_contexts
 from brokerapp.connections.tls_renewal import RenewedFromFiles, ServerContext
@@ -19,7 +20,6 @@ from brokerapp.model.settings import Settings
 from brokerapp.model.transport_connector import TRANSPORTS, TlsOptions, is_loopback
 from brokerapp.nodes.links.peer_links import LinkTls
 from brokerapp.runtime.hosted_node import HostedNode
-from brokerapp.runtime.installation_tls import tls_stores
 from brokerapp.runtime.listeners import ListenAddress
 from brokerapp.runtime.node import Node
 from brokerapp.runtime.node_config import NodeConfig

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
 
-from brokerapp.checks.command_line import USAGE_ERROR, argument_parser, report
+from brokerapp.checks.command_line import argument_parser, report
 from brokerapp.checks.command_line import check as check_node
 from brokerapp.checks.installation import of_environment
 from brokerapp.errors import BrokerError
@@ -26,8 +25,7 @@ def check(arguments: list[str], program: str) -> int:
     try:
         here = of_environment(Environment.read())
     except BrokerError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return USAGE_ERROR
+        parser.error(str(error))
     if here.data.exists():  # else Django's settings would make it, with a key in it
         import django
 

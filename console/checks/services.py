@@ -19,7 +19,7 @@ WORKER_SECONDS, MAIL_SECONDS, SPARK_SECONDS = 2.0, 5.0, 4.0
 WORKERS = ("default", "spark")
 #: Port of a Spark Connect server whose URL names none.
 SPARK_PORT = 15002
-NOT_STARTED = "Sluice was not started yet: there is no data directory."
+NOT_STARTED = "Sluice was not started yet: the data directory does not exist."
 
 
 # -- database
@@ -157,12 +157,11 @@ def measure_workers(here: Installation) -> WorkerReading:
     """Ask the Celery workers whether they are there."""
     if not here.is_running:
         return WorkerReading(skipped="Workers are started with Sluice, which is stopped.")
+    from celery import current_app
     from kombu.exceptions import OperationalError
 
-    from console.celery import app
-
     try:
-        answers = app.control.ping(timeout=WORKER_SECONDS)
+        answers = current_app.control.ping(timeout=WORKER_SECONDS)
     except (OperationalError, OSError) as error:
         return WorkerReading(problem=str(error))
     return WorkerReading(tuple(sorted(name.partition("@")[0] for each in answers for name in each)))
@@ -180,7 +179,7 @@ def judge_workers(found: WorkerReading) -> Iterator[Finding]:
     if missing:
         yield Finding.failure(
             f"Workers that do not answer: {', '.join(missing)}. Reports, alerts by mail or analyses wait.",
-            "See log/worker-*.log in the data directory.",
+            "See the log files worker-*.log.",
         )
     else:
         yield Finding.ok(f"Workers that answer: {', '.join(found.answered)}.")

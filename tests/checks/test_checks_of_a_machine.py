@@ -380,11 +380,13 @@ def test_a_failure_is_the_exit_code_and_wrong_arguments_are_two(tmp_path, capsys
             "</transportConnectors></broker>"
         )
         assert command_line.check(["--config", str(file), "--data", str(tmp_path / "data")], "sluice check") == 1
-    assert command_line.check(["--config", str(tmp_path / "none"), "--data", str(tmp_path)], "sluice check") == 2
-    with pytest.raises(SystemExit) as stopped:
-        command_line.check(["--config", str(file)], "sluice check")
-    assert stopped.value.code == 2
-    assert "--config and --data are needed together" in capsys.readouterr().err
+    for arguments in (["--config", str(tmp_path / "none"), "--data", str(tmp_path)], ["--config", str(file)]):
+        with pytest.raises(SystemExit) as stopped:
+            command_line.check(arguments, "sluice check")
+        assert stopped.value.code == 2
+    said = capsys.readouterr().err
+    assert "No such file or directory" in said
+    assert "--config and --data are needed together" in said
 
 
 def test_dates_are_judged_by_the_time_of_the_check(authority):

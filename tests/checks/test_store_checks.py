@@ -52,7 +52,7 @@ def test_a_server_with_the_settings_of_the_documentation_is_in_order(server):
     assert "is Valkey 9." in found(store.judge_reachable, reading)[1]
 
 
-def test_a_server_that_evicts_messages_or_keeps_them_in_memory_only_fails_and_one_that_may_lose_some_is_warned_of(server):
+def test_a_server_that_deletes_messages_fails_and_one_that_may_lose_some_is_warned_of(server):
     running = server(**{"maxmemory": "100mb", "maxmemory-policy": "allkeys-lru", "appendonly": "no"})
     reading = read(running)
     level, text = found(store.judge_eviction, reading)

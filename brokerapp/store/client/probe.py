@@ -25,8 +25,8 @@ _SETTINGS = ("maxmemory*", "append*")
 class ServerFacts:
     """One server; `problem` says why it could not be asked, and then there is nothing else.
 
-    `settings` is None where the server refuses to show them, as hosted ones do. `clock_ms` is how far its clock is ahead
-    of this machine's.
+    `settings` is None where the server refuses to show them, as hosted ones do. `clock_ms` is how far its clock is
+    ahead of this machine's.
     """
 
     url: str  #: without the password

@@ -9,9 +9,9 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
 from brokerapp.checks.ports import port_problems, port_uses
+from brokerapp.connections.installation_tls import tls_stores
 from brokerapp.connections.tls import server_context
 from brokerapp.errors import ConfigurationRefused
-from brokerapp.runtime.installation_tls import tls_stores
 from brokerapp.system.process_lock import OWNER_UMASK, DirectoryInUse
 from console.accounts import initial_admin
 from console.ops.processes import process_specs, reachable
@@ -37,7 +37,7 @@ class Command(BaseCommand):
         supervisor.run(announce=lambda: self.say(welcome(environment, password)))
 
     def refuse_without_a_trace(self, environment) -> None:
-        """Check what a start needs before creating more than the key of a new installation, which is deleted on failure."""
+        """Check what a start needs before creating more of a new installation than its key, deleted on failure."""
         try:
             check_start(environment)
         except CommandError:

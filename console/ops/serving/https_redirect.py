@@ -40,7 +40,7 @@ def answer_to(
     values = [value.decode("latin-1") for name, value in headers if name == b"host"]
     host, host_port = split_domain_port(values[0]) if len(values) == 1 else ("", "")
     if not host or not validate_host(host, list(allowed_hosts)):
-        return Answer(HTTPStatus.BAD_REQUEST, "The host name of this request is not one of this console (SLUICE_HOSTS).")
+        return Answer(HTTPStatus.BAD_REQUEST, "SLUICE_HOSTS does not include the host name of this request.")
     if not target.startswith("/"):
         return Answer(HTTPStatus.BAD_REQUEST, "The path of this request must start with a slash.")
     wanted = host_port if port is None else str(port)

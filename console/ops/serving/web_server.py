@@ -8,6 +8,7 @@ browsers that know the console by HTTPS only come by HTTPS (HSTS is for all port
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import socket
 import sys
@@ -16,9 +17,9 @@ from typing import Any
 import uvicorn
 from uvicorn.config import STARTUP_FAILURE
 
+from brokerapp.connections.installation_tls import tls_stores
 from brokerapp.connections.tls_renewal import ServerContext, keep_renewed
 from brokerapp.errors import ConfigurationRefused
-from brokerapp.runtime.installation_tls import tls_stores
 from brokerapp.system.environment import Environment
 from console.ops.serving.shared_port import Protocols, SharedPort, open_sockets
 
@@ -110,12 +111,10 @@ def main() -> int:
     try:
         serving = server(sys.argv[1], Environment.read())
     except ConfigurationRefused as wrong:
-        print(f"error: {wrong}", file=sys.stderr)
+        logger.error("%s", wrong)
         return STARTUP_FAILURE
-    try:
+    with contextlib.suppress(KeyboardInterrupt):
         serving.run()
-    except KeyboardInterrupt:
-        pass
     return 0 if serving.started else STARTUP_FAILURE
 
 
