@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from brokerapp.checks.results import Finding
-from brokerapp.store.server.disk_space import MIB, DiskSpace
+from brokerapp.checks.results import Finding, size_in_words
+from brokerapp.store.server.disk_space import DiskSpace
 
 #: Writes that are timed, each of so many bytes: a small message with what the store adds.
 FSYNCS, FSYNC_BYTES = 30, 1024
@@ -20,9 +20,8 @@ FSYNCS, FSYNC_BYTES = 30, 1024
 SLOW_MS, STUTTER_MS = 20.0, 250.0
 #: Share of the space, and of the inodes, below which to act before messages are refused.
 SCARCE_SHARE = 0.15
-GIB = 1024**3
 #: Free bytes that are enough whatever share they are.
-ENOUGH_BYTES = 50 * GIB
+ENOUGH_BYTES = 50 * 1024**3
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +50,13 @@ def judge_space(found: DiskUse) -> Iterator[Finding]:
     """Judge free space by the limit below which an embedded store accepts no messages."""
     space = DiskSpace(found.total, found.free)
     percent = 100 * found.free / found.total if found.total else 0
-    text = f"{_size(found.free)} of {_size(found.total)} free ({percent:.0f}%) on the disk of {found.folder}"
+    free, total = size_in_words(found.free), size_in_words(found.total)
+    text = f"{free} of {total} free ({percent:.0f}%) on the disk of {found.folder}"
     if found.is_read_only:
         yield Finding.failure(f"The disk of {found.folder} is mounted read-only.", "Mount it for reading and writing.")
     elif found.free < space.limit:
         yield Finding.failure(
-            f"{text}: messages are not accepted below {_size(space.limit)}.",
+            f"{text}: messages are not accepted below {size_in_words(space.limit)}.",
             "Free space, enlarge the disk, or reduce SLUICE_ARCHIVE_GB.",
         )
     elif percent < 100 * SCARCE_SHARE and found.free < ENOUGH_BYTES:
@@ -121,7 +121,3 @@ def judge_fsync(found: FsyncTimes) -> Iterator[Finding]:
 def _existing(folder: Path) -> Path:
     """Return the folder, or the nearest parent that exists: an installation may be checked before its first start."""
     return next(each for each in (folder, *folder.parents) if each.exists())
-
-
-def _size(count: int) -> str:
-    return f"{count / GIB:.1f} GiB" if count >= GIB else f"{count / MIB:.0f} MiB"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -91,8 +92,8 @@ def exit_code(results: Sequence[CheckResult]) -> int:
 
 
 def summary(results: Sequence[CheckResult]) -> str:
-    """Return how many checks there are of each level, as in `2 failures, 1 warning, 20 ok, 3 skipped`."""
-    counts = {level: sum(each.level is level for each in results) for level in Level}
+    """Return how many findings there are of each level, as in `2 failures, 1 warning, 20 ok, 3 skipped`."""
+    counts = Counter(each.level for result in results for each in result.findings)
     failures, warnings = counts[Level.FAILURE], counts[Level.WARNING]
     parts = [
         f"{failures} failure{'s' * (failures != 1)}",
@@ -102,3 +103,8 @@ def summary(results: Sequence[CheckResult]) -> str:
     if counts[Level.SKIPPED]:
         parts.append(f"{counts[Level.SKIPPED]} skipped")
     return ", ".join(parts)
+
+
+def size_in_words(count: int) -> str:
+    """Return a number of bytes as findings show it, such as 1.5 GiB or 12 MiB."""
+    return f"{count / 1024**3:.1f} GiB" if count >= 1024**3 else f"{count / 1024**2:.0f} MiB"

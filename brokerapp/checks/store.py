@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from brokerapp.checks.results import Finding
+from brokerapp.checks.results import Finding, size_in_words
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.store.client.continuity import FORMAT_OF_ONE_STORE, check_format
 from brokerapp.store.client.keys import StoreKeys
@@ -23,7 +23,6 @@ SLOW_MS = 5.0
 #: Milliseconds between clocks above which messages expire at another time than their senders meant, and above which
 #: short lifetimes are useless.
 CLOCK_WARNING_MS, CLOCK_FAILURE_MS = 1_000.0, 60_000.0
-_GIB = 1024**3
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +161,7 @@ def _memory(server: ServerFacts, _reading: StoreReading) -> Iterator[Finding]:
     machine = int(server.info.get("total_system_memory", 0))
     bound, name = (limit, "its maxmemory") if limit else (machine, "the memory of its machine")
     share = used / bound if bound else 0.0
-    text = f"{used / _GIB:.2f} GiB used, {share:.0%} of {name} ({bound / _GIB:.1f} GiB)"
+    text = f"{size_in_words(used)} used, {share:.0%} of {name} ({size_in_words(bound)})"
     remedy = "Raise it, add a shard, or consume messages." if limit else "Add memory, add a shard, or consume messages."
     if share > FULL:
         yield Finding.failure(f"{text}: no messages are accepted.", remedy)
@@ -170,7 +169,7 @@ def _memory(server: ServerFacts, _reading: StoreReading) -> Iterator[Finding]:
         yield Finding.warning(f"{text}: messages may take {SHARE_OF_SERVER:.0%}.", remedy)
     elif limit > machine > 0:
         yield Finding.warning(
-            f"maxmemory is {limit / _GIB:.1f} GiB, and its machine has {machine / _GIB:.1f} GiB.",
+            f"maxmemory is {size_in_words(limit)}, and its machine has {size_in_words(machine)}.",
             "Set maxmemory to less than the memory of the machine.",
         )
     else:
@@ -180,6 +179,9 @@ def _memory(server: ServerFacts, _reading: StoreReading) -> Iterator[Finding]:
 def _replicas(server: ServerFacts, reading: StoreReading) -> Iterator[Finding]:
     followers = [each for name, each in server.info.items() if name.startswith("slave") and isinstance(each, dict)]
     online = sum(each.get("state") == "online" for each in followers)
+    if not followers and not reading.replicas:
+        yield Finding.ok("No replicas, and receipts wait for none.")
+        return
     text = f"{online} replica{'s' * (online != 1)} online"
     if online < reading.replicas:
         yield Finding.failure(

@@ -79,6 +79,8 @@ def test_a_replica_is_refused_as_a_store_and_missing_replicas_are_counted(server
         Level.OK, "1 replica online, 1 must confirm each message.",
     )  # fmt: skip
     assert found(store.judge_replicas, read(primary, replicas=2))[0] is Level.FAILURE
+    replica.promote()
+    assert found(store.judge_replicas, read(replica)) == (Level.OK, "No replicas, and receipts wait for none.")
 
 
 def test_a_store_that_does_not_answer_fails_once_and_its_password_is_not_shown(server):

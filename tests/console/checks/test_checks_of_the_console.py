@@ -150,7 +150,7 @@ def test_a_spark_server_elsewhere_is_called(tmp_path):
 
 @pytest.fixture
 def mail_server():
-    """A server that greets, says what it offers, and takes no mail: the port that it listens on, and what it was told."""
+    """A server that greets, says what it offers, and takes no mail: its port, and what it was told."""
     told = []
     with socket.create_server(("127.0.0.1", 0)) as server:
 
