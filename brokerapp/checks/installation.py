@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from brokerapp.checks.certificates import CertificateUse
-from brokerapp.checks.port_holders import is_locked, owner_of
+from brokerapp.checks.port_holders import is_locked, owner_of, seconds_owned
 from brokerapp.checks.ports import PortUse, port_uses
 from brokerapp.config import BrokerConfig
 from brokerapp.connections.installation_tls import tls_stores
@@ -16,6 +16,8 @@ from brokerapp.model.transport_connector import TRANSPORTS, is_loopback
 from brokerapp.system.environment import Environment
 from brokerapp.system.store_address import StoreAddress
 
+#: Seconds after which all processes of an installation are ready, on a busy machine, too.
+START_SECONDS = 90.0
 #: Addresses that stand for all of a machine, and that to call instead.
 _ANY = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
 
@@ -42,6 +44,11 @@ class Installation:
     def process(self) -> int | None:
         """Return the id of the process that owns the data directory; None while it is stopped."""
         return owner_of(self.data) if is_locked(self.data) else None
+
+    @property
+    def is_starting(self) -> bool:
+        """Return whether it was started so recently that some of its processes may not be ready."""
+        return self.process is not None and seconds_owned(self.data) < START_SECONDS
 
     @property
     def has_store(self) -> bool:

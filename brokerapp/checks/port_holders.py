@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -89,6 +90,14 @@ def is_locked(folder: Path) -> bool:
     except OSError:
         return False
     return any(word.endswith(f":{inode}") for line in locks if "FLOCK" in line for word in line.split())
+
+
+def seconds_owned(folder: Path) -> float:
+    """Return for how long a data directory has been locked: its owner wrote its id into the file then."""
+    try:
+        return max(0.0, time.time() - (folder / OWNER_LOCK).stat().st_mtime)
+    except OSError:
+        return 0.0
 
 
 def owner_of(folder: Path) -> int | None:

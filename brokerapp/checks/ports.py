@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from brokerapp.checks.port_holders import belongs_to, listening_processes, program_of
-from brokerapp.checks.results import Finding
+from brokerapp.checks.results import CHECK_LATER, Finding
 from brokerapp.system.environment import EXTRA_PORTS, Environment
 
 
@@ -81,13 +81,14 @@ class PortState:
 
 @dataclass(frozen=True, slots=True)
 class PortStates:
-    """All ports, and whether the installation runs."""
+    """All ports, whether the installation runs, and whether it was started just now."""
 
     ports: list[PortState] = field(default_factory=list)
     is_running: bool = False
+    is_starting: bool = False
 
 
-def measure_ports(ports: Sequence[PortUse], data: Path, is_running: bool) -> PortStates:
+def measure_ports(ports: Sequence[PortUse], data: Path, is_running: bool, is_starting: bool = False) -> PortStates:
     """Return who holds each port. A process is ours that has files in the data directory open, or whose parent has."""
     states = []
     owners: Mapping[int, int] | None = None
@@ -103,7 +104,7 @@ def measure_ports(ports: Sequence[PortUse], data: Path, is_running: bool) -> Por
                 port, problem, holder, program_of(holder) if holder else "", bool(holder and belongs_to(holder, data))
             )
         )
-    return PortStates(states, is_running)
+    return PortStates(states, is_running, is_starting)
 
 
 def judge_ports(found: PortStates) -> Iterator[Finding]:
@@ -132,7 +133,10 @@ def judge_ports(found: PortStates) -> Iterator[Finding]:
     silent = [each for each in found.ports if not each.problem and each.port.number]
     if ours and silent and found.is_running:
         names = ", ".join(f"{each.port.number} ({each.port.use})" for each in silent)
-        yield Finding.failure(f"Sluice runs, but nothing listens on {names}.", "See the logs for the reason.")
+        if found.is_starting:
+            yield Finding.warning(f"Sluice is starting: nothing listens on {names} yet.", CHECK_LATER)
+        else:
+            yield Finding.failure(f"Sluice runs, but nothing listens on {names}.", "See the logs for the reason.")
     elif silent:
         yield Finding.ok(f"Free: {', '.join(f'{each.port.number} ({each.port.use})' for each in silent)}.")
     if ours:

@@ -19,6 +19,8 @@ class Level(StrEnum):
 
 
 _ORDER = list(Level)
+#: What to do about what an installation does not have yet that was started just now.
+CHECK_LATER = "Check again in a minute."
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ NETWORK, DISK, STORE, SYSTEM, TLS, VERSIONS = "Network", "Disk", "Store", "Syste
 
 
 def _ports(here: Installation) -> PortStates:
-    return ports.measure_ports(here.ports, here.data, here.is_running)
+    return ports.measure_ports(here.ports, here.data, here.is_running, here.is_starting)
 
 
 def _disk(here: Installation) -> DiskUse:

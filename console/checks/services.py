@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from brokerapp.checks.installation import Installation
-from brokerapp.checks.results import Finding
+from brokerapp.checks.results import CHECK_LATER, Finding
 from brokerapp.errors import ConfigurationRefused
 
 #: Seconds that a worker, the mail server and a Spark server elsewhere have to answer.
@@ -151,6 +151,7 @@ class WorkerReading:
     answered: tuple[str, ...] = ()
     skipped: str = ""
     problem: str = ""
+    is_starting: bool = False  #: whether Sluice was started just now
 
 
 def measure_workers(here: Installation) -> WorkerReading:
@@ -164,7 +165,8 @@ def measure_workers(here: Installation) -> WorkerReading:
         answers = current_app.control.ping(timeout=WORKER_SECONDS)
     except (OperationalError, OSError) as error:
         return WorkerReading(problem=str(error))
-    return WorkerReading(tuple(sorted(name.partition("@")[0] for each in answers for name in each)))
+    answered = sorted(name.partition("@")[0] for each in answers for name in each)
+    return WorkerReading(tuple(answered), is_starting=here.is_starting)
 
 
 def judge_workers(found: WorkerReading) -> Iterator[Finding]:
@@ -176,7 +178,9 @@ def judge_workers(found: WorkerReading) -> Iterator[Finding]:
         yield Finding.failure(f"Workers cannot be asked: {found.problem}.", "See whether the store answers.")
         return
     missing = [each for each in WORKERS if each not in found.answered]
-    if missing:
+    if missing and found.is_starting:
+        yield Finding.warning(f"Workers that do not answer yet: {', '.join(missing)}.", CHECK_LATER)
+    elif missing:
         yield Finding.failure(
             f"Workers that do not answer: {', '.join(missing)}. Reports, alerts by mail or analyses wait.",
             "See the log files worker-*.log.",

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -78,9 +79,12 @@ def test_a_port_that_the_installation_holds_is_in_order(tmp_path):
 def test_a_port_that_nobody_listens_on_while_sluice_runs_is_a_failure(tmp_path):
     silent = PortUse(free_port(), "OpenWire", "SLUICE_OPENWIRE_PORT")
     with listening(tmp_path, lock=True) as (_, port):
-        found = list(ports.judge_ports(ports.measure_ports([port, silent], tmp_path, is_running=True)))
+        states = ports.measure_ports([port, silent], tmp_path, is_running=True)
+    found = list(ports.judge_ports(states))
     assert found[0].text == f"Sluice runs, but nothing listens on {silent.number} (OpenWire)."
     assert levels(found) == [Level.FAILURE, Level.OK]
+    starting = replace(states, is_starting=True)
+    assert levels(ports.judge_ports(starting)) == [Level.WARNING, Level.OK]
 
 
 def test_free_ports_are_named_and_one_port_for_two_uses_is_a_failure(tmp_path):

@@ -12,6 +12,7 @@ from brokerapp.checks.ports import port_problems, port_uses
 from brokerapp.connections.installation_tls import tls_stores
 from brokerapp.connections.tls import server_context
 from brokerapp.errors import ConfigurationRefused
+from brokerapp.model.transport_connector import TRANSPORTS
 from brokerapp.system.process_lock import OWNER_UMASK, DirectoryInUse
 from console.accounts import initial_admin
 from console.ops.processes import process_specs, reachable
@@ -75,10 +76,10 @@ def welcome(environment, password: str | None) -> str:
     """Return the addresses and the sign-in of the installation; the password only on the first start."""
     host = reachable(environment.bind)
     kept = initial_admin.password_file()
-    extra = [f"{scheme}://{host}:{port}" for scheme, port in environment.extra_ports.items()]
-    stomp = ", ".join([f"{host}:{environment.stomp_port}", *extra])
-    port = environment.openwire_port
-    openwire = "not served" if port is None else f"tcp://{host}:{port}, for JMS applications"
+    extra = {scheme: f"{scheme}://{host}:{port}" for scheme, port in environment.extra_ports.items()}
+    openwire = [f"tcp://{host}:{environment.openwire_port}"] if environment.openwire_port is not None else []
+    openwire += [extra.pop(scheme) for scheme in list(extra) if TRANSPORTS[scheme].openwire]
+    stomp = ", ".join([f"{host}:{environment.stomp_port}", *extra.values()])
     scheme = "https" if environment.console_tls else "http"
     secret = f"password {password} (stored in {kept})" if password else f"password in {kept}"
     return f"""
@@ -86,7 +87,7 @@ def welcome(environment, password: str | None) -> str:
 
     Console   {scheme}://{host}:{environment.console_port}/
     STOMP     {stomp}
-    OpenWire  {openwire}
+    OpenWire  {", ".join([*openwire, "for JMS applications"]) if openwire else "not served"}
     Metrics   http://{host}:{environment.monitor_port}/metrics, /admin/xml/, /api/jolokia/
     Sign in   user {initial_admin.NAME}, {secret}
     Logs      {environment.data / "log"}

@@ -119,6 +119,7 @@ def test_the_database_is_judged_by_its_migrations(found, level):
     [
         (WorkerReading(("default", "spark")), Level.OK),
         (WorkerReading(("default",)), Level.FAILURE),
+        (WorkerReading(("default",), is_starting=True), Level.WARNING),
         (WorkerReading(problem="connection refused"), Level.FAILURE),
         (WorkerReading(skipped="Stopped."), Level.SKIPPED),
     ],
