@@ -5,9 +5,11 @@ from __future__ import annotations
 import ipaddress
 import socket
 import ssl
+import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from brokerapp.checks.results import Finding
@@ -43,6 +45,7 @@ class CertificateReading:
     facts: CertificateFacts | None = None
     problem: str = ""
     differing: tuple[int, ...] = ()  #: ports where another certificate is shown
+    exposed_key: str = ""  #: the file with the key, if every user of this machine can read it
 
 
 def measure_certificates(uses: Sequence[CertificateUse]) -> list[CertificateReading]:
@@ -62,7 +65,9 @@ def _measure(use: CertificateUse, now: datetime) -> CertificateReading:
         return CertificateReading(path, now, problem=str(wrong))
     shown = {port: _shown_at(host, port) for host, port in use.addresses}
     differing = tuple(port for port, found in shown.items() if found is not None and found != facts.der)
-    return CertificateReading(path, now, use.hosts, facts, differing=differing)
+    key = (use.stores.key or use.stores.key_store).path
+    exposed = key if Path(key).stat().st_mode & stat.S_IROTH else ""
+    return CertificateReading(path, now, use.hosts, facts, differing=differing, exposed_key=exposed)
 
 
 def _shown_at(host: str, port: int) -> bytes | None:
@@ -112,6 +117,10 @@ def _judge(each: CertificateReading) -> Iterator[Finding]:
         yield Finding.warning(
             f"{each.path} is not for {', '.join(missing)}, but for {has}: clients refuse it.",
             "Obtain a certificate with this name, or correct SLUICE_URL.",
+        )
+    if each.exposed_key:
+        yield Finding.warning(
+            f"Every user of this machine can read the key in {each.exposed_key}.", f"chmod o-r {each.exposed_key}"
         )
     if each.differing:
         yield Finding.warning(

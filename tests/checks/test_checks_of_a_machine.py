@@ -198,7 +198,9 @@ def authority(tmp_path_factory):
     return Authority(tmp_path_factory.mktemp("certificates"))
 
 
-def judged(identity, *hosts, addresses=()) -> list[Finding]:
+def judged(identity, *hosts, addresses=(), key_mode=0o600) -> list[Finding]:
+    for file in (identity.key, identity.pem, identity.p12):
+        file.chmod(key_mode)
     use = CertificateUse(TlsStores(KeyStore(str(identity.crt)), KeyStore(str(identity.key))), hosts, addresses)
     return list(certificates.judge_certificates(certificates.measure_certificates([use])))
 
@@ -218,6 +220,14 @@ def test_a_certificate_for_another_host_is_warned_of(authority):
     found = judged(authority.issue("other", days=90, hosts=("a.example", "*.b.example")), "x.b.example", "c.example")
     assert levels(found) == [Level.OK, Level.WARNING]
     assert "is not for c.example, but for a.example, *.b.example" in found[1].text
+
+
+def test_a_key_that_every_user_can_read_is_warned_of(authority):
+    identity = authority.issue("exposed", days=90)
+    assert levels(judged(identity, key_mode=0o640)) == [Level.OK]
+    found = judged(identity, key_mode=0o644)
+    assert levels(found) == [Level.OK, Level.WARNING]
+    assert found[1].action == f"chmod o-r {identity.key}"
 
 
 @pytest.mark.parametrize(
