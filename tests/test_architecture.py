@@ -109,7 +109,7 @@ PROJECT_IMPORTS: dict[str, str] = {
     "brokerapp.monitoring": "brokerapp.errors brokerapp.model brokerapp.store.server.disk_space",
     "brokerapp.checks": (
         "brokerapp.errors brokerapp.model brokerapp.system brokerapp.store brokerapp.connections brokerapp.config "
-        "brokerapp.nodes.links.members"
+        "brokerapp.nodes.links.members brokerapp.stomp.session"
     ),
     "brokerapp.runtime": "brokerapp",
     "brokerapp.management": "brokerapp",

@@ -8,11 +8,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from brokerapp.checks.certificates import CertificateUse
-from brokerapp.checks.port_holders import is_locked, owner_of, seconds_owned
+from brokerapp.checks.port_holders import is_locked, listens_for, owner_of, seconds_owned
 from brokerapp.checks.ports import PortUse, port_uses
 from brokerapp.config import BrokerConfig
 from brokerapp.connections.installation_tls import tls_stores
 from brokerapp.model.transport_connector import TRANSPORTS, is_loopback
+from brokerapp.system.data_directory import DataDirectory
 from brokerapp.system.environment import Environment
 from brokerapp.system.store_address import StoreAddress
 
@@ -37,8 +38,11 @@ class Installation:
 
     @property
     def is_running(self) -> bool:
-        """Return whether a process owns the data directory, or the embedded store in it."""
-        return is_locked(self.data) or (self.store_folder is not None and is_locked(self.store_folder))
+        """Return whether a process owns the data directory or the embedded store in it, or is the node of it."""
+        if is_locked(self.data) or (self.store_folder is not None and is_locked(self.store_folder)):
+            return True
+        # A node on a store elsewhere locks nothing.
+        return self.environment is None and listens_for(self.data, [each.number for each in self.ports])
 
     @property
     def process(self) -> int | None:
@@ -72,7 +76,8 @@ def of_environment(environment: Environment) -> Installation:
 
 def of_configuration(config: BrokerConfig, data: Path, redis: str | None, replicas: int) -> Installation:
     """Return the node that a configuration file describes, with the options that it is started with."""
-    store = data / "store"
+    here = DataDirectory(data)
+    elsewhere = redis or here.external_url()
     served = [each for each in config.connectors if each.scheme in TRANSPORTS]
     ports = tuple(
         PortUse(each.port, each.name, f"the port of transportConnector {each.name}", each.host) for each in served
@@ -83,7 +88,7 @@ def of_configuration(config: BrokerConfig, data: Path, redis: str | None, replic
             with_tls.setdefault(each.host, set()).add(each.port)
     addresses = tuple(one for host, numbers in with_tls.items() for one in _addresses(host, numbers))
     return Installation(
-        data, config.name, redis or f"unix://{store}/valkey.sock", None if redis else store, replicas, ports,
+        data, config.name, elsewhere or here.embedded_url(), None if elsewhere else here.store, replicas, ports,
         (CertificateUse(config.tls, (), addresses),) if config.tls.key_store is not None else (),
     )  # fmt: skip
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from itertools import pairwise
 from pathlib import Path
 
 from brokerapp.system.process_lock import OWNER_LOCK
@@ -13,6 +15,8 @@ from brokerapp.system.process_lock import OWNER_LOCK
 _TCP_TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 #: Value of their column for the state: a socket that listens.
 _LISTENING = "0A"
+#: The option of `runbroker` that names the data folder.
+_DATA_OPTION = b"--data"
 _SOCKET = re.compile(r"socket:\[(\d+)\]")
 
 
@@ -66,20 +70,36 @@ def program_of(process: int) -> str:
     return " ".join(word.decode(errors="replace") for word in words[:3] if word)
 
 
+def listens_for(data: Path, ports: Collection[int]) -> bool:
+    """Return whether a process of a data directory listens on one of these ports."""
+    holders = listening_processes()
+    return any(belongs_to(holders[port], data) for port in ports if port in holders)
+
+
 def belongs_to(process: int, data: Path) -> bool:
-    """Return whether a process or one of its parents has files of the data directory open, or is named its path."""
-    inside, named = f"{data}/", str(data).encode()
+    """Return whether a process or one of its parents has files of the data directory open, or is told its path."""
+    inside = f"{data}/"
     while process > 1:
-        if any(target.startswith(inside) for target in _open_files(process)):
+        if any(target.startswith(inside) for target in _open_files(process)) or _is_told(process, data):
             return True
         try:
-            if named in Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0"):
-                return True
             status = Path(f"/proc/{process}/stat").read_text()
         except OSError:
             return False
         process = int(status.rpartition(")")[2].split()[1])
     return False
+
+
+def _is_told(process: int, path: Path) -> bool:
+    """Return whether this path is the data folder in the arguments of a process, a relative one from where it runs."""
+    try:
+        folder = Path(f"/proc/{process}/cwd").readlink()
+        words = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    named = [word.removeprefix(_DATA_OPTION + b"=") for word in words if word.startswith(_DATA_OPTION + b"=")]
+    named += [word for option, word in pairwise(words) if option == _DATA_OPTION]
+    return any((folder / os.fsdecode(word)).resolve() == path for word in named)
 
 
 def is_locked(folder: Path) -> bool:

@@ -59,7 +59,7 @@ BROKER_CHECKS: tuple[Check, ...] = (
     Check("system.overcommit", SYSTEM, "Memory overcommit", _system, system.judge_overcommit),
     Check("system.huge_pages", SYSTEM, "Huge pages", _system, system.judge_huge_pages),
     Check("tls.certificates", TLS, "Certificates", _certificates, certificates.judge_certificates),
-    Check("versions.python", VERSIONS, "Python", versions.measure_versions, versions.judge_python),
+    Check("versions.python", VERSIONS, "Sluice and Python", versions.measure_versions, versions.judge_python),
     Check("versions.libraries", VERSIONS, "Libraries", versions.measure_versions, versions.judge_libraries),
     Check("versions.nodes", VERSIONS, "Nodes", measure_store, versions.judge_nodes),
 )

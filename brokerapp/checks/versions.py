@@ -11,6 +11,7 @@ from importlib import metadata
 from brokerapp.checks.results import Finding
 from brokerapp.checks.store import StoreReading
 from brokerapp.nodes.links.members import NodeMember
+from brokerapp.stomp.session import SERVER
 from brokerapp.system.environment import PROJECT
 
 NEEDED_PYTHON = (3, 11)
@@ -25,6 +26,7 @@ class Versions:
     """Versions that were found; a library that is missing has none."""
 
     python: tuple[int, int, int]
+    sluice: str = ""
     pinned: Mapping[str, str] = field(default_factory=dict)
     installed: Mapping[str, str] = field(default_factory=dict)
 
@@ -38,7 +40,7 @@ def measure_versions(_subject: object = None) -> Versions:
             installed[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    return Versions(sys.version_info[:3], pinned, installed)
+    return Versions(sys.version_info[:3], SERVER.partition("/")[2], pinned, installed)
 
 
 def _pins() -> dict[str, str]:
@@ -59,7 +61,7 @@ def judge_python(found: Versions) -> Iterator[Finding]:
     """Judge the version of Python."""
     version = ".".join(map(str, found.python))
     if found.python[:2] == NEEDED_PYTHON:
-        yield Finding.ok(f"Python {version}.")
+        yield Finding.ok(f"Sluice {found.sluice} with Python {version}.")
     else:
         needed = ".".join(map(str, NEEDED_PYTHON))
         yield Finding.failure(f"Python {version}: Sluice needs Python {needed}.", f"Install it with Python {needed}.")

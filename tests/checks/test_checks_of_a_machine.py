@@ -284,7 +284,7 @@ def test_libraries_are_compared_with_what_is_pinned():
     assert {"redis", "cryptography"} <= found.pinned.keys()
     assert "pytest" not in found.pinned
     assert levels(versions.judge_python(found)) == [Level.OK]
-    other = Versions((3, 12, 0), {"redis": "8.1.0", "lxml": "6.0"}, {"redis": "5.0.1"})
+    other = Versions((3, 12, 0), "0.1.0", {"redis": "8.1.0", "lxml": "6.0"}, {"redis": "5.0.1"})
     [finding] = versions.judge_libraries(other)
     assert (finding.level, "redis 5.0.1 (tested with 8.1.0)" in finding.text) == (Level.WARNING, True)
     assert levels(versions.judge_python(other)) == [Level.FAILURE]
@@ -383,6 +383,27 @@ def test_a_node_of_a_configuration_file_is_checked_without_django(tmp_path, caps
     assert by_id["tls.certificates"]["level"] == "warning"
     assert by_id["store.server"]["level"] == "skipped"
     assert not (tmp_path / "data").exists(), "nothing is made"
+
+
+def test_a_running_node_on_a_store_elsewhere_is_found_by_its_data_folder(tmp_path, capsys, store_url):
+    number, file = free_port(), tmp_path / "activemq.xml"
+    file.write_text(
+        '<broker xmlns="http://activemq.apache.org/schema/core" brokerName="running"><transportConnectors>'
+        f'<transportConnector name="stomp" uri="stomp://127.0.0.1:{number}"/></transportConnectors></broker>'
+    )
+    options = ["--config", str(file), "--data", os.path.relpath(tmp_path / "data", PROJECT)]
+    command = [sys.executable, "manage.py", "runbroker", *options, "--redis", store_url]
+    with subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as node:
+        try:
+            assert node.stdout.readline() == b"ready\n"
+            command_line.check(["--config", str(file), "--data", str(tmp_path / "data"), "--json"], "sluice check")
+        finally:
+            node.terminate()
+    said = json.loads(capsys.readouterr().out)
+    found = {each["id"]: each["findings"][0]["text"] for each in said["checks"]}
+    assert said["state"] == "running"
+    assert found["ports"] == f"Held by Sluice: {number} (stomp)."
+    assert found["versions.nodes"] == "1 node of one version: main."
 
 
 def test_a_failure_is_the_exit_code_and_wrong_arguments_are_two(tmp_path, capsys):

@@ -21,6 +21,7 @@ from django.urls import reverse
 
 from brokerapp.checks.installation import Installation, of_environment
 from brokerapp.checks.results import Level
+from brokerapp.stomp.session import SERVER
 from brokerapp.system.environment import PROJECT, Environment
 from console.checks import configuration, services
 from console.checks.configuration import Addresses
@@ -253,7 +254,9 @@ def test_the_page_and_the_api_show_the_same_results_and_when_they_were_taken(con
     for each in found["checks"]:
         assert each["title"] in page
     python = next(each for each in found["checks"] if each["id"] == "versions.python")
-    assert python["findings"][0] == {"level": "ok", "text": f"Python {sys.version.split()[0]}.", "action": ""}
+    version = sys.version.split()[0]
+    text = f"Sluice {SERVER.partition('/')[2]} with Python {version}."
+    assert python["findings"] == [{"level": "ok", "text": text, "action": ""}]
     assert found["taken"].endswith("Z") or "+00:00" in found["taken"]
     assert "Run <time" in page
     store = {each["id"]: each["level"] for each in found["checks"] if each["section"] == "Store"}
