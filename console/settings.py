@@ -137,8 +137,9 @@ SESSION_COOKIE_AGE = IDENTITY.session_hours * 60 * 60
 _installation = hashlib.sha256(f"cookies of {SECRET_KEY}".encode()).hexdigest()[:8]
 SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = f"sluice_{_installation}", f"sluice_csrf_{_installation}"
 # Where people find the console by TLS, their browsers never send its cookies without. To lead them there, and to have
-# them remember it (HSTS), is for the proxy that has the certificate: it answers for all that is on its host.
-SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SLUICE.console_url.startswith("https://")
+# them remember it (HSTS), is for who has the certificate: a proxy, or the web process (console.ops.serving).
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SLUICE.console_tls or SLUICE.console_url.startswith("https://")
+SECURE_HSTS_SECONDS = SLUICE.sent_hsts_seconds
 SILENCED_SYSTEM_CHECKS = ["security.W004", "security.W008"]
 AXES_FAILURE_LIMIT = 5
 AXES_COOLOFF_TIME = timedelta(minutes=10)

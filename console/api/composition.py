@@ -19,6 +19,7 @@ from console.analyses.sql import api as sql
 from console.api import docs
 from console.api.common import problems
 from console.audit.search import api as audit
+from console.checks import api as checks
 from console.destinations import api as destinations
 from console.destinations.clients import api as clients
 from console.messages.api import dead_letters, jobs, messages, scheduled, searches, tracing
@@ -97,6 +98,7 @@ for prefix, router in (
     ("/v1/audit", audit.router),
     ("/v1/alerts", alerts.router),
     ("/v1/objectives", objectives.router),
+    ("/v1/checks", checks.router),
     ("/v1/nodes", nodes.router),
     ("/v1/shards", shards.router),
     ("/v1/networks", networks.router),
