@@ -16,7 +16,7 @@ SECRET_VARIABLES: Mapping[str, str] = {
     "REDIS_URL": "password of the store",
     "DATABASE_URL": "password of the console's database",
     "SLUICE_TLS_PASSWORD": "password of the key for TLS",
-    "SLUICE_CLUSTER_PASSWORD": "password with which the brokers of a cluster log in to each other",
+    "SLUICE_CLUSTER_PASSWORD": "password with which the brokers of a cluster sign in to each other",
     "SLUICE_MAIL": "password of the mail server",
     "SLUICE_OIDC_CLIENT_SECRET": "secret of the client of single sign-on",
     "SLUICE_PASSWORD": "password that `activemq.xml` takes as `${SLUICE_PASSWORD}`",

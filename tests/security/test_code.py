@@ -17,6 +17,10 @@ RULES = (
 #: What they find that is meant so, by file and rule, with the reason.
 MEANT = {
     ("brokerapp/openwire/encoding/source.py", "S102"): "compiles codecs from the table of OpenWire's types, no input",
+    ("analytics/jobs/sql_query.py", "S608"): "a statement of an analyst, of which the parser let pass what is allowed",
+    ("analytics/rollups/queries.py", "S608"): "columns are constants of the module, values are parameters",
+    ("analytics/rollups/store.py", "S608"): "columns are constants of the module, values are parameters",
+    ("console/accounts/views/users.py", "S105"): "the name of a key in the session",
 }
 #: Functions of browsers that run text, or ask for what a page of figures has no use for.
 _RUNS_TEXT = re.compile(r"\beval\(|new Function\(|\bdocument\.write|insertAdjacentHTML|setTimeout\(\s*[\"'`]")
@@ -49,7 +53,8 @@ def test_no_code_calls_what_runs_text_or_shells_or_has_a_password_in_it():
 
 
 def test_no_template_turns_escaping_off():
-    assert found_in(texts("templates", ".html"), re.compile(r"\|\s*safe\b|autoescape off|\|\s*safeseq\b")) == []
+    found = found_in(texts("templates", ".html"), re.compile(r"\|\s*safe\b|autoescape off|\|\s*safeseq\b"))
+    assert found == ["templates/ninja/swagger.html: |safe"], "settings of the viewer, which are fixed, as JSON"
 
 
 def test_no_script_of_a_page_runs_text():

@@ -122,7 +122,8 @@ def test_a_mail_whose_subject_has_a_line_break_is_not_sent(line_break):
         EmailMessage()["Subject"] = subject
 
 
-def test_the_checks_of_django_for_deployment_find_nothing():
+def test_the_checks_of_django_for_deployment_find_nothing(settings):
+    settings.SESSION_COOKIE_SECURE = settings.CSRF_COOKIE_SECURE = True  # as where the console is found by TLS
     said = io.StringIO()
     call_command("check", "--deploy", "--fail-level", "WARNING", "--tag", "security", stdout=said, stderr=said)
     assert "no issues" in said.getvalue()

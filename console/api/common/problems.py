@@ -170,7 +170,9 @@ def install(api: NinjaAPI) -> None:
 
     @api.exception_handler(HttpError)
     def other(request: HttpRequest, error: HttpError) -> HttpResponse:
-        return problem_response(request, error.status_code, str(error))
+        # Ninja answers whatever goes wrong with a body in the same words; its parser has said more.
+        told = error.__cause__ if isinstance(error.__cause__, HttpError) else error
+        return problem_response(request, told.status_code, str(told))
 
     @api.exception_handler(Exception)
     def broken(request: HttpRequest, error: Exception) -> HttpResponse:
