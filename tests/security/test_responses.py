@@ -44,12 +44,19 @@ def test_every_answer_has_the_headers_that_protect_browsers(path, admin, console
         assert {"Server", "X-Powered-By", "Via"}.isdisjoint(headers)
 
 
-@pytest.mark.parametrize(
-    "path", ["/login/", "/account/", "/audit/", "/admin/", "/tokens/", "/nothing-here", f"{API}/me"]
-)
-def test_answers_with_data_are_kept_by_no_cache(path, admin, console_without_store):
+@pytest.mark.parametrize("path", ["/account/", "/audit/", "/nothing-here"])
+def test_pages_are_kept_by_no_cache_that_several_share(path, admin, console_without_store):
+    for client in (admin, Client()):
+        assert client.get(path)["Cache-Control"] == "private, no-cache"
+
+
+@pytest.mark.parametrize("path", ["/admin/", "/admin/users/new", "/tokens/", "/account/password/", f"{API}/me"])
+def test_what_shows_or_asks_for_secrets_is_kept_by_no_browser(path, admin, console_without_store):
     assert "no-store" in admin.get(path)["Cache-Control"]
-    assert "no-store" in Client().get(path)["Cache-Control"]
+
+
+def test_the_page_of_the_login_is_kept_by_no_browser(db):
+    assert "no-store" in Client().get(reverse("login"))["Cache-Control"]
 
 
 def test_no_other_site_may_read_answers(admin, program, console_without_store):
