@@ -14,8 +14,8 @@ _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
 class OneLineFormatter(logging.Formatter):
     """Write a record with its date as one line, whatever names clients give to things; a traceback follows below."""
 
-    def __init__(self) -> None:
-        super().__init__("%(asctime)s %(levelname)-7s %(name)s: %(message)s", "%Y-%m-%d %H:%M:%S")
+    def __init__(self, line: str = "%(asctime)s %(levelname)-7s %(name)s: %(message)s") -> None:
+        super().__init__(line, "%Y-%m-%d %H:%M:%S")
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         """Return the line with control characters escaped."""

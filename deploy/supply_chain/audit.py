@@ -17,8 +17,8 @@ from typing import Any
 ACCEPTED: Mapping[str, str] = {}
 #: What the audit needs, said where it cannot have it.
 NEEDED = (
-    "make audit needs an advisory service: reach https://pypi.org from here, or name one that answers as "
-    "https://api.osv.dev/v1/query does with ADVISORIES=URL"
+    "make audit needs an advisory service: PyPI's (https://pypi.org/pypi/NAME/VERSION/json, which mirrors may lack), "
+    "or one with the interface of OSV, named by ADVISORIES=URL (https://api.osv.dev/v1/query)"
 )
 _ACCEPTED_OPTIONS = [option for each in ACCEPTED for option in ("--ignore-vuln", each)]
 

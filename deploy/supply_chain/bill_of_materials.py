@@ -96,9 +96,7 @@ def _bundled_component(bundled: BundledFile, site: Path, package_version: str) -
     if found is None:
         sys.exit(f"error: {path} does not say its version by {bundled.version}")
     digest = ("SHA-256", hashlib.sha256(content).hexdigest())
-    return _component(
-        bundled.name, found[1], f"{bundled.purl}@{found[1]}", digest, licenses=_licences(bundled.licence)
-    )
+    return _component(bundled.name, found[1], f"{bundled.purl}@{found[1]}", digest, licenses=_licences(bundled.licence))
 
 
 def _java_components(folder: Path) -> Iterator[Component]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from celery.signals import after_setup_logger
 from django.conf import settings
 from django.test import Client
 from django.urls import reverse
@@ -19,6 +20,14 @@ def test_a_line_break_of_a_client_begins_no_line_of_the_log(db, caplog):
     lines = [formatter.format(record) for record in caplog.records]
     assert any("eve\\nINFO root: admin" in line for line in lines)
     assert all("\n" not in line and "\x1b" not in line for line in lines)
+
+
+def test_workers_write_one_line_a_record_too():
+    logger = logging.getLogger("tests.security.workers")
+    logger.addHandler(logging.StreamHandler())
+    after_setup_logger.send(sender=None, logger=logger)
+    record = logger.makeRecord("n", logging.INFO, "f", 1, "move to %s", ("a\nb",), None)
+    assert logger.handlers[0].format(record).endswith(" INFO    MainProcess: move to a\\nb")
 
 
 def test_a_traceback_is_below_the_line_of_its_record():
