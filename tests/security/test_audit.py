@@ -56,6 +56,7 @@ def test_a_known_vulnerability_fails_the_audit_and_is_named(service):
     assert done.stdout == "parcel 1.0 has CVE-2099-1, mended in 1.1\n"
 
 
+@pytest.mark.long
 def test_an_audit_without_findings_succeeds(service):
     done = run_program("audit.py", service, input="parcel==1.1\nletter==2.0\n")
     assert (done.returncode, done.stdout) == (0, "no known vulnerabilities in 2 packages\n")
