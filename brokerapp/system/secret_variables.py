@@ -20,6 +20,7 @@ SECRET_VARIABLES: Mapping[str, str] = {
     "SLUICE_MAIL": "password of the mail server",
     "SLUICE_OIDC_CLIENT_SECRET": "secret of the client of single sign-on",
     "SLUICE_PASSWORD": "password that `activemq.xml` takes as `${SLUICE_PASSWORD}`",
+    "SLUICE_BACKUP_PASSPHRASE": "passphrase that encrypts the secrets in backups",
     "SPARK_REMOTE": "token of the Spark Connect server",
     "OTEL_EXPORTER_OTLP_HEADERS": "headers with which spans are exported",
     "OTEL_EXPORTER_OTLP_TRACES_HEADERS": "the same, for traces alone",
