@@ -96,7 +96,8 @@ PROJECT_IMPORTS: dict[str, str] = {
         "brokerapp.tracing brokerapp.core brokerapp.nodes brokerapp.cluster.record"
     ),
     "brokerapp.config": (
-        "brokerapp.errors brokerapp.model brokerapp.engine brokerapp.network.options.definition brokerapp.config"
+        "brokerapp.errors brokerapp.model brokerapp.engine brokerapp.network.options.definition brokerapp.config "
+        "brokerapp.system.secret_variables"
     ),
     "brokerapp.config.parsing": (
         "brokerapp.errors brokerapp.model brokerapp.engine brokerapp.network.options brokerapp.cluster.settings "

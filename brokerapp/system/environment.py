@@ -14,6 +14,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from brokerapp.errors import ConfigurationRefused
+from brokerapp.system.secret_variables import with_secrets
 from brokerapp.system.store_address import check_replicas, check_store_url
 
 #: Further connectors, which are served where a port is given, by scheme.
@@ -53,8 +54,8 @@ class Environment:
     monitor_port: int
     spark_port: int
     broker_name: str
-    redis_url: str
-    database_url: str
+    redis_url: str = field(repr=False)
+    database_url: str = field(repr=False)
     spark_master: str
     replicas: int = 0  #: of the store that confirm what clients get receipts for
     openwire_port: int | None = None  #: None: OpenWire is not served
@@ -108,7 +109,8 @@ class Environment:
 
     @staticmethod
     def read(variables: Mapping[str, str] = os.environ) -> Environment:
-        """The environment that these variables describe."""
+        """Return the environment that these variables describe. Raises ConfigurationRefused."""
+        variables = with_secrets(variables)
         data = Path(variables.get("SLUICE_DATA", PROJECT / "var")).resolve()
         return Environment(
             data=data,

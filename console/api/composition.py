@@ -18,6 +18,7 @@ from console.analyses.reports import api as reports
 from console.analyses.sql import api as sql
 from console.api import docs
 from console.api.common import problems
+from console.api.common.inputs import JsonParser
 from console.audit.search import api as audit
 from console.checks import api as checks
 from console.destinations import api as destinations
@@ -49,9 +50,10 @@ class SluiceApi(NinjaAPI):
     """Disable caching of responses, and add names and errors to the OpenAPI schema."""
 
     def create_response(self, request: HttpRequest, data: Any, **more: Any) -> HttpResponse:
-        """Create a response that is not cached."""
+        """Create a response that is not cached, nor shown by a browser as a page."""
         response = super().create_response(request, data, **more)
-        response["Cache-Control"] = "no-store"
+        for name, value in problems.HEADERS.items():
+            response.headers[name] = value
         return response
 
     def get_openapi_schema(self, **more: Any) -> Any:
@@ -73,6 +75,7 @@ api = SluiceApi(
     version="1",
     description=DESCRIPTION,
     docs=docs.SwaggerViewer(),
+    parser=JsonParser(),
     urls_namespace="api",
 )
 problems.install(api)
