@@ -53,7 +53,7 @@ PROJECT_IMPORTS: dict[str, str] = {
     "brokerapp.openwire.transport": (
         "brokerapp.errors brokerapp.model brokerapp.engine brokerapp.openwire brokerapp.connections"
     ),
-    "brokerapp.connections": "brokerapp.errors brokerapp.model brokerapp.engine",
+    "brokerapp.connections": "brokerapp.errors brokerapp.model brokerapp.engine brokerapp.system.environment",
     "brokerapp.stomp": (
         "brokerapp.errors brokerapp.version brokerapp.model brokerapp.engine brokerapp.openwire.map_documents "
         "brokerapp.openwire.marshalled_values"
@@ -97,7 +97,8 @@ PROJECT_IMPORTS: dict[str, str] = {
         "brokerapp.tracing brokerapp.core brokerapp.nodes brokerapp.cluster.record"
     ),
     "brokerapp.config": (
-        "brokerapp.errors brokerapp.model brokerapp.engine brokerapp.network.options.definition brokerapp.config"
+        "brokerapp.errors brokerapp.model brokerapp.engine brokerapp.network.options.definition brokerapp.config "
+        "brokerapp.system.secret_variables"
     ),
     "brokerapp.config.parsing": (
         "brokerapp.errors brokerapp.model brokerapp.engine brokerapp.network.options brokerapp.cluster.settings "
@@ -108,6 +109,10 @@ PROJECT_IMPORTS: dict[str, str] = {
         "brokerapp.cluster.settings brokerapp.config.parsing brokerapp.openwire.java_properties"
     ),
     "brokerapp.monitoring": "brokerapp.errors brokerapp.version brokerapp.model brokerapp.store.server.disk_space",
+    "brokerapp.checks": (
+        "brokerapp.errors brokerapp.model brokerapp.system brokerapp.store brokerapp.connections brokerapp.config "
+        "brokerapp.nodes.links.members brokerapp.version"
+    ),
     "brokerapp.runtime": "brokerapp",
     "brokerapp.management": "brokerapp",
     "brokerapp.management.verbs.whatif_verb": "brokerapp analytics",
@@ -136,7 +141,7 @@ PURE_OUTSIDE = {
     "__future__", "base64", "binascii", "bisect", "collections", "dataclasses", "datetime", "decimal", "enum",
     "functools", "hashlib", "http",
     "heapq", "ipaddress", "itertools", "json", "lxml", "math", "operator", "re", "regex", "struct", "types", "typing",
-    "logging", "urllib", "xml", "zlib",
+    "logging", "textwrap", "urllib", "xml", "zlib",
 }  # fmt: skip
 PURE = (
     "brokerapp.errors",
@@ -166,6 +171,8 @@ PURE = (
     "=brokerapp.store",
     "brokerapp.store.client.keys",
     "brokerapp.core.ports.commit_store",
+    "brokerapp.checks.report",
+    "brokerapp.checks.results",
     "brokerapp.monitoring.health_pages",
     "brokerapp.monitoring.node_metrics",
     "brokerapp.monitoring.prometheus_text",
@@ -249,7 +256,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     ),
     "cryptography": ("brokerapp.connections.key_stores", "console.accounts.encryption"),
     "allauth": ("console",),
-    "h11": ("brokerapp.monitoring.health_server",),
+    "h11": ("brokerapp.monitoring.health_server", "console.ops.serving.https_redirect"),
     "uvloop": ("brokerapp.management", "console"),
     # the broker's core waits for nothing: whoever does has a name here
     "asyncio": (
@@ -292,6 +299,7 @@ HOMES: dict[str, tuple[str, ...]] = {
         "brokerapp.network.bridge.activemq_forwarder",
         "brokerapp.network.links.websocket",
         "brokerapp.connections.login",
+        "brokerapp.connections.tls_renewal",
         "brokerapp.connections.cluster_updates",
         "brokerapp.connections.heart_beats",
         "brokerapp.connections.client_connection",

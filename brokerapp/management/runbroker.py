@@ -40,6 +40,7 @@ from brokerapp.store.nodes import NODE_TIMEOUT_MS, ONLY_NODE
 from brokerapp.store.server.embedded import EmbeddedStore
 from brokerapp.system.data_directory import DataDirectory
 from brokerapp.system.process_lock import OWNER_UMASK, make_private_directory
+from brokerapp.system.secret_variables import with_secrets
 from brokerapp.system.store_address import check_replicas, check_store_url
 
 logger = logging.getLogger(__name__)
@@ -70,7 +71,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--redis",
         help="URL of a Redis or Valkey server, redis://HOST:PORT,HOST:PORT of one with replicas, "
         "sentinel://HOST:PORT,HOST:PORT/NAME, or cluster://HOST:PORT,HOST:PORT "
-        "(default: a server in the data folder)",
+        "(default: that of the variable REDIS_URL, else a server in the data folder)",
     )
     parser.add_argument(
         "--replicas",
@@ -115,6 +116,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: Namespace, output: TextIO, errors: TextIO) -> None:
     """Run a node with these options until it is told to stop. Raises BrokerError or OSError."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    # Not only as an option: everybody on the machine can read command lines.
+    options.redis = options.redis or with_secrets(os.environ).get("REDIS_URL")
     if options.redis:
         check_store_url(options.redis)
     check_replicas(options.replicas, options.redis)

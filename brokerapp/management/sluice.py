@@ -33,6 +33,10 @@ VERBS = {
         "manage destinations, messages and routing of a running broker",
         ("console.ops.command_line:ctl", "brokerapp.management.brokerctl:ctl"),
     ),
+    "check": Verb(
+        "check ports, disk, store, certificates and other parts of an installation",
+        ("console.checks.command_line:check", "brokerapp.checks.command_line:check"),
+    ),
     "demo": Verb("run a demo workload against a running broker", ("console.ops.command_line:demo",)),
 }
 #: The extra that functions of a package need; those of others need none.
