@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:  # two apt-get at a time stand in each other's way
-.PHONY: help setup run demo test test-long bench lint sbom audit clean java browser clients activemq jms peers
+.PHONY: help setup run demo wheel test test-long bench lint sbom audit clean java browser clients activemq jms peers
 
 PYTHON := .venv/bin/python
 INSTALLED := .venv/.installed
@@ -37,6 +37,13 @@ run: setup ## start everything on this machine and keep it running until Ctrl-C
 demo: setup ## run a small order business against a running Sluice (FOR=120 seconds)
 	@$(PYTHON) manage.py demo --seconds $(FOR)
 
+# What a former build left is removed first: it would be in the wheel, too.
+wheel: $(INSTALLED) ## the package, as dist/sluice-VERSION-....whl (README: Install as a package)
+	@rm -rf build sluice.egg-info dist
+	$(PYTHON) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	rm -rf build sluice.egg-info brokerapp/stomp/compiled_sends.c
+	ls dist/*.whl
+
 test: setup browser clients activemq jms ## tests, or a part of them (T=tests/supervisor), by four processes (N=0: by this one); it says which took longest
 	@$(PYTEST)
 
@@ -67,7 +74,7 @@ audit: setup $(SUPPLY_CHAIN)/.installed ## known vulnerabilities of all packages
 	@$(PYTHON) -m pip list --format freeze --disable-pip-version-check | $(SUPPLY_CHAIN)/bin/python deploy/supply_chain/audit.py $(ADVISORIES)
 
 clean: ## remove what can be made again: .venv, caches (never var/, which holds your data)
-	rm -rf .venv $(COMPILED) brokerapp/stomp/*.so $(STOMPJS) $(JOLOKIAJS) .pytest_cache .ruff_cache .hypothesis spark-warehouse artifacts
+	rm -rf .venv dist $(COMPILED) brokerapp/stomp/*.so $(STOMPJS) $(JOLOKIAJS) .pytest_cache .ruff_cache .hypothesis spark-warehouse artifacts
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # -- what they need

@@ -25,7 +25,7 @@ class ConsoleConfig(AppConfig):
         login.connect_signals()
         credential_notices.connect_signal()
         permission_version.connect_signals()
-        cli_listener.connect_signal()
+        cli_listener.listen()
 
 
 class RecordingConfig(AppConfig):
@@ -42,4 +42,4 @@ class RecordingConfig(AppConfig):
     def ready(self) -> None:
         from console.audit import cli_listener
 
-        cli_listener.connect_signal()
+        cli_listener.listen()

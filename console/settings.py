@@ -6,7 +6,6 @@ import hashlib
 import os
 import socket
 from datetime import timedelta
-from pathlib import Path
 
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
@@ -14,13 +13,14 @@ from django.core.exceptions import ImproperlyConfigured
 from brokerapp.engine.editing.operator_message import MAX_BODY
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.store.client.pools import channel_layer_host
-from brokerapp.system.environment import Environment
+from brokerapp.system.environment import PROJECT, Environment
 from console.accounts import password_rules
 from console.accounts.auth_settings import AuthSettings
 from console.accounts.secret_key import secret_key
 from console.exporters.options import MonitorOptions
 from console.ops.database_settings import databases
 from console.ops.mail_settings import MailServer
+from console.ui.assets import asset_folder
 from console.ui.staticfiles import fingerprint
 
 try:
@@ -29,7 +29,7 @@ except ConfigurationRefused as error:  # Django reports this one as a sentence
     raise ImproperlyConfigured(str(error)) from error
 IDENTITY = AuthSettings.read()
 MONITOR = MonitorOptions.read()
-BASE_DIR = Path(__file__).resolve().parent.parent
+BASE_DIR = PROJECT
 
 DEBUG = False
 SECRET_FILE = SLUICE.data / "secret-key"
@@ -92,7 +92,7 @@ ASGI_APPLICATION = "console.asgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "templates"],
+        "DIRS": [asset_folder("templates")],
         "OPTIONS": {
             "context_processors": [
                 "django.template.context_processors.request",
@@ -184,13 +184,13 @@ DEFAULT_FROM_EMAIL = os.environ.get("SLUICE_MAIL_FROM", f"sluice@{socket.gethost
 # -- static files: served by the process itself. Their URL carries a fingerprint of all of them, so that browsers may
 # keep them for ever and modules may import each other by relative paths.
 
-STATICFILES_DIRS = [BASE_DIR / "static"]
+STATICFILES_DIRS = [asset_folder("static")]
 STATICFILES_FINDERS = [
     "django.contrib.staticfiles.finders.FileSystemFinder",
     "django.contrib.staticfiles.finders.AppDirectoriesFinder",
     "console.ui.staticfiles.PlotlyFinder",
 ]
-STATIC_URL = f"/static/{fingerprint(BASE_DIR / 'static')}/"
+STATIC_URL = f"/static/{fingerprint(STATICFILES_DIRS[0])}/"
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = os.environ.get("SLUICE_DEVELOP") == "1"
 WHITENOISE_IMMUTABLE_FILE_TEST = r"^"

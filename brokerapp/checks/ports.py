@@ -10,6 +10,7 @@ from pathlib import Path
 
 from brokerapp.checks.port_holders import belongs_to, listening_processes, program_of
 from brokerapp.checks.results import CHECK_LATER, Finding
+from brokerapp.system import extras
 from brokerapp.system.environment import EXTRA_PORTS, Environment
 
 
@@ -32,9 +33,13 @@ def port_uses(environment: Environment) -> list[PortUse]:
         (environment.openwire_port, "OpenWire", "SLUICE_OPENWIRE_PORT"),
         *((port, scheme, EXTRA_PORTS[scheme]) for scheme, port in environment.extra_ports.items()),
         (environment.monitor_port, "monitors", "SLUICE_MONITOR_PORT"),
-        (None if environment.spark_remote else environment.spark_port, "Spark", "SLUICE_SPARK_PORT"),
+        (environment.spark_port if _starts_spark(environment) else None, "Spark", "SLUICE_SPARK_PORT"),
     ]
     return [PortUse(port, use, variable, environment.bind) for port, use, variable in found if port is not None]
+
+
+def _starts_spark(environment: Environment) -> bool:
+    return extras.is_installed(extras.ANALYTICS) and not environment.spark_remote
 
 
 def port_problems(wanted: Sequence[PortUse]) -> Iterator[str]:

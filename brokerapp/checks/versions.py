@@ -11,14 +11,14 @@ from importlib import metadata
 from brokerapp.checks.results import Finding
 from brokerapp.checks.store import StoreReading
 from brokerapp.nodes.links.members import NodeMember
-from brokerapp.stomp.session import SERVER
 from brokerapp.system.environment import PROJECT
+from brokerapp.version import VERSION
 
 NEEDED_PYTHON = (3, 11)
 #: A line of requirements.txt, or of the metadata of a package: a name, options, and the version it is pinned to.
 _PIN = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^]]*])?\s*==\s*([A-Za-z0-9._]+)")
 #: Where the pins of those begin that only developers need.
-_TESTS_ONLY = "# -- demo and tests"
+_TESTS_ONLY = "# -- build and tests"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def measure_versions(_subject: object = None) -> Versions:
             installed[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    return Versions(sys.version_info[:3], SERVER.partition("/")[2], pinned, installed)
+    return Versions(sys.version_info[:3], VERSION, pinned, installed)
 
 
 def _pins() -> dict[str, str]:

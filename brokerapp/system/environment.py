@@ -40,7 +40,10 @@ HSTS_SECONDS = 365 * 24 * 60 * 60
 #: Names of this machine that no other has.
 _LOCAL = frozenset({"127.0.0.1", "::1", "[::1]", "localhost"})
 
+#: The folder that has Sluice's packages: a checkout, or the site-packages of an installed wheel.
 PROJECT = Path(__file__).resolve().parents[2]
+#: Whether it is a checkout, or a copy of one, as in the images.
+IS_CHECKOUT = (PROJECT / "manage.py").is_file()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +114,7 @@ class Environment:
     def read(variables: Mapping[str, str] = os.environ) -> Environment:
         """Return the environment that these variables describe. Raises ConfigurationRefused."""
         variables = with_secrets(variables)
-        data = Path(variables.get("SLUICE_DATA", PROJECT / "var")).resolve()
+        data = Path(variables.get("SLUICE_DATA") or default_data_directory(variables)).resolve()
         return Environment(
             data=data,
             bind=variables.get("SLUICE_BIND", "127.0.0.1"),
@@ -202,6 +205,17 @@ class Environment:
     def spark(self) -> Path:
         """Spark's configuration, token and scratch space."""
         return self.data / "spark"
+
+
+def default_data_directory(variables: Mapping[str, str], is_checkout: bool = IS_CHECKOUT) -> Path:
+    """Return where an installation without SLUICE_DATA has its data: `var` in a checkout, else the user's data folder.
+
+    Not the current directory: `sluice up` and `sluice demo`, started in two places, must mean the same installation.
+    """
+    if is_checkout:
+        return PROJECT / "var"
+    base = Path(variables.get("XDG_DATA_HOME", ""))
+    return (base if base.is_absolute() else Path("~/.local/share").expanduser()) / "sluice"
 
 
 def _is_for_this_machine(variables: Mapping[str, str]) -> bool:

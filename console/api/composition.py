@@ -9,6 +9,7 @@ from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from ninja import NinjaAPI
 
+from brokerapp.version import VERSION
 from console.access.api import masking
 from console.accounts.api import effective_rights, groups, users
 from console.alerts import api as alerts
@@ -72,7 +73,7 @@ class SluiceApi(NinjaAPI):
 
 api = SluiceApi(
     title="Sluice",
-    version="1",
+    version=VERSION,
     description=DESCRIPTION,
     docs=docs.SwaggerViewer(),
     parser=JsonParser(),

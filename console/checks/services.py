@@ -12,10 +12,11 @@ from urllib.parse import urlsplit
 from brokerapp.checks.installation import Installation
 from brokerapp.checks.results import CHECK_LATER, Finding
 from brokerapp.errors import ConfigurationRefused
+from brokerapp.system import extras
 
 #: Seconds that a worker, the mail server and a Spark server elsewhere have to answer.
 WORKER_SECONDS, MAIL_SECONDS, SPARK_SECONDS = 2.0, 5.0, 4.0
-#: Names of the workers that the installation starts, before the host name.
+#: Names of the workers that the installation starts, before the host name; without the extra `analytics` the first.
 WORKERS = ("default", "spark")
 #: Port of a Spark Connect server whose URL names none.
 SPARK_PORT = 15002
@@ -97,12 +98,15 @@ class SparkReading:
     java: str = ""
     spark: str = ""
     remote: str = ""
+    skipped: str = ""
     problem: str = ""
 
 
 def measure_spark(here: Installation) -> SparkReading:
     """Find Java and Spark, or connect to the server that is to be used."""
     assert here.environment is not None
+    if not extras.is_installed(extras.ANALYTICS):
+        return SparkReading(skipped=f"{extras.missing(extras.ANALYTICS, 'Analyses need')}.")
     if here.environment.spark_remote:
         parts = urlsplit(here.environment.spark_remote)
         remote = f"{parts.hostname}:{parts.port or SPARK_PORT}"
@@ -119,13 +123,13 @@ def measure_spark(here: Installation) -> SparkReading:
         return SparkReading(str(java_home()), metadata.version("pyspark"))
     except ConfigurationRefused as error:
         return SparkReading(problem=str(error))
-    except metadata.PackageNotFoundError:
-        return SparkReading(problem="the package pyspark is not installed")
 
 
 def judge_spark(found: SparkReading) -> Iterator[Finding]:
     """Judge whether analyses can run."""
-    if found.remote and found.problem:
+    if found.skipped:
+        yield Finding.skipped(found.skipped)
+    elif found.remote and found.problem:
         yield Finding.failure(
             f"The Spark Connect server at {found.remote} does not answer: {found.problem}.",
             "Start it, or correct SPARK_REMOTE.",
@@ -133,7 +137,7 @@ def judge_spark(found: SparkReading) -> Iterator[Finding]:
     elif found.problem:
         yield Finding.failure(
             f"{found.problem[0].upper()}{found.problem[1:]}: analyses cannot run.",
-            "Install openjdk-17-jre-headless or a later one, and pyspark.",
+            "Install openjdk-17-jre-headless or a later one.",
         )
     elif found.remote:
         yield Finding.ok(f"The Spark Connect server at {found.remote} accepts connections.")
@@ -149,6 +153,7 @@ class WorkerReading:
     """Which of the workers answered; `skipped` says why none was asked."""
 
     answered: tuple[str, ...] = ()
+    expected: tuple[str, ...] = WORKERS
     skipped: str = ""
     problem: str = ""
     is_starting: bool = False  #: whether Sluice was started just now
@@ -166,7 +171,8 @@ def measure_workers(here: Installation) -> WorkerReading:
     except (OperationalError, OSError) as error:
         return WorkerReading(problem=str(error))
     answered = sorted(name.partition("@")[0] for each in answers for name in each)
-    return WorkerReading(tuple(answered), is_starting=here.is_starting)
+    expected = WORKERS if extras.is_installed(extras.ANALYTICS) else WORKERS[:1]
+    return WorkerReading(tuple(answered), expected, is_starting=here.is_starting)
 
 
 def judge_workers(found: WorkerReading) -> Iterator[Finding]:
@@ -177,7 +183,7 @@ def judge_workers(found: WorkerReading) -> Iterator[Finding]:
     if found.problem:
         yield Finding.failure(f"Workers cannot be asked: {found.problem}.", "See whether the store answers.")
         return
-    missing = [each for each in WORKERS if each not in found.answered]
+    missing = [each for each in found.expected if each not in found.answered]
     if missing and found.is_starting:
         yield Finding.warning(f"Workers that do not answer yet: {', '.join(missing)}.", CHECK_LATER)
     elif missing:

@@ -7,9 +7,11 @@ import re
 import socket
 import ssl
 import sys
+from collections.abc import Iterator
 
 from brokerapp.store.server.embedded import STOP_PATIENCE_SECONDS, is_answering
-from brokerapp.system.environment import Environment
+from brokerapp.system import extras
+from brokerapp.system.environment import IS_CHECKOUT, Environment
 from console.ops.supervisor import ProcessSpec
 
 ASK_SECONDS = 1.0
@@ -19,7 +21,7 @@ SPARK_GRACE_SECONDS = 5.0  # it takes two; there is nothing to be saved
 
 SHORT_TASKS = 2  # at once; the demo is a task that lasts
 DATABASE_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
-CELERY = "celery --quiet -A"
+CELERY = "console.celery_command --quiet -A"
 #: Django's checks need every page of the console loaded, for which Celery's processes have no use: half of their start.
 UNCHECKED = {"CELERY_SKIP_CHECKS": "1"}
 WORKER_ENVIRONMENT = UNCHECKED | {
@@ -59,10 +61,11 @@ def process_specs(environment: Environment) -> list[ProcessSpec]:
     server = _module("analytics.spark.server")
     spark = ProcessSpec("spark", server, ready=lambda: True, is_disposable=True, grace=SPARK_GRACE_SECONDS,
                  hidden_lines=SPARK_HIDDEN_LINES)  # fmt: skip
+    has_analytics = extras.is_installed(extras.ANALYTICS)
     others = [
         # What analyses need takes longest to start, and waits for nobody. Spark ends after those who need it.
-        *([] if environment.spark_remote else [spark]),
-        worker("spark", environment.analyses_at_once),
+        *([spark] if has_analytics and not environment.spark_remote else []),
+        *([worker("spark", environment.analyses_at_once)] if has_analytics else []),
         ProcessSpec(
             "web",
             _module("console.ops.serving.web_server console"),
@@ -90,8 +93,23 @@ def process_specs(environment: Environment) -> list[ProcessSpec]:
 
 
 def _module(line: str, *more: str) -> list[str]:
-    """Return the command `python -m LINE MORE...`; arguments that may contain spaces are items of `more`."""
-    return [sys.executable, "-m", *line.split(), *more]
+    """Return the command `python -m LINE MORE...`; arguments that may contain spaces are items of `more`.
+
+    A checkout runs in its folder. An installed package may be started anywhere: Python leaves modules of the current
+    directory alone (-P).
+    """
+    return [sys.executable, *([] if IS_CHECKOUT else ["-P"]), "-m", *line.split(), *more]
+
+
+def missing_extras(environment: Environment) -> Iterator[str]:
+    """Yield a sentence for each setting that needs an extra which is not installed."""
+    asked = {
+        "SPARK_REMOTE": bool(environment.spark_remote),
+        "SLUICE_EXPORT_SPANS": environment.exports_spans,
+        "SLUICE_STREAM_TABLES": environment.streams_tables,
+    }
+    if not extras.is_installed(extras.ANALYTICS):
+        yield from (extras.missing(extras.ANALYTICS, f"{name} needs") for name, is_set in asked.items() if is_set)
 
 
 # -- whether they work

@@ -1,4 +1,4 @@
-"""Start all processes of Sluice under one supervisor: `manage.py up`, which `make run` runs."""
+"""Start all processes of Sluice under one supervisor: `sluice up`, `manage.py up`, which `make run` runs."""
 
 import os
 from contextlib import suppress
@@ -15,17 +15,20 @@ from brokerapp.errors import ConfigurationRefused
 from brokerapp.model.transport_connector import TRANSPORTS
 from brokerapp.system.process_lock import OWNER_UMASK, DirectoryInUse
 from console.accounts import initial_admin
-from console.ops.processes import process_specs, reachable
+from console.ops.command_line import UP_SUMMARY
+from console.ops.processes import missing_extras, process_specs, reachable
 from console.ops.supervisor import Supervisor
 
 
 class Command(BaseCommand):
-    help = "Start all processes of Sluice on this machine and keep them running until Ctrl-C."
+    help = UP_SUMMARY
     requires_system_checks = ()
 
     def handle(self, **options) -> None:
         environment = settings.SLUICE
         os.umask(OWNER_UMASK)  # of all that it starts, too
+        if missing := list(missing_extras(environment)):
+            raise CommandError("\n".join(missing))
         self.stdout.write(f"starting Sluice in {environment.data}")
         if settings.IS_NEW:
             self.refuse_without_a_trace(environment)

@@ -21,8 +21,8 @@ from django.urls import reverse
 
 from brokerapp.checks.installation import Installation, of_environment
 from brokerapp.checks.results import Level
-from brokerapp.stomp.session import SERVER
 from brokerapp.system.environment import PROJECT, Environment
+from brokerapp.version import VERSION
 from console.checks import configuration, services
 from console.checks.configuration import Addresses
 from console.checks.services import DatabaseReading, MailReading, SparkReading, WorkerReading
@@ -120,6 +120,7 @@ def test_the_database_is_judged_by_its_migrations(found, level):
     [
         (WorkerReading(("default", "spark")), Level.OK),
         (WorkerReading(("default",)), Level.FAILURE),
+        (WorkerReading(("default",), expected=("default",)), Level.OK),
         (WorkerReading(("default",), is_starting=True), Level.WARNING),
         (WorkerReading(problem="connection refused"), Level.FAILURE),
         (WorkerReading(skipped="Stopped."), Level.SKIPPED),
@@ -133,6 +134,7 @@ def test_workers_that_do_not_answer_are_named(found, level):
     ("found", "level"),
     [
         (SparkReading("/usr/lib/jvm/java-17", "4.3.0"), Level.OK),
+        (SparkReading(skipped="Analyses need the extra 'analytics'."), Level.SKIPPED),
         (SparkReading(problem="Spark needs Java 17"), Level.FAILURE),
         (SparkReading(remote="spark:15002"), Level.OK),
         (SparkReading(remote="spark:15002", problem="refused"), Level.FAILURE),
@@ -255,7 +257,7 @@ def test_the_page_and_the_api_show_the_same_results_and_when_they_were_taken(con
         assert each["title"] in page
     python = next(each for each in found["checks"] if each["id"] == "versions.python")
     version = sys.version.split()[0]
-    text = f"Sluice {SERVER.partition('/')[2]} with Python {version}."
+    text = f"Sluice {VERSION} with Python {version}."
     assert python["findings"] == [{"level": "ok", "text": text, "action": ""}]
     assert found["taken"].endswith("Z") or "+00:00" in found["taken"]
     assert "Run <time" in page

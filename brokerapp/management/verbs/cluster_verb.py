@@ -6,7 +6,7 @@ from argparse import Namespace
 
 from brokerapp.admin import BrokerAdmin
 from brokerapp.cluster.status import MemberState
-from brokerapp.management.verbs import Answer
+from brokerapp.management.verbs.declaration import Answer
 
 
 async def cluster(admin: BrokerAdmin, _args: Namespace) -> Answer:

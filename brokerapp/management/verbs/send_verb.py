@@ -15,7 +15,7 @@ from brokerapp.engine.editing.operator_message import OperatorMessage, check_siz
 from brokerapp.engine.editing.typed_message import WRITTEN_KINDS, typed_headers, typed_message
 from brokerapp.engine.scheduling.delivery_schedule import CRON, DELAY, PERIOD, REPEAT
 from brokerapp.errors import RequestRefused
-from brokerapp.management.verbs import Answer
+from brokerapp.management.verbs.declaration import Answer
 from brokerapp.model.jms.form import JmsKind
 from brokerapp.model.jms.typed_text import ENTRY_TYPE_NAMES, PROPERTY_TYPE_NAMES, STRING
 from brokerapp.model.message import DEFAULT_PRIORITY

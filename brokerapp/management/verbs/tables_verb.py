@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from brokerapp.admin import BrokerAdmin
 from brokerapp.errors import RequestRefused
-from brokerapp.management.verbs import Answer, Subparsers, add_verb
-from brokerapp.management.whatif_verb import MOMENT
+from brokerapp.management.verbs.declaration import Answer, Subparsers, add_verb
+from brokerapp.management.verbs.whatif_verb import MOMENT
 from brokerapp.system.environment import Environment
 
 if TYPE_CHECKING:

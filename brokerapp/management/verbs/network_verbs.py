@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from brokerapp.admin import BrokerAdmin
-from brokerapp.management.verbs import Answer, Subparsers, add_verb
+from brokerapp.management.verbs.declaration import Answer, Subparsers, add_verb
 from brokerapp.model import JsonObject
 from brokerapp.model.destination import Destination
 

@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable
 
 from brokerapp.admin import BrokerAdmin
 from brokerapp.errors import DestinationNotFound
-from brokerapp.management import shard_verbs
-from brokerapp.management.operations import CliOperation
-from brokerapp.management.verbs import Answer
+from brokerapp.management.verbs import shard_verbs
+from brokerapp.management.verbs.declaration import Answer
+from brokerapp.management.verbs.operations import CliOperation
 from brokerapp.model import JsonObject
 from brokerapp.model.definition_codec import to_json
 from brokerapp.model.destination import Destination

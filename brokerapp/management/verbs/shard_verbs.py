@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 
 from brokerapp.admin import BrokerAdmin
-from brokerapp.management.verbs import Answer, Subparsers, add_verb
+from brokerapp.management.verbs.declaration import Answer, Subparsers, add_verb
 from brokerapp.system.store_address import without_password
 
 #: Bytes of a mebibyte.

@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 
 from brokerapp.admin import BrokerAdmin
-from brokerapp.management.verbs import BROWSE_LIMIT, Answer
+from brokerapp.management.verbs.declaration import BROWSE_LIMIT, Answer
 from brokerapp.model import JsonObject
 from brokerapp.model.destination import Destination
 from brokerapp.model.jms.typed_text import STRING

@@ -6,8 +6,8 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Awaitable, Callable
 
 from brokerapp.admin import BrokerAdmin
-from brokerapp.management.edit_verb import add_edit_verb, edit
-from brokerapp.management.verbs import Answer, Subparsers, add_verb
+from brokerapp.management.verbs.declaration import Answer, Subparsers, add_verb
+from brokerapp.management.verbs.edit_verb import add_edit_verb, edit
 from brokerapp.model import JsonObject
 from brokerapp.model.destination import Destination
 from brokerapp.system import clock

@@ -11,7 +11,7 @@ from typing import Any
 
 from brokerapp.admin import BrokerAdmin
 from brokerapp.errors import RequestRefused
-from brokerapp.management.verbs import Answer
+from brokerapp.management.verbs.declaration import Answer
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import MessageOperationOutcome
 from brokerapp.openwire.shown_messages import shown_headers, shown_lines

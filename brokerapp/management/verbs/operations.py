@@ -1,19 +1,12 @@
-"""Signals about operations on the command line, for the audit log."""
+"""Tell listeners of changes made on the command line, for the audit log."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from django.dispatch import Signal
-
 from brokerapp.model import JsonValue
-
-#: Sent before each such change: whoever records may get ready.
-operating = Signal()
-#: Sent with `operation`, after each change that was tried on this installation's broker.
-operated = Signal()
 
 
 @dataclass(slots=True)
@@ -27,15 +20,23 @@ class CliOperation:
     error: Exception | None = None
 
 
+#: Called before each change of this installation's broker: who records it may now load what that needs.
+before_operation: list[Callable[[], None]] = []
+#: Called with each such change after it was tried.
+after_operation: list[Callable[[CliOperation], None]] = []
+
+
 @contextmanager
 def reporting(verb: str, object: str) -> Iterator[CliOperation]:
-    """Send the signals of an operation around a block, whether it succeeds or not."""
+    """Tell the listeners of an operation around a block, whether it succeeds or not."""
     operation = CliOperation(verb, object)
-    operating.send(CliOperation)
+    for listener in before_operation:
+        listener()
     try:
         yield operation
     except Exception as error:
         operation.error = error
         raise
     finally:
-        operated.send(CliOperation, operation=operation)
+        for tell in after_operation:
+            tell(operation)

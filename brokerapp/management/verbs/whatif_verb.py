@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from brokerapp.admin import BrokerAdmin
 from brokerapp.errors import BrokerError, RequestRefused
-from brokerapp.management.verbs import Answer, Subparsers, add_verb
+from brokerapp.management.verbs.declaration import Answer, Subparsers, add_verb
 from brokerapp.model import JsonObject
 from brokerapp.system.environment import Environment
 

@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import Awaitable, Callable
 
 from brokerapp.admin import BrokerAdmin
-from brokerapp.management.verbs import Answer, Subparsers, add_verb
+from brokerapp.management.verbs.declaration import Answer, Subparsers, add_verb
 
 
 def add_node_verbs(verbs: Subparsers) -> None:
