@@ -39,7 +39,7 @@ class SpanSettings:
 
     sampler: Sampler
     resource: Resource
-    headers: Mapping[str, str] = field(repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @staticmethod
     def read(variables: Mapping[str, str], broker: str) -> SpanSettings:
