@@ -156,7 +156,10 @@ def test_the_broker_alone_serves_clients_with_a_dozen_packages(alone, tmp_path):
     try:
         wait_until(lambda: "ready\n" in output.read_text(), "the node is ready", START_SECONDS)
         assert exchange(port, "hello") == (PRODUCT, "hello")
-        assert "queue://package" in alone.say("sluice", "ctl", "destinations", "--data", data)
+        wait_until(
+            lambda: "queue://package" in alone.say("sluice", "ctl", "destinations", "--data", data),
+            "the figures of the queue, which come once a second",
+        )
         node.send_signal(signal.SIGTERM)
         assert node.wait(STOP_SECONDS) == 0
     finally:
