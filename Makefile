@@ -39,7 +39,7 @@ demo: setup ## run a small order business against a running Sluice (FOR=120 seco
 
 # What a former build left is removed first: it would be in the wheel, too.
 wheel: $(INSTALLED) ## the package, as dist/sluice-VERSION-....whl (README: Install as a package)
-	@rm -rf build sluice.egg-info dist
+	@rm -rf build sluice.egg-info dist/sluice-*.whl
 	$(PYTHON) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 	rm -rf build sluice.egg-info brokerapp/stomp/compiled_sends.c
 	ls dist/*.whl

@@ -77,7 +77,7 @@ def judge_database(found: DatabaseReading) -> Iterator[Finding]:
     elif found.unapplied:
         yield Finding.warning(
             f"{found.name} {found.version} lacks {len(found.unapplied)} migrations, the first is {found.unapplied[0]}.",
-            "Start Sluice with manage.py up, or run manage.py migrate.",
+            "Start Sluice, which migrates it.",
         )
     elif found.unknown:
         yield Finding.failure(

@@ -54,9 +54,9 @@ pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """The wheel, built of a copy without what was compiled here."""
-    copy, dist = tmp_path_factory.mktemp("project"), tmp_path_factory.mktemp("dist")
+def copy(tmp_path_factory):
+    """A copy of the project without what was compiled here, and with data that no build may take."""
+    copy = tmp_path_factory.mktemp("project")
     for each in SOURCES:
         if (PROJECT / each).is_dir():
             shutil.copytree(PROJECT / each, copy / each, ignore=shutil.ignore_patterns("__pycache__", "*.so", "*.c"))
@@ -64,6 +64,13 @@ def wheel(tmp_path_factory):
             shutil.copy(PROJECT / each, copy / each)
     (copy / "var").mkdir()
     (copy / "var/admin-password").write_text("secret")
+    return copy
+
+
+@pytest.fixture(scope="module")
+def wheel(copy, tmp_path_factory):
+    """The wheel, built of the copy."""
+    dist = tmp_path_factory.mktemp("dist")
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", dist, copy]
     subprocess.run(command, check=True, timeout=600)
     [built] = dist.iterdir()
@@ -143,6 +150,14 @@ def test_the_wheel_has_the_packages_and_their_files_and_nothing_else(wheel):
     assert len(compiled) == bool(shutil.which("gcc"))
 
 
+@pytest.mark.skipif(not shutil.which("gcc"), reason="there is no C compiler")
+def test_the_reader_of_sends_is_compiled_in_place_as_make_setup_and_the_images_do(copy):
+    compiler = Path(sys.executable).with_name("cythonize")
+    command = [compiler, "-i", "-q", "brokerapp/stomp/compiled_sends.pyx"]
+    subprocess.run(command, cwd=copy, check=True, capture_output=True, timeout=120)
+    assert len(list((copy / "brokerapp/stomp").glob("compiled_sends.*.so"))) == 1
+
+
 def test_the_broker_alone_serves_clients_with_a_dozen_packages(alone, tmp_path):
     needed = json.loads(alone.say("pip", "list", "--format=json"))
     names = {each["name"].lower() for each in needed} - {"pip", "setuptools", "sluice"}
@@ -156,7 +171,10 @@ def test_the_broker_alone_serves_clients_with_a_dozen_packages(alone, tmp_path):
     try:
         wait_until(lambda: "ready\n" in output.read_text(), "the node is ready", START_SECONDS)
         assert exchange(port, "hello") == (PRODUCT, "hello")
-        assert "queue://package" in alone.say("sluice", "ctl", "destinations", "--data", data)
+        wait_until(
+            lambda: "queue://package" in alone.say("sluice", "ctl", "destinations", "--data", data),
+            "the figures of the queue, which come once a second",
+        )
         node.send_signal(signal.SIGTERM)
         assert node.wait(STOP_SECONDS) == 0
     finally:

@@ -29,7 +29,8 @@ import console.asgi, console.exporters.server.asgi, console.tasks, analytics.tas
 from django.conf import settings
 from django.urls import get_resolver
 from console.ops.preload import load_results_soon
-from console.ops.processes import port_uses, process_specs
+from brokerapp.checks.ports import port_uses
+from console.ops.processes import process_specs
 get_resolver().url_patterns
 load_results_soon().join()
 names = [each.name for each in process_specs(settings.SLUICE)]
