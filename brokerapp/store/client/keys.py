@@ -23,7 +23,7 @@
 {B}:prepared       hash    branch of a transaction that is prepared -> JSON: of whom, since when, how much it holds
 {B}:prepared:held  hash    the same -> what it holds, see engine/clients/prepared_branch.py
 {B}:audit          zset    what was handed over, by log -> SEQ when it was kept, see functions/bridge_dedup.lua
-{B}:audit:intents  zset    the same of parts of writes to several shards
+{B}:audit:intents  zset    parts of writes to several shards that may be asked for again -> SEQ when they were done
 {B}:audit:clients  zset    the same of messages whose clients may send them again
 {B}:shards         hash    number of a shard beside this one, which is 0 -> JSON: its URL and state; its keys have the
                            hash tag {B/NUMBER}

@@ -71,13 +71,27 @@ local function apply_branch_change(batch, branch)
   end
 end
 
--- Keep what other shards are to do of a unit, or end it. It takes space for a moment only: it is not counted.
+-- Keep what other shards are to do of a unit. It takes space for a moment only: it is not counted. Or end intents, whose ids have spaces
+-- between them: nobody asks for their parts again.
 local function apply_intent_change(batch, intent)
   if intent.content ~= '' then
     redis.call('HSET', batch.intents, intent.id, intent.content)
-  else
-    redis.call('HDEL', batch.intents, intent.id)
+    return
   end
+  for id in string.gmatch(intent.id, '%S+') do
+    redis.call('HDEL', batch.intents, id)
+    redis.call('ZREM', batch.spread, INTENT .. id)
+  end
+end
+
+-- Whether all that a unit brings was kept before.
+local function is_repeated(messages)
+  for _, message in ipairs(messages) do
+    for c = 1, message.copies do
+      if not (message.known and message.known[c]) then return false end
+    end
+  end
+  return #messages > 0
 end
 
 -- Append what a unit brings, unless something refuses it: then say what. `messages` are {stored form, how many copies, where they
@@ -90,7 +104,8 @@ local function append(batch, unit, messages, limited, settles_at)
   else
     for m, message in ipairs(messages) do append_message(batch, unit, m, message) end
     for _, job in ipairs(batch.jobs_of[unit] or {}) do apply_job_change(batch, job) end
-    if batch.intent_of[unit] then apply_intent_change(batch, batch.intent_of[unit]) end
+    local intent = batch.intent_of[unit]
+    if intent and not (intent.content ~= '' and is_repeated(messages)) then apply_intent_change(batch, intent) end -- it had one then
     if batch.branch_of[unit] then apply_branch_change(batch, batch.branch_of[unit]) end
   end
   return refused

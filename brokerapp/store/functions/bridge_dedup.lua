@@ -8,19 +8,23 @@
 local REMEMBERED = 100000
 -- How the keys of messages of clients begin (RESENDABLE in publisher.py).
 local RESENDABLE = 'resent '
--- How the keys begin of parts of writes to several shards (INTENT_KEY in spread_write.py). They are remembered by themselves, too.
+-- How the keys begin of parts of writes to several shards (INTENT_KEY in intent_codec.py). They are remembered by themselves, too, until
+-- their intent has ended: what is forgotten beyond that was left by nodes that died.
 local INTENT = 'intent '
+
+local function is_part(key)
+  return string.sub(key, 1, #INTENT) == INTENT
+end
 
 local function audit_for(batch, key)
   if string.sub(key, 1, #RESENDABLE) == RESENDABLE then return batch.resendable end
-  if string.sub(key, 1, #INTENT) == INTENT then return batch.spread end
+  if is_part(key) then return batch.spread end
   return batch.audit
 end
 
--- A part of a write to several shards is one unit, which is kept whole: it takes one entry for each log, however many messages it has, so
--- that it is never forgotten in part.
+-- A part of a write to several shards is one unit, which is kept whole: one entry stands for all its copies.
 local function dedup_entry(batch, m, message, c, key)
-  if string.sub(key, 1, #INTENT) == INTENT then m = 0 end
+  if is_part(key) then return key end
   return table.concat({ name_of(batch, message.logs[c]), m, key }, ' ')
 end
 

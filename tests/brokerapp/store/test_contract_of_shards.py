@@ -109,11 +109,24 @@ async def test_a_part_that_is_done_again_changes_nothing(store, session):
     assert state[:2] == ([b"1", b"2"], [b"1"])
 
 
-async def test_a_part_is_remembered_once_by_each_log(store, session):
+async def test_a_part_is_remembered_once_until_its_intent_ends(store, session):
     part = [append("q", "r"), append("q"), append("q")]
     again = [await session.commit(SpreadWrite(*part, known_by=f"{INTENT_KEY}me-1")) for _ in range(2)][1]
     assert again.duplicates == {1: [(1, 1), (1, 2), (2, 1), (3, 1)]}
-    assert await store.client.execute("ZCARD", f"{store.keys.audit}:intents") == 2
+    await session.commit(SpreadWrite(append("q"), known_by=f"{INTENT_KEY}me-2"))
+    await session.commit(SpreadWrite(append("q"), known_by=f"{INTENT_KEY}me-3"))
+    remembered = "ZRANGE", f"{store.keys.audit}:intents", 0, -1
+    assert await store.client.execute(*remembered) == [b"intent me-1", b"intent me-2", b"intent me-3"]
+    await session.commit(SpreadWrite(append("q"), known_by=f"{INTENT_KEY}me-4", intent=IntentChange("me-1 me-2")))
+    assert await store.client.execute(*remembered) == [b"intent me-3", b"intent me-4"]
+
+
+async def test_a_message_that_is_sent_again_keeps_no_second_intent(store, session, intents):
+    """Its first one had the other shards do their parts: carried out as well, it would bring them all once more."""
+    for id in ("me-1", "me-2"):
+        change = IntentChange(id, b"what others are to do")
+        await session.commit(SpreadWrite(append("q", "r"), known_by="resent ID:1", intent=change))
+    assert (await intents.read_all()).keys() == {"me-1"}
 
 
 @pytest.mark.long
@@ -256,6 +269,79 @@ async def test_a_member_that_is_fenced_writes_to_no_shard_and_what_it_left_is_fi
         await other.close()
     assert [each.message.body for each in await broker.entries.read("q1", 0, 9)] == [b"left"]
     assert list((await broker.nodes.members())[1]) == ["main"]
+
+
+async def leave_half_done(other, session, count):
+    """Have a member store so many writes to both shards, of which the second has done nothing yet."""
+    first = 1 + await other.main.last_batch(session)
+    for number in range(first, first + count):
+        part = ShardPart(1, [append("q1", body=b"%d" % number)], [])
+        left = SpreadWrite(append("q0"), intent=IntentChange(f"{session}-{number}", encode_parts([part])))
+        await other.main.commit(session, CommitBatch(number, [left]), StoreLimits())
+
+
+async def test_others_hear_of_a_member_that_starts_anew_when_what_it_left_is_finished(broker):
+    """They give out again what clients of the former one held, as far as the store has it: it is to be settled by then."""
+    other = BrokerStore(broker.url, broker.keys.broker)
+    await other.open()
+    try:
+        await other.nodes.join("former", "other")
+        await leave_half_done(other, "former", 100)
+        async with asyncio.timeout(20), aclosing(broker.main.signals()) as signals:
+            assert await anext(signals) == "subscribed"
+            joining = asyncio.ensure_future(other.nodes.join("latter", "other"))
+            while await anext(signals) != "nodes":
+                pass
+            assert await IntentStore(broker.main.client).read_all() == {}
+            assert await broker.logs.depths(["q1"]) == {"q1": 100}
+            await joining
+            with pytest.raises(Fenced):
+                await leave_half_done(other, "former", 1)
+    finally:
+        await other.close()
+
+
+async def test_a_recovery_that_a_shard_does_not_know_any_more_is_tried_again(broker):
+    """As when a replica takes over that had not heard of it: nobody fenced the node which carries it out."""
+    other = BrokerStore(broker.url, broker.keys.broker)
+    await other.open()
+    try:
+        await other.nodes.join("dead", "other", timeout_ms=1)
+        await leave_half_done(other, "dead", 200)
+        second = broker.shards.stores[1]
+
+        async def forget_it():
+            while True:
+                for field in await second.client.execute("HKEYS", second.keys.state):
+                    if field.startswith(b"session:recovery"):
+                        return await second.client.execute("HDEL", second.keys.state, field)
+
+        forgetting = asyncio.ensure_future(forget_it())
+        with pytest.raises(StoreUnavailable, match="shard 1 was taken over"):
+            await broker.nodes.fence("me", "other", "dead")
+        await forgetting
+        assert await broker.nodes.fence("me", "other", "dead")
+        assert await broker.logs.depths(["q0", "q1"]) == {"q0": 200, "q1": 200}
+    finally:
+        await other.close()
+
+
+async def test_a_member_is_fenced_in_a_shard_that_only_the_member_has_joined_so_far(broker, tmp_path):
+    other = BrokerStore(broker.url, broker.keys.broker)
+    with EmbeddedStore(tmp_path) as third:
+        number = await broker.shard_record.add(third.url, SERVING)
+        try:
+            await other.open()
+            await other.nodes.join("dead", "other", timeout_ms=1)
+            await broker.shards.refresh()
+            await asyncio.sleep(0.01)
+            assert await broker.nodes.fence("me", "other", "dead")
+            with pytest.raises(Fenced):
+                await other.shards.stores[number].commit(
+                    "dead", CommitBatch(1, [PendingWrite([append("q2")])]), StoreLimits()
+                )
+        finally:
+            await other.close()
 
 
 async def test_a_member_that_beats_in_the_first_shard_is_not_fenced_in_any(broker):
