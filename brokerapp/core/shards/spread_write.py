@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from brokerapp.core.shards.ordered_work import Work
+from brokerapp.core.writes.client_write import ClientWrite
 from brokerapp.engine.entries.log_entry import UNCOMMITTED
 from brokerapp.store import (
     AppendNumbers,
@@ -23,6 +24,15 @@ from brokerapp.store import (
     SettledEntry,
 )
 from brokerapp.store.shards.intent_codec import INTENT_KEY, ShardPart, encode_parts
+
+
+def logs_of(unit: PendingWrite) -> set[str]:
+    """Return the logs that a write concerns; of messages that no log keeps the topics, which have an order, too."""
+    logs = {row[0] for rows in unit.copies for row in rows}
+    logs.update([entry.log for entry in unit.settles])
+    if isinstance(unit, ClientWrite) and not logs:
+        return {str(each.destination) for each in unit.placed}
+    return logs
 
 
 @dataclass(slots=True)
@@ -144,7 +154,8 @@ class SpreadWrite:
         on_done: Callable[[SpreadWrite], None],
     ) -> None:
         self.id, self.write = id, write
-        self.turns: list[Work[PendingWrite]] = []  #: of its parts in other shards, and what waits with them
+        self.first_turn: Work[PendingWrite]  #: of its coordinator's part
+        self.turns: list[Work[PendingWrite]] = []  #: of its parts in other shards
         self.is_coordinated = self.has_begun = False
         self._on_part_stored, self._on_coordinated, self._on_done = on_part_stored, on_coordinated, on_done
         self.coordinator = coordinator_of(write, shard_of, is_limited)
@@ -190,11 +201,14 @@ class SpreadWrite:
         for part in self.others:
             part.settles = [entry for entry in part.settles if entry.seq]
         self.begin.intent = IntentChange(self.id, encode_parts(list(map(_stored_part, self.others))))
+        held = b"" if self.begin.branch is None else self.begin.branch.held
+        copies, size = self.begin.cost
+        self.begin.cost = copies, size + len(self.begin.intent.content) + len(held)
         self.has_begun = True
 
-    def intent_end(self) -> PendingWrite:
+    def intent_end(self, on_ended: Callable[[SpreadWrite], None]) -> PendingWrite:
         """Return the write that removes the intent."""
-        end = SpreadPart(self.coordinator, _PartContent(), lambda *_: None, ignores_limits=True)
+        end = SpreadPart(self.coordinator, _PartContent(), lambda *_: on_ended(self), ignores_limits=True)
         end.intent = IntentChange(self.id)
         return end
 

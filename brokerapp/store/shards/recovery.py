@@ -110,7 +110,9 @@ class IntentRecovery:
         except StoreRolledBack:
             raise
         except Fenced as error:  # by a replica that took over and had not heard of it; nobody fenced this node
-            raise StoreUnavailable(f"shard {shard} was taken over while writes were finished that a node left") from error
+            raise StoreUnavailable(
+                f"shard {shard} was taken over while writes were finished that a node left"
+            ) from error
         if result.confirmation is not None:
             await result.confirmation
 

@@ -7,9 +7,10 @@ from contextlib import asynccontextmanager
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from brokerapp.core.publishing.group_commit import GroupCommit
+from brokerapp.core.publishing.group_commit import MAX_BYTES, GroupCommit
 from brokerapp.core.shards.log_locations import LogLocations
 from brokerapp.core.shards.sharded_commits import ShardedCommits
+from brokerapp.engine.entries.log_entry import UNCOMMITTED
 from brokerapp.model.message import Message
 from brokerapp.store import CommitBatch, PendingWrite, StoreLimits, numbers_from
 from brokerapp.store.redis import RedisStore
@@ -300,3 +301,121 @@ async def test_a_write_that_is_taken_back_while_a_shard_is_asked_how_full_it_is_
         await commits.drain()
         assert outcomes == []
         assert await ids(stores, "1:a") == await ids(stores, "2:b") == []
+
+
+def append_to(*logs, text):
+    """Return a message of this id with a copy in each of these logs."""
+    return stored(text), [(log, "", "") for log in logs]
+
+
+async def test_what_follows_a_write_that_waits_for_a_number_of_another_shard_does_not_overtake_it(store_url):
+    """A transaction may acknowledge what was given out early, in another shard than it sends to."""
+    async with sharded(store_url) as (commits, stores):
+        given = StoredSettle("2:b", UNCOMMITTED, 0, 0, Message("", b"", b"", persistent=True))
+        arriving = PendingWrite([append_to("2:b", text="0")], callback=lambda seq, _refused: setattr(given, "seq", seq))
+        commits.submit(arriving)
+        commits.submit(PendingWrite([append_to("1:a", text="1")], [given]))
+        commits.submit(PendingWrite([append_to("1:a", text="2")]))
+        await commits.drain()
+        assert await ids(stores, "1:a") == ["1", "2"]
+        assert await ids(stores, "2:b") == []
+
+
+async def test_what_follows_a_write_that_waits_for_how_full_a_shard_is_does_not_overtake_it(store_url):
+    async with sharded(store_url) as (commits, stores):
+        commits._groups[2].limits.of_log = lambda log: 300
+        commits._groups[2].note_usage(1000, {"2:b": 1000})  # as it was before another node emptied it
+        commits._groups[1].limits.of_log = lambda log: 1000  # so that this shard is the coordinator
+        commits.submit(PendingWrite([append_to("1:a", text="1"), append_to("2:b", text="1")]))
+        commits.submit(PendingWrite([append_to("1:a", text="2")]))
+        await commits.drain()
+        assert await ids(stores, "1:a") == ["1", "2"]
+
+
+async def test_of_writes_that_are_taken_back_none_is_done_that_another_of_them_was_ahead_of(store_url):
+    async with sharded(store_url) as (commits, stores):
+        commits.submit(PendingWrite([append_to("1:a", text="0"), append_to("2:b", text="0")]))
+        both = PendingWrite([append_to("2:c", text="1"), append_to("2:b", text="1")])
+        behind = PendingWrite([append_to("2:c", text="2")])
+        commits.submit(both)
+        commits.submit(behind)
+        assert commits.cancel(lambda unit: unit in (both, behind)) == [both, behind]
+        await commits.drain()
+        assert await ids(stores, "2:c") == []
+        assert await ids(stores, "2:b") == ["0"]
+
+
+class Joined(PendingWrite):
+    """Messages of several clients in one write, of which each can be taken back."""
+
+    is_atomic = False
+    __slots__ = ()
+
+    def divide(self, wanted):
+        units = [Joined([each]) for each in self.appends]
+        rest = [each for unit in units if not wanted(unit) for each in unit.appends]
+        return [unit for unit in units if wanted(unit)], Joined(rest) if rest else None
+
+    @property
+    def appends(self):
+        return [(each, rows) for stored, [rows] in self.runs for each in stored]
+
+    def goes_to(self, log):
+        return any(row[0] == log for _, rows in self.appends for row in rows)
+
+
+async def test_what_is_left_of_a_write_that_is_taken_back_in_part_keeps_its_turn(store_url):
+    async with sharded(store_url) as (commits, stores):
+        commits.submit(PendingWrite([append_to("1:a", text="0"), append_to("2:b", text="0")]))
+        commits.submit(Joined([append_to("2:b", text="1"), append_to("2:c", text="1")]))
+        commits.submit(Joined([append_to("2:b", text="2")]))
+        [taken] = commits.cancel(lambda unit: isinstance(unit, Joined) and unit.goes_to("2:c"))
+        assert [rows for _, rows in taken.appends] == [[("2:c", "", "")]]
+        await commits.drain()
+        assert await ids(stores, "2:b") == ["0", "1", "2"]
+        assert await ids(stores, "2:c") == []
+
+
+async def test_a_log_that_is_made_anew_while_its_removal_waits_for_another_shard_stays(store_url):
+    async with sharded(store_url) as (commits, stores):
+        commits.create("2:b", "{}")
+        await commits.drain()
+        commits.submit(PendingWrite([append_to("1:a", text="0"), append_to("2:c", text="0")], callback=lambda *_: None))
+        commits.submit(PendingWrite([append_to("1:a", text="0"), append_to("2:b", text="0")]))
+        commits.discard_log("2:b")
+        commits.create("2:b", '{"kind": "queue"}')
+        commits.submit(PendingWrite([append_to("2:b", text="1")]))
+        discarding = asyncio.create_task(commits.run_discards())
+        await commits.drain()
+        await asyncio.sleep(0.1)
+        discarding.cancel()
+        assert await stores[2].logs.attributes("2:b") == {"kind": "queue", "shard": 2}
+        assert commits.located["2:b"] == 2
+        assert (await ids(stores, "2:b"))[-1] == "1"
+
+
+async def test_what_other_shards_are_to_do_counts_towards_the_size_of_a_batch(store_url):
+    async with sharded(store_url) as (commits, stores):
+        sizes, on_batch = [], commits.on_batch
+
+        def measure(batch):
+            sizes.append(sum(len(unit.intent.content) for unit in batch.writes if unit.intent is not None))
+            on_batch(batch)
+
+        commits.on_batch = measure
+        large = "x" * 3_000_000
+        for number in range(6):
+            commits.submit(PendingWrite([append_to("1:a", text=str(number)), append_to("2:b", text=large)]))
+        await commits.drain()
+        assert max(sizes) <= MAX_BYTES
+        assert sum(sizes) > 6 * len(large)
+        assert await stores[2].logs.depths(["2:b"]) == {"2:b": 6}
+
+
+async def test_shards_remember_parts_until_their_intents_have_ended_and_not_much_longer(store_url):
+    async with sharded(store_url) as (commits, stores):
+        for number in range(30):
+            commits.submit(PendingWrite([append_to("1:a", text=str(number)), append_to("2:b", text=str(number))]))
+            await commits.drain()
+        assert await stores[2].client.execute("ZCARD", f"{stores[2].keys.audit}:intents") == 1
+        assert await ids(stores, "2:b") == [str(number) for number in range(30)]

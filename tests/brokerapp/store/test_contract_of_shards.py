@@ -281,7 +281,7 @@ async def leave_half_done(other, session, count):
 
 
 async def test_others_hear_of_a_member_that_starts_anew_when_what_it_left_is_finished(broker):
-    """They give out again what clients of the former one held, as far as the store has it: it is to be settled by then."""
+    """They give out again what clients of the former one held and the store still has: it is to be settled by then."""
     other = BrokerStore(broker.url, broker.keys.broker)
     await other.open()
     try:
