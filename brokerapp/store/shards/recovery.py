@@ -45,7 +45,24 @@ class IntentRecovery:
         self._numbers = {number: itertools.count(1) for number in shards.stores}
 
     async def finish(self, find_gone: FindGone) -> None:
-        """Carry out all intents of nodes that are gone. Raises StoreUnavailable.
+        """Carry out all intents of nodes that are gone. Raises StoreUnavailable."""
+        if not await self._left(find_gone):
+            return
+        for store in self._shards.stores.values():
+            await store.nodes.admit(self._session)
+        try:
+            # Replicas that know the session have what stood there before: none takes over that lacks one of these.
+            left = await self._left(find_gone)
+            for some in _portions(left):
+                await self._finish(some)
+        finally:
+            for store in self._shards.stores.values():
+                await store.nodes.revoke("", self._session)
+        if left:
+            logger.warning("%d writes to several shards were finished that a node left half done", len(left))
+
+    async def _left(self, find_gone: FindGone) -> list[_LeftIntent]:
+        """Return the intents of nodes that are gone, in the order in which each node made them.
 
         Which are gone is found out when their intents are known: a node that has joined since then has made none of
         them.
@@ -57,19 +74,7 @@ class IntentRecovery:
         ]
         owners = {owner_of(each.id) for each in found}
         gone = await find_gone(owners) if owners else ()
-        left = [each for each in found if owner_of(each.id) in gone]
-        if not left:
-            return
-        left.sort(key=lambda each: number_of(each.id))  # in the order in which each node made them
-        for store in self._shards.stores.values():
-            await store.nodes.admit(self._session)
-        try:
-            for some in _portions(left):
-                await self._finish(some)
-        finally:
-            for store in self._shards.stores.values():
-                await store.nodes.revoke("", self._session)
-        logger.warning("%d writes to several shards were finished that a node left half done", len(left))
+        return sorted((each for each in found if owner_of(each.id) in gone), key=lambda each: number_of(each.id))
 
     async def _finish(self, intents: Sequence[_LeftIntent]) -> None:
         """Have all shards do their parts of these, then remove them."""
