@@ -19,7 +19,7 @@
 {B}:urgent:NAME    zset    entry of such a log -> its place: the most urgent first, see engine/entries/message_order.py
 {B}:due            zset    job -> when it is due, milliseconds since the epoch
 {B}:jobs           hash    job -> its record: what is to be sent then
-{B}:intents        hash    intent -> what other shards are to do of a write, see core/shards/spread_write.py
+{B}:intents        hash    intent -> what other shards are to do of a write, see store/shards/intent_codec.py
 {B}:prepared       hash    branch of a transaction that is prepared -> JSON: of whom, since when, how much it holds
 {B}:prepared:held  hash    the same -> what it holds, see engine/clients/prepared_branch.py
 {B}:audit          zset    what was handed over, by log -> SEQ when it was kept, see functions/bridge_dedup.lua

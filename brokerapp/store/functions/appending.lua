@@ -34,7 +34,7 @@ local function append_message(batch, unit, m, message)
         call('XADD', keys[index], id, field, value)
       end
       grown[index] = (grown[index] or 0) + size
-      if batch.some_handed_over and batch.handovers[unit] then remember_forwarded(batch, unit, m, message, c) end
+      if batch.some_handed_over then remember_forwarded(batch, unit, m, message, c) end
       if moment then note_expiration(batch, index, id, moment) end
       if batch.some_prioritized and priority_index_of(batch, index) then
         redis.call('ZADD', priority_index_of(batch, index), priority_key(stored, seq), id)
@@ -84,16 +84,6 @@ local function apply_intent_change(batch, intent)
   end
 end
 
--- Whether all that a unit brings was kept before.
-local function is_repeated(messages)
-  for _, message in ipairs(messages) do
-    for c = 1, message.copies do
-      if not (message.known and message.known[c]) then return false end
-    end
-  end
-  return #messages > 0
-end
-
 -- Append what a unit brings, unless something refuses it: then say what. `messages` are {stored form, how many copies, where they
 -- begin}, and know the copies to leave out, and how many those are, once they were judged.
 local function append(batch, unit, messages, limited, settles_at)
@@ -103,9 +93,9 @@ local function append(batch, unit, messages, limited, settles_at)
     refuse(batch, unit, messages, refused)
   else
     for m, message in ipairs(messages) do append_message(batch, unit, m, message) end
+    remember_part(batch, unit, messages)
     for _, job in ipairs(batch.jobs_of[unit] or {}) do apply_job_change(batch, job) end
-    local intent = batch.intent_of[unit]
-    if intent and not (intent.content ~= '' and is_repeated(messages)) then apply_intent_change(batch, intent) end -- it had one then
+    if batch.intent_of[unit] then apply_intent_change(batch, batch.intent_of[unit]) end
     if batch.branch_of[unit] then apply_branch_change(batch, batch.branch_of[unit]) end
   end
   return refused

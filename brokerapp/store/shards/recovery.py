@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from brokerapp.errors import Fenced, StoreRolledBack, StoreUnavailable
 from brokerapp.store import CommitBatch, IntentChange, PendingWrite, StoreLimits
-from brokerapp.store.shards.intent_codec import INTENT_KEY, ShardPart, decode_parts, number_of, owner_of
+from brokerapp.store.shards.intent_codec import ShardPart, decode_parts, number_of, owner_of
 from brokerapp.store.shards.intents import IntentStore
+from brokerapp.store.shards.part_write import PartWrite
 from brokerapp.store.shards.router import ShardRouter
 
 logger = logging.getLogger(__name__)
@@ -26,12 +27,6 @@ class _LeftIntent(NamedTuple):
     coordinator: int  #: the shard that keeps it
     id: str
     content: bytes
-
-
-class _RecoveryWrite(PendingWrite):
-    """A part of a write, or the end of intents."""
-
-    __slots__ = ("dedup_key", "intent")
 
 
 class IntentRecovery:
@@ -87,20 +82,14 @@ class IntentRecovery:
         for shard, of_shard in parts.items():
             await self._do(shard, of_shard)
         for coordinator, ids in ended.items():
-            end = _RecoveryWrite(ignores_limits=True)
-            end.dedup_key, end.intent = "", IntentChange(" ".join(ids))
-            await self._commit(coordinator, [end])
+            await self._commit(coordinator, [PartWrite(intent=IntentChange(" ".join(ids)))])
 
     async def _do(self, shard: int, parts: Sequence[tuple[str, ShardPart]]) -> None:
         logs = list({log for _, part in parts for _, rows in part.appends for log, _, _ in rows})
         known = await self._shards.stores[shard].logs.attributes_of(logs) if logs else []
         attributes = json.dumps({"shard": shard} if shard else {})
         missing = [(log, attributes) for log, each in zip(logs, known, strict=True) if not each]
-        writes = []
-        for id, part in parts:
-            write = _RecoveryWrite(part.appends, part.settles, ignores_limits=True)
-            write.dedup_key, write.intent = INTENT_KEY + id, None
-            writes.append(write)
+        writes = [PartWrite(part.appends, part.settles, part_of=id, dedup_key=part.dedup_key) for id, part in parts]
         await self._commit(shard, writes, missing)
 
     async def _commit(

@@ -15,6 +15,8 @@ from brokerapp.model.message import Message
 from brokerapp.store import CommitBatch, PendingWrite, StoreLimits, numbers_from
 from brokerapp.store.redis import RedisStore
 from brokerapp.store.shards.intent_codec import ShardPart, StoredSettle, decode_parts, encode_parts
+from brokerapp.store.shards.intents import IntentStore
+from brokerapp.store.shards.part_write import PartWrite
 
 SESSION = "s"
 numbers = itertools.count()
@@ -239,6 +241,7 @@ parts = st.lists(
         st.integers(0, 9),
         st.lists(st.tuples(st.binary(max_size=30), rows), max_size=3),
         st.lists(settles, max_size=3),
+        st.sampled_from(["", "resent ID:1"]),
     ),
     max_size=3,
 )
@@ -419,3 +422,47 @@ async def test_shards_remember_parts_until_their_intents_have_ended_and_not_much
             await commits.drain()
         assert await stores[2].client.execute("ZCARD", f"{stores[2].keys.audit}:intents") == 1
         assert await ids(stores, "2:b") == [str(number) for number in range(30)]
+
+
+class Resent(PendingWrite):
+    """A message that its client sends again, as it does not know whether it was stored."""
+
+    __slots__ = ("dedup_key",)
+    dedup_key: str
+
+    def __init__(self, appends, **more):
+        super().__init__(appends, **more)
+        self.dedup_key = "resent ID:1"
+
+
+async def test_a_message_that_is_sent_again_comes_once_to_each_log_though_its_way_is_another_now(store_url):
+    """There may be more queues on it than before, in other shards."""
+    async with sharded(store_url) as (commits, stores):
+        outcomes = []
+        for targets in (["2:b"], ["1:a", "2:b"], ["0:c", "1:a", "2:b"]):
+            appends = [append_to(log, text="1") for log in targets]
+            commits.submit(Resent(appends, callback=lambda _seq, refused: outcomes.append(refused)))
+            await commits.drain()
+        assert outcomes == ["", "", ""]
+        assert [await ids(stores, log) for log in ("0:c", "1:a", "2:b")] == [["1"], ["1"], ["1"]]
+        assert await intents(stores) == 0
+
+
+async def test_a_message_that_is_sent_again_while_its_node_left_it_half_done_comes_once_to_each_log(store_url):
+    async with sharded(store_url) as (commits, stores):
+        appends = [append_to("1:a", text="1"), append_to("2:b", text="1")]
+        commits._groups[2].submit = lambda unit: None  # the node ends before it asks this shard
+        commits.submit(Resent(appends))
+        while not await intents(stores):
+            await asyncio.sleep(0.01)
+        [(_, content)] = (await IntentStore(stores[1].client).read_all()).items()
+        del commits._groups[2].submit
+        for each in stores.values():
+            await each.nodes.admit("other")
+        for shard, part in ((1, appends[0]), (2, appends[1])):
+            again = PartWrite([part], part_of="other-1" if shard == 2 else "", dedup_key="resent ID:1")
+            await stores[shard].commit("other", CommitBatch(1, [again]), StoreLimits())
+        for part in decode_parts(content):
+            left = PartWrite(part.appends, part.settles, part_of="s-1", dedup_key=part.dedup_key)
+            await stores[part.shard].commit("other", CommitBatch(2, [left]), StoreLimits())
+        assert [await ids(stores, log) for log in ("1:a", "2:b")] == [["1"], ["1"]]

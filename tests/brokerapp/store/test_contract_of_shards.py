@@ -11,20 +11,21 @@ from brokerapp.store.client.keys import MOST_SHARDS
 from brokerapp.store.redis import RedisStore
 from brokerapp.store.server.embedded import EmbeddedStore
 from brokerapp.store.shards.broker_store import BrokerStore
-from brokerapp.store.shards.intent_codec import INTENT_KEY, ShardPart, encode_parts
+from brokerapp.store.shards.intent_codec import ShardPart, encode_parts
 from brokerapp.store.shards.intents import IntentStore
+from brokerapp.store.shards.part_write import PartWrite
 from brokerapp.store.shards.record import DRAINING, JOINING, SERVING, Shard, ShardRecordStore
 from tests.brokerapp.store.commit_helpers import CommittingSession, append, bodies, entries, payloads, used
 
 
-class SpreadWrite(PendingWrite):
+class SpreadWrite(PartWrite):
     """A part of a write to several shards."""
 
-    __slots__ = ("dedup_key", "intent", "jobs")
+    __slots__ = ("jobs",)
 
-    def __init__(self, *appends, known_by="", intent=None, jobs=(), **more):
-        super().__init__(appends, **more)
-        self.dedup_key, self.intent, self.jobs = known_by, intent, jobs
+    def __init__(self, *appends, jobs=(), ignores_limits=False, **more):
+        super().__init__(appends, ignores_limits=ignores_limits, **more)
+        self.jobs = jobs
 
 
 @pytest.fixture(scope="module")
@@ -102,44 +103,48 @@ async def test_a_part_that_is_done_again_changes_nothing(store, session):
     await session.append("q", "r", body=b"settled")
     settles = [*await entries(store, "q"), *await entries(store, "r")]
     part = [append("s", "t", body=b"1"), append("s", body=b"2")]
-    await session.commit(SpreadWrite(*part, settles=settles, known_by=f"{INTENT_KEY}me-1"))
+    await session.commit(SpreadWrite(*part, settles=settles, part_of="me-1"))
     state = await bodies(store, "s"), await bodies(store, "t"), await payloads(store), await used(store)
-    await session.commit(SpreadWrite(*part, settles=settles, known_by=f"{INTENT_KEY}me-1"))
+    await session.commit(SpreadWrite(*part, settles=settles, part_of="me-1"))
     assert (await bodies(store, "s"), await bodies(store, "t"), await payloads(store), await used(store)) == state
     assert state[:2] == ([b"1", b"2"], [b"1"])
 
 
 async def test_a_part_is_remembered_once_until_its_intent_ends(store, session):
     part = [append("q", "r"), append("q"), append("q")]
-    again = [await session.commit(SpreadWrite(*part, known_by=f"{INTENT_KEY}me-1")) for _ in range(2)][1]
+    again = [await session.commit(SpreadWrite(*part, part_of="me-1")) for _ in range(2)][1]
     assert again.duplicates == {1: [(1, 1), (1, 2), (2, 1), (3, 1)]}
-    await session.commit(SpreadWrite(append("q"), known_by=f"{INTENT_KEY}me-2"))
-    await session.commit(SpreadWrite(append("q"), known_by=f"{INTENT_KEY}me-3"))
+    await session.commit(SpreadWrite(append("q"), part_of="me-2"))
+    await session.commit(SpreadWrite(append("q"), part_of="me-3"))
     remembered = "ZRANGE", f"{store.keys.audit}:intents", 0, -1
     assert await store.client.execute(*remembered) == [b"intent me-1", b"intent me-2", b"intent me-3"]
-    await session.commit(SpreadWrite(append("q"), known_by=f"{INTENT_KEY}me-4", intent=IntentChange("me-1 me-2")))
+    await session.commit(SpreadWrite(append("q"), part_of="me-4", intent=IntentChange("me-1 me-2")))
     assert await store.client.execute(*remembered) == [b"intent me-3", b"intent me-4"]
 
 
-async def test_a_message_that_is_sent_again_keeps_no_second_intent(store, session, intents):
-    """Its first one had the other shards do their parts: carried out as well, it would bring them all once more."""
-    for id in ("me-1", "me-2"):
-        change = IntentChange(id, b"what others are to do")
-        await session.commit(SpreadWrite(append("q", "r"), known_by="resent ID:1", intent=change))
-    assert (await intents.read_all()).keys() == {"me-1"}
+async def test_a_part_is_known_by_its_intent_and_its_messages_by_what_they_are_known_by_when_they_are_sent_again(
+    store, session
+):
+    """They may be sent again another way, so that another write brings them to the same logs, and to more."""
+    first = SpreadWrite(append("q", "r"), part_of="me-1", dedup_key="resent ID:1")
+    await session.commit(first)
+    again = SpreadWrite(append("q", "r", "s"), part_of="other-1", dedup_key="resent ID:1")
+    assert (await session.commit(again)).duplicates == {1: [(1, 1), (1, 2)]}
+    assert (await session.commit(again)).duplicates == {1: [(1, 1), (1, 2), (1, 3)]}
+    assert await store.logs.depths(["q", "r", "s"]) == {"q": 1, "r": 1, "s": 1}
 
 
 @pytest.mark.long
 async def test_a_part_of_more_messages_than_are_remembered_is_recognised_when_it_is_done_again(store, session):
     part = [append("q", body=b"")] * 100_001  # one more than REMEMBERED in bridge_dedup.lua
     for _ in range(2):
-        await session.commit(SpreadWrite(*part, known_by=f"{INTENT_KEY}me-1"))
+        await session.commit(SpreadWrite(*part, part_of="me-1"))
         assert await store.logs.depths(["q"]) == {"q": 100_001}
 
 
 async def test_parts_push_nothing_out_of_what_bridges_and_clients_handed_over(store, session):
-    for key in ("A 1", "resent 1", f"{INTENT_KEY}me-1"):
-        await session.commit(SpreadWrite(append("q"), known_by=key))
+    for keys in ({"dedup_key": "A 1"}, {"dedup_key": "resent 1"}, {"part_of": "me-1"}):
+        await session.commit(SpreadWrite(append("q"), **keys))
     audits = [store.keys.audit, f"{store.keys.audit}:clients", f"{store.keys.audit}:intents"]
     assert [await store.client.execute("ZCARD", audit) for audit in audits] == [1, 1, 1]
 
