@@ -296,6 +296,10 @@ class ShardedCommits:
             self.first.limits, total=sum(each.total for each in of_all), temp=sum(each.temp for each in of_all)
         )
 
+    def serves(self, number: int) -> bool:
+        """Return whether a shard is written to, which one that is just being added is not yet."""
+        return number in self._groups
+
     def used_of(self, number: int) -> int:
         """Return the bytes that a shard held after its last batch."""
         return self._groups[number].used
