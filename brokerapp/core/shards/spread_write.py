@@ -14,7 +14,9 @@ from typing import Any
 from brokerapp.core.shards.ordered_work import Work
 from brokerapp.core.writes.client_write import ClientWrite
 from brokerapp.engine.entries.log_entry import UNCOMMITTED
+from brokerapp.model.message import is_non_persistent
 from brokerapp.store import (
+    TEMP,
     AppendNumbers,
     AppendRun,
     BranchChange,
@@ -36,6 +38,10 @@ def logs_of(unit: PendingWrite) -> set[str]:
     if isinstance(unit, ClientWrite) and not logs:
         return {str(each.destination) for each in unit.placed}
     return logs
+
+
+#: What bytes come to: a shard, what it may hold that is not persistent, or a log.
+Place = int | tuple[str, int] | str
 
 
 @dataclass(slots=True)
@@ -126,6 +132,13 @@ class SpreadPart(PartWrite):
                 found[log] = found.get(log, 0) + size
         return found
 
+    @property
+    def temp_bytes(self) -> int:
+        """Return the bytes of its messages that are not persistent."""
+        return sum(
+            len(each) * len(appends) for stored, appends in self.runs for each in stored if is_non_persistent(each)
+        )
+
     def last_seqs(self, seq: int) -> dict[str, int]:
         """Return the number of its last message in each log, where this is the number of the first."""
         return {row[0]: number for number, rows in enumerate(self._rows_of_appends, start=seq) for row in rows}
@@ -178,10 +191,10 @@ class SpreadWrite:
             for shard, content in sorted(contents.items())
         ]
         self.logs = {row[0] for rows in write.copies for row in rows} | {entry.log for entry in write.settles}
-        self.coming: dict[int | str, int] = {}  #: bytes that come to each other shard, and to its logs
+        self.coming: dict[Place, int] = {}  #: bytes that come to each other shard, and to its logs
         for part in self.others:
             if size := part.cost[1]:
-                self.coming[part.shard] = size
+                self.coming[part.shard], self.coming[TEMP, part.shard] = size, part.temp_bytes
                 self.coming.update(part.bytes_by_log())
         self._numbers = [0] * write.count
         self._left = len(self.others)

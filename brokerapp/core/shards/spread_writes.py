@@ -11,11 +11,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
+from brokerapp.core.ports.commit_store import CommitStore
 from brokerapp.core.publishing.group_commit import GroupCommit
 from brokerapp.core.shards.family_order import FamilyOrder, IsWanted
 from brokerapp.core.shards.log_locations import LogLocations
-from brokerapp.core.shards.spread_write import SpreadPart, SpreadWrite, logs_of
-from brokerapp.store import STORE, IntentChange, PendingWrite
+from brokerapp.core.shards.spread_write import Place, SpreadPart, SpreadWrite, logs_of
+from brokerapp.store import STORE, TEMP, IntentChange, PendingWrite
 from brokerapp.store.shards.intent_codec import intent_id
 
 
@@ -39,7 +40,7 @@ class SpreadWrites:
         self._before, self._on_spread = before, on_spread
         self._ids = itertools.count(1)
         self._under_way: dict[int, SpreadWrite] = {}  # by the identities of their coordinators' parts
-        self._coming: Counter[int | str] = Counter()  # bytes of them for other shards, by shard and by log
+        self._coming: Counter[Place] = Counter()  # bytes of them for other shards
         self._unready: list[SpreadWrite] = []  # whose turn it is, but not all is known that they settle
         self._ended: dict[int, list[str]] = {}  # by shard, the ids of intents that it may forget
         self._part_seqs: dict[str, int] = {}  # of parts in the batch that is reported: the last number in each log
@@ -99,16 +100,20 @@ class SpreadWrites:
         """Ask the other shards how much they hold before they are taken for full: other nodes may have made room."""
         spread.is_verified, left = True, len(spread.others)
 
-        def noted(group: GroupCommit, logs: Iterable[str], answer: tuple[int, Mapping[str, int]]) -> None:
+        async def usage(store: CommitStore) -> tuple[int, Mapping[str, int], int]:
+            return *await store.logs.used_bytes(), await store.logs.temp_used_bytes()
+
+        def noted(group: GroupCommit, logs: Iterable[str], answer: tuple[int, Mapping[str, int], int]) -> None:
             nonlocal left
-            group.note_usage(answer[0], {log: answer[1].get(log, 0) for log in logs})
+            used, by_log, temp = answer
+            group.note_usage(used, temp, {log: by_log.get(log, 0) for log in logs})
             left -= 1
             if not left and self._is_wanted(spread):
                 self._begin_again(spread)
 
         for part in spread.others:
             group = self._groups[part.shard]
-            group.read_with(lambda store: store.logs.used_bytes(), partial(noted, group, logs_of(part)))
+            group.read_with(usage, partial(noted, group, logs_of(part)))
 
     def _refuse(self, spread: SpreadWrite, full: str) -> None:
         if self._is_wanted(spread):
@@ -120,9 +125,12 @@ class SpreadWrites:
 
     def _full_place(self, part: SpreadPart) -> str:
         """Return what is full of another shard than the coordinator: it can refuse nothing later."""
-        group, coming = self._groups[part.shard], part.cost[1]
-        if group.limits.accepted_bytes and group.used + self._coming[part.shard] + coming > group.limits.accepted_bytes:
+        group, coming, volatile = self._groups[part.shard], part.cost[1], part.temp_bytes
+        limits, shard = group.limits, part.shard
+        if limits.accepted_bytes and group.used + self._coming[shard] + coming > limits.accepted_bytes:
             return STORE
+        if limits.temp and volatile and group.temp + self._coming[TEMP, shard] + volatile > limits.temp:
+            return TEMP
         for log, size in part.bytes_by_log().items():
             limit, held = group.limits.of_log(log), (group.held_bytes(log) or 0) + self._coming[log]
             if limit and held and held + size > limit:  # one that is empty has room for whatever comes

@@ -12,7 +12,7 @@ from brokerapp.core.shards.log_locations import LogLocations
 from brokerapp.core.shards.sharded_commits import ShardedCommits
 from brokerapp.engine.entries.log_entry import UNCOMMITTED
 from brokerapp.model.message import Message
-from brokerapp.store import CommitBatch, PendingWrite, StoreLimits, numbers_from
+from brokerapp.store import TEMP, CommitBatch, PendingWrite, StoreLimits, numbers_from
 from brokerapp.store.redis import RedisStore
 from brokerapp.store.shards.intent_codec import ShardPart, StoredSettle, decode_parts, encode_parts
 from brokerapp.store.shards.intents import IntentStore
@@ -42,6 +42,11 @@ class LogsByName:
 
 def stored(text):
     return Message(text, f"message-id:{text}\n".encode(), b"x", persistent=True).stored()
+
+
+def append_to(*logs, text):
+    """Return a message of this id with a copy in each of these logs."""
+    return stored(text), [(log, "", "") for log in logs]
 
 
 class Reading:
@@ -153,6 +158,20 @@ async def test_what_another_shard_has_no_room_for_is_refused_as_a_whole(store_ur
         assert refusals == ["2:b"]
         assert await ids(stores, "1:a") == []
         assert await ids(stores, "2:b") == ["0"]
+
+
+async def test_what_is_not_persistent_is_refused_as_a_whole_where_another_shard_may_hold_no_more_of_it(store_url):
+    async with sharded(store_url) as (commits, stores):
+        outcomes = []
+        volatile = Message("v", b"message-id:v\n", b"x" * 60).stored()
+        commits._groups[2].limits.temp = 2 * len(volatile) + 20
+        for _ in range(3):
+            appends = [(volatile, [("1:a", "", "")]), (volatile, [("2:b", "", "")])]
+            commits.submit(PendingWrite(appends, callback=lambda _seq, refused: outcomes.append(refused)))
+        commits.submit(PendingWrite([append_to("1:a", text="p"), append_to("2:b", text="p")]))
+        await commits.drain()
+        assert sorted(outcomes) == ["", "", TEMP]
+        assert await ids(stores, "1:a") == await ids(stores, "2:b") == ["v", "v", "p"]
 
 
 async def test_a_shard_that_seems_full_is_asked_before_a_write_is_refused(store_url):
@@ -295,7 +314,7 @@ async def test_a_write_that_is_taken_back_while_a_shard_is_asked_how_full_it_is_
     async with sharded(store_url) as (commits, stores):
         outcomes = []
         commits._groups[2].limits.of_log = lambda log: 1
-        commits._groups[2].note_usage(100, {"2:b": 100})  # as it was before another node emptied it
+        commits._groups[2].note_usage(100, 0, {"2:b": 100})  # as it was before another node emptied it
         appends = [(stored("1"), [("1:a", "", "")]), (stored("2"), [("2:b", "", "")])]
         spread = PendingWrite(appends, callback=lambda _seq, refused: outcomes.append(refused))
         commits._groups[1].limits.of_log = lambda log: 1  # so that this shard is the coordinator
@@ -304,11 +323,6 @@ async def test_a_write_that_is_taken_back_while_a_shard_is_asked_how_full_it_is_
         await commits.drain()
         assert outcomes == []
         assert await ids(stores, "1:a") == await ids(stores, "2:b") == []
-
-
-def append_to(*logs, text):
-    """Return a message of this id with a copy in each of these logs."""
-    return stored(text), [(log, "", "") for log in logs]
 
 
 async def test_what_follows_a_write_that_waits_for_a_number_of_another_shard_does_not_overtake_it(store_url):
@@ -327,7 +341,7 @@ async def test_what_follows_a_write_that_waits_for_a_number_of_another_shard_doe
 async def test_what_follows_a_write_that_waits_for_how_full_a_shard_is_does_not_overtake_it(store_url):
     async with sharded(store_url) as (commits, stores):
         commits._groups[2].limits.of_log = lambda log: 300
-        commits._groups[2].note_usage(1000, {"2:b": 1000})  # as it was before another node emptied it
+        commits._groups[2].note_usage(1000, 0, {"2:b": 1000})  # as it was before another node emptied it
         commits._groups[1].limits.of_log = lambda log: 1000  # so that this shard is the coordinator
         commits.submit(PendingWrite([append_to("1:a", text="1"), append_to("2:b", text="1")]))
         commits.submit(PendingWrite([append_to("1:a", text="2")]))
