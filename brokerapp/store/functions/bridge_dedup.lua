@@ -8,6 +8,7 @@
 local REMEMBERED = 100000
 -- How the keys of messages of clients begin (RESENDABLE in publisher.py).
 local RESENDABLE = 'resent '
+
 local function audit_for(batch, key)
   if string.sub(key, 1, #RESENDABLE) == RESENDABLE then return batch.resendable end
   return batch.audit
