@@ -60,7 +60,8 @@ PROJECT_IMPORTS: dict[str, str] = {
     ),
     "brokerapp.core": (
         "brokerapp.errors brokerapp.model brokerapp.system brokerapp.selectors brokerapp.engine =brokerapp.store "
-        "brokerapp.tracing brokerapp.core brokerapp.store.shards.intent_codec"
+        "brokerapp.tracing brokerapp.core brokerapp.store.shards.intent_codec "
+        "brokerapp.store.shards.part_write"
     ),
     "brokerapp.nodes": (
         "brokerapp.errors brokerapp.model brokerapp.system brokerapp.selectors brokerapp.engine brokerapp.store "
