@@ -216,7 +216,9 @@ def test_the_console_serves_pages_and_static_files_without_spark(with_console, t
         _, plotly = browser.get(f"{static}plotly/plotly.min.js")
         assert "plotly.js" in plotly[:400]
         assert json.loads(browser.get("/api/openapi.json")[1])["info"]["version"] == VERSION
-        assert "In 3 s the demo published" in with_console.say("sluice", "demo", "--seconds", "3", **ports)
+        assert "orders to the topic VirtualTopic.Orders" in with_console.say(
+            "sluice", "demo", "--seconds", "3", **ports
+        )
         assert "queue://Invoices" in with_console.say("sluice", "ctl", "destinations", **ports)
         running.send_signal(signal.SIGINT)
         assert running.wait(STOP_SECONDS) == 0, output.read_text()
