@@ -48,8 +48,16 @@ class DataDirectory:
         """Return which broker the folder is of, whether it runs or not. Raises StoreUnavailable for another folder."""
         if not self._name.exists():
             raise StoreUnavailable(f"data folder {self.path} has no broker: use the --data of a broker")
-        url = self._external_url.read_text().strip() if self._external_url.exists() else ""
-        return SavedBroker(self._name.read_text().strip(), url)
+        return SavedBroker(self._name.read_text().strip(), self.external_url())
+
+    def external_url(self) -> str:
+        """Return the URL of a store elsewhere that the last node here used; "" where it used the embedded one."""
+        return self._external_url.read_text().strip() if self._external_url.exists() else ""
+
+    def embedded_url(self) -> str:
+        """Return where the embedded store listens, or will as far as is known before it has started."""
+        note = self.store / "store.url"
+        return note.read_text().strip() if note.exists() else f"unix://{self.store}/valkey.sock"
 
     def locate_store(self) -> tuple[str, str]:
         """URL of the store and name of the broker; raises StoreUnavailable when no broker has come up here yet."""

@@ -45,6 +45,7 @@ def test_an_operator_does_all_but_what_is_an_admins():
         Permission.NODES,
         Permission.SHARDS,
         Permission.BACKUP,
+        Permission.CHECK,
         Permission.RECORD,
         Permission.USERS,
         Permission.AUDIT,
