@@ -37,7 +37,7 @@ def backup(arguments: list[str], program: str) -> int:
 
 def backup_parser(program: str) -> argparse.ArgumentParser:
     """Return the parser with what all backups have."""
-    parser = argparse.ArgumentParser(f"{program} backup", description="Write a backup of a running broker to one file.")
+    parser = argparse.ArgumentParser(program, description="Write a backup of a running broker to one file.")
     parser.add_argument("file", type=Path, metavar="FILE", help="the backup; it must not exist yet")
     parser.add_argument("--passphrase-file", type=Path, metavar="FILE", help=_PASSPHRASE)
     return parser
@@ -46,7 +46,7 @@ def backup_parser(program: str) -> argparse.ArgumentParser:
 def restore_parser(program: str) -> argparse.ArgumentParser:
     """Return the parser with what all restores have."""
     parser = argparse.ArgumentParser(
-        f"{program} restore",
+        program,
         description="Restore a backup into an empty data folder and empty stores, or say what a restored broker is.",
     )
     parser.add_argument(

@@ -97,9 +97,9 @@ def content_of(url: str, broker: str, queues: list[str]) -> dict[str, list[str]]
 
 def backup(file: Path, *options: str | Path) -> int:
     """Run the command; its exit status."""
-    return command_line.backup([str(file), *map(str, options)], "sluice")
+    return command_line.backup([str(file), *map(str, options)], "sluice backup")
 
 
 def restore(*arguments: str | Path) -> int:
     """Run the command; its exit status."""
-    return command_line.restore(list(map(str, arguments)), "sluice")
+    return command_line.restore(list(map(str, arguments)), "sluice restore")

@@ -232,7 +232,7 @@ def test_an_installation_is_restored_elsewhere_and_does_not_start_until_its_role
     monkeypatch.setenv("SLUICE_BROKER", settings.SLUICE.broker_name)
     data.mkdir()
     (data / "secret-key").write_text("a key that a command made")
-    assert command_line.restore([str(run.file)], "manage.py") == 0
+    assert command_line.restore([str(run.file)], "manage.py restore") == 0
     assert "it does not start yet" in capsys.readouterr().out
     assert (data / "secret-key").read_text() == "the key"
     with closing(sqlite3.connect(data / "console.sqlite3")) as database:
@@ -240,11 +240,11 @@ def test_an_installation_is_restored_elsewhere_and_does_not_start_until_its_role
     settings.SLUICE = replace(settings.SLUICE, data=data)
     with pytest.raises(CommandError, match="run `restore --replace` if the original no longer runs"):
         call_command("up")
-    assert command_line.restore(["--as-copy"], "manage.py") == 0
+    assert command_line.restore(["--as-copy"], "manage.py restore") == 0
     assert json.loads((data / "restored.json").read_text())["role"] == "copy"
-    assert command_line.restore(["--replace"], "manage.py") == 0
+    assert command_line.restore(["--replace"], "manage.py restore") == 0
     assert not (data / "restored.json").exists()
-    assert command_line.restore([str(run.file)], "manage.py") == 1
+    assert command_line.restore([str(run.file)], "manage.py restore") == 1
     assert "console.sqlite3 exists: restore into an empty folder" in capsys.readouterr().err
 
 
