@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
+from brokerapp.engine.sharding.copies import LogCopy
 from brokerapp.model import JsonObject
 from brokerapp.store import LogState
 from brokerapp.store.client.client import StorePart, pairs
@@ -121,5 +122,25 @@ class LogStore(StorePart):
         removed, left = 0, 1
         while left:
             gone, left = await self._client.call("drop", places, args)
+            removed += gone
+        return removed
+
+    async def drop_copy(self, log: str, copy: LogCopy, session: str, token: str = "") -> int | None:
+        """Remove this copy of a log that is in another shard; return its messages, None where it is not there any more.
+
+        With a token, only as long as no other move brings logs here.
+        """
+        keys = self._keys
+        places = [
+            keys.state, keys.logs, keys.used, keys.marks, keys.log(log), keys.moving, keys.expiring_prefix + log,
+            keys.returned_prefix + log, keys.prioritized, keys.urgent_prefix + log,
+        ]  # fmt: skip
+        arguments = [session, keys.payload_prefix, log, DROP_BATCH, str(copy), token]
+        removed, left = 0, 1
+        while left:
+            answer = await self._client.call("drop_copy", places, arguments)
+            if answer is None:
+                return None
+            gone, left = answer
             removed += gone
         return removed

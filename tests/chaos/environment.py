@@ -222,6 +222,8 @@ class Environment:
                     wait_until(
                         lambda: not self.stores[fault.target].is_alive, "the store is dead"
                     )  # else none starts it again
+            case FaultKind.FREEZE_STORE:
+                self._signal_store(fault.target, signal.SIGSTOP)
             case FaultKind.LOSE_BRIDGE_ANSWERS:
                 for each in self._proxies(fault):
                     each.answers_are_lost = True
@@ -239,12 +241,18 @@ class Environment:
                 self.nodes[fault.target].signal(signal.SIGCONT)
             case FaultKind.KILL_STORE:
                 self.stores[fault.target].restart_if_dead()
+            case FaultKind.FREEZE_STORE:
+                self._signal_store(fault.target, signal.SIGCONT)
             case FaultKind.LOSE_BRIDGE_ANSWERS:
                 for each in self._proxies(fault):
                     each.cut()
             case FaultKind.CUT_LINK | FaultKind.CUT_BRIDGE:
                 for each in self._proxies(fault):
                     each.refusing = False
+
+    def _signal_store(self, name: str, number: signal.Signals) -> None:
+        if (store := self.stores[name].pid) is not None:  # else it is not back from the last time it was killed
+            os.kill(store, number)
 
     def _proxies(self, fault: Fault) -> list[Proxy]:
         if fault.kind is FaultKind.CUT_LINK:

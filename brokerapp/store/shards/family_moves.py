@@ -2,25 +2,22 @@
 
 Entries keep their numbers, and payloads theirs, so that what nodes and consumers know of them stays true. First the
 target gets all, then shard 0 says that the family is there, which is the moment that counts, then the source removes
-what it has. A move that is given up before that moment leaves the logs where they were; what is left over in the wrong
-shard, whichever of them that is, is removed when the next node starts, or with the next move.
+what it has. A move that is given up before that moment leaves the logs where they were. Of what is left over in two
+shards only that goes which is certain to be older (engine/sharding/copies.py).
 """
 
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from brokerapp.engine.sharding.copies import LogCopy
 from brokerapp.errors import RequestRefused
 from brokerapp.store import DISCARDED
 from brokerapp.store.client.client import pairs
-from brokerapp.store.redis import RedisStore
 from brokerapp.store.shards.router import ShardRouter
-
-logger = logging.getLogger(__name__)
 
 #: States of a move: under way; done; it ended without a change.
 MOVING, MOVED, FAILED = "moving", "moved", "failed"
@@ -42,6 +39,7 @@ class FamilyMove:
     source: int
     target: int
     token: str  #: by which it is known
+    number: int = 0  #: higher than those of all moves before
     version: int = 0  #: of the definitions which say what the family is
     state: str = MOVING
     messages: int = 0  #: that were moved
@@ -60,11 +58,13 @@ class FamilyMoves:
         found = await self._main.client.execute("GET", self._main.keys.shard_move)
         return FamilyMove(**json.loads(found)) if found else None
 
-    async def begin(self, move: FamilyMove) -> None:
-        """Begin a move. Raises RequestRefused while another one is under way."""
-        arguments = [move.token, json.dumps(asdict(move)), MOVE_MS]
-        if not await self._main.client.call("begin_family", [self._main.keys.shard_move], arguments):
+    async def begin(self, move: FamilyMove) -> FamilyMove:
+        """Begin a move, and return it with its number. Raises RequestRefused while another one is under way."""
+        keys, arguments = self._main.keys, [move.token, json.dumps(asdict(move)), MOVE_MS]
+        number = await self._main.client.call_confirmed("begin_family", [keys.shard_move, keys.state], arguments)
+        if not number:
             raise RequestRefused("another family is being moved: wait until that is done")
+        return replace(move, number=number)
 
     async def fail(self, move: FamilyMove, error: str) -> bool:
         """Give up a move that is under way; return whether it was."""
@@ -76,16 +76,28 @@ class FamilyMoves:
         """Copy logs to the target and its replicas, and return how many messages they hold."""
         source, target = self._shards.stores[move.source], self._shards.stores[move.target]
         last = int(await source.client.execute("HGET", source.keys.state, "seq") or 0)
-        begin = ("begin_move", [target.keys.state, target.keys.moving], [session, move.token, last])
-        await target.client.call(*begin)
+        await source.client.call("know_moves", [source.keys.state], [session, move.number])
+        places = [target.keys.state, target.keys.moving]
+        await target.client.call("begin_move", places, [session, move.token, move.number, last])
         count = 0
         for log in sorted(logs):
-            await target.logs.drop(log, session)  # what a move that was given up left there
+            await self._open_copy(move, log, session)
             if await self._take_log(move, log, session):
                 count += await self._copy_entries(move, log, session)
         await self._copy_audit(move, logs, session)
-        await target.client.call_confirmed(*begin)  # replicas that have this have all that was copied before it
+        # Replicas that have this have all that was copied before it.
+        await target.client.call_confirmed("confirm_move", places, [session, move.token])
         return count
+
+    async def _open_copy(self, move: FamilyMove, log: str, session: str) -> None:
+        """Let the target have nothing of a log, as a move that was given up may have left some there."""
+        source, target = self._shards.stores[move.source], self._shards.stores[move.target]
+        found = await source.client.execute("HGET", source.keys.copies, log)
+        own = LogCopy.parse(found.decode()) if found else LogCopy(0)
+        keys, arguments = target.keys, [session, move.token, log, move.number, own.number]
+        if not await target.client.call("open_copy", [keys.state, keys.moving, keys.logs], arguments):
+            raise RequestRefused(f"shard {move.target} has another copy of {log}, which is not certain to be older")
+        await target.logs.drop_copy(log, LogCopy(move.number, is_arriving=True), session, move.token)
 
     async def _take_log(self, move: FamilyMove, log: str, session: str) -> bool:
         """Let the target have a log, still empty; return whether there is one."""
@@ -113,7 +125,9 @@ class FamilyMoves:
             keys.returned_prefix + log, keys.prioritized, keys.urgent_prefix + log, keys.used,
         ]  # fmt: skip
         came_back = [each for row in pairs(returned) for each in row]
-        arguments = [session, move.token, log, json.dumps(attributes), mark or "", int(prioritized), *came_back]
+        arguments = [
+            session, move.token, move.number, log, json.dumps(attributes), mark or "", int(prioritized), *came_back,
+        ]  # fmt: skip
         await target.client.call("take_log", places, arguments)
         return True
 
@@ -162,38 +176,28 @@ class FamilyMoves:
         ]  # fmt: skip
         return bool(await self._main.client.call_confirmed("switch_family", places, arguments))
 
-    async def remove_leftovers(self, session: str) -> None:
-        """Remove logs from shards that they have left, as a move was given up, or its node ended.
-
-        A log goes only where shard 0 says that it is in another shard, and it is there: what shard 0 does not know, as
-        it was rolled back, is the only copy, and shard 0 is told of it.
+    async def accept(self, move: FamilyMove, logs: Collection[str], session: str) -> None:
+        """Note in the target that a move is done. Nodes write there only afterwards, so that what was only copied is
+        told from what was written to since, even if shard 0 is restored to a state before the move.
         """
-        if not self._shards.others():
-            return
-        stores, record = self._shards.stores, self._shards.record_store
-        logs = {}
-        for number, store in stores.items():
-            await store.client.execute("DEL", store.keys.moving)  # who brings more here finds that it was given up
-            logs[number] = set(await store.logs.all_attributes())
-        for number, store in stores.items():
-            known = await record.known_shards_of(sorted(logs[number]))
-            for log, shard in known.items():
-                if shard not in (None, number) and log in logs.get(shard, ()):
-                    await self.remove(store, log, session)
-                elif shard != number and number:
-                    elsewhere = [each for each, there in logs.items() if each != number and log in there]
-                    if elsewhere:
-                        logger.error("%s is in the shards %s: remove one of them", log, [number, *elsewhere])
-                        continue
-                    logger.warning("%s was not known to be in shard %d, as the record of shards lacks it", log, number)
-                    await record.put_log(log, number)
+        target = self._shards.stores[move.target]
+        places = [target.keys.state, target.keys.logs]
+        await target.client.call("accept_copies", places, [session, move.number, *logs])
 
-    async def remove(self, store: RedisStore, log: str, session: str) -> None:
-        """Remove a log from a shard that it has left."""
-        removed = await store.logs.drop(log, session)
-        logger.info(
-            "%s was removed with %d entries from shard %d: it is in another one", log, removed, store.keys.shard
-        )
+    async def remove_moved(self, move: FamilyMove, logs: Collection[str], session: str) -> None:
+        """Remove from the source what is in the target, unless it came back meanwhile."""
+        source = self._shards.stores[move.source]
+        found = await source.client.execute("HMGET", source.keys.copies, *logs) if logs else []
+        for log, text in zip(logs, found, strict=True):
+            copy = LogCopy.parse(text.decode()) if text else LogCopy(0)
+            if copy.number < move.number:
+                await source.logs.drop_copy(log, copy, session)
+
+    async def remove_copied(self, move: FamilyMove, logs: Collection[str], session: str) -> None:
+        """Remove from the target what was copied by a move that was given up."""
+        copy = LogCopy(move.number, is_arriving=True)
+        for log in logs:
+            await self._shards.stores[move.target].logs.drop_copy(log, copy, session, move.token)
 
 
 def _concerns(kept: bytes, logs: Collection[str]) -> bool:

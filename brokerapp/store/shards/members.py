@@ -17,11 +17,14 @@ from brokerapp.errors import StoreUnavailable
 from brokerapp.model import JsonObject
 from brokerapp.store.nodes import NODE_TIMEOUT_MS, ONLY_NODE, MemberChange
 from brokerapp.store.redis import RedisStore
-from brokerapp.store.shards.family_moves import FamilyMoves
+from brokerapp.store.shards.leftovers import Leftovers
 from brokerapp.store.shards.recovery import IntentRecovery
-from brokerapp.store.shards.router import ShardRouter
+from brokerapp.store.shards.router import ShardRouter, answered
 
 logger = logging.getLogger(__name__)
+
+#: Seconds that a shard has to take a member, and to let one go or fence it: whoever waits for it can do nothing else.
+JOIN_SECONDS, LEAVE_SECONDS = 10.0, 2.0
 
 
 class ShardedMembers:
@@ -44,20 +47,25 @@ class ShardedMembers:
         self._join_shard = lambda store: store.nodes.join(session, name, about, timeout_ms)
         self._joined = []
         for store in self._shards.others():
-            await store.open()
             await self.join_shard(store)
         last = await self._main.join(session, name, about, timeout_ms)
         if self._shards.others():
             _, members = await self._main.members()
             sessions = {about["session"] for about in members.values()}
             await self._recovery().finish(lambda owner: owner not in sessions)
-            await FamilyMoves(self._shards).remove_leftovers(session)
+            await Leftovers(self._shards, session).remove()
         return last
 
     async def join_shard(self, store: RedisStore) -> None:
-        """Register the member that has joined in a shard that was added since."""
-        await self._join_shard(store)
-        self._joined.append(store)
+        """Register the member in a shard beside the first. Raises StoreUnavailable where it does not answer in time."""
+
+        async def join() -> None:
+            await store.open()
+            await self._join_shard(store)
+
+        await answered(store, join(), JOIN_SECONDS)
+        if store not in self._joined:
+            self._joined.append(store)
 
     @property
     def _others(self) -> list[RedisStore]:
@@ -84,11 +92,14 @@ class ShardedMembers:
         await self._main.send_heartbeat(session, status, name, timeout_ms)
 
     async def leave(self, session: str, name: str = ONLY_NODE) -> None:
-        """Remove the session's node from the members of all shards."""
+        """Remove the session's node from the members of all shards.
+
+        Raises StoreUnavailable where one does not answer: the node is a member still then, and taken for dead soon.
+        """
         await self._end_heartbeats()
+        others = self._others
+        await asyncio.gather(*(answered(each, each.nodes.leave(session, name), LEAVE_SECONDS) for each in others))
         if self._shards.others():
-            for store in self._others:
-                await store.nodes.leave(session, name)
             await self._main.revoke("", session)
             await self._recovery().finish(lambda owner: owner == session)
         await self._main.leave(session, name)
@@ -105,7 +116,7 @@ class ShardedMembers:
             if name in await self._main.live_names():
                 return False
             for store in (*self._others, self._shards.main):
-                await store.nodes.revoke(session, its_session)
+                await answered(store, store.nodes.revoke(session, its_session), LEAVE_SECONDS)
             await self._recovery().finish(lambda owner: owner == its_session)
         return await self._main.fence(session, name, its_session)
 

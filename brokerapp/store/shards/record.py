@@ -71,6 +71,10 @@ class ShardRecordStore(StorePart):
             )
         return number
 
+    async def next_number(self) -> int:
+        """Return the number that the next shard gets."""
+        return int(await self._client.execute("HGET", self._keys.state, "shards") or 0) + 1
+
     async def set_state(self, shard: Shard, state: str) -> bool:
         """Let families be put into a shard, or none; return False when the shard was removed."""
         keys, record = self._keys, json.dumps({"url": shard.url, "state": state})
