@@ -1,0 +1,199 @@
+"""Test moves of families that get in each other's way, or end halfway, on two real Valkeys."""
+
+import asyncio
+
+import pytest
+
+from brokerapp.errors import RequestRefused, StoreUnavailable
+from brokerapp.store import CommitBatch, PendingWrite, StoreLimits
+from brokerapp.store.server.embedded import EmbeddedStore
+from brokerapp.store.shards.broker_store import BrokerStore
+from brokerapp.store.shards.family_moves import FamilyMove
+from brokerapp.store.shards.leftovers import Leftovers
+from brokerapp.store.shards.record import SERVING, ShardRecordStore
+from tests.brokerapp.store.commit_helpers import append, bodies
+
+LOG = "queue://q"
+
+
+@pytest.fixture(scope="module")
+def other_url(tmp_path_factory):
+    with EmbeddedStore(tmp_path_factory.mktemp("shard")) as running:
+        yield running.url
+
+
+@pytest.fixture
+async def broker(store, other_url, broker_name):
+    """The store of a broker with two shards; a log with 10 messages is in the first."""
+    record = ShardRecordStore(store.client)
+    await record.add(other_url, SERVING)
+    await record.claim_logs([(LOG, LOG, 0)])
+    opened = BrokerStore(store.url, broker_name)
+    await opened.open()
+    await opened.nodes.join("me")
+    await write(opened, 0, 1, [append(LOG, body=b"%d" % number) for number in range(10)])
+    yield opened
+    await opened.close()
+
+
+async def write(broker, shard, number, appends):
+    batch = CommitBatch(number, [PendingWrite(appends)], [(LOG, f'{{"shard": {shard}}}' if shard else "{}")])
+    await broker.shards.stores[shard].commit("me", batch, StoreLimits())
+
+
+async def begin(broker, source, target, token):
+    return await broker.moves.begin(FamilyMove(LOG, source, target, token))
+
+
+async def switch(broker, move):
+    epoch, _ = await broker.nodes.members()
+    return await broker.moves.switch(move, [LOG], epoch)
+
+
+async def move(broker, source, target, token):
+    """Move the log, up to what the source removes."""
+    begun = await begin(broker, source, target, token)
+    await broker.moves.copy(begun, [LOG], "me")
+    assert await switch(broker, begun)
+    await broker.moves.accept(begun, [LOG], "me")
+    return begun
+
+
+async def bodies_in(broker, shard):
+    return [int(body) for body in await bodies(broker.shards.stores[shard], LOG)]
+
+
+async def forget_move(broker):
+    """Have the record of the move under way expire, as it does after a minute."""
+    await broker.client.execute("DEL", broker.keys.shard_move)
+
+
+async def test_a_move_that_goes_on_after_another_began_harms_nothing_of_that(broker):
+    old = await begin(broker, 0, 1, "old")
+    await broker.moves.copy(old, [LOG], "me")
+    await forget_move(broker)
+    new = await begin(broker, 0, 1, "new")
+    await broker.moves.copy(new, [LOG], "me")
+    with pytest.raises(StoreUnavailable, match="given up"):
+        await broker.moves._open_copy(old, LOG, "me")
+    with pytest.raises(StoreUnavailable, match="given up"):
+        await broker.moves._copy_entries(old, LOG, "me")
+    await broker.moves.remove_copied(old, [LOG], "me")
+    assert not await switch(broker, old)
+    assert await switch(broker, new)
+    assert await bodies_in(broker, 1) == list(range(10))
+
+
+async def test_a_source_removes_nothing_that_another_move_brought_back(broker):
+    there = await move(broker, 0, 1, "there")
+    await write(broker, 1, 1, [append(LOG, body=b"10")])
+    back = await begin(broker, 1, 0, "back")
+    await broker.moves.copy(back, [LOG], "me")
+    await broker.moves.remove_moved(there, [LOG], "me")
+    assert await bodies_in(broker, 0) == list(range(11))
+    assert await switch(broker, back)
+    await broker.moves.remove_moved(there, [LOG], "me")
+    await broker.moves.remove_moved(back, [LOG], "me")
+    assert (await bodies_in(broker, 0), await bodies_in(broker, 1)) == (list(range(11)), [])
+
+
+async def test_a_move_that_is_given_up_leaves_nothing_in_its_target(broker):
+    begun = await begin(broker, 0, 1, "t")
+    await broker.moves.copy(begun, [LOG], "me")
+    assert await broker.moves.fail(begun, "for a test")
+    await broker.moves.remove_copied(begun, [LOG], "me")
+    target = broker.shards.stores[1]
+    assert await target.logs.all_attributes() == {}
+    assert await target.logs.used_bytes() == (0, {})
+    assert await bodies_in(broker, 0) == list(range(10))
+
+
+async def test_a_node_that_joins_ends_the_move_under_way_and_removes_what_it_copied(broker):
+    begun = await begin(broker, 0, 1, "t")
+    await broker.moves.copy(begun, [LOG], "me")
+    epoch, _ = await broker.nodes.members()
+    await Leftovers(broker.shards, "me").remove()
+    assert not await broker.moves.switch(begun, [LOG], epoch)
+    assert (await broker.moves.last()).error == "a node joined meanwhile"
+    assert (await bodies_in(broker, 0), await bodies_in(broker, 1)) == (list(range(10)), [])
+
+
+async def test_a_node_that_joins_removes_nothing_of_a_move_that_begins_then(broker):
+    leftovers, begun = Leftovers(broker.shards, "me"), None
+    read = leftovers._read
+
+    async def begin_and_read():
+        nonlocal begun
+        begun = await begin(broker, 0, 1, "t")
+        await broker.moves.copy(begun, [LOG], "me")
+        return await read()
+
+    leftovers._read = begin_and_read
+    await leftovers.remove()
+    assert await switch(broker, begun)
+    assert await bodies_in(broker, 1) == list(range(10))
+
+
+async def test_what_is_left_of_a_move_whose_node_ended_is_removed_from_the_source(broker):
+    begun = await begin(broker, 0, 1, "t")
+    await broker.moves.copy(begun, [LOG], "me")
+    assert await switch(broker, begun)  # and no more
+    await Leftovers(broker.shards, "me").remove()
+    assert (await bodies_in(broker, 0), await bodies_in(broker, 1)) == ([], list(range(10)))
+    assert await broker.shards.stores[1].client.execute("HGET", broker.shards.stores[1].keys.copies, LOG) == b"1"
+
+
+async def test_the_newer_copy_stays_when_shard_0_was_restored_to_a_state_before_the_move(broker):
+    main, dumps = broker.client, {}
+    for key in await main.execute("KEYS", f"{{{broker.keys.broker}}}:*"):
+        dumps[key] = await main.execute("DUMP", key)
+    moved = await move(broker, 0, 1, "t")
+    await broker.moves.remove_moved(moved, [LOG], "me")
+    await write(broker, 1, 1, [append(LOG, body=b"10")])
+    for key in await main.execute("KEYS", f"{{{broker.keys.broker}}}:*"):
+        await main.execute("DEL", key)
+    for key, dump in dumps.items():
+        await main.execute("RESTORE", key, 0, dump)
+    assert await broker.shard_record.shards_of([LOG]) == [0]
+    await Leftovers(broker.shards, "me").remove()
+    assert (await bodies_in(broker, 0), await bodies_in(broker, 1)) == ([], list(range(11)))
+    assert await broker.shard_record.shards_of([LOG]) == [1]
+    assert (await begin(broker, 1, 0, "next")).number == 2, "numbers go on"
+
+
+async def test_copies_of_which_none_is_certain_to_be_newer_stay_and_no_move_destroys_one(broker, caplog):
+    await write(broker, 1, 1, [append(LOG, body=b"other")])  # as no node does
+    await Leftovers(broker.shards, "me").remove()
+    assert "queue://q is in the shards 0, 1, and it is not certain which copy is the newest" in caplog.text
+    begun = await begin(broker, 0, 1, "t")
+    with pytest.raises(RequestRefused, match="shard 1 has another copy of queue://q"):
+        await broker.moves.copy(begun, [LOG], "me")
+    assert await bodies_in(broker, 0) == list(range(10))
+    assert await bodies(broker.shards.stores[1], LOG) == [b"other"]
+
+
+async def test_a_queue_that_is_made_anew_is_newer_than_what_an_earlier_one_left_elsewhere(broker):
+    await move(broker, 0, 1, "there")  # what it left in shard 0 is not removed
+    await broker.shards.stores[1].logs.drop(LOG, "me")
+    await write(broker, 1, 1, [append(LOG, body=b"10")])
+    await Leftovers(broker.shards, "me").remove()
+    assert (await bodies_in(broker, 0), await bodies_in(broker, 1)) == ([], [10])
+
+
+async def test_an_error_names_the_shard_that_stands_still(tmp_path, broker):
+    from tests.faults.servers import Server
+
+    server = Server(tmp_path / "third")
+    try:
+        await broker.shard_record.add(f"redis://127.0.0.1:{server.port}", SERVING)
+        server.freeze()
+        reader = BrokerStore(broker.url, broker.keys.broker)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("brokerapp.store.shards.broker_store.ANSWER_SECONDS", 0.3)
+            with pytest.raises(StoreUnavailable, match=r"shard 2 did not answer within 0\.3 s"):
+                async with asyncio.timeout(5):
+                    await reader.open()
+        await reader.close()
+    finally:
+        server.thaw()
+        server.end()
