@@ -93,8 +93,11 @@ class NodeShards:
     async def refresh(self) -> None:
         """Serve shards that were added since, and put new families where they may be put now."""
         async with self._refreshing:
-            await self._store.shards.refresh()
             stores = self._store.shards.stores
+            known = (await self._store.shard_record.read_shards()).shards
+            for number in self._served - known.keys() - {0}:
+                await self._store.nodes.leave_shard(stores[number])
+            await self._store.shards.refresh()
             for number in self._served - stores.keys():
                 self._served.remove(number)
                 self._builder.commits.remove_shard(number)

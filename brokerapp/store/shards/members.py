@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from brokerapp.errors import StoreUnavailable
+from brokerapp.errors import Fenced, StoreUnavailable
 from brokerapp.model import JsonObject
 from brokerapp.store.nodes import NODE_TIMEOUT_MS, ONLY_NODE, MemberChange
 from brokerapp.store.redis import RedisStore
@@ -34,6 +34,7 @@ class ShardedMembers:
         self._shards, self._main = shards, shards.main.nodes
         self._joined: list[RedisStore] = []
         self._join_shard: Callable[[RedisStore], Awaitable[int]]
+        self._leave_shard: Callable[[RedisStore], Awaitable[None]]
         self._heartbeats: dict[int, asyncio.Task[None]] = {}  # by shard, of the last one sent to each
 
     async def join(
@@ -45,6 +46,7 @@ class ShardedMembers:
     ) -> int:
         """Register the member in all shards, and finish what former ones left half done. See NodeStore."""
         self._join_shard = lambda store: store.nodes.join(session, name, about, timeout_ms)
+        self._leave_shard = lambda store: store.nodes.leave(session, name)
         self._joined = []
         for store in self._shards.others():
             await self.join_shard(store)
@@ -66,6 +68,13 @@ class ShardedMembers:
         await answered(store, join(), JOIN_SECONDS)
         if store not in self._joined:
             self._joined.append(store)
+
+    async def leave_shard(self, store: RedisStore) -> None:
+        """Leave a shard that is removed from the broker, so that its store can be added again at once."""
+        self._joined.remove(store)
+        await self._end_heartbeats(store.keys.shard)
+        with contextlib.suppress(StoreUnavailable, Fenced):
+            await answered(store, self._leave_shard(store), LEAVE_SECONDS)
 
     @property
     def _others(self) -> list[RedisStore]:
@@ -96,16 +105,16 @@ class ShardedMembers:
 
         Raises StoreUnavailable where one does not answer: the node is a member still then, and taken for dead soon.
         """
-        await self._end_heartbeats()
+        await self._end_heartbeats(*self._heartbeats)
         others = self._others
-        await asyncio.gather(*(answered(each, each.nodes.leave(session, name), LEAVE_SECONDS) for each in others))
+        await asyncio.gather(*(answered(each, self._leave_shard(each), LEAVE_SECONDS) for each in others))
         if self._shards.others():
             await self._main.revoke("", session)
             await self._recovery().finish(lambda owner: owner == session)
         await self._main.leave(session, name)
 
-    async def _end_heartbeats(self) -> None:
-        heartbeats, self._heartbeats = list(self._heartbeats.values()), {}
+    async def _end_heartbeats(self, *shards: int) -> None:
+        heartbeats = [self._heartbeats.pop(shard) for shard in shards if shard in self._heartbeats]
         for each in heartbeats:
             each.cancel()
         await asyncio.gather(*heartbeats, return_exceptions=True)
