@@ -1,8 +1,9 @@
 """Move families of logs between the shards of a broker, as operators ask or as a shard is drained.
 
-The node that is asked leads the move: all nodes hold what is asked of the family, it copies the logs, says in shard 0
-where they are now, and all go on. Where that takes too long, or a node joins, leaves or fails meanwhile, the family
-stays where it was. A node that hears nothing of the end finds out by itself (store/shards/family_moves.py).
+The node that is asked leads the move: it copies most of the logs while clients go on, all nodes hold what is asked of
+the family, it copies the rest, says in shard 0 where they are now, and all go on. Where the rest takes too long, or a
+node joins, leaves or fails meanwhile, the family stays where it was. A node that hears nothing of the end finds out by
+itself (store/shards/family_moves.py).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from brokerapp.core.shards.sharded_commits import ShardedCommits
 from brokerapp.errors import BrokerError, Fenced, RequestRefused, StoreUnavailable
 from brokerapp.model import JsonObject
 from brokerapp.store.shards.broker_store import BrokerStore
+from brokerapp.store.shards.family_copy import FamilyCopy
 from brokerapp.store.shards.family_moves import MOVE_MS, MOVED, FamilyMove
 from brokerapp.store.shards.router import answered
 from brokerapp.system.supervised_tasks import STORE_RETRY_SECONDS
@@ -33,8 +35,10 @@ HOLD_SECONDS = 15.0
 PING_SECONDS = 2.0
 #: Seconds after which a node that hears nothing of the end of a move finds out: no move counts after MOVE_MS.
 SILENCE_SECONDS = MOVE_MS / 1000 + 5
-#: Seconds that a node which leads a move takes at most until it counts.
+#: Seconds that a node which leads a move holds the family at most until the move counts.
 LEAD_SECONDS = MOVE_MS / 1000 - 10
+#: Seconds between two times that it says that a move goes on which copies while clients go on, too.
+EXTEND_SECONDS = 5.0
 
 
 class FamilyMover:
@@ -68,6 +72,18 @@ class FamilyMover:
         self._leading = asyncio.create_task(self._lead(move), name=f"move of {family}")
         return asdict(move)
 
+    def _extending(self, move: FamilyMove) -> Callable[[], Awaitable[None]]:
+        """Return a function that says in shard 0 that a move goes on, where it is time to."""
+        next_at = time.monotonic() + EXTEND_SECONDS
+
+        async def extend() -> None:
+            nonlocal next_at
+            if time.monotonic() >= next_at:
+                await self._store.moves.extend(move)
+                next_at = time.monotonic() + EXTEND_SECONDS
+
+        return extend
+
     async def _check_answers(self) -> None:
         """Raise RequestRefused while a shard does not answer: a family would be held until it does, and in vain."""
         stores = self._store.shards.stores.values()
@@ -84,10 +100,16 @@ class FamilyMover:
     # -- the node that leads
 
     async def _lead(self, move: FamilyMove) -> None:
-        began, error = time.monotonic(), ""
+        error = ""
         names: list[str] = []
         logs: list[str] = []
         try:
+            copy = FamilyCopy(self._store.shards, move, self._session)
+            await copy.begin()
+            logs = self._logs_of(move)
+            await copy.copy_ahead(logs, self._extending(move))
+            await self._store.moves.extend(move)
+            began = time.monotonic()
             async with asyncio.timeout(LEAD_SECONDS):
                 epoch, members = await self._store.nodes.members()
                 names = [name for name, about in members.items() if about["session"] != self._session]
@@ -98,7 +120,7 @@ class FamilyMover:
                 )
                 # Another node may have created a log that this one has not heard of yet: it moves, too.
                 logs = sorted(set().union(*held))
-                messages = await self._store.moves.copy(move, logs, self._session)
+                messages = await copy.finish(logs)
                 held_ms = int(1000 * (time.monotonic() - began))
                 move = replace(move, messages=messages, milliseconds=held_ms)
                 if not await self._store.moves.switch(move, logs, epoch):

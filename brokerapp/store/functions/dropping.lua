@@ -14,12 +14,9 @@ local function is_there(logs, name)
   return attributes and cjson.decode(attributes).kind ~= 'discarded'
 end
 
--- Remove what a log holds, at most so many entries, and with `is_all` the log, too. Expiring, returned and urgent are the log's. Returns
--- entries removed and those left.
-local function remove_entries(at, payload_prefix, name, limit, is_all)
+-- Remove these entries of a log, some thousands. Expiring, returned and urgent are the log's. Returns their messages' bytes.
+local function remove_these(at, payload_prefix, entries)
   local state, log = at.state, at.log
-  count_change(state)
-  local entries = redis.call('XRANGE', log, '-', '+', 'COUNT', limit)
   local freed, temp_freed, held, ids = 0, 0, 0, {}
   for position, entry in ipairs(entries) do
     ids[position] = entry[1]
@@ -35,18 +32,26 @@ local function remove_entries(at, payload_prefix, name, limit, is_all)
   end
   redis.call('HINCRBY', state, 'bytes', -(freed + #entries * ENTRY_BYTES))
   redis.call('HSET', state, 'temp', math.max(0, (tonumber(redis.call('HGET', state, 'temp')) or 0) - temp_freed))
-  local left = redis.call('XLEN', log)
+  return held
+end
+
+-- Remove what a log holds, at most so many entries, and with `is_all` the log, too. Returns entries removed and those left.
+local function remove_entries(at, payload_prefix, name, limit, is_all)
+  count_change(at.state)
+  local entries = redis.call('XRANGE', at.log, '-', '+', 'COUNT', limit)
+  local held = remove_these(at, payload_prefix, entries)
+  local left = redis.call('XLEN', at.log)
   if left == 0 then
-    redis.call('DEL', log)
-    redis.call('HDEL', at.used, log)
+    redis.call('DEL', at.log)
+    redis.call('HDEL', at.used, at.log)
     if is_all then
-      remove_priority_index(state, at.prioritized, at.urgent, name)
+      remove_priority_index(at.state, at.prioritized, at.urgent, name)
       redis.call('HDEL', at.logs, name)
       redis.call('HDEL', at.marks, name)
       forget_copy(at.logs, name)
     end
   else
-    redis.call('HINCRBY', at.used, log, -held)
+    redis.call('HINCRBY', at.used, at.log, -held)
   end
   return { #entries, left }
 end
@@ -86,3 +91,31 @@ local function drop_copy(keys, args)
   return remove_entries(at, args[2], args[3], args[4], true)
 end
 writes('drop_copy', drop_copy)
+
+-- entry_numbers(KEYS = log, ARGV = SEQ to read after, count): the SEQs of entries, in order.
+local function entry_numbers(keys, args)
+  local found = {}
+  for position, entry in ipairs(redis.call('XRANGE', keys[1], '(' .. args[1] .. '-0', '+', 'COUNT', args[2])) do found[position] = seq_of(entry[1]) end
+  return found
+end
+reads('entry_numbers', entry_numbers)
+
+-- keep_only(KEYS = state, moving, log, used, expiring logs, the log's expiring, prioritized, its urgent, its returned, ARGV = session, token,
+--           log's name, payload prefix, first and last SEQ, count, SEQ...): keep of the entries between these two, or the first so many of them,
+-- only those named, in a log that a move brings. Returns the SEQ it came to.
+local function keep_only(keys, args)
+  if is_fenced(keys[1], args[1]) then return redis.error_reply(FENCED) end
+  if is_given_up(keys[2], args[2]) then return redis.error_reply(OTHER_MOVE) end
+  local at = { state = keys[1], log = keys[3], expiring = keys[6], urgent = keys[8], returned = keys[9] }
+  local kept, gone = {}, {}
+  for i = 8, #args do kept[args[i]] = true end
+  local entries = redis.call('XRANGE', at.log, args[5] .. '-0', args[6] .. '-0', 'COUNT', args[7])
+  for _, entry in ipairs(entries) do
+    if not kept[seq_of(entry[1])] then gone[#gone + 1] = entry end
+  end
+  if #gone > 0 then redis.call('HINCRBY', keys[4], at.log, -remove_these(at, args[4], gone)) end
+  count_change(keys[1])
+  if #entries < tonumber(args[7]) then return args[6] end
+  return seq_of(entries[#entries][1])
+end
+writes('keep_only', keep_only)

@@ -22,21 +22,21 @@ local function know_moves(keys, args)
 end
 writes('know_moves', know_moves)
 
--- begin_move(KEYS = state, moving, ARGV = session, token, number, least SEQ): take logs by this move from now on, and by no other one;
--- messages get numbers above this one.
+-- begin_move(KEYS = state, moving, ARGV = session, token, number): take logs by this move from now on, and by no other one.
 local function begin_move(keys, args)
   if is_fenced(keys[1], args[1]) then return redis.error_reply(FENCED) end
   redis.call('SET', keys[2], args[2])
-  if tonumber(args[4]) > (tonumber(redis.call('HGET', keys[1], 'seq')) or 0) then redis.call('HSET', keys[1], 'seq', args[4]) end
   note_move(keys[1], args[3])
   return 1
 end
 writes('begin_move', begin_move)
 
--- confirm_move(KEYS = state, moving, ARGV = session, token): make a change after all that the move has brought, for replicas to confirm.
+-- confirm_move(KEYS = state, moving, ARGV = session, token, SEQ): messages get numbers above this one; a change after all that the move has
+-- brought, for replicas to confirm.
 local function confirm_move(keys, args)
   if is_fenced(keys[1], args[1]) then return redis.error_reply(FENCED) end
   if is_given_up(keys[2], args[2]) then return redis.error_reply(OTHER_MOVE) end
+  if tonumber(args[3]) > (tonumber(redis.call('HGET', keys[1], 'seq')) or 0) then redis.call('HSET', keys[1], 'seq', args[3]) end
   count_change(keys[1])
   return 1
 end
@@ -69,8 +69,8 @@ end
 writes('accept_copies', accept_copies)
 
 -- take_log(KEYS = state, moving, logs, marks, log, expiring, returned, prioritized, urgent, used, ARGV = session, token, number, log's name,
---          JSON, mark, '1' if it is kept in order of priority, n times entry and deliveries that came back): begin to take a log, which is
---          empty so far. Expiring, returned and urgent are the log's.
+--          JSON, mark, '1' if it is kept in order of priority, n times entry and deliveries that came back): take a log, without entries.
+--          Expiring, returned and urgent are the log's.
 local function take_log(keys, args)
   local state, name = keys[1], args[4]
   if is_fenced(state, args[1]) then return redis.error_reply(FENCED) end
@@ -79,15 +79,16 @@ local function take_log(keys, args)
   redis.call('HSET', copies_of(keys[3]), name, args[3] .. '?')
   if args[6] ~= '' then redis.call('HSET', keys[4], name, args[6]) end
   if args[7] == '1' then add_priority_index(state, keys[8], name) end
-  for at = 8, #args, 2 do redis.call('HSET', keys[7], args[at], args[at + 1]) end
-  redis.call('HINCRBY', state, 'returned', (#args - 7) / 2)
+  local returned = 0
+  for at = 8, #args, 2 do returned = returned + redis.call('HSET', keys[7], args[at], args[at + 1]) end
+  redis.call('HINCRBY', state, 'returned', returned)
   count_change(state)
   return 1
 end
 writes('take_log', take_log)
 
--- take_entries(KEYS = state, moving, log, used, expiring logs, the log's expiring, prioritized, its urgent, ARGV = session, token, log's
---              name, payload prefix, n times SEQ, stored form ('': the payload is there), payload's number or '', original, shown).
+-- take_entries(KEYS = state, moving, log, used, expiring logs, the log's expiring, prioritized, its urgent, its returned, ARGV = session,
+--              token, log's name, payload prefix, n times SEQ, stored form ('': the payload is there), payload's number or '', original, shown).
 local function take_entries(keys, args)
   local state, log, name = keys[1], keys[3], args[3]
   if is_fenced(state, args[1]) then return redis.error_reply(FENCED) end
@@ -157,6 +158,15 @@ local function begin_family(keys, args)
   return redis.call('HINCRBY', keys[2], 'moves', 1)
 end
 writes('begin_family', begin_family)
+
+-- extend_family(KEYS = move, ARGV = token, milliseconds): the move goes on. Returns 1, or 0 when it was given up.
+local function extend_family(keys, args)
+  local known = redis.call('GET', keys[1])
+  local move = known and cjson.decode(known)
+  if not move or move.token ~= args[1] or move.state ~= 'moving' then return 0 end
+  return redis.call('PEXPIRE', keys[1], args[2])
+end
+writes('extend_family', extend_family)
 
 -- interrupt_family(KEYS = move, ARGV = why, milliseconds): give up the move that is under way, if one is.
 local function interrupt_family(keys, args)

@@ -1,9 +1,10 @@
-"""Move the logs of a family from one shard to another while all nodes hold what is asked of them.
+"""Move the logs of a family from one shard to another.
 
 Entries keep their numbers, and payloads theirs, so that what nodes and consumers know of them stays true. First the
-target gets all, then shard 0 says that the family is there, which is the moment that counts, then the source removes
-what it has. A move that is given up before that moment leaves the logs where they were. Of what is left over in two
-shards only that goes which is certain to be older (engine/sharding/copies.py).
+target gets all (family_copy.py), at last while all nodes hold what is asked of the family. Then shard 0 says that the
+family is there, which is the moment that counts, then the source removes what it has. A move that is given up before
+that moment leaves the logs where they were. Of what is left over in two shards only that goes which is certain to be
+older (engine/sharding/copies.py).
 """
 
 from __future__ import annotations
@@ -11,24 +12,17 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 from brokerapp.engine.sharding.copies import LogCopy
 from brokerapp.errors import RequestRefused
-from brokerapp.store import DISCARDED
-from brokerapp.store.client.client import pairs
 from brokerapp.store.shards.router import ShardRouter
 
 #: States of a move: under way; done; it ended without a change.
 MOVING, MOVED, FAILED = "moving", "moved", "failed"
-#: Milliseconds within which a move must be done. Nodes hold what is asked of the family a little longer at most.
+#: Milliseconds in which a family is held at most, or after which the node that leads a move has to say that it goes on.
 MOVE_MS = 60_000
 #: Milliseconds for which one can read how a move ended.
 KEPT_MS = 24 * 3600 * 1000
-#: Entries, and bytes of them, that are copied in one call: some milliseconds of either store.
-ENTRIES_AT_ONCE, BYTES_AT_ONCE = 1_000, 4 * 1024 * 1024
-#: Kept hand-overs looked at in one call.
-SCANNED_AT_ONCE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +42,7 @@ class FamilyMove:
 
 
 class FamilyMoves:
-    """Carries out the steps of moves. `session` is that of the node which does so."""
+    """Keeps in shard 0 how far a move is, and removes what it leaves. `session` is that of the node which does so."""
 
     def __init__(self, shards: ShardRouter) -> None:
         self._shards, self._main = shards, shards.main
@@ -72,99 +66,12 @@ class FamilyMoves:
         arguments = [move.token, ended, KEPT_MS]
         return bool(await self._main.client.call("end_family", [self._main.keys.shard_move], arguments))
 
-    async def copy(self, move: FamilyMove, logs: Collection[str], session: str) -> int:
-        """Copy logs to the target and its replicas, and return how many messages they hold."""
-        source, target = self._shards.stores[move.source], self._shards.stores[move.target]
-        last = int(await source.client.execute("HGET", source.keys.state, "seq") or 0)
-        await source.client.call("know_moves", [source.keys.state], [session, move.number])
-        places = [target.keys.state, target.keys.moving]
-        await target.client.call("begin_move", places, [session, move.token, move.number, last])
-        count = 0
-        for log in sorted(logs):
-            await self._open_copy(move, log, session)
-            if await self._take_log(move, log, session):
-                count += await self._copy_entries(move, log, session)
-        await self._copy_audit(move, logs, session)
-        # Replicas that have this have all that was copied before it.
-        await target.client.call_confirmed("confirm_move", places, [session, move.token])
-        return count
-
-    async def _open_copy(self, move: FamilyMove, log: str, session: str) -> None:
-        """Let the target have nothing of a log, as a move that was given up may have left some there."""
-        source, target = self._shards.stores[move.source], self._shards.stores[move.target]
-        found = await source.client.execute("HGET", source.keys.copies, log)
-        own = LogCopy.parse(found.decode()) if found else LogCopy(0)
-        keys, arguments = target.keys, [session, move.token, log, move.number, own.number]
-        if not await target.client.call("open_copy", [keys.state, keys.moving, keys.logs], arguments):
-            raise RequestRefused(f"shard {move.target} has another copy of {log}, which is not certain to be older")
-        await target.logs.drop_copy(log, LogCopy(move.number, is_arriving=True), session, move.token)
-
-    async def _take_log(self, move: FamilyMove, log: str, session: str) -> bool:
-        """Let the target have a log, still empty; return whether there is one."""
-        source, target = self._shards.stores[move.source], self._shards.stores[move.target]
-        keys = source.keys
-        found, mark, prioritized, returned = await source.client.execute_many(
-            [
-                ("HGET", keys.logs, log),
-                ("HGET", keys.marks, log),
-                ("SISMEMBER", keys.prioritized, log),
-                ("HGETALL", keys.returned_prefix + log),
-            ]
-        )
-        if not found:
-            return False
-        attributes = json.loads(found)
-        if attributes.get("kind") == DISCARDED:
-            raise RequestRefused(f"{log} is being deleted: try again")
-        attributes.pop("shard", None)
-        if move.target:
-            attributes["shard"] = move.target
-        keys = target.keys
-        places = [
-            keys.state, keys.moving, keys.logs, keys.marks, keys.log(log), keys.expiring_prefix + log,
-            keys.returned_prefix + log, keys.prioritized, keys.urgent_prefix + log, keys.used,
-        ]  # fmt: skip
-        came_back = [each for row in pairs(returned) for each in row]
-        arguments = [
-            session, move.token, move.number, log, json.dumps(attributes), mark or "", int(prioritized), *came_back,
-        ]  # fmt: skip
-        await target.client.call("take_log", places, arguments)
-        return True
-
-    async def _copy_entries(self, move: FamilyMove, log: str, session: str) -> int:
-        source, target = self._shards.stores[move.source], self._shards.stores[move.target]
-        keys, after, count = target.keys, 0, 0
-        places = [
-            keys.state, keys.moving, keys.log(log), keys.used, keys.expiring, keys.expiring_prefix + log,
-            keys.prioritized, keys.urgent_prefix + log,
-        ]  # fmt: skip
-        while True:
-            rows = await source.client.call(
-                "read", [source.keys.log(log)], [source.keys.payload_prefix, after, ENTRIES_AT_ONCE, BYTES_AT_ONCE]
-            )
-            if not rows:
-                return count
-            arguments: list[Any] = [session, move.token, log, keys.payload_prefix]
-            for row in rows:
-                arguments += row
-            await target.client.call("take_entries", places, arguments)
-            after, count = int(rows[-1][0]), count + len(rows)
-
-    async def _copy_audit(self, move: FamilyMove, logs: Collection[str], session: str) -> None:
-        """Copy what is kept of messages that others may hand over again: each names its log first."""
-        source, target = self._shards.stores[move.source], self._shards.stores[move.target]
-        for suffix in ("", ":clients", ":intents"):
-            cursor: bytes | int = 0
-            while True:
-                cursor, rows = await source.client.execute(
-                    "ZSCAN", source.keys.audit + suffix, cursor, "COUNT", SCANNED_AT_ONCE
-                )
-                wanted = [each for each, _ in pairs(rows) if _concerns(each, logs)]
-                if wanted:
-                    places = [target.keys.state, target.keys.moving, target.keys.audit + suffix]
-                    await target.client.call("take_audit", places, [session, move.token, *wanted])
-                if int(cursor) == 0:
-                    break
+    async def extend(self, move: FamilyMove) -> None:
+        """Give a move that is under way its whole time again. Raises RequestRefused where it was given up."""
+        arguments = [move.token, MOVE_MS]
+        if not await self._main.client.call("extend_family", [self._main.keys.shard_move], arguments):
+            last = await self.last()
+            raise RequestRefused(last.error if last is not None and last.token == move.token else "it was given up")
 
     async def switch(self, move: FamilyMove, logs: Sequence[str], epoch: int) -> bool:
         """Say that a family is in its new shard; return False where that can't be, as the move was given up."""
@@ -198,9 +105,3 @@ class FamilyMoves:
         copy = LogCopy(move.number, is_arriving=True)
         for log in logs:
             await self._shards.stores[move.target].logs.drop_copy(log, copy, session, move.token)
-
-
-def _concerns(kept: bytes, logs: Collection[str]) -> bool:
-    """Return whether what is kept of a hand-over is about one of these logs, whose names may have spaces."""
-    words = kept.decode(errors="replace").split(" ")
-    return any(" ".join(words[:count]) in logs for count in range(1, len(words)))

@@ -4,10 +4,12 @@ import asyncio
 
 import pytest
 
+from brokerapp.engine.sharding.copies import LogCopy
 from brokerapp.errors import RequestRefused, StoreUnavailable
 from brokerapp.store import CommitBatch, PendingWrite, StoreLimits
 from brokerapp.store.server.embedded import EmbeddedStore
 from brokerapp.store.shards.broker_store import BrokerStore
+from brokerapp.store.shards.family_copy import FamilyCopy
 from brokerapp.store.shards.family_moves import FamilyMove
 from brokerapp.store.shards.leftovers import Leftovers
 from brokerapp.store.shards.record import SERVING, ShardRecordStore
@@ -45,6 +47,19 @@ async def begin(broker, source, target, token):
     return await broker.moves.begin(FamilyMove(LOG, source, target, token))
 
 
+async def copy(broker, move, meanwhile=None):
+    """Copy the log, and do something when most of it is copied."""
+    copying = FamilyCopy(broker.shards, move, "me")
+    await copying.begin()
+    await copying.copy_ahead([LOG], _go_on)
+    if meanwhile is not None:
+        await meanwhile()
+    return copying, await copying.finish([LOG])
+
+
+async def _go_on(): ...
+
+
 async def switch(broker, move):
     epoch, _ = await broker.nodes.members()
     return await broker.moves.switch(move, [LOG], epoch)
@@ -53,7 +68,7 @@ async def switch(broker, move):
 async def move(broker, source, target, token):
     """Move the log, up to what the source removes."""
     begun = await begin(broker, source, target, token)
-    await broker.moves.copy(begun, [LOG], "me")
+    await copy(broker, begun)
     assert await switch(broker, begun)
     await broker.moves.accept(begun, [LOG], "me")
     return begun
@@ -70,14 +85,14 @@ async def forget_move(broker):
 
 async def test_a_move_that_goes_on_after_another_began_harms_nothing_of_that(broker):
     old = await begin(broker, 0, 1, "old")
-    await broker.moves.copy(old, [LOG], "me")
+    copying, _ = await copy(broker, old)
     await forget_move(broker)
     new = await begin(broker, 0, 1, "new")
-    await broker.moves.copy(new, [LOG], "me")
+    await copy(broker, new)
     with pytest.raises(StoreUnavailable, match="given up"):
-        await broker.moves._open_copy(old, LOG, "me")
+        await copying._open_copy(LOG, LogCopy(0))
     with pytest.raises(StoreUnavailable, match="given up"):
-        await broker.moves._copy_entries(old, LOG, "me")
+        await copying.finish([LOG])
     await broker.moves.remove_copied(old, [LOG], "me")
     assert not await switch(broker, old)
     assert await switch(broker, new)
@@ -88,7 +103,7 @@ async def test_a_source_removes_nothing_that_another_move_brought_back(broker):
     there = await move(broker, 0, 1, "there")
     await write(broker, 1, 1, [append(LOG, body=b"10")])
     back = await begin(broker, 1, 0, "back")
-    await broker.moves.copy(back, [LOG], "me")
+    await copy(broker, back)
     await broker.moves.remove_moved(there, [LOG], "me")
     assert await bodies_in(broker, 0) == list(range(11))
     assert await switch(broker, back)
@@ -99,7 +114,7 @@ async def test_a_source_removes_nothing_that_another_move_brought_back(broker):
 
 async def test_a_move_that_is_given_up_leaves_nothing_in_its_target(broker):
     begun = await begin(broker, 0, 1, "t")
-    await broker.moves.copy(begun, [LOG], "me")
+    await copy(broker, begun)
     assert await broker.moves.fail(begun, "for a test")
     await broker.moves.remove_copied(begun, [LOG], "me")
     target = broker.shards.stores[1]
@@ -110,7 +125,7 @@ async def test_a_move_that_is_given_up_leaves_nothing_in_its_target(broker):
 
 async def test_a_node_that_joins_ends_the_move_under_way_and_removes_what_it_copied(broker):
     begun = await begin(broker, 0, 1, "t")
-    await broker.moves.copy(begun, [LOG], "me")
+    await copy(broker, begun)
     epoch, _ = await broker.nodes.members()
     await Leftovers(broker.shards, "me").remove()
     assert not await broker.moves.switch(begun, [LOG], epoch)
@@ -125,7 +140,7 @@ async def test_a_node_that_joins_removes_nothing_of_a_move_that_begins_then(brok
     async def begin_and_read():
         nonlocal begun
         begun = await begin(broker, 0, 1, "t")
-        await broker.moves.copy(begun, [LOG], "me")
+        await copy(broker, begun)
         return await read()
 
     leftovers._read = begin_and_read
@@ -136,7 +151,7 @@ async def test_a_node_that_joins_removes_nothing_of_a_move_that_begins_then(brok
 
 async def test_what_is_left_of_a_move_whose_node_ended_is_removed_from_the_source(broker):
     begun = await begin(broker, 0, 1, "t")
-    await broker.moves.copy(begun, [LOG], "me")
+    await copy(broker, begun)
     assert await switch(broker, begun)  # and no more
     await Leftovers(broker.shards, "me").remove()
     assert (await bodies_in(broker, 0), await bodies_in(broker, 1)) == ([], list(range(10)))
@@ -167,7 +182,7 @@ async def test_copies_of_which_none_is_certain_to_be_newer_stay_and_no_move_dest
     assert "queue://q is in the shards 0, 1, and it is not certain which copy is the newest" in caplog.text
     begun = await begin(broker, 0, 1, "t")
     with pytest.raises(RequestRefused, match="shard 1 has another copy of queue://q"):
-        await broker.moves.copy(begun, [LOG], "me")
+        await copy(broker, begun)
     assert await bodies_in(broker, 0) == list(range(10))
     assert await bodies(broker.shards.stores[1], LOG) == [b"other"]
 
