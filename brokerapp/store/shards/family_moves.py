@@ -33,12 +33,12 @@ class FamilyMove:
     source: int
     target: int
     token: str  #: by which it is known
-    number: int = 0  #: higher than those of all moves before
     version: int = 0  #: of the definitions which say what the family is
     state: str = MOVING
     messages: int = 0  #: that were moved
     milliseconds: int = 0  #: that the family was held
     error: str = ""  #: why it failed
+    number: int = 0  #: higher than those of all moves before
 
 
 class FamilyMoves:

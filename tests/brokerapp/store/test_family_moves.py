@@ -1,6 +1,8 @@
 """Test moves of families that get in each other's way, or end halfway, on two real Valkeys."""
 
 import asyncio
+import itertools
+import random
 
 import pytest
 
@@ -13,7 +15,7 @@ from brokerapp.store.shards.family_copy import FamilyCopy
 from brokerapp.store.shards.family_moves import FamilyMove
 from brokerapp.store.shards.leftovers import Leftovers
 from brokerapp.store.shards.record import SERVING, ShardRecordStore
-from tests.brokerapp.store.commit_helpers import append, bodies
+from tests.brokerapp.store.commit_helpers import CommittingSession, append, bodies, entries, payloads
 
 LOG = "queue://q"
 
@@ -78,6 +80,11 @@ async def bodies_in(broker, shard):
     return [int(body) for body in await bodies(broker.shards.stores[shard], LOG)]
 
 
+async def rows_in(store, log):
+    found = await store.entries.read(log, 0, 1000)
+    return [(each.seq, each.message.stored(), each.payload, each.original, each.size) for each in found]
+
+
 async def forget_move(broker):
     """Have the record of the move under way expire, as it does after a minute."""
     await broker.client.execute("DEL", broker.keys.shard_move)
@@ -110,6 +117,56 @@ async def test_a_source_removes_nothing_that_another_move_brought_back(broker):
     await broker.moves.remove_moved(there, [LOG], "me")
     await broker.moves.remove_moved(back, [LOG], "me")
     assert (await bodies_in(broker, 0), await bodies_in(broker, 1)) == (list(range(11)), [])
+
+
+@pytest.mark.parametrize(("seed", "part"), [(1, 0.5), (2, 0.02), (3, 1.0), (4, 0.0)])
+async def test_what_is_sent_and_consumed_while_most_is_copied_is_so_in_the_copy(broker, monkeypatch, seed, part):
+    """With payloads that two logs share, messages that expire and others that are not persistent."""
+    monkeypatch.setattr("brokerapp.store.shards.family_copy.ENTRIES_AT_ONCE", 7)
+    monkeypatch.setattr("brokerapp.store.shards.family_copy.COMPARED_AT_ONCE", 11)
+    source, target = broker.shards.stores.values()
+    chance, session, logs = random.Random(seed), CommittingSession(source), ["queue://q", "queue://r"]
+    session._numbers = itertools.count(2)
+
+    async def send(count):
+        await session.commit(
+            *(
+                PendingWrite([
+                    append(*chance.choice([logs, logs[:1], logs[1:]]), body=b"%d" % number, original="queue://o",
+                           expires=chance.choice([0, 99_999_999_999_999]), persistent=chance.random() < 0.8)
+                ])
+                for number in range(count)
+            ),
+            declarations=[(log, "{}") for log in logs],
+        )  # fmt: skip
+
+    async def go_on():
+        for log in logs:
+            found = await entries(source, log)
+            await session.settle(*(each for each in found if chance.random() < part))
+        await send(40)
+        found = await entries(source, "queue://r")
+        await session.commit(redelivery_counts=[("queue://r", found[-1].seq, 3)])
+
+    await send(200)
+    before = await source.logs.used_bytes()
+    begun = await begin(broker, 0, 1, "t")
+    copying = FamilyCopy(broker.shards, begun, "me")
+    await copying.begin()
+    await copying.copy_ahead(logs, _go_on)
+    await go_on()
+    await copying.finish(logs)
+    assert before != await source.logs.used_bytes() or part == 0
+    for log in logs:
+        assert await rows_in(target, log) == await rows_in(source, log) != []
+    assert await payloads(target) == await payloads(source)
+    assert await target.logs.used_bytes() == await source.logs.used_bytes()
+    assert await target.logs.temp_used_bytes() == await source.logs.temp_used_bytes()
+    states = [{each.name: each.returned for each in await store.logs.recover()} for store in (source, target)]
+    assert states[0] == states[1]
+    assert list(states[0]["queue://r"].values()) == [3]
+    for field in ("expiring", "returned"):
+        assert len({await store.client.execute("HGET", store.keys.state, field) for store in (source, target)}) == 1
 
 
 async def test_a_move_that_is_given_up_leaves_nothing_in_its_target(broker):
