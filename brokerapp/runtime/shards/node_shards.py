@@ -14,7 +14,9 @@ from brokerapp.core.ports.commit_store import CommitStore
 from brokerapp.core.shards.assembly import CommitsBuilder
 from brokerapp.core.shards.shard_placement import ShardPlacement
 from brokerapp.errors import BrokerError, ConfigurationRefused, StoreUnavailable
+from brokerapp.model.destination import TEMPORARY_LOGS
 from brokerapp.runtime.shards.family_mover import FamilyMover
+from brokerapp.runtime.shards.vanished_places import VanishedPlaces
 from brokerapp.store import StoreLimits
 from brokerapp.store.memory_limits import server_limit
 from brokerapp.store.redis import RedisStore
@@ -47,6 +49,7 @@ class NodeShards:
         self._limits = {0: limits}
         self._builder: CommitsBuilder
         self._placement: ShardPlacement
+        self._vanished: VanishedPlaces
         self._next_move_at = float("-inf")  # after one that was not done
         self._together_by: int | None = None  # version of the definitions by which each family is in one shard
         self._served: set[int] = set()
@@ -73,6 +76,7 @@ class NodeShards:
         for number, store in self._store.shards.stores.items():
             await self._begin_usage(number, store)
             self._served.add(number)
+        self._vanished = VanishedPlaces(self._store.shard_record, placement.family_of)
         self._store.shards.locate = builder.commits.shard_of
         self._follow()
 
@@ -107,7 +111,19 @@ class NodeShards:
                 await self._serve(number, stores[number])
             self._unserved = {number: why for number, why in self._unserved.items() if number in stores}
             self._follow()
+            await self._forget_places()
             await self.adopt()
+
+    async def _forget_places(self) -> None:
+        """Forget the places that the record lacks, unless the logs are there: those are claimed again."""
+        located = self._builder.commits.located
+        lasting = [log for log in located if not log.startswith(TEMPORARY_LOGS)]
+        known = await self._store.shard_record.known_shards_of(lasting)
+        unknown = [log for log, shard in known.items() if shard is None]
+        for log, found in zip(unknown, await self._store.logs.attributes_of(unknown), strict=True):
+            self._placement.unclaim(log)
+            if not found:
+                self._builder.locations.forget(log)
 
     async def _serve(self, number: int, store: RedisStore) -> None:
         """Serve a shard that was added, if it answers; else `run` tries again. The others go on meanwhile."""
@@ -136,6 +152,7 @@ class NodeShards:
                 await self.refresh()
             if shards.record.shards:  # a broker with one store reports none
                 await asyncio.gather(*(self._look(number, shards.stores[number]) for number in self._served))
+                await self._forget_vanished()
             joining = [each for each in shards.record.shards.values() if each.state == JOINING]
             if joining and self._is_eldest():
                 served = [_served(status) for status in (await statuses()).values()]
@@ -162,6 +179,18 @@ class NodeShards:
                 is_done = False
             if not is_done:
                 self._next_move_at = time.monotonic() + RETRY_SECONDS
+
+    async def _forget_vanished(self) -> None:
+        """Where this is the eldest node, forget where logs were that are gone."""
+        stores, reports = self._store.shards.stores, self._reports.values()
+        if not self._is_eldest() or stores.keys() != self._served or not all(each.get("answers") for each in reports):
+            self._vanished.reset()
+            return
+        try:
+            async with asyncio.timeout(COUNT_ANSWER_SECONDS):
+                await self._vanished.look(stores, self._builder.commits.located)
+        except (TimeoutError, StoreUnavailable):
+            self._vanished.reset()
 
     def _wanted_move(self) -> tuple[str, int] | None:
         """Return a family that is to move, and where to: away from a shard that is drained, or together.

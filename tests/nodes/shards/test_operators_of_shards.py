@@ -12,6 +12,8 @@ from brokerapp.engine.sharding.placement import combined_load
 from brokerapp.errors import ConfigurationRefused, RequestRefused, StoreUnavailable
 from brokerapp.management.shard_verbs import add_shard_verbs, object_of
 from brokerapp.store.redis import RedisStore
+from tests.shards.sharded_broker import queue_in
+from tests.waiting import wait_until
 
 QUEUES = [f"queue://orders.{number}" for number in range(8)]
 
@@ -64,6 +66,30 @@ def test_an_operator_adds_a_shard_moves_a_family_drains_the_shard_and_removes_it
     }, "what the shard left in its store when it was removed is no obstacle"  # fmt: skip
     brokerctl(running_broker, capsys, "shards", "drain", "2")
     brokerctl(running_broker, capsys, "shards", "remove", "2")
+
+
+def test_where_a_queue_was_is_forgotten_with_it_and_it_is_placed_anew(running_broker, capsys, monkeypatch):
+    monkeypatch.setattr("brokerapp.runtime.shards.vanished_places.FORGET_SECONDS", 0.5)
+    monkeypatch.setattr("brokerapp.runtime.shards.node_shards.LOOK_SECONDS", 0.1)
+    number = brokerctl(running_broker, capsys, "shards", "add", f"{second(running_broker.redis_url)[:-1]}4")["number"]
+    queue = f"queue://{queue_in(0, 'anew', (0, number))}"
+    record = running_broker.node._store.shard_record
+
+    def places():
+        known = running_broker.run(record.known_shards_of([queue]))[queue]
+        return known, running_broker.run(record.read()).families.get(queue)
+
+    brokerctl(running_broker, capsys, "create", queue)
+    brokerctl(running_broker, capsys, "shards", "move", queue, str(number))
+    assert places() == (number, number)
+    brokerctl(running_broker, capsys, "delete", queue)
+    wait_until(lambda: places() == (None, None), "its place is forgotten")
+    brokerctl(running_broker, capsys, "create", queue)
+    assert places() == (0, 0)
+    brokerctl(running_broker, capsys, "send", queue, "--body", "hello")
+    assert running_broker.run(running_broker.node._store.main.logs.depths([queue])) == {queue: 1}
+    running_broker.run(_pause())
+    assert places() == (0, 0), "one that is there is not forgotten"
 
 
 async def test_a_store_that_holds_destinations_of_a_former_shard_is_refused(store_url):
