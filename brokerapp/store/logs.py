@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from brokerapp.engine.sharding.copies import LogCopy
 from brokerapp.model import JsonObject
 from brokerapp.store import LogState
 from brokerapp.store.client.client import StorePart, pairs
@@ -125,7 +124,7 @@ class LogStore(StorePart):
             removed += gone
         return removed
 
-    async def drop_copy(self, log: str, copy: LogCopy, session: str, token: str = "") -> int | None:
+    async def drop_copy(self, log: str, copy: str, session: str, token: str = "") -> int | None:
         """Remove this copy of a log that is in another shard; return its messages, None where it is not there any more.
 
         With a token, only as long as no other move brings logs here.
@@ -135,7 +134,7 @@ class LogStore(StorePart):
             keys.state, keys.logs, keys.used, keys.marks, keys.log(log), keys.moving, keys.expiring_prefix + log,
             keys.returned_prefix + log, keys.prioritized, keys.urgent_prefix + log,
         ]  # fmt: skip
-        arguments = [session, keys.payload_prefix, log, DROP_BATCH, str(copy), token]
+        arguments = [session, keys.payload_prefix, log, DROP_BATCH, copy, token]
         removed, left = 0, 1
         while left:
             answer = await self._client.call("drop_copy", places, arguments)

@@ -36,9 +36,7 @@ class VanishedPlaces:
             families = set(map(self._family_of, known))
             missing = [f"family {name}" for name in names if name not in families]
         else:
-            missing = [
-                f"log {name}" for name in await self._missing([each for each in names if each not in known], stores)
-            ]
+            missing = [f"log {name}" for name in await _missing([each for each in names if each not in known], stores)]
         if not self._cursor:
             self._in_families = not self._in_families
         now = time.monotonic()

@@ -31,7 +31,7 @@
                            hash tag {B/NUMBER}
 {B}:shards:logs    hash    log -> number of the shard it is in, if it was made since there are shards; else in shard 0
 {B}:shards:families hash   family of logs -> number of the shard it lives in
-{B}:shards:vanished set    `log NAME` or `family NAME` of these two that seems to be gone: forgotten unless it is claimed
+{B}:shards:vanished set    `log NAME` or `family NAME` of these two that seems to be gone: forgotten if not claimed
 {B}:shards:move    string  JSON: the last move of a family between shards, and how far it is; expires
 {B}:moving         string  by what the move is known that brings logs into this shard
 {B}:cluster        hash    id, version, `=NAME` -> JSON: the copy of the record of the broker's cluster

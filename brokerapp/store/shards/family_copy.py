@@ -1,7 +1,8 @@
 """Copy the logs of a family from one shard to another: most of it while clients go on, the rest while it is held.
 
 Entries of a log have growing numbers, so what is new since it was copied stands behind that. What was consumed
-meanwhile is removed from the copy: mostly the oldest, else what a comparison of the numbers finds.
+meanwhile is removed from the copy, as a comparison of the numbers finds it, from the oldest on: where all that is
+missing is among the first thousands, as queues are consumed, nothing more is compared.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
-from brokerapp.engine.sharding.copies import LogCopy
 from brokerapp.errors import RequestRefused
 from brokerapp.store import DISCARDED
 from brokerapp.store.client.client import pairs
 from brokerapp.store.redis import RedisStore
+from brokerapp.store.shards.copies import LogCopy
 from brokerapp.store.shards.family_moves import FamilyMove
 from brokerapp.store.shards.router import ShardRouter
 
@@ -63,6 +64,7 @@ class FamilyCopy:
             for log in sorted(logs):
                 if await self._open(log):
                     count += await self._copy_entries(log, go_on)
+                    await self._remove_consumed(log, go_on)
             if count <= LEFT_FOR_HOLD:
                 return
 
@@ -75,6 +77,8 @@ class FamilyCopy:
             if await self._open(log, is_held=True):
                 await self._copy_entries(log)
                 await self._remove_consumed(log)
+                if await self._has_more(log):
+                    raise RequestRefused(f"the copy of {log} differs from it")
                 count += int(await self._target.client.execute("XLEN", self._target.keys.log(log)))
         await self._copy_audit(logs)
         last = int(await self._source.client.execute("HGET", self._source.keys.state, "seq") or 0)
@@ -123,7 +127,7 @@ class FamilyCopy:
 
     async def _drop(self, log: str) -> None:
         self._progress.pop(log, None)
-        await self._target.logs.drop_copy(log, self._arriving, self._session, self._move.token)
+        await self._target.logs.drop_copy(log, str(self._arriving), self._session, self._move.token)
 
     async def _take_log(
         self, log: str, attributes: dict[str, Any], is_prioritized: bool, changing: tuple[bytes, Any]
@@ -160,22 +164,22 @@ class FamilyCopy:
             if go_on is not None:
                 await go_on()
 
-    async def _remove_consumed(self, log: str) -> None:
-        """Remove from the copy what was removed from the log since it was copied."""
+    async def _remove_consumed(self, log: str, go_on: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Remove from the copy what was removed from the log since it was copied: mostly the oldest entries."""
         source = self._source
         first = await source.client.execute("XRANGE", source.keys.log(log), "-", "+", "COUNT", 1)
         await self._keep_only(log, 0, (int(first[0][0].partition(b"-")[0]) if first else BEYOND_ALL) - 1, [])
         after = 0
-        while await self._has_more(log):
-            if after == BEYOND_ALL:
-                raise RequestRefused(f"the copy of {log} differs from it")
+        while after < BEYOND_ALL and await self._has_more(log):
             numbers = await source.client.call("entry_numbers", [source.keys.log(log)], [after, COMPARED_AT_ONCE])
             last = int(numbers[-1]) if len(numbers) == COMPARED_AT_ONCE else BEYOND_ALL
             await self._keep_only(log, after + 1, last, numbers)
             after = last
+            if go_on is not None:
+                await go_on()
 
     async def _has_more(self, log: str) -> bool:
-        """Return whether the copy has entries that the log has not: all that the log has were copied."""
+        """Return whether the copy has entries that the log has not, or lacks some that came since."""
         there, copied = [
             await store.client.execute("XLEN", store.keys.log(log)) for store in (self._source, self._target)
         ]

@@ -4,7 +4,7 @@ Entries keep their numbers, and payloads theirs, so that what nodes and consumer
 target gets all (family_copy.py), at last while all nodes hold what is asked of the family. Then shard 0 says that the
 family is there, which is the moment that counts, then the source removes what it has. A move that is given up before
 that moment leaves the logs where they were. Of what is left over in two shards only that goes which is certain to be
-older (engine/sharding/copies.py).
+older (copies.py).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import json
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from brokerapp.engine.sharding.copies import LogCopy
 from brokerapp.errors import RequestRefused
+from brokerapp.store.shards.copies import LogCopy
 from brokerapp.store.shards.router import ShardRouter
 
 #: States of a move: under way; done; it ended without a change.
@@ -98,10 +98,10 @@ class FamilyMoves:
         for log, text in zip(logs, found, strict=True):
             copy = LogCopy.parse(text.decode()) if text else LogCopy(0)
             if copy.number < move.number:
-                await source.logs.drop_copy(log, copy, session)
+                await source.logs.drop_copy(log, str(copy), session)
 
     async def remove_copied(self, move: FamilyMove, logs: Collection[str], session: str) -> None:
         """Remove from the target what was copied by a move that was given up."""
         copy = LogCopy(move.number, is_arriving=True)
         for log in logs:
-            await self._shards.stores[move.target].logs.drop_copy(log, copy, session, move.token)
+            await self._shards.stores[move.target].logs.drop_copy(log, str(copy), session, move.token)

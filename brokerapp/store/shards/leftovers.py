@@ -1,6 +1,6 @@
 """Remove copies of logs from shards that they have left, as a move was given up, or its node ended.
 
-Only what is certain to be older than another copy goes (engine/sharding/copies.py). The record of shards is corrected
+Only what is certain to be older than another copy goes (copies.py). The record of shards is corrected
 where a copy is newer than the one it names: shard 0 was restored to an earlier state. Where it is not certain which
 copy is the newest, all stay.
 """
@@ -11,8 +11,8 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from brokerapp.engine.sharding.copies import LogCopy, newest_copy
 from brokerapp.store.client.client import pairs
+from brokerapp.store.shards.copies import LogCopy, newest_copy
 from brokerapp.store.shards.family_moves import KEPT_MS
 from brokerapp.store.shards.router import ShardRouter
 
@@ -88,6 +88,6 @@ class Leftovers:
             if number == newest:
                 continue
             store = self._shards.stores[number]
-            removed = await store.logs.drop_copy(log, copy, self._session, self._token if copy.is_arriving else "")
+            removed = await store.logs.drop_copy(log, str(copy), self._session, self._token if copy.is_arriving else "")
             if removed is not None:
                 logger.info("an older copy of %s was removed from shard %d, with %d messages", log, number, removed)

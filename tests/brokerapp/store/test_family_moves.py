@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from brokerapp.engine.sharding.copies import LogCopy
 from brokerapp.errors import RequestRefused, StoreUnavailable
 from brokerapp.store import CommitBatch, PendingWrite, StoreLimits
 from brokerapp.store.server.embedded import EmbeddedStore
 from brokerapp.store.shards.broker_store import BrokerStore
+from brokerapp.store.shards.copies import LogCopy
 from brokerapp.store.shards.family_copy import FamilyCopy
 from brokerapp.store.shards.family_moves import FamilyMove
 from brokerapp.store.shards.leftovers import Leftovers

@@ -2,7 +2,7 @@
 
 import pytest
 
-from brokerapp.engine.sharding.copies import LogCopy, newest_copy
+from brokerapp.store.shards.copies import LogCopy, newest_copy
 
 
 @pytest.mark.parametrize(
