@@ -87,7 +87,7 @@ class NodeShards:
     def _follow(self) -> None:
         record = self._store.shards.record
         if record.shards:
-            self._placement.follow(record.serving, record.families)
+            self._placement.follow([each for each in record.serving if each in self._served], record.families)
 
     async def adopt(self) -> None:
         """Keep in the store where the logs are that the node has found: new ones of their families go there, too."""
@@ -102,6 +102,7 @@ class NodeShards:
             for number in self._served - known.keys() - {0}:
                 await self._store.nodes.leave_shard(stores[number])
             await self._store.shards.refresh()
+            self._follow()
             for number in self._served - stores.keys():
                 self._served.remove(number)
                 self._builder.commits.remove_shard(number)
@@ -110,7 +111,6 @@ class NodeShards:
             for number in stores.keys() - self._served:
                 await self._serve(number, stores[number])
             self._unserved = {number: why for number, why in self._unserved.items() if number in stores}
-            self._follow()
             await self._forget_places()
             await self.adopt()
 
