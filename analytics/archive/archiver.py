@@ -19,7 +19,6 @@ from threading import Event
 
 import pyarrow as pa
 
-from analytics.archive import atomic_files
 from analytics.archive.broker_archive import ArchiveCommit, BrokerArchive
 from analytics.archive.data_files import ARCHIVED, to_archive_schema
 from analytics.archive.housekeeping import ArchiveLimits, Housekeeping
@@ -28,6 +27,7 @@ from analytics.archive.trace_stream import NODE_DELAY_US, TraceStream
 from analytics.rollups.counters import count_events
 from analytics.rollups.store import HOUR, RollupStore
 from brokerapp.errors import StoreUnavailable
+from brokerapp.system import atomic_files
 from brokerapp.system.environment import Environment
 from brokerapp.tracing.decoding import decode
 

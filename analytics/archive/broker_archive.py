@@ -35,10 +35,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from analytics.archive import atomic_files, bloom_index, manifest
+from analytics.archive import bloom_index, manifest
 from analytics.archive.compaction import COMPRESSION, PendingMerges
 from analytics.archive.data_files import HOUR_US, REMOVED, to_archive_schema
 from analytics.archive.stream_ids import START, position_of
+from brokerapp.system import atomic_files
 from brokerapp.tracing.schema import VERSION
 
 

@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analytics.archive import atomic_files, bloom_index, manifest
+from analytics.archive import bloom_index, manifest
 from analytics.archive.data_files import (
     ARCHIVED,
     HOUR_US,
@@ -37,6 +37,7 @@ from analytics.archive.data_files import (
     start_us,
 )
 from analytics.archive.stream_ids import id_of
+from brokerapp.system import atomic_files
 
 #: Events of a file that is not merged any further: 25 to 50 MB.
 FULL_FILE_EVENTS = 5_000_000

@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analytics.archive import atomic_files
 from analytics.archive.broker_archive import ArchiveCommit, BrokerArchive
 from analytics.archive.compaction import COMPRESSION, ROW_GROUP_EVENTS
 from analytics.requests.request import TimeWindow
 from brokerapp.model.definitions import CompositeDestination, Definitions, ForwardTarget, VirtualTopic
 from brokerapp.model.destination import Destination
+from brokerapp.system import atomic_files
 from brokerapp.tracing.arrow_schema import MOMENT, SCHEMA
 from brokerapp.tracing.schema import ALL, CHANGED, KINDS
 
