@@ -16,6 +16,7 @@ PACKAGES = ("brokerapp", "analytics", "console")
 PROJECT_IMPORTS: dict[str, str] = {
     "brokerapp.errors": "",
     "brokerapp.apps": "",
+    "brokerapp.version": "",
     "brokerapp.model": "brokerapp.errors brokerapp.system.text_cache",
     "brokerapp.system": "brokerapp.errors",
     "brokerapp.system.text_cache": "",
@@ -106,6 +107,7 @@ PROJECT_IMPORTS: dict[str, str] = {
         "brokerapp.errors brokerapp.model brokerapp.selectors brokerapp.engine brokerapp.network.options "
         "brokerapp.cluster.settings brokerapp.config.parsing brokerapp.openwire.java_properties"
     ),
+    "brokerapp.upgrades": "brokerapp.errors brokerapp.version brokerapp.system brokerapp.store",
     "brokerapp.monitoring": "brokerapp.errors brokerapp.model brokerapp.store.server.disk_space",
     "brokerapp.runtime": "brokerapp",
     "brokerapp.management": "brokerapp",
@@ -114,7 +116,8 @@ PROJECT_IMPORTS: dict[str, str] = {
     "=brokerapp": "",
     "analytics": (
         "analytics brokerapp.errors brokerapp.model brokerapp.system brokerapp.selectors brokerapp.engine "
-        "brokerapp.tracing brokerapp.core.dispatch.counters brokerapp.store.client.keys brokerapp.store.client.pools"
+        "brokerapp.tracing brokerapp.core.dispatch.counters brokerapp.store.client.keys brokerapp.store.client.pools "
+        "brokerapp.upgrades.plan"
     ),
     "console": "console brokerapp analytics",
 }
@@ -122,7 +125,7 @@ PROJECT_IMPORTS: dict[str, str] = {
 MODULES_A_FOLDER = 15
 #: What lies at the roots of the packages: entry points.
 ROOTS = {
-    "brokerapp": {"apps", "errors"},
+    "brokerapp": {"apps", "errors", "version"},
     "analytics": {"spark_source", "tasks"},
     "console": {"apps", "asgi", "celery", "celery_beat", "models", "settings", "tasks", "urls"},
 }
@@ -142,6 +145,8 @@ PURE = (
     "brokerapp.model",
     "brokerapp.core.dispatch.counters",
     "brokerapp.system.timers",
+    "brokerapp.system.formats",
+    "brokerapp.upgrades.plan",
     "brokerapp.selectors",
     "brokerapp.engine",
     "brokerapp.connections.cluster_brokers",
@@ -305,6 +310,7 @@ HOMES: dict[str, tuple[str, ...]] = {
         "brokerapp.management",
         "brokerapp.monitoring.health_server",
         "brokerapp.store",
+        "brokerapp.upgrades",
         "analytics",
         "console",
     ),

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from brokerapp.store.server.embedded import STOP_PATIENCE_SECONDS, is_answering
 from brokerapp.system.environment import EXTRA_PORTS, Environment
 from console.ops.supervisor import ProcessSpec
+from console.upgrades.start import check_store
 
 ASK_SECONDS = 1.0
 CLOSING_SECONDS = 5  # for browsers' WebSockets and STOMP clients to be told that the process ends
@@ -51,7 +52,7 @@ def process_specs(environment: Environment) -> list[ProcessSpec]:
     store = ProcessSpec(
         "store",
         _module("brokerapp.store.server.embedded", str(environment.store)),
-        ready=lambda: is_answering(environment.store),
+        ready=lambda: store_is_usable(environment),
         is_needed=True,
         grace=STOP_PATIENCE_SECONDS,
     )
@@ -159,6 +160,14 @@ def _port_problem(bind: str, number: int) -> str | None:
 
 
 # -- whether they work
+
+
+def store_is_usable(environment: Environment) -> bool:
+    """Return whether the embedded store answers. Raises ConfigurationRefused if a newer version wrote it."""
+    if not is_answering(environment.store):
+        return False
+    check_store(environment)
+    return True
 
 
 def console_answers(environment: Environment) -> bool:

@@ -22,7 +22,7 @@ from redis.exceptions import (
 )
 
 from brokerapp.errors import BrokerError, ConfigurationRefused, StoreRolledBack, StoreUnavailable
-from brokerapp.store.client.continuity import Continuity, check_format, is_behind
+from brokerapp.store.client.continuity import FORMATS, Continuity, is_behind
 from brokerapp.store.client.keys import StoreKeys
 from brokerapp.store.client.library import LIBRARY, PREFIX, is_missing
 from brokerapp.store.client.primary import NOT_PRIMARY
@@ -86,7 +86,7 @@ class Handshake:
             return
         format, life, changes, seq = answer
         if format:
-            check_format(int(format))
+            FORMATS.check(int(format))
         if is_behind(known, changes, seq):
             if self.session:
                 await self.fence_after_rollback(ask)

@@ -4,14 +4,15 @@ import os
 from contextlib import suppress
 
 from django.conf import settings
-from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
+from brokerapp.errors import BrokerError
 from brokerapp.system.process_lock import OWNER_UMASK, DirectoryInUse
 from console.accounts import initial_admin
 from console.ops.processes import port_problems, port_uses, process_specs, reachable
 from console.ops.supervisor import Supervisor
+from console.upgrades.start import prepare_start
 
 
 class Command(BaseCommand):
@@ -29,8 +30,11 @@ class Command(BaseCommand):
         except DirectoryInUse as taken:
             raise CommandError(f"Sluice is already running: {taken} with SLUICE_DATA") from taken
         check_ports(environment)
-        password = self.prepare()
-        supervisor.run(announce=lambda: self.say(welcome(environment, password)))
+        try:
+            password = self.prepare(environment)
+            supervisor.run(announce=lambda: self.say(welcome(environment, password)))
+        except BrokerError as refused:  # what is stored is of another version
+            raise CommandError(str(refused)) from refused
 
     def refuse_without_a_trace(self, environment) -> None:
         """Check the ports of a new installation before creating more than its key, which is deleted on failure."""
@@ -42,9 +46,12 @@ class Command(BaseCommand):
                 environment.data.rmdir()
             raise
 
-    def prepare(self) -> str | None:
-        """Migrate the database; return the initial admin's password on the first start."""
-        call_command("migrate", verbosity=0, interactive=False)
+    def prepare(self, environment) -> str | None:
+        """Check and migrate what is stored; return the initial admin's password on the first start.
+
+        Raises ConfigurationRefused for what a newer version stored.
+        """
+        prepare_start(environment, self.say)
         password = initial_admin.create_initial_admin()
         connections.close_all()
         return password
