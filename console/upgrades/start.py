@@ -42,9 +42,10 @@ def _record_formats(archives: Sequence[Path], say: Say) -> None:
         from analytics.archive.upgrade.rewriting import record_current_format
 
         if hours := record_current_format(broker):
+            name = unquote(broker.name.removeprefix("broker="))
             say(
-                f"{hours:,} hours of the archive of broker {unquote(broker.name.removeprefix('broker='))} were written by "
-                "an earlier version: they can be read as they are; `sluice upgrade` rewrites them"
+                f"an earlier version wrote {hours:,} hours of the archive of broker {name}: they can be read as they are; "
+                "`sluice upgrade` rewrites them"
             )
 
 
