@@ -44,8 +44,8 @@ def _record_formats(archives: Sequence[Path], say: Say) -> None:
         if hours := record_current_format(broker):
             name = unquote(broker.name.removeprefix("broker="))
             say(
-                f"an earlier version wrote {hours:,} hours of the archive of broker {name}: they can be read as they are; "
-                "`sluice upgrade` rewrites them"
+                f"an earlier version wrote {hours:,} hours of the archive of broker {name}, which can be read as they "
+                "are; `sluice upgrade` rewrites them"
             )
 
 
