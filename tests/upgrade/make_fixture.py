@@ -132,7 +132,11 @@ def _define(here: OpenInstallation) -> dict[str, Any]:
     wanted = before["definitions"]
     wanted["virtualDestinations"] = [
         *wanted["virtualDestinations"],
-        {"kind": "compositeQueue", "name": "all.orders", "targets": [{"destination": "queue://orders.copy"}]},
+        {
+            "kind": "compositeQueue",
+            "destination": "queue://all.orders",
+            "legs": [{"destination": "queue://orders.copy"}],
+        },
     ]
     body = {"definitions": wanted, "version": before["version"], "comment": "copies of orders"}
     after = here.api("/routing", body, "PUT")
@@ -148,6 +152,7 @@ def _create(here: OpenInstallation) -> dict[str, Any]:
     ada = api("/users", {"name": "ada", "email": "ada@example.com"})
     api(f"/users/{ada['id']}/assignments", {"role": "support", "scopes": ["orders.>"]})
     api("/users", {"name": "eve"})
+    groups = api("/groups")
     api("/groups", {"name": "night shift"})
     statement = "SELECT destination, count(*) AS messages FROM messages GROUP BY destination"
     api("/sql/queries", {"name": "Messages by destination", "statement": statement, "everyone": True})
@@ -162,12 +167,13 @@ def _create(here: OpenInstallation) -> dict[str, Any]:
     api("/masking", {"place": "json", "pattern": "$.card", "action": "last4"})
     api("/objectives", {"name": "Orders in time", "pattern": "orders.>"})
     found = api("/routing")
-    api("/routing/drafts", {"name": "No copies", "definitions": found["definitions"], "version": found["version"]})
+    without = found["definitions"] | {"virtualDestinations": found["definitions"]["virtualDestinations"][:1]}
+    api("/routing/drafts", {"name": "No copies", "definitions": without, "version": found["version"]})
     return {
-        "users": {"admin": ["admin"], "ada": ["support"], "eve": []},
-        "groups": ["night shift"],
-        "rules": {each["name"]: each["threshold"] for each in api("/alerts/rules")},
-        "reports": {"Traffic of the day": "0 6 * * *"},
+        "users": {"admin": [], "ada": ["support"], "eve": []},
+        "groups": sorted(["night shift", *(each["name"] for each in groups)]),
+        "rules": {"Many orders": 1000},
+        "reports": {"Traffic of the day": "0 6 * * *", "Traffic of the hour": "5 * * * *"},
         "queries": {"Messages by destination": statement},
         "drafts": ["No copies"],
         "masking": ["$.card"],
@@ -177,7 +183,7 @@ def _create(here: OpenInstallation) -> dict[str, Any]:
 
 def _send(here: OpenInstallation) -> dict[str, Any]:
     """Send messages of all kinds that wait; return what each destination must hold, as its clients know."""
-    orders = [{"body": json.dumps({"order": number}), "region": "eu" if number % 3 else "us"} for number in range(20)]
+    orders = [_sent(json.dumps({"order": number}), region="eu" if number % 3 else "us") for number in range(20)]
     subscriber = here.client(**{"client-id": "desk"})
     subscriber.subscribe("/topic/prices", **{"activemq.subscriptionName": "feed"})
     subscriber.leave()
@@ -193,6 +199,7 @@ def _send(here: OpenInstallation) -> dict[str, Any]:
     client.unsubscribe("a")
     for number in range(3):
         client.send("/topic/VirtualTopic.Sales", f"sale {number}", persistent="true")
+    client.send("/queue/urgent", "at once", persistent="true", priority="9")
     client.send("/queue/later", "in ten years", persistent="true", **{DELAY: str(TEN_YEARS_MS)})
     client.send("/queue/broken", "nobody can read this", persistent="true")
     client.subscribe("/queue/broken", "broken", "client-individual")
@@ -208,17 +215,25 @@ def _send(here: OpenInstallation) -> dict[str, Any]:
     return {
         "scheduled": [[each["to"], each["size"]] for each in here.api("/scheduled")["items"]],
         "prepared": ["order-4711"],
-        "subscriptions": {"desk feed prices": [{"body": f"price {number}"} for number in range(5)]},
+        "subscriptions": {"desk feed prices": [_sent(f"price {number}") for number in range(5)]},
         "queues": {
             "orders": orders,
-            "orders.copy": [{"body": "copied", "original-destination": "/queue/all.orders"}],
-            "large": [{"body": "x" * 30_000, "correlation-id": "large-1"}],
-            "groups": [{"body": f"part {number}", "JMSXGroupID": "g1"} for number in range(5)],
-            "Consumer.A.VirtualTopic.Sales": [{"body": f"sale {number}"} for number in range(3)],
-            "ActiveMQ.DLQ": [{"body": "nobody can read this", "original-destination": "/queue/broken"}],
-            "prepared": [{"body": "first"}, {"body": "second"}],
+            "urgent": [_sent("at once", priority="9")],
+            "orders.copy": [_sent("copied", **{"original-destination": "/queue/all.orders"})],
+            "large": [_sent("x" * 30_000, **{"correlation-id": "large-1"})],
+            "groups": [_sent(f"part {number}", JMSXGroupID="g1") for number in range(5)],
+            "Consumer.A.VirtualTopic.Sales": [
+                _sent(f"sale {number}", **{"original-destination": "/topic/VirtualTopic.Sales"}) for number in range(3)
+            ],
+            "ActiveMQ.DLQ": [_sent("nobody can read this", **{"original-destination": "/queue/broken"})],
+            "prepared": [_sent("first"), _sent("second")],
         },
     }
+
+
+def _sent(body: str, **headers: str) -> dict[str, Any]:
+    """Return a message as the ledger has it."""
+    return {"body": body, "priority": "4", **headers}
 
 
 def _analyse(here: OpenInstallation) -> str:
