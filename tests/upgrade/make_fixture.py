@@ -238,7 +238,7 @@ def _sent(body: str, **headers: str) -> dict[str, Any]:
 
 def _analyse(here: OpenInstallation) -> str:
     """Run an analysis of the recorded hour, and return the id of the run."""
-    run = here.api("/analyses/runs", {"kind": "traffic", "window": "6h"})
+    run = here.api("/analyses/runs", {"kind": "traffic", "since": "6h"})
     wait_until(lambda: here.api(f"/analyses/runs/{run['id']}")["state"] == "done", "the analysis", 180)
     return str(run["id"])
 
