@@ -26,6 +26,11 @@ def store_state(url: str, broker: str) -> PartState:
     return PartState("store", f"format {found}", str(FORMATS), tuple(steps))
 
 
+def check_store(url: str, broker: str) -> None:
+    """Raise ConfigurationRefused for a store that this version cannot use, StoreUnavailable if it does not answer."""
+    asyncio.run(read_format(url, broker))
+
+
 async def read_format(url: str, broker: str) -> int | None:
     """Return the format of a store; None before the first start. Raises ConfigurationRefused, StoreUnavailable."""
     store = RedisStore(url, broker)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from brokerapp.store.server.embedded import STOP_PATIENCE_SECONDS, is_answering
 from brokerapp.system.environment import EXTRA_PORTS, Environment
+from brokerapp.upgrades.store import check_store
 from console.ops.supervisor import ProcessSpec
-from console.upgrades.start import check_store
 
 ASK_SECONDS = 1.0
 CLOSING_SECONDS = 5  # for browsers' WebSockets and STOMP clients to be told that the process ends
@@ -166,7 +166,7 @@ def store_is_usable(environment: Environment) -> bool:
     """Return whether the embedded store answers. Raises ConfigurationRefused if a newer version wrote it."""
     if not is_answering(environment.store):
         return False
-    check_store(environment)
+    check_store(environment.redis_url, environment.broker_name)
     return True
 
 

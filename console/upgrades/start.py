@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -11,7 +10,7 @@ from urllib.parse import unquote
 from analytics.archive.format_file import check_archives
 from brokerapp.errors import StoreUnavailable
 from brokerapp.system.environment import Environment
-from brokerapp.upgrades.store import read_format
+from brokerapp.upgrades.store import check_store
 from console.upgrades.database import check_current, check_known, migrate, record_version
 
 Say = Callable[[str], None]
@@ -26,7 +25,7 @@ def prepare_start(environment: Environment, say: Say) -> None:
     state = check_known()
     if not environment.owns_store:
         with suppress(StoreUnavailable):  # nodes wait for it, and check it then
-            check_store(environment)
+            check_store(environment.redis_url, environment.broker_name)
     if state.applied and state.pending:
         say(f"upgrading the database: {len(state.pending)} migrations")
     if state.pending:
@@ -53,8 +52,3 @@ def check_installation(environment: Environment) -> None:
     """Check archive and database when a web process starts, which upgrades nothing. Raises ConfigurationRefused."""
     check_archives(environment.archive)
     check_current()
-
-
-def check_store(environment: Environment) -> None:
-    """Raise ConfigurationRefused for a store that this version cannot use, StoreUnavailable if it does not answer."""
-    asyncio.run(read_format(environment.redis_url, environment.broker_name))

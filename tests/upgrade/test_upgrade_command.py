@@ -85,7 +85,7 @@ def test_the_command_shows_what_is_to_be_done_does_it_and_finds_nothing_more_to_
     }
     check = run(data, "--check")
     assert (check.returncode, check.stderr) == (1, "")
-    assert "archive of broker first  format 1 (supported: 1 to 2)" in check.stdout
+    assert "archive of broker sluice  format 1 (supported: 1 to 2)" in check.stdout
     assert "step 2 of 2: archive of broker sluice, format 1 to 2" in check.stdout
     assert [read_format(each.folder) for each in archives(data)] == [1, 1], "a check changes nothing"
 

@@ -87,6 +87,8 @@ def rewrite_archive(
     """
     with _alone(archive):
         archive.recover()
+        for each in hour_folders(archive.folder):
+            manifest.finish_replacement(each)  # one that a killed run had exchanged already
         hours = outdated_hours(archive.folder)
         for number, hour in enumerate(hours, 1):
             name = f"{hour.folder.parent.name}/{hour.folder.name}"
@@ -98,7 +100,6 @@ def rewrite_archive(
 def _rewrite(archive: BrokerArchive, hour: OutdatedHour, indexed: Sequence[str], at: Callable[[str], None]) -> None:
     if manifest.read(hour.folder) is None:
         manifest.create(hour.folder)
-    manifest.finish_replacement(hour.folder)
     while groups := _groups(hour):
         try:
             compact(hour.folder, groups[0], archive.work, indexed, at, archive.pending)
