@@ -26,8 +26,8 @@ def _upgrade(options: Namespace, program: str) -> int:
     broker, url = folder.stored_broker()
     with open_store(url, folder.store, may_be_in_use=options.check) as opened:
 
-        def backup(file: Path) -> int:
-            return run_backup("brokerapp.backup.command_line", ["--data", str(folder.path), str(file)], program)
+        def backup(arguments: list[str]) -> int:
+            return run_backup("brokerapp.backup.command_line", [*arguments, "--data", str(folder.path)], program)
 
         work = Upgrade(folder.path, lambda: [store_state(opened, broker)], backup, say)
         return work.check() if options.check else work.run(options)

@@ -12,13 +12,13 @@ from pathlib import Path
 
 from brokerapp.errors import BrokerError
 from brokerapp.store.server.embedded import EmbeddedStore, is_answering
-from brokerapp.system.process_lock import DirectoryInUse, lock_directory
+from brokerapp.system.process_lock import DirectoryInUse, lock_directory, make_private_directory
 from brokerapp.upgrades.journal import UpgradeJournal, UpgradeRecord
 from brokerapp.upgrades.plan import PartState, all_steps, describe
 from brokerapp.version import VERSION
 
-#: Makes a backup at this path and returns the exit code of the command.
-Backup = Callable[[Path], int]
+#: Calls the command `backup` with these arguments and returns its exit code.
+Backup = Callable[[list[str]], int]
 
 
 class UpgradeFailed(BrokerError):
@@ -33,9 +33,13 @@ def add_options(parser: ArgumentParser) -> None:
         "--check", action="store_true", help="only show what would be done; exit code 1 if anything is to be done"
     )
     parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+    parser.add_argument("--passphrase-file", type=Path, metavar="FILE", help="file with the passphrase of the backup")
     backup = parser.add_mutually_exclusive_group()
     backup.add_argument(
-        "--backup", type=Path, metavar="FILE", help="backup to make first (default: a new file in DATA/backups)"
+        "--backup",
+        type=Path,
+        metavar="FILE",
+        help="backup to make first (default: a new file in the folder backups of the data folder)",
     )
     backup.add_argument(
         "--no-backup",
@@ -82,10 +86,12 @@ class Upgrade:
         """Make the backup, unless none is wanted, and record that the upgrade begins."""
         record = UpgradeRecord(VERSION, _now())
         if not options.no_backup:
-            file = options.backup or self._data / "backups" / f"before-{VERSION}-{record.began.replace(':', '')}.backup"
+            file = options.backup or self._data / "backups" / f"before-{VERSION}-{record.began.replace(':', '')}"
+            make_private_directory(file.resolve().parent)
+            passphrase = ["--passphrase-file", str(options.passphrase_file)] if options.passphrase_file else []
             self._say(f"backing up to {file}")
-            if self._backup(file):
-                raise UpgradeFailed("the backup failed, and nothing was changed: see above")
+            if self._backup([str(file), *passphrase]):
+                raise UpgradeFailed("the backup failed, and nothing was changed")
             record = replace(record, backup=str(file))
         self._journal.write(record)
         return record

@@ -47,24 +47,20 @@ def _upgrade(options: Namespace, program: str) -> int:
     with ExitStack() as context:
         if not options.check:
             context.enter_context(stopped_installation(environment.data))
-        url = context.enter_context(
-            open_store(
-                None if environment.owns_store else environment.redis_url,
-                environment.store,
-                may_be_in_use=options.check,
-            )
-        )
+        external = None if environment.owns_store else environment.redis_url
+        url = context.enter_context(open_store(external, environment.store, may_be_in_use=options.check))
         django.setup()
+        from analytics.archive.upgrade.steps import archive_states
+        from console.upgrades.database import database_state  # whose models need the settings
 
         def inspect() -> Sequence[PartState]:
-            # Here, as the models need the settings.
-            from analytics.archive.upgrade.steps import archive_states
-            from console.upgrades.database import database_state
-
             return [store_state(url, environment.broker_name), database_state(), *archive_states(environment)]
 
-        def backup(file: Path) -> int:
-            return run_backup("console.backups.command_line", [str(file)], program)
+        def backup(arguments: list[str]) -> int:
+            # Recorded traffic only if it is about to be rewritten: it may be large.
+            rewrites = any(each.steps for each in archive_states(environment))
+            more = ["--with-archive"] if rewrites else []
+            return run_backup("console.backups.command_line", [*arguments, *more], program)
 
         work = Upgrade(environment.data, inspect, backup, say)
         return work.check() if options.check else work.run(options)

@@ -61,7 +61,10 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("part", REFUSED)
+LONG = [pytest.param(part, marks=pytest.mark.long) for part in ("archive", "store")]
+
+
+@pytest.mark.parametrize("part", ["database", *LONG])
 def test_sluice_does_not_start_on_what_a_newer_version_stored(part, tmp_path, migrated):
     change, sentence = REFUSED[part]
     here = Installation(tmp_path / "data")

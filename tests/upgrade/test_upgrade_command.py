@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
 import subprocess
 import tarfile
+from argparse import ArgumentParser
 from collections import Counter
 from pathlib import Path
 
@@ -21,11 +23,13 @@ from analytics.archive.bloom_index import IndexKey
 from analytics.archive.broker_archive import BrokerArchive
 from analytics.archive.data_files import ARCHIVED, data_files, hour_folders
 from analytics.archive.format_file import read_format, write_format
-from analytics.archive.upgrade import rewriting
+from analytics.archive.upgrade import rewriting, steps
 from analytics.archive.upgrade.rewriting import ArchiveInUse, outdated_hours, rewrite_archive
+from analytics.archive.upgrade.steps import archive_states
 from brokerapp.errors import ConfigurationRefused
-from brokerapp.system.environment import PROJECT
+from brokerapp.system.environment import PROJECT, Environment
 from brokerapp.system.process_lock import lock_directory
+from brokerapp.upgrades.run import Upgrade, UpgradeFailed, add_options, stopped_installation
 from brokerapp.version import VERSION
 from tests.upgrade.installed import FIXTURES, manage, variables_of
 
@@ -78,7 +82,97 @@ def check_upgraded(data: Path, before: dict[str, Counter]) -> None:
     assert not any((data / "archive.work").rglob("part-*"))
 
 
-def test_the_command_shows_what_is_to_be_done_does_it_and_finds_nothing_more_to_do(data):
+def environment_of(data: Path) -> Environment:
+    return Environment.read({"SLUICE_DATA": str(data)})
+
+
+class InProcess:
+    """An upgrade of the archives of a data folder in this process, with a backup that is noted and may fail."""
+
+    def __init__(self, data: Path, *options: str, backup_fails: bool = False) -> None:
+        self.lines: list[str] = []
+        self.backups: list[list[str]] = []
+        self._data, self._fails = data, backup_fails
+        parser = ArgumentParser()
+        add_options(parser)
+        self._options = parser.parse_args(options)
+
+    def _backup(self, arguments: list[str]) -> int:
+        self.backups.append(arguments)
+        assert [read_format(each.folder) for each in archives(self._data)] == [1, 1], "it comes before anything else"
+        return int(self._fails)
+
+    def run(self) -> int:
+        work = Upgrade(self._data, lambda: archive_states(environment_of(self._data)), self._backup, self.lines.append)
+        return work.check() if self._options.check else work.run(self._options)
+
+
+def test_a_backup_is_made_first_in_a_folder_of_the_installation(data):
+    upgrade = InProcess(data, "--yes")
+    assert upgrade.run() == 0
+    [[file]] = upgrade.backups
+    assert Path(file).parent == data / "backups"
+    assert Path(file).name.startswith(f"before-{VERSION}-")
+    assert (data / "backups").stat().st_mode & 0o777 == 0o700
+    assert json.loads((data / "upgrade.json").read_bytes())["backup"] == file
+    again = InProcess(data, "--check")
+    assert (again.run(), again.lines[-1]) == (0, f"nothing to upgrade: Sluice {VERSION} uses all of it as it is")
+
+
+def test_where_the_backup_fails_nothing_is_upgraded(data):
+    upgrade = InProcess(data, "--yes", "--backup", str(data / "b"), "--passphrase-file", "p", backup_fails=True)
+    with pytest.raises(UpgradeFailed, match="the backup failed, and nothing was changed"):
+        upgrade.run()
+    assert upgrade.backups == [[str(data / "b"), "--passphrase-file", "p"]]
+    assert [read_format(each.folder) for each in archives(data)] == [1, 1]
+    assert not (data / "upgrade.json").exists()
+
+
+def _interrupt(step: str) -> None:
+    raise KeyboardInterrupt
+
+
+def test_an_upgrade_that_was_interrupted_makes_no_second_backup(data, monkeypatch):
+    first = InProcess(data, "--yes")
+    with monkeypatch.context() as patched:
+        patched.setattr(steps, "fault_injector", lambda _text: _interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            first.run()
+    second = InProcess(data, "--yes")
+    assert second.run() == 0
+    assert (len(first.backups), second.backups) == (1, [])
+    assert any(each.startswith("continuing the upgrade that began at") for each in second.lines)
+    assert json.loads((data / "upgrade.json").read_bytes())["backup"] == first.backups[0][0]
+
+
+def test_without_a_terminal_and_without_yes_nothing_is_changed(data, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO("yes\n"))
+    upgrade = InProcess(data)
+    with pytest.raises(UpgradeFailed, match="not confirmed: nothing was changed"):
+        upgrade.run()
+    assert upgrade.backups == []
+    assert [read_format(each.folder) for each in archives(data)] == [1, 1]
+
+
+def test_an_installation_that_runs_is_not_upgraded(data):
+    lock = lock_directory(data)
+    try:
+        with (
+            pytest.raises(UpgradeFailed, match=rf"{data} is in use by process {os.getpid()}.*`--check` works"),
+            stopped_installation(data),
+        ):
+            raise AssertionError
+    finally:
+        lock.release()
+    with stopped_installation(data):
+        pass
+
+
+LONG = [pytest.param(step, marks=pytest.mark.long) for step in ("merged:2", "settled:2", "put-away:4")]
+
+
+@pytest.mark.parametrize("step", ["exchanged:3", *LONG])
+def test_the_command_shows_what_is_to_be_done_and_one_that_is_killed_continues_when_it_is_run_again(data, step):
     before = {each: events(data, each) for each in MESSAGES}
     assert {each: sum(found.values()) for each, found in before.items()} == {
         each: 4 * count for each, count in MESSAGES.items()
@@ -89,48 +183,15 @@ def test_the_command_shows_what_is_to_be_done_does_it_and_finds_nothing_more_to_
     assert "step 2 of 2: archive of broker sluice, format 1 to 2" in check.stdout
     assert [read_format(each.folder) for each in archives(data)] == [1, 1], "a check changes nothing"
 
-    done = run(data, "--yes", "--no-backup")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "hour 2 of 4: day=2026-11-21/hour=01, 2 files to rewrite" in done.stdout
-    assert f"done: everything has the formats of Sluice {VERSION}" in done.stdout
-    check_upgraded(data, before)
-    again = run(data, "--check")
-    assert (again.returncode, again.stdout.splitlines()[-1]) == (
-        0, f"nothing to upgrade: Sluice {VERSION} uses all of it as it is",
-    )  # fmt: skip
-
-
-def test_without_a_terminal_and_without_yes_nothing_is_changed(data):
-    found = run(data, "--no-backup")
-    assert found.returncode == 1
-    assert found.stderr == "error: not confirmed: nothing was changed (use --yes where nobody can answer)\n"
-    assert [read_format(each.folder) for each in archives(data)] == [1, 1]
-
-
-def test_an_installation_that_runs_is_not_upgraded(data):
-    lock = lock_directory(data)
-    try:
-        found = run(data, "--yes", "--no-backup")
-    finally:
-        lock.release()
-    assert found.returncode == 1
-    assert f"{data} is in use by process {os.getpid()}" in found.stderr
-    assert "`--check` works while Sluice is running" in found.stderr
-
-
-@pytest.mark.parametrize(
-    "step",
-    [pytest.param("merged:2", marks=pytest.mark.long), "exchanged:3", pytest.param("settled", marks=pytest.mark.long)],
-)
-def test_an_upgrade_that_is_killed_in_the_middle_continues_when_it_is_run_again(data, step):
-    before = {each: events(data, each) for each in MESSAGES}
     killed = run(data, "--yes", "--no-backup", **{FAULT_VARIABLE: step})
     assert killed.returncode == -signal.SIGKILL
-    assert any(read_format(each.folder) == 1 for each in archives(data))
+    assert "hour 2 of 2: day=2026-11-21/hour=06, 3 files to rewrite" in killed.stdout
     assert {each: events(data, each) for each in MESSAGES} == before, "readers see each event once"
+
     again = run(data, "--yes", "--no-backup")
-    assert again.returncode == 0, again.stderr
+    assert (again.returncode, again.stderr) == (0, "")
     assert "continuing the upgrade that began at" in again.stdout
+    assert f"done: everything has the formats of Sluice {VERSION}" in again.stdout
     check_upgraded(data, before)
     record = json.loads((data / "upgrade.json").read_bytes())
     assert (record["version"], record["backup"]) == (VERSION, "")
