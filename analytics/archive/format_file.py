@@ -33,7 +33,7 @@ def read_format(broker: Path) -> int:
     except FileNotFoundError:
         return UNRECORDED
     except (ValueError, LookupError, TypeError) as error:
-        raise ConfigurationRefused(f'{path} is no record of a format: expected {{"format": NUMBER}}') from error
+        raise ConfigurationRefused(f'{path} has no format: expected {{"format": NUMBER}}') from error
     if type(found) is not int:
         raise ConfigurationRefused(f"{path} has the format {found!r}: expected a whole number")
     return found

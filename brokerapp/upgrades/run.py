@@ -44,7 +44,7 @@ def add_options(parser: ArgumentParser) -> None:
     backup.add_argument(
         "--no-backup",
         action="store_true",
-        help="make no backup: without one of your own there is no way back to the version before",
+        help="make no backup: without one of your own you cannot return to the version before",
     )
 
 
@@ -75,7 +75,7 @@ class Upgrade:
         if interrupted:
             self._say(f"continuing the upgrade that began at {interrupted.began}")
         if not options.yes and not _is_confirmed():
-            raise UpgradeFailed("not confirmed: nothing was changed (use --yes where nobody can answer)")
+            raise UpgradeFailed("not confirmed, and nothing was changed; --yes upgrades without a question")
         record = interrupted or self._begin(options)
         self._run_steps()
         self._journal.write(replace(record, ended=_now()))

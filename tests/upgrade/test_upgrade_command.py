@@ -148,7 +148,7 @@ def test_an_upgrade_that_was_interrupted_makes_no_second_backup(data, monkeypatc
 def test_without_a_terminal_and_without_yes_nothing_is_changed(data, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO("yes\n"))
     upgrade = InProcess(data)
-    with pytest.raises(UpgradeFailed, match="not confirmed: nothing was changed"):
+    with pytest.raises(UpgradeFailed, match="not confirmed, and nothing was changed"):
         upgrade.run()
     assert upgrade.backups == []
     assert [read_format(each.folder) for each in archives(data)] == [1, 1]
@@ -284,7 +284,7 @@ def test_an_archive_of_a_newer_format_is_refused_with_one_sentence(tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "sentence"),
-    [("", "is no record of a format"), ("[]", "is no record"), ('{"format": "2"}', "whole number")],
+    [("", "has no format"), ("[]", "has no format"), ('{"format": "2"}', "whole number")],
 )
 def test_a_record_that_cannot_be_read_is_refused_and_named(tmp_path, content, sentence):
     (tmp_path / "_format.json").write_text(content)

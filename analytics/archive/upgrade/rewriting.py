@@ -87,8 +87,9 @@ def rewrite_archive(
     """
     with _alone(archive):
         archive.recover()
+        delete_replaced(archive.work, math.inf)  # by a run that was killed before it did, as below
         for each in hour_folders(archive.folder):
-            manifest.finish_replacement(each)  # one that a killed run had exchanged already
+            manifest.finish_replacement(each)
         hours = outdated_hours(archive.folder)
         for number, hour in enumerate(hours, 1):
             name = f"{hour.folder.parent.name}/{hour.folder.name}"
