@@ -6,6 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from brokerapp.errors import ConfigurationRefused
+from brokerapp.system.formats import SupportedFormats
+
 Thing = TypeVar("Thing")
 #: Takes a line about the progress of a step.
 Report = Callable[[str], None]
@@ -31,6 +34,22 @@ def steps_from(found: int, table: Sequence[FormatStep[Thing]]) -> list[FormatSte
     while step := next((each for each in table if each.source == found), None):
         steps.append(step)
         found = step.target
+    return steps
+
+
+def plan_steps(formats: SupportedFormats, found: int, table: Sequence[FormatStep[Thing]]) -> list[FormatStep[Thing]]:
+    """Return the steps that something of this format needs.
+
+    Raises ConfigurationRefused for a newer format, and for an older one from which no steps lead to a supported one.
+    """
+    steps = steps_from(found, table)
+    reached = steps[-1].target if steps else found
+    if found < formats.oldest and reached < formats.oldest:
+        raise ConfigurationRefused(
+            f"{formats.thing} has format {found}, from which this version of Sluice has no upgrade to format "
+            f"{formats.oldest}: upgrade with an earlier version first"
+        )
+    formats.check(max(found, reached))
     return steps
 
 

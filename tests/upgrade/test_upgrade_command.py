@@ -26,6 +26,7 @@ from analytics.archive.format_file import read_format, write_format
 from analytics.archive.upgrade import rewriting, steps
 from analytics.archive.upgrade.rewriting import ArchiveInUse, outdated_hours, rewrite_archive
 from analytics.archive.upgrade.steps import archive_states
+from analytics.tables.day_manifest import HourRecord, SourceFile, needs_computing
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.system.environment import PROJECT, Environment
 from brokerapp.system.process_lock import lock_directory
@@ -264,6 +265,8 @@ def test_a_file_that_is_rewritten_alone_gets_another_name_and_stays_counted_for_
     [after] = data_files(hour)
     assert (after.last, after.appends) == (before.last, before.appends)
     assert after.path.name == before.path.name.replace("_3", "_03")
+    counted = HourRecord((SourceFile(before.path.name, 720, 1),))
+    assert not needs_computing(counted, [SourceFile(after.path.name, 720, manifest.crc32_of(after.path))])
 
 
 def test_rewritten_events_keep_the_version_by_which_they_were_recorded(data):

@@ -11,7 +11,7 @@ from analytics.archive.format_file import FORMATS, read_format
 from analytics.archive.upgrade.rewriting import outdated_hours, rewrite_archive
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.system.environment import Environment
-from brokerapp.upgrades.plan import FormatStep, PartState, PlannedStep, Report, steps_from
+from brokerapp.upgrades.plan import FormatStep, PartState, PlannedStep, Report, plan_steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +43,10 @@ def _state(target: UpgradedArchive) -> PartState:
     name = f"archive of broker {target.archive.broker}"
     try:
         found = read_format(target.archive.folder)
-        FORMATS.check(found)
+        planned = plan_steps(FORMATS, found, ARCHIVE_STEPS)
     except ConfigurationRefused as refused:
         return PartState(name, "another format", str(FORMATS), refusal=f"{name}: {refused}")
-    steps = tuple(_planned(name, each, target) for each in steps_from(found, ARCHIVE_STEPS))
+    steps = tuple(_planned(name, each, target) for each in planned)
     return PartState(name, f"format {found}", str(FORMATS), steps)
 
 
