@@ -11,6 +11,7 @@ from celery.signals import celeryd_after_setup
 from django.conf import settings
 from django.utils import timezone
 
+from console.accounts import credential_notices
 from console.alerts.delivery import alert_delivery
 from console.analyses import run_retention, run_service
 from console.analyses.models import AnalysisRun
@@ -56,6 +57,12 @@ def mail_edition(edition_id: int) -> str:
     from console.analyses.reports import delivery
 
     return delivery.deliver(edition_id)
+
+
+@shared_task(name="console.mail_credential_notice")
+def mail_credential_notice(entry_id: int) -> str:
+    """Mail a user that their password, second factor or tokens changed; return the address."""
+    return credential_notices.send_notice(entry_id)
 
 
 @shared_task(name="console.reap")

@@ -22,6 +22,7 @@ from console.analyses.sql import views as sql
 from console.analyses.views import analyses, runs, tables
 from console.api.composition import urls as api_urls
 from console.audit.search import views as audit
+from console.checks import views as checks
 from console.destinations.views import actions, clients, detail, lists, subscription_messages
 from console.exporters import probes
 from console.messages.search import urls as message_search
@@ -103,6 +104,8 @@ urlpatterns = [
         name="subscription-messages",
     ),
     path("subscriptions/<name:log>/delete", clients.delete_subscription, name="delete-subscription"),
+    path("checks/", checks.checks, name="checks"),
+    path("checks/run", checks.run_checks, name="run-checks"),
     path("objectives/", objectives.objectives, name="objectives"),
     path("objectives/new", objectives.edit, name="new-objective"),
     path("objectives/<int:objective_id>/", objectives.edit, name="edit-objective"),

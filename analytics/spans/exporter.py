@@ -183,7 +183,7 @@ def main() -> int:
 
 
 def _serve(environment: Environment, settings: SpanSettings, folder: Path) -> None:
-    stopping, receiver = Event(), OtlpDelivery()
+    stopping, receiver = Event(), OtlpDelivery(settings.headers)
 
     def stop(*_args: object) -> None:
         stopping.set()

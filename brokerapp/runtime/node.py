@@ -24,7 +24,7 @@ from brokerapp.cluster.settings import ClusterSettings
 from brokerapp.connections.cluster_updates import ClusterUpdates, addresses_by_node
 from brokerapp.connections.connector_state import ConnectorState
 from brokerapp.connections.login import Authenticate
-from brokerapp.connections.tls import ClientContexts
+from brokerapp.connections.tls_renewal import ClientContexts, keep_renewed
 from brokerapp.core.assembly import AssembledBroker
 from brokerapp.core.broker import Broker
 from brokerapp.engine.policy.authorization import AuthorizationMap
@@ -138,7 +138,8 @@ class Node:
         self.broker = await self._make_broker(definitions)
         self.membership = NodeMembership(
             store=self._store.nodes, name=config.node, host=config.link_host, timeout_ms=config.node_timeout_ms,
-            placement=self._placement, is_exclusive=config.owns_store, tls=config.link_tls,
+            placement=self._placement, is_exclusive=config.owns_store,
+            tls=config.link_tls.latest if config.link_tls is not None else None,
             about={CLUSTERED: config.cluster is not None},
         )  # fmt: skip
         self._dispatch_loop.attach(self.broker.dispatcher, self._placement, self.membership)
@@ -281,6 +282,7 @@ class Node:
             "requests": self._serving.run,
             "requests that waited": self._serving.run_deferred,
             "libraries": self._tidy_libraries,
+            "certificates": partial(keep_renewed, self.config.renewed()),
         }
         if self._applying is not None:
             work_by_name["applying"] = self._applying.run

@@ -1,4 +1,4 @@
-"""Add to every page: permissions, display settings, broker name, navigation and notifications.
+"""Add to every page: permissions, display settings, broker name, version, navigation and notifications.
 
 Parts of pages and pages that stand alone have no bar beside them: what that shows is looked up where it is drawn.
 """
@@ -11,6 +11,8 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
 
+from brokerapp.system import extras
+from brokerapp.version import VERSION
 from console.access.permissions import Permission, has_permission, permissions_of, roles_of
 from console.accounts.impersonation import impersonation_of, real_user
 from console.alerts import notifications
@@ -40,6 +42,8 @@ def site_context(request: HttpRequest) -> dict[str, Any]:
         "zone": timezones.current_zone_name(),
         "commands": allowed_commands(rights),
         "broker": settings.SLUICE.broker_name,
+        "sluice_version": VERSION,
+        "has_analytics": extras.is_installed(extras.ANALYTICS),
         "outbox": settings.MAIL_OUTBOX,
         "bell": SimpleLazyObject(
             lambda: notifications.cells(user, settings_of(user)) if has_permission(user, Permission.SEE) else {}

@@ -36,6 +36,7 @@ AS_SUPPORT = reverse_lazy("effective", query={"kind": "role", "name": "support",
 FORMS = (
     reverse_lazy("message-action", query={"action": "edit"}, args=["axe.orders"]),
     reverse_lazy("shards"),
+    reverse_lazy("checks"),
     reverse_lazy("add-shard"),
     reverse_lazy("tokens"),
     reverse_lazy("new-alert"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import signal
 import time
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
@@ -219,6 +220,32 @@ def test_the_other_node_takes_over_and_shows_no_half_transaction(tmp_path, name)
         assert again <= account.flagged[queue], "again, and not flagged"
         assert all(account.delivered[queue][body] == 2 for body in again), "more often than nodes were lost"
     transactions.check({queue: list(account.delivered[queue]) for queue in queues})
+
+
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 6))])
+def test_a_node_that_stood_still_until_it_was_taken_for_dead_leaves_no_half_transaction_when_it_goes_on(
+    tmp_path, name, seed
+):
+    queues = [queue_in(number % SHARDS, f"{name}.{number}") for number in range(2 * SHARDS)]
+    transactions, chance, half_done = Transactions(queues), random.Random(seed), []
+    with sharded_broker(tmp_path, shards=SHARDS, nodes="ab") as broker:
+
+        def freeze_amid_the_work() -> None:
+            enough = len(transactions.confirmed) + chance.randint(40, 120)
+            wait_until(lambda: len(transactions.confirmed) >= enough, "so many are confirmed", ENOUGH)
+            broker["a"].run.signal(signal.SIGSTOP)
+            half_done.extend(broker.intents())
+            wait_until(lambda: broker.members() == {"b"}, "it is taken for dead", ENOUGH)
+            assert not {each for each in broker.intents() if each in half_done}
+            broker["a"].run.signal(signal.SIGCONT)
+            wait_until(lambda: broker.members() == {"a", "b"}, "it has joined anew", ENOUGH)
+
+        asyncio.run(under_load(transactions, [broker["a"].port] * 4, freeze_amid_the_work, 0, f"{seed}.a"))
+        asyncio.run(under_load(transactions, [broker["b"].port] * 2, lambda: time.sleep(0.5), 0, f"{seed}.b"))
+        broker.wait_until_quiet()
+        assert half_done, "no transaction was under way between shards: this tests nothing"
+        assert any(body.startswith(f"{seed}.b") for body in transactions.confirmed)
+        transactions.check(broker.content(queues))
 
 
 @pytest.mark.parametrize("shard", [0, 1])

@@ -201,6 +201,7 @@ class NodeShards:
                 **{"answers": True, "messages": 0, "intents": 0, **self._reports.get(number, {})},
             }
             for number in sorted(self._store.shards.stores)
+            if commits.serves(number)
         ]  # fmt: skip
 
 

@@ -19,11 +19,11 @@
 {B}:urgent:NAME    zset    entry of such a log -> its place: the most urgent first, see engine/entries/message_order.py
 {B}:due            zset    job -> when it is due, milliseconds since the epoch
 {B}:jobs           hash    job -> its record: what is to be sent then
-{B}:intents        hash    intent -> what other shards are to do of a write, see core/shards/spread_write.py
+{B}:intents        hash    intent -> what other shards are to do of a write, see store/shards/intent_codec.py
 {B}:prepared       hash    branch of a transaction that is prepared -> JSON: of whom, since when, how much it holds
 {B}:prepared:held  hash    the same -> what it holds, see engine/clients/prepared_branch.py
 {B}:audit          zset    what was handed over, by log -> SEQ when it was kept, see functions/bridge_dedup.lua
-{B}:audit:intents  zset    the same of parts of writes to several shards
+{B}:audit:intents  zset    parts of writes to several shards that may be asked for again -> SEQ when they were done
 {B}:audit:clients  zset    the same of messages whose clients may send them again
 {B}:shards         hash    number of a shard beside this one, which is 0 -> JSON: its URL and state; its keys have the
                            hash tag {B/NUMBER}

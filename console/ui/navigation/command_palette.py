@@ -54,6 +54,7 @@ COMMANDS = (
     PaletteCommand("SQL", "sql", "analysis", Permission.SQL),
     PaletteCommand("Reports", "reports", "report", keys="g p"),
     PaletteCommand("New report", "new-report", "report", Permission.SCHEDULE),
+    PaletteCommand("Checks", "checks", "check", Permission.CHECK),
     PaletteCommand("Audit log", "audit", "audit", Permission.AUDIT, keys="g u"),
     PaletteCommand("Users", "users", "people", Permission.USERS),
     PaletteCommand("Groups", "groups", "people", Permission.USERS),

@@ -10,7 +10,7 @@ from django.core.management.base import CommandError
 from brokerapp.admin import BrokerAdmin
 from brokerapp.engine.sharding.placement import combined_load
 from brokerapp.errors import ConfigurationRefused, RequestRefused, StoreUnavailable
-from brokerapp.management.shard_verbs import add_shard_verbs, object_of
+from brokerapp.management.verbs.shard_verbs import add_shard_verbs, object_of
 
 QUEUES = [f"queue://orders.{number}" for number in range(8)]
 
