@@ -37,7 +37,9 @@ PROJECT_IMPORTS: dict[str, str] = {
     "brokerapp.engine.editing": (
         "brokerapp.errors brokerapp.model brokerapp.selectors brokerapp.engine.policy brokerapp.engine.scheduling"
     ),
-    "brokerapp.store": "brokerapp.errors brokerapp.model brokerapp.store.client brokerapp.store.server",
+    "brokerapp.store": (
+        "brokerapp.errors brokerapp.model brokerapp.system.formats brokerapp.store.client brokerapp.store.server"
+    ),
     "brokerapp.store.client": "brokerapp.errors brokerapp.system",
     "brokerapp.store.server": "brokerapp.errors brokerapp.system brokerapp.store.client",
     "brokerapp.tracing": "brokerapp.model brokerapp.selectors",
