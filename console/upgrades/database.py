@@ -59,7 +59,8 @@ def read_migrations() -> MigrationState:
         last_version = _last_version()
     except DatabaseError as error:
         raise DatabaseUnavailable(f"the database cannot be read: {str(error).strip()}") from error
-    known = loader.disk_migrations or {}
+    on_disk = loader.disk_migrations or {}
+    known = {*on_disk, *(each for migration in on_disk.values() for each in migration.replaces)}
     applied = [key for key in loader.applied_migrations if key[0] in loader.migrated_apps]
     unknown = sorted(".".join(key) for key in applied if key not in known)
     return MigrationState(
