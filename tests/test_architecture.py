@@ -37,7 +37,9 @@ PROJECT_IMPORTS: dict[str, str] = {
     "brokerapp.engine.editing": (
         "brokerapp.errors brokerapp.model brokerapp.selectors brokerapp.engine.policy brokerapp.engine.scheduling"
     ),
-    "brokerapp.store": "brokerapp.errors brokerapp.model brokerapp.store.client brokerapp.store.server",
+    "brokerapp.store": (
+        "brokerapp.errors brokerapp.model brokerapp.system.formats brokerapp.store.client brokerapp.store.server"
+    ),
     "brokerapp.store.client": "brokerapp.errors brokerapp.system",
     "brokerapp.store.server": "brokerapp.errors brokerapp.system brokerapp.store.client",
     "brokerapp.tracing": "brokerapp.model brokerapp.selectors",
@@ -109,6 +111,7 @@ PROJECT_IMPORTS: dict[str, str] = {
         "brokerapp.errors brokerapp.model brokerapp.selectors brokerapp.engine brokerapp.network.options "
         "brokerapp.cluster.settings brokerapp.config.parsing brokerapp.openwire.java_properties"
     ),
+    "brokerapp.upgrades": "brokerapp.errors brokerapp.version brokerapp.system brokerapp.store",
     "brokerapp.monitoring": "brokerapp.errors brokerapp.version brokerapp.model brokerapp.store.server.disk_space",
     "brokerapp.checks": (
         "brokerapp.errors brokerapp.model brokerapp.system brokerapp.store brokerapp.connections brokerapp.config "
@@ -121,7 +124,8 @@ PROJECT_IMPORTS: dict[str, str] = {
     "=brokerapp": "",
     "analytics": (
         "analytics brokerapp.errors brokerapp.model brokerapp.system brokerapp.selectors brokerapp.engine "
-        "brokerapp.tracing brokerapp.core.dispatch.counters brokerapp.store.client.keys brokerapp.store.client.pools"
+        "brokerapp.tracing brokerapp.core.dispatch.counters brokerapp.store.client.keys brokerapp.store.client.pools "
+        "brokerapp.upgrades.plan"
     ),
     "console": "console brokerapp analytics",
 }
@@ -150,6 +154,8 @@ PURE = (
     "brokerapp.model",
     "brokerapp.core.dispatch.counters",
     "brokerapp.system.timers",
+    "brokerapp.system.formats",
+    "brokerapp.upgrades.plan",
     "brokerapp.selectors",
     "brokerapp.engine",
     "brokerapp.connections.cluster_brokers",
@@ -316,6 +322,7 @@ HOMES: dict[str, tuple[str, ...]] = {
         "brokerapp.management",
         "brokerapp.monitoring.health_server",
         "brokerapp.store",
+        "brokerapp.upgrades",
         "analytics",
         "console",
     ),

@@ -37,6 +37,10 @@ VERBS = {
         "check ports, disk, store, certificates and other parts of an installation",
         ("console.checks.command_line:check", "brokerapp.checks.command_line:check"),
     ),
+    "upgrade": Verb(
+        "upgrade store, database and archive of an earlier version",
+        ("console.upgrades.command_line:upgrade", "brokerapp.upgrades.command_line:upgrade"),
+    ),
     "demo": Verb("run a demo workload against a running broker", ("console.ops.command_line:demo",)),
 }
 #: The extra that functions of a package need; those of others need none.
