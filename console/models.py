@@ -14,6 +14,7 @@ from console.objectives.models import Objective
 from console.routing.drafts.models import Draft, DraftRemark
 from console.traffic_ranges.models import TrafficRange
 from console.ui.preferences.models import SavedView, Star, UserSetting
+from console.upgrades.models import UsedVersion
 
 __all__ = [
     "AlertDelivery",
@@ -43,5 +44,6 @@ __all__ = [
     "Star",
     "Template",
     "TrafficRange",
+    "UsedVersion",
     "UserSetting",
 ]

@@ -37,7 +37,9 @@ PROJECT_IMPORTS: dict[str, str] = {
     "brokerapp.engine.editing": (
         "brokerapp.errors brokerapp.model brokerapp.selectors brokerapp.engine.policy brokerapp.engine.scheduling"
     ),
-    "brokerapp.store": "brokerapp.errors brokerapp.model brokerapp.store.client brokerapp.store.server",
+    "brokerapp.store": (
+        "brokerapp.errors brokerapp.model brokerapp.system.formats brokerapp.store.client brokerapp.store.server"
+    ),
     "brokerapp.store.client": "brokerapp.errors brokerapp.system",
     "brokerapp.store.server": "brokerapp.errors brokerapp.system brokerapp.store.client",
     "brokerapp.tracing": "brokerapp.model brokerapp.selectors",
@@ -110,6 +112,7 @@ PROJECT_IMPORTS: dict[str, str] = {
         "brokerapp.cluster.settings brokerapp.config.parsing brokerapp.openwire.java_properties"
     ),
     "brokerapp.backup": "brokerapp.errors brokerapp.system brokerapp.store brokerapp.version",
+    "brokerapp.upgrades": "brokerapp.errors brokerapp.version brokerapp.system brokerapp.store",
     "brokerapp.monitoring": "brokerapp.errors brokerapp.version brokerapp.model brokerapp.store.server.disk_space",
     "brokerapp.checks": (
         "brokerapp.errors brokerapp.model brokerapp.system brokerapp.store brokerapp.connections brokerapp.config "
@@ -122,7 +125,8 @@ PROJECT_IMPORTS: dict[str, str] = {
     "=brokerapp": "",
     "analytics": (
         "analytics brokerapp.errors brokerapp.model brokerapp.system brokerapp.selectors brokerapp.engine "
-        "brokerapp.tracing brokerapp.core.dispatch.counters brokerapp.store.client.keys brokerapp.store.client.pools"
+        "brokerapp.tracing brokerapp.core.dispatch.counters brokerapp.store.client.keys brokerapp.store.client.pools "
+        "brokerapp.upgrades.plan"
     ),
     "console": "console brokerapp analytics",
 }
@@ -151,6 +155,8 @@ PURE = (
     "brokerapp.model",
     "brokerapp.core.dispatch.counters",
     "brokerapp.system.timers",
+    "brokerapp.system.formats",
+    "brokerapp.upgrades.plan",
     "brokerapp.selectors",
     "brokerapp.engine",
     "brokerapp.connections.cluster_brokers",
@@ -318,6 +324,7 @@ HOMES: dict[str, tuple[str, ...]] = {
         "brokerapp.management",
         "brokerapp.monitoring.health_server",
         "brokerapp.store",
+        "brokerapp.upgrades",
         "analytics",
         "console",
     ),

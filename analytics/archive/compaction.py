@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from analytics.archive import atomic_files, bloom_index, manifest
+from analytics.archive import bloom_index, manifest
 from analytics.archive.data_files import (
     ARCHIVED,
     HOUR_US,
@@ -37,8 +37,11 @@ from analytics.archive.data_files import (
     read_parts,
     start_us,
 )
+from analytics.archive.footer_stats import read_footer
 from analytics.archive.stream_ids import id_of
 from analytics.model.measures import FAILURES
+from brokerapp.system import atomic_files
+from brokerapp.tracing.schema import VERSION, VERSION_KEY
 
 #: Events of a file that is not merged any further: 25 to 50 MB.
 FULL_FILE_EVENTS = 5_000_000
@@ -107,10 +110,11 @@ class MergedFile:
     groups in whose dictionary of kinds there are none (RARE_KINDS).
     """
 
-    def __init__(self, target: Path) -> None:
+    def __init__(self, target: Path, version: int = VERSION) -> None:
         self.names: list[str] = []
         self.events = 0
-        self._target, self._writer = target, pq.ParquetWriter(target, ARCHIVED, **COMPRESSION)
+        schema = ARCHIVED.with_metadata({VERSION_KEY: str(version).encode()})
+        self._target, self._writer = target, pq.ParquetWriter(target, schema, **COMPRESSION)
         self._common, self._rare = _RowGroups(self._writer), _RowGroups(self._writer)
         self._keys = [np.empty(0, np.uint64)]
 
@@ -223,12 +227,11 @@ def compact(
     shutil.rmtree(new, ignore_errors=True)
     for folder in (new, old.parent):
         atomic_files.make_folder(folder)
-    # A name that no other file ever had: readers cache what they read of a file by its name.
-    name = f"part-{id_of(group[-1].last)}_{sum(each.appends for each in group)}.parquet"
+    replaced = {each.path.name for each in group}
+    name = _merged_name(group)
     merge = pending.take(hour, group) or _merge(group, new / f".{name}.tmp", indexed)
     keys = merge.finish(new / name)
     at("merged")
-    replaced = {each.path.name for each in group}
     stay = [each.path for each in data_files(hour) if each.path.name not in replaced]
     for path in stay:
         os.link(path, new / path.name)
@@ -249,9 +252,20 @@ def compact(
     at("put-away")
 
 
+def _merged_name(group: Sequence[DataFile]) -> str:
+    """Return a name that no other file ever had: readers cache what they read of a file by its name.
+
+    A file that is rewritten alone would keep its name; it gets a leading zero.
+    """
+    end, appends = id_of(group[-1].last), str(sum(each.appends for each in group))
+    while any(each.path.name == f"part-{end}_{appends}.parquet" for each in group):
+        appends = f"0{appends}"
+    return f"part-{end}_{appends}.parquet"
+
+
 def _merge(group: Sequence[DataFile], target: Path, indexed: Sequence[str]) -> MergedFile:
-    """Read the events of these files into one."""
-    merge = MergedFile(target)
+    """Read the events of these files into one, of the version of the oldest events in it."""
+    merge = MergedFile(target, min(read_footer(each.path).version for each in group))
     for events in read_parts((each.path for each in group), ROW_GROUP_EVENTS):
         merge.add("", events, bloom_index.event_keys(events, indexed))
     return merge

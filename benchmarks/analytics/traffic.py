@@ -14,13 +14,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from analytics.archive import atomic_files
 from analytics.archive.broker_archive import ArchiveCommit, BrokerArchive
 from analytics.archive.compaction import MergedFile
 from analytics.archive.data_files import position_in, to_archive_schema
 from analytics.requests.request import TimeWindow
 from brokerapp.model.definitions import CompositeDestination, Definitions, ForwardTarget, VirtualTopic
 from brokerapp.model.destination import Destination
+from brokerapp.system import atomic_files
 from brokerapp.tracing.arrow_schema import MOMENT, SCHEMA
 from brokerapp.tracing.schema import ALL, CHANGED, KINDS
 

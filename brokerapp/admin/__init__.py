@@ -52,7 +52,7 @@ class BrokerAdmin(BrowsingAdmin, StatisticsAdmin, OperationsAdmin, RoutingAdmin)
         """The shards of the store."""
         from brokerapp.admin.shards import ShardAdmin  # here: few verbs of brokerctl need it, and all would wait
 
-        return ShardAdmin(self._store, self._ask, self._open, self.stats, self.definitions)
+        return ShardAdmin(self._store, self._ask, self._require_replicas, self.stats, self.definitions)
 
     async def acquire_lease(self, name: str, holder: str, milliseconds: int) -> bool:
         """Acquire or renew the lease on a task that one process may do; return False while another process holds it."""

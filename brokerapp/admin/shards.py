@@ -28,8 +28,8 @@ ANSWER_SECONDS = 2.0
 SERVED_SECONDS = 20.0
 #: Seconds between two looks whether they do, and whether a move has ended.
 LOOK_SECONDS = 0.25
-#: Seconds within which a move has ended (store/shards/family_moves).
-MOVED_SECONDS = 70.0
+#: Seconds to wait for the end of a move, where a family is not that large; and of any, at some 5,000 messages a second.
+MOVED_SECONDS, LONGEST_MOVE_SECONDS = 70.0, 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +80,25 @@ class _Content:
 
 
 class ShardAdmin:
-    """Shards of the store. `ask` asks a live node, `open` connects; the others read counters and definitions."""
+    """Shards of the store. `ask` asks a live node, `require_replicas` has replicas confirm what is changed; the others
+    read counters and definitions.
+    """
 
     def __init__(
         self,
         store: BrokerStore,
         ask: Callable[..., Awaitable[JsonValue]],
-        open: Callable[[], Awaitable[None]],
+        require_replicas: Callable[[], Awaitable[None]],
         stats: Callable[[], Awaitable[tuple[int, list[DestinationStats], object]]],
         definitions: Callable[[], Awaitable[Definitions]],
     ) -> None:
-        self._store, self._ask, self._open, self._stats, self._definitions = store, ask, open, stats, definitions
+        self._store, self._ask, self._require_replicas = store, ask, require_replicas
+        self._stats, self._definitions = stats, definitions
+
+    async def _open(self) -> None:
+        """Connect to shard 0, whose replicas confirm changes of the record: other shards need not answer for that."""
+        await self._store.main.open()
+        await self._require_replicas()
 
     # -- what there is
 
@@ -178,23 +186,19 @@ class ShardAdmin:
         statuses = (await self._store.nodes.statuses()).values()
         wanted = max((status.get("store", {}).get("replicas_wanted", 0) for status in statuses), default=0)
         kept = all(status.get("store", {}).get("kept", True) for status in statuses)
-        name, broker = f"the store {without_password(url)}", self._store.keys.broker
-        store = RedisStore(url, broker, shard=1)
+        name, record = f"the store {without_password(url)}", await self._store.shard_record.read_shards()
+        store = RedisStore(url, self._store.keys.broker, shard=await self._store.shard_record.next_number())
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 await store.open()
                 memory = await store.server.memory()
-                keys = [StoreKeys(broker, number) for number in range(MOST_SHARDS)]
-                places = [key for each in keys for key in (each.state, each.logs)]
-                in_use = await store.client.execute("EXISTS", *places)
+                await _clear_former(store, record, name)
         except TimeoutError:
             raise StoreUnavailable(f"{name} did not answer within {ANSWER_SECONDS:g} s") from None
         except StoreUnavailable as error:
             raise StoreUnavailable(f"{name} is unreachable: {error}") from error
         finally:
             await store.close()
-        if in_use:
-            raise RequestRefused(f"{name} holds keys of broker {broker!r} already: a shard must begin empty")
         store_limit(0, memory)  # refuses a server that evicts keys
         loss = durability_loss({**memory, "kept": kept})
         if loss and loss != durability_loss({**await self._store.server.memory(), "kept": kept}):
@@ -241,8 +245,10 @@ class ShardAdmin:
         """Begin to move a family to a shard; a node leads the move. Raises RequestRefused. See `wait_until_moved`."""
         return await self._ask("move_family", family=family, shard=number)
 
-    async def wait_until_moved(self, move: Mapping[str, JsonValue], seconds: float = MOVED_SECONDS) -> JsonObject:
-        """Wait until a move has ended, and return it. Raises RequestRefused when it failed."""
+    async def wait_until_moved(
+        self, move: Mapping[str, JsonValue], seconds: float = LONGEST_MOVE_SECONDS
+    ) -> JsonObject:
+        """Wait until a move has ended, and return it. Raises RequestRefused when it failed, or is not done by then."""
         for _ in range(int(seconds / LOOK_SECONDS)):
             last = await self._store.moves.last()
             if last is None or last.token != move["token"]:
@@ -252,7 +258,9 @@ class ShardAdmin:
             if last.state == MOVED:
                 return asdict(last)
             await asyncio.sleep(LOOK_SECONDS)
-        raise StoreUnavailable(f"the move did not end within {seconds:g} s")
+        raise RequestRefused(
+            f"the family {move['family']!r} is still being moved after {seconds:g} s, which goes on: see its shard"
+        )
 
     # -- reading
 
@@ -308,3 +316,30 @@ async def _content(store: RedisStore) -> _Content | None:
     except (TimeoutError, StoreUnavailable):
         return None
     return _Content(attributes, depths, used, total, intents)
+
+
+async def _clear_former(store: RedisStore, record: ShardRecord, name: str) -> None:
+    """Remove what a shard that was drained and removed left in its store.
+
+    Raises RequestRefused where the store is one of the broker's, or holds messages.
+    """
+    broker = store.keys.broker
+    # In a cluster each shard has keys of its own, and those of others are no concern of it.
+    numbers = [store.keys.shard] if store.client.is_in_cluster else range(MOST_SHARDS)
+    all_keys = [StoreKeys(broker, number) for number in numbers]
+    found = await store.client.execute_many([("EXISTS", keys.state, keys.logs) for keys in all_keys])
+    for keys in (keys for keys, count in zip(all_keys, found, strict=True) if count):
+        if keys.shard == FIRST_SHARD or keys.shard in record.shards:
+            raise RequestRefused(f"{name} is shard {keys.shard} of broker {broker!r} already")
+        logs, intents, nodes = await store.client.execute_many(
+            [("HKEYS", keys.logs), ("HLEN", keys.intents), ("HKEYS", keys.nodes)]
+        )
+        if logs or intents:
+            raise RequestRefused(
+                f"{name} was shard {keys.shard} of broker {broker!r} and still holds {len(logs)} destinations: "
+                f"it can be added when its keys {keys.state.removesuffix('state')}* are deleted"
+            )
+        members = [keys.node(each.decode()) for each in nodes]
+        if members and await store.client.execute("EXISTS", *members):
+            raise RequestRefused(f"{name} was shard {keys.shard} until a moment ago: try again in some seconds")
+        await store.client.execute("UNLINK", *keys.of_empty_shard, *members)

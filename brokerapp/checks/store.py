@@ -10,7 +10,7 @@ from typing import Any
 
 from brokerapp.checks.results import Finding, size_in_words
 from brokerapp.errors import ConfigurationRefused
-from brokerapp.store.client.continuity import FORMAT_OF_ONE_STORE, check_format
+from brokerapp.store.client.continuity import FORMAT_OF_ONE_STORE, FORMATS
 from brokerapp.store.client.keys import StoreKeys
 from brokerapp.store.client.probe import ServerFacts, probe_server
 from brokerapp.store.memory_limits import FULL, SHARE_OF_SERVER
@@ -229,7 +229,7 @@ def judge_format(reading: StoreReading) -> Iterator[Finding]:
         yield Finding.skipped(reading.stopped or "The store does not answer.")
         return
     try:
-        check_format(reading.format)
+        FORMATS.check(reading.format)
     except ConfigurationRefused as refused:
         text = str(refused)
         found, _, remedy = text.partition(": ")

@@ -45,6 +45,10 @@ VERBS = {
         "restore a backup, or say what a restored broker is",
         ("console.backups.command_line:restore", "brokerapp.backup.command_line:restore"),
     ),
+    "upgrade": Verb(
+        "upgrade store, database and archive of an earlier version",
+        ("console.upgrades.command_line:upgrade", "brokerapp.upgrades.command_line:upgrade"),
+    ),
     "demo": Verb("run a demo workload against a running broker", ("console.ops.command_line:demo",)),
 }
 #: The extra that functions of a package need; those of others need none.

@@ -123,3 +123,23 @@ class LogStore(StorePart):
             gone, left = await self._client.call("drop", places, args)
             removed += gone
         return removed
+
+    async def drop_copy(self, log: str, copy: str, session: str, token: str = "") -> int | None:
+        """Remove this copy of a log that is in another shard; return its messages, None where it is not there any more.
+
+        With a token, only as long as no other move brings logs here.
+        """
+        keys = self._keys
+        places = [
+            keys.state, keys.logs, keys.used, keys.marks, keys.log(log), keys.moving, keys.expiring_prefix + log,
+            keys.returned_prefix + log, keys.prioritized, keys.urgent_prefix + log,
+        ]  # fmt: skip
+        arguments = [session, keys.payload_prefix, log, DROP_BATCH, copy, token]
+        removed, left = 0, 1
+        while left:
+            answer = await self._client.call("drop_copy", places, arguments)
+            if answer is None:
+                return None
+            gone, left = answer
+            removed += gone
+        return removed

@@ -74,3 +74,13 @@ class DataDirectory:
                 f"no broker is running with --data {self.path}, or it is still starting: {each.name} is missing"
             )
         return url.read_text().strip(), self._name.read_text().strip()
+
+    def stored_broker(self) -> tuple[str, str | None]:
+        """Return the name of the broker that was started here last, and the URL of its store; None: the folder's own.
+
+        Raises StoreUnavailable when none was.
+        """
+        if not self._name.exists():
+            raise StoreUnavailable(f"no broker was started with --data {self.path}: use the --data of a broker")
+        url = self._external_url.read_text().strip() if self._external_url.exists() else None
+        return self._name.read_text().strip(), url

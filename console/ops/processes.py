@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from brokerapp.store.server.embedded import STOP_PATIENCE_SECONDS, is_answering
 from brokerapp.system import extras
 from brokerapp.system.environment import IS_CHECKOUT, Environment
+from brokerapp.upgrades.store import check_store
 from console.ops.supervisor import ProcessSpec
 
 ASK_SECONDS = 1.0
@@ -50,10 +51,11 @@ def process_specs(environment: Environment) -> list[ProcessSpec]:
     store = ProcessSpec(
         "store",
         _module("brokerapp.store.server.embedded", str(environment.store)),
-        ready=lambda: is_answering(environment.store),
+        ready=lambda: store_is_usable(environment),
         is_needed=True,
         grace=STOP_PATIENCE_SECONDS,
     )
+
     def worker(queue: str, processes: int) -> ProcessSpec:
         command = _module(f"{WORKER} -Q {queue} -c {processes} -n {queue}@%h")
         return ProcessSpec(f"worker-{queue}", command, environment=WORKER_ENVIRONMENT, hidden_lines=WORKER_HIDDEN_LINES)
@@ -113,6 +115,14 @@ def missing_extras(environment: Environment) -> Iterator[str]:
 
 
 # -- whether they work
+
+
+def store_is_usable(environment: Environment) -> bool:
+    """Return whether the embedded store answers. Raises ConfigurationRefused if a newer version wrote it."""
+    if not is_answering(environment.store):
+        return False
+    check_store(environment.redis_url, environment.broker_name)
+    return True
 
 
 def console_answers(environment: Environment) -> bool:

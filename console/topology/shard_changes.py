@@ -80,6 +80,6 @@ def move_family(request: HttpRequest, family: str, number: int) -> JsonObject:
     with trail.recording(request, "move family", family) as change:
         begun = gateway().run(admin.move(family, number))
         change.before, change.after = {"shard": begun["source"]}, {"shard": number}
-        done: JsonObject = gateway().run(admin.wait_until_moved(begun), MOVED_SECONDS + PATIENCE)
+        done: JsonObject = gateway().run(admin.wait_until_moved(begun, MOVED_SECONDS), MOVED_SECONDS + PATIENCE)
         change.after = {"shard": number, "messages": done["messages"], "milliseconds": done["milliseconds"]}
     return done

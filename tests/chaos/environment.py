@@ -217,18 +217,12 @@ class Environment:
             case FaultKind.PAUSE | FaultKind.PAUSE_PAST_TIMEOUT:
                 self.nodes[fault.target].signal(signal.SIGSTOP)
             case FaultKind.KILL_STORE:
-                if (store := self.stores[fault.target].pid) is not None:  # else it is not back from the last time
-                    os.kill(store, signal.SIGKILL)
-                    wait_until(
-                        lambda: not self.stores[fault.target].is_alive, "the store is dead"
-                    )  # else none starts it again
-            case FaultKind.LOSE_BRIDGE_ANSWERS:
-                for each in self._proxies(fault):
-                    each.answers_are_lost = True
-            case FaultKind.CUT_LINK | FaultKind.CUT_BRIDGE:
-                for each in self._proxies(fault):
-                    each.refusing = True
-                    each.cut()
+                self._signal_store(fault.target, signal.SIGKILL)
+                wait_until(lambda: not self.stores[fault.target].is_alive, "it is dead")  # else none starts it again
+            case FaultKind.FREEZE_STORE:
+                self._signal_store(fault.target, signal.SIGSTOP)
+            case FaultKind.LOSE_BRIDGE_ANSWERS | FaultKind.CUT_LINK | FaultKind.CUT_BRIDGE:
+                self._disturb(fault)
 
     def end(self, fault: Fault) -> None:
         """Repair what the fault broke."""
@@ -239,12 +233,26 @@ class Environment:
                 self.nodes[fault.target].signal(signal.SIGCONT)
             case FaultKind.KILL_STORE:
                 self.stores[fault.target].restart_if_dead()
+            case FaultKind.FREEZE_STORE:
+                self._signal_store(fault.target, signal.SIGCONT)
             case FaultKind.LOSE_BRIDGE_ANSWERS:
                 for each in self._proxies(fault):
                     each.cut()
             case FaultKind.CUT_LINK | FaultKind.CUT_BRIDGE:
                 for each in self._proxies(fault):
                     each.refusing = False
+
+    def _disturb(self, fault: Fault) -> None:
+        for each in self._proxies(fault):
+            if fault.kind is FaultKind.LOSE_BRIDGE_ANSWERS:
+                each.answers_are_lost = True
+            else:
+                each.refusing = True
+                each.cut()
+
+    def _signal_store(self, name: str, number: signal.Signals) -> None:
+        if (store := self.stores[name].pid) is not None:  # else it is not back from the last time it was killed
+            os.kill(store, number)
 
     def _proxies(self, fault: Fault) -> list[Proxy]:
         if fault.kind is FaultKind.CUT_LINK:

@@ -23,6 +23,7 @@ class FaultKind(StrEnum):
     CUT_BRIDGE = "connection cut between two brokers"
     LOSE_BRIDGE_ANSWERS = "answers of a bridge lost, then its connection"
     KILL_STORE = "kill -9 of a store"
+    FREEZE_STORE = "store paused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Topology:
         """Return what a fault of this kind may hit."""
         if kind in (FaultKind.CUT_BRIDGE, FaultKind.LOSE_BRIDGE_ANSWERS):
             return self.bridges
-        if kind is FaultKind.KILL_STORE:
+        if kind in (FaultKind.KILL_STORE, FaultKind.FREEZE_STORE):
             return [store for broker in self.brokers for store in self.stores(broker)]
         if kind is FaultKind.CUT_LINK:
             return list(self.brokers)
@@ -85,6 +86,7 @@ DURATION_SECONDS: Mapping[FaultKind, tuple[float, float]] = {
 DURATION_TIMEOUTS: Mapping[FaultKind, tuple[float, float]] = {
     FaultKind.PAUSE: (0.1, 0.7),
     FaultKind.PAUSE_PAST_TIMEOUT: (1.3, 2.5),
+    FaultKind.FREEZE_STORE: (0.2, 2.0),
 }
 
 

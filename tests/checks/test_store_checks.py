@@ -9,7 +9,7 @@ import pytest
 from brokerapp.checks import store, versions
 from brokerapp.checks.results import Level
 from brokerapp.checks.store import StoreReading, measure_store
-from brokerapp.store.client.continuity import FORMAT
+from brokerapp.store.client.continuity import FORMATS
 from brokerapp.store.client.keys import StoreKeys
 from brokerapp.store.client.probe import ServerFacts
 from brokerapp.store.redis import RedisStore
@@ -97,9 +97,9 @@ def test_a_store_that_does_not_answer_fails_once_and_its_password_is_not_shown(s
 
 def test_a_store_of_a_newer_version_is_refused(server):
     running = server()
-    running.ask("HSET", StoreKeys(BROKER).state, "format", str(FORMAT + 1))
+    running.ask("HSET", StoreKeys(BROKER).state, "format", str(FORMATS.newest + 1))
     level, text = found(store.judge_format, read(running))
-    assert (level, f"The store has format {FORMAT + 1}" in text) == (Level.FAILURE, True)
+    assert (level, f"The store has format {FORMATS.newest + 1}" in text) == (Level.FAILURE, True)
 
 
 def test_nodes_are_read_from_the_store_and_older_ones_are_named(server):

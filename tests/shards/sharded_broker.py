@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -191,13 +191,12 @@ class ShardedBroker:
         return [each.body.decode() for each in page.messages]
 
 
-def queue_in(shard: int, prefix: str, shards: int = 3) -> str:
-    """Return a queue that belongs in this shard of so many, whose name begins so."""
+def queue_in(shard: int, prefix: str, shards: int | Collection[int] = 3) -> str:
+    """Return a queue that belongs in this shard of so many, or of these, whose name begins so."""
     families = Families(Definitions())
+    serving = range(shards) if isinstance(shards, int) else shards
     names = (f"{prefix}.{number}" for number in itertools.count())
-    return next(
-        name for name in names if place(families.family_of(str(Destination.queue(name))), range(shards), {}) == shard
-    )
+    return next(name for name in names if place(families.family_of(str(Destination.queue(name))), serving, {}) == shard)
 
 
 @contextmanager

@@ -10,10 +10,13 @@ from collections import Counter
 
 import pytest
 
+from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
 from brokerapp.stomp.frames import encode
+from brokerapp.store.shards.record import SERVING
 from tests.faults.load import Account, Connection
 from tests.faults.nodes_on_store import connected
+from tests.faults.servers import Server
 from tests.shards.sharded_broker import NODE_TIMEOUT, queue_in, sharded_broker
 from tests.shards.transactions import ENOUGH, Transactions
 from tests.waiting import wait_until
@@ -258,3 +261,54 @@ def test_a_node_goes_on_after_a_shard_stood_still_for_longer_than_its_timeout(tm
             again.send(f"/queue/{queue}", "after", persistent="true")
         assert Counter(again.bodies(2 * SHARDS)) == {"before": SHARDS, "after": SHARDS}
         broker.wait_until_quiet(*map(log, queues))
+
+
+def test_operators_and_nodes_are_told_which_shard_stands_still_and_wait_for_it_only_briefly(tmp_path, name):
+    """What concerns other shards only goes on: a node stops, shards are listed and drained."""
+    with sharded_broker(tmp_path, shards=SHARDS) as broker:
+        queue = queue_in(0, name)
+        broker["a"].client().send(f"/queue/{queue}", "before", persistent="true")
+        broker.shards[2].freeze()
+        try:
+            began = time.monotonic()
+            listed = broker.admin(lambda admin: admin.shards.all())
+            assert [each.answers for each in listed] == [True, True, False]
+            broker.admin(lambda admin: admin.shards.drain(1))
+            broker.admin(lambda admin: admin.shards.drain(1, cancel=True))
+            with pytest.raises(
+                RequestRefused, match="shard 2 did not answer within 2 s: families are moved only while"
+            ):
+                broker.admin(lambda admin: admin.shards.move(log(queue), 1))
+            assert time.monotonic() - began < 15
+            wait_until(lambda: "shard 2 of the store does not answer" in broker["a"].run.errors(), "the log says so")
+            began = time.monotonic()
+            assert broker["a"].run.stop() == 0
+            assert time.monotonic() - began < 30
+            broker["a"].launch()
+            wait_until(lambda: not broker["a"].run.is_alive, "it ends", seconds=40)
+            assert "shard 2 did not answer within 10 s" in broker["a"].run.errors()
+        finally:
+            broker.shards[2].thaw()
+        broker["a"].start()
+        assert broker.content([queue]) == {queue: ["before"]}
+
+
+def test_a_shard_that_stands_still_as_it_is_added_is_served_when_it_goes_on(tmp_path, name):
+    with sharded_broker(tmp_path, shards=2) as broker:
+        another = Server(tmp_path / "another")
+        try:
+            another.freeze()
+            assert broker.ask(lambda store: store.shard_record.add(f"redis://127.0.0.1:{another.port}")) == 2
+            told = "shard 2 of the store cannot be served yet: shard 2 did not answer within 10 s"
+            wait_until(lambda: told in broker["a"].run.errors(), "the log says so", seconds=30)
+            queue = queue_in(1, name, shards=2)
+            broker["a"].client().send(f"/queue/{queue}", "meanwhile", persistent="true")
+            another.thaw()
+
+            async def state(store):
+                return (await store.shard_record.read()).shards[2].state
+
+            wait_until(lambda: broker.ask(state) == SERVING, "it is served", seconds=30)
+        finally:
+            another.thaw()
+            another.end()

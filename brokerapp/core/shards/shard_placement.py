@@ -51,6 +51,10 @@ class ShardPlacement:
         self._claimed.discard(log)
         return True
 
+    def unclaim(self, log: str) -> None:
+        """Claim a log again when it is declared: the record lacks it."""
+        self._claimed.discard(log)
+
     def family_of(self, log: str) -> str:
         """Return the family of a log by the definitions in force."""
         current = self._definitions()

@@ -74,6 +74,7 @@ class NodeMembership:
         self._changed = asyncio.Event()
         self._refresh_requested = asyncio.Event()
         self._taken_over = asyncio.Event()
+        self._not_expelled: dict[str, str] = {}  # dead members by name, their sessions, as a shard does not answer
         self.on_followed: Callable[[], None] = lambda: None  #: told when logs have followed the members
 
     @property
@@ -249,7 +250,17 @@ class NodeMembership:
         for name, session in others.items():
             if name in beating or not self._can_expel:  # the store may have stood still as it was asked
                 continue
-            if await self._with_timeout(self._store.fence(self.session, name, session)):
+            try:
+                is_fenced = await self._with_timeout(self._store.fence(self.session, name, session))
+            except StoreUnavailable as error:  # its queues wait; members are followed meanwhile
+                if self._not_expelled.get(name) != session:
+                    logger.warning(
+                        "node %s has not beaten for %d ms, and its queues cannot be taken over yet: %s; trying again",
+                        name, self._timeout_ms, error,
+                    )  # fmt: skip
+                self._not_expelled[name] = session
+                continue
+            if is_fenced:
                 logger.warning("node %s has not beaten for %d ms: it is expelled", name, self._timeout_ms)
 
 

@@ -13,14 +13,17 @@ from typing import Any
 from brokerapp.core.ports.commit_store import CommitStore
 from brokerapp.core.shards.assembly import CommitsBuilder
 from brokerapp.core.shards.shard_placement import ShardPlacement
-from brokerapp.errors import BrokerError, StoreUnavailable
+from brokerapp.errors import BrokerError, ConfigurationRefused, StoreUnavailable
+from brokerapp.model.destination import TEMPORARY_LOGS
 from brokerapp.runtime.shards.family_mover import FamilyMover
+from brokerapp.runtime.shards.vanished_places import VanishedPlaces
 from brokerapp.store import StoreLimits
 from brokerapp.store.memory_limits import server_limit
 from brokerapp.store.redis import RedisStore
 from brokerapp.store.shards.broker_store import BrokerStore
 from brokerapp.store.shards.intents import IntentStore
 from brokerapp.store.shards.record import DRAINING, JOINING, SERVING
+from brokerapp.store.shards.router import answered
 
 logger = logging.getLogger(__name__)
 
@@ -30,8 +33,8 @@ LOOK_SECONDS = 1.0
 RETRY_SECONDS = 15.0
 #: Seconds between two counts of the messages and intents of a shard: a count reads the length of each log.
 COUNT_SECONDS = 10.0
-#: Seconds to wait for a shard that does not answer, at each look.
-ANSWER_SECONDS = 1.0
+#: Seconds to wait for a shard that does not answer, at each look, and when its messages are counted.
+ANSWER_SECONDS, COUNT_ANSWER_SECONDS = 1.0, 5.0
 
 
 class NodeShards:
@@ -46,8 +49,12 @@ class NodeShards:
         self._limits = {0: limits}
         self._builder: CommitsBuilder
         self._placement: ShardPlacement
+        self._vanished: VanishedPlaces
         self._next_move_at = float("-inf")  # after one that was not done
         self._together_by: int | None = None  # version of the definitions by which each family is in one shard
+        self._served: set[int] = set()
+        self._unserved: dict[int, str] = {}  # shards that were added, and why they cannot be served yet
+        self._refreshing = asyncio.Lock()
         self._reports: dict[int, dict[str, Any]] = {}  # what was found at the last look at each shard
         self._count_at: dict[int, float] = {}  # when to count the messages of each shard next
         self._share()
@@ -68,6 +75,8 @@ class NodeShards:
         self._builder, self._placement = builder, placement
         for number, store in self._store.shards.stores.items():
             await self._begin_usage(number, store)
+            self._served.add(number)
+        self._vanished = VanishedPlaces(self._store.shard_record, placement.family_of)
         self._store.shards.locate = builder.commits.shard_of
         self._follow()
 
@@ -78,7 +87,7 @@ class NodeShards:
     def _follow(self) -> None:
         record = self._store.shards.record
         if record.shards:
-            self._placement.follow(record.serving, record.families)
+            self._placement.follow([each for each in record.serving if each in self._served], record.families)
 
     async def adopt(self) -> None:
         """Keep in the store where the logs are that the node has found: new ones of their families go there, too."""
@@ -87,34 +96,63 @@ class NodeShards:
 
     async def refresh(self) -> None:
         """Serve shards that were added since, and put new families where they may be put now."""
-        known = set(self._store.shards.stores)
-        await self._store.shards.refresh()
-        for number in known - set(self._store.shards.stores):
-            self._builder.commits.remove_shard(number)
-            self._share()
-            logger.info("shard %d of the store was removed", number)
-        for number, store in self._store.shards.stores.items():
-            if number not in known:
-                await store.open()
-                await self._store.nodes.join_shard(store)
+        async with self._refreshing:
+            stores = self._store.shards.stores
+            known = (await self._store.shard_record.read_shards()).shards
+            for number in self._served - known.keys() - {0}:
+                await self._store.nodes.leave_shard(stores[number])
+            await self._store.shards.refresh()
+            self._follow()
+            for number in self._served - stores.keys():
+                self._served.remove(number)
+                self._builder.commits.remove_shard(number)
                 self._share()
-                self._builder.add(number, store, self._limits[number])
-                await self._begin_usage(number, store)
-                logger.info("serving shard %d of the store", number)
-        self._follow()
-        await self.adopt()
+                logger.info("shard %d of the store was removed", number)
+            for number in stores.keys() - self._served:
+                await self._serve(number, stores[number])
+            self._unserved = {number: why for number, why in self._unserved.items() if number in stores}
+            await self._forget_places()
+            await self.adopt()
 
-    async def run(self, statuses: Callable[[], Any], mover: FamilyMover) -> None:
-        """Look at the shards now and then, until cancelled.
+    async def _forget_places(self) -> None:
+        """Forget the places that the record lacks, unless the logs are there: those are claimed again."""
+        located = self._builder.commits.located
+        lasting = [log for log in located if not log.startswith(TEMPORARY_LOGS)]
+        known = await self._store.shard_record.known_shards_of(lasting)
+        unknown = [log for log, shard in known.items() if shard is None]
+        for log, found in zip(unknown, await self._store.logs.attributes_of(unknown), strict=True):
+            self._placement.unclaim(log)
+            if not found:
+                self._builder.locations.forget(log)
 
-        The eldest node opens those that all nodes serve, and moves families away from those that are to be drained.
-        """
+    async def _serve(self, number: int, store: RedisStore) -> None:
+        """Serve a shard that was added, if it answers; else `run` tries again. The others go on meanwhile."""
+        try:
+            await self._store.nodes.join_shard(store)
+            used = await answered(store, store.logs.used_bytes(), ANSWER_SECONDS)
+            temp = await answered(store, store.logs.temp_used_bytes(), ANSWER_SECONDS)
+        except (StoreUnavailable, ConfigurationRefused) as error:
+            if self._unserved.get(number) != str(error):
+                logger.warning("shard %d of the store cannot be served yet: %s; trying again", number, error)
+            self._unserved[number] = str(error)
+            return
+        self._unserved.pop(number, None)
+        self._share()
+        self._builder.add(number, store, self._limits[number])
+        self._builder.commits.begin_usage(number, used[0], temp)
+        self._served.add(number)
+        logger.info("serving shard %d of the store", number)
+
+    async def run(self, statuses: Callable[[], Any]) -> None:
+        """Look at the shards now and then, until cancelled; the eldest node opens those that all nodes serve."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             shards = self._store.shards
+            if shards.stores.keys() - self._served:
+                await self.refresh()
             if shards.record.shards:  # a broker with one store reports none
-                for number, store in shards.stores.items():
-                    await self._look(number, store)
+                await asyncio.gather(*(self._look(number, shards.stores[number]) for number in self._served))
+                await self._forget_vanished()
             joining = [each for each in shards.record.shards.values() if each.state == JOINING]
             if joining and self._is_eldest():
                 served = [_served(status) for status in (await statuses()).values()]
@@ -122,17 +160,37 @@ class NodeShards:
                     is_served = all(shard.number in numbers for numbers in served)
                     if is_served and await self._store.shard_record.set_state(shard, SERVING):
                         logger.info("shard %d of the store is served by all nodes", shard.number)
-            if self._is_eldest() and time.monotonic() >= self._next_move_at and (wanted := self._wanted_move()):
-                family, target = wanted
-                try:
-                    await mover.move_family(family, target)
-                    await mover.wait()
-                    is_done = set(self._builder.commits.of_family(family).values()) == {target}
-                except BrokerError as error:
-                    logger.warning("the family %s is not moved to shard %d: %s", family, target, error)
-                    is_done = False
-                if not is_done:
-                    self._next_move_at = time.monotonic() + RETRY_SECONDS
+
+    async def run_moves(self, mover: FamilyMover) -> None:
+        """Where this is the eldest node, move families together, and away from shards that are drained, until
+        cancelled.
+        """
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            if not self._is_eldest() or time.monotonic() < self._next_move_at or not (wanted := self._wanted_move()):
+                continue
+            family, target = wanted
+            try:
+                await mover.move_family(family, target)
+                await mover.wait()
+                is_done = set(self._builder.commits.of_family(family).values()) == {target}
+            except BrokerError as error:
+                logger.warning("the family %s is not moved to shard %d: %s", family, target, error)
+                is_done = False
+            if not is_done:
+                self._next_move_at = time.monotonic() + RETRY_SECONDS
+
+    async def _forget_vanished(self) -> None:
+        """Where this is the eldest node, forget where logs were that are gone."""
+        stores, reports = self._store.shards.stores, self._reports.values()
+        if not self._is_eldest() or stores.keys() != self._served or not all(each.get("answers") for each in reports):
+            self._vanished.reset()
+            return
+        try:
+            async with asyncio.timeout(COUNT_ANSWER_SECONDS):
+                await self._vanished.look(stores, self._builder.commits.located)
+        except (TimeoutError, StoreUnavailable):
+            self._vanished.reset()
 
     def _wanted_move(self) -> tuple[str, int] | None:
         """Return a family that is to move, and where to: away from a shard that is drained, or together.
@@ -160,26 +218,25 @@ class NodeShards:
     async def _look(self, number: int, store: RedisStore) -> None:
         report = self._reports.setdefault(number, {})
         try:
-            async with asyncio.timeout(ANSWER_SECONDS):
-                memory = await store.server.memory()
-        except (TimeoutError, StoreUnavailable):
+            memory = await answered(store, store.server.memory(), ANSWER_SECONDS)
+            if number:  # the node watches the memory of the first store by itself
+                self._limits[number].server = server_limit(memory)
+            report.update(memory_used=memory["used"], memory_limit=memory["limit"])
+            if monotonic() >= self._count_at.get(number, 0):
+                self._count_at[number] = monotonic() + COUNT_SECONDS
+                report.update(await answered(store, self._count(number, store), COUNT_ANSWER_SECONDS))
+        except StoreUnavailable as error:
+            if report.get("answers", True):
+                logger.warning("shard %d of the store does not answer: %s", number, error)
             report["answers"] = False
             return
-        if number:  # the node watches the memory of the first store by itself
-            self._limits[number].server = server_limit(memory)
-        report.update(answers=True, memory_used=memory["used"], memory_limit=memory["limit"])
-        if monotonic() >= self._count_at.get(number, 0):
-            self._count_at[number] = monotonic() + COUNT_SECONDS
-            await self._count(number, store)
+        if not report.get("answers", True):
+            logger.warning("shard %d of the store answers again", number)
+        report["answers"] = True
 
-    async def _count(self, number: int, store: RedisStore) -> None:
-        try:
-            depths = await store.logs.depths(self._logs_of(number))
-            intents = await IntentStore(store.client).count()
-        except StoreUnavailable:
-            self._reports[number]["answers"] = False
-            return
-        self._reports[number].update(messages=sum(depths.values()), intents=intents)
+    async def _count(self, number: int, store: RedisStore) -> dict[str, int]:
+        depths = await store.logs.depths(self._logs_of(number))
+        return {"messages": sum(depths.values()), "intents": await IntentStore(store.client).count()}
 
     def _logs_of(self, number: int) -> list[str]:
         return [log for log, shard in self._builder.commits.located.items() if shard == number]
@@ -200,8 +257,7 @@ class NodeShards:
                 "used": commits.used_of(number), "limit": self._limits[number].total,
                 **{"answers": True, "messages": 0, "intents": 0, **self._reports.get(number, {})},
             }
-            for number in sorted(self._store.shards.stores)
-            if commits.serves(number)
+            for number in sorted(self._served)
         ]  # fmt: skip
 
 

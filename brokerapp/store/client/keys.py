@@ -4,9 +4,11 @@
                            the members changed; seq, bytes; expiring, returned: how many entries are; prioritized: how
                            many logs are; format: of all that is stored; changes: how many were made; rollbacks:
                            how often the store was rolled back, and of the last time rollback_life, rollback_ms (when)
-                           and rollback_changes (how many are missing); shards: how many shards were added
+                           and rollback_changes (how many are missing); shards: how many shards were added;
+                           moves: number of the last move of a family that the shard knows of
 {B}:lives          list    LIFE CHANGES SEQ: with what each life of the server began, see functions/history.lua
 {B}:logs           hash    log name -> JSON: the message logs that exist
+{B}:logs:copies    hash    log name -> number of the move that brought it, see functions/copies.lua
 {B}:log:NAME       stream  one entry a message, id `SEQ-0`: field m (message) or r (payload's SEQ), o, d
 {B}:payload:NUMBER hash    m (message), c (references to it); NUMBER: its SEQ, in other shards than the first with what
                            payload_base says added
@@ -29,6 +31,7 @@
                            hash tag {B/NUMBER}
 {B}:shards:logs    hash    log -> number of the shard it is in, if it was made since there are shards; else in shard 0
 {B}:shards:families hash   family of logs -> number of the shard it lives in
+{B}:shards:vanished set    `log NAME` or `family NAME` of these two that seems to be gone: forgotten if not claimed
 {B}:shards:move    string  JSON: the last move of a family between shards, and how far it is; expires
 {B}:moving         string  by what the move is known that brings logs into this shard
 {B}:cluster        hash    id, version, `=NAME` -> JSON: the copy of the record of the broker's cluster
@@ -88,6 +91,10 @@ class StoreKeys:
     @property
     def logs(self) -> str:
         return self._key("logs")
+
+    @property
+    def copies(self) -> str:
+        return self._key("logs:copies")
 
     @property
     def log_prefix(self) -> str:
@@ -162,6 +169,10 @@ class StoreKeys:
         return self._key("shards:families")
 
     @property
+    def shard_vanished(self) -> str:
+        return self._key("shards:vanished")
+
+    @property
     def shard_move(self) -> str:
         return self._key("shards:move")
 
@@ -173,6 +184,15 @@ class StoreKeys:
     def payload_base(self) -> int:
         """Return what is added to the number of a message for that of its payload: no two shards have the same."""
         return self.shard * PAYLOADS_OF_A_SHARD
+
+    @property
+    def of_empty_shard(self) -> list[str]:
+        """Return the keys that a shard beside the first has when no logs are in it."""
+        audits = [self.audit, f"{self.audit}:clients", f"{self.audit}:intents"]
+        return [
+            self.state, self.lives, self.logs, self.copies, self.used, self.marks, self.expiring, self.prioritized,
+            *audits, self.intents, self.nodes, self.moving, self.libraries,
+        ]  # fmt: skip
 
     @property
     def cluster(self) -> str:

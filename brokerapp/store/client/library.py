@@ -11,7 +11,7 @@ from pathlib import Path
 
 #: In the order in which they build on each other.
 _FILES = (
-    "library", "history", "stored_form", "accounting", "entries", "priority_index", "moments",
+    "library", "history", "stored_form", "accounting", "entries", "priority_index", "moments", "copies",
     "batch", "declaring", "limits", "bridge_dedup", "appending", "settling", "commit",
     "nodes", "shards", "moving", "dropping", "numbers", "requests", "versions", "clustering",
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 local function declare(batch, name, key, attributes)
   if attributes ~= '' then
-    redis.call('HSET', batch.logs, name, attributes)
+    if redis.call('HSET', batch.logs, name, attributes) == 1 then note_new_log(batch.state, batch.logs, name) end
     if cjson.decode(attributes).prioritized then
       add_priority_index(batch.state, batch.prioritized, name)
       batch.some_prioritized = true
@@ -13,6 +13,7 @@ local function declare(batch, name, key, attributes)
     if batch.some_prioritized then remove_priority_index(batch.state, batch.prioritized, batch.urgent_prefix .. name, name) end
     redis.call('DEL', key)
     redis.call('HDEL', batch.logs, name)
+    forget_copy(batch.logs, name)
     redis.call('HDEL', batch.used, key)
     redis.call('HDEL', batch.marks, name)
   end

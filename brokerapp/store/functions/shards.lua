@@ -1,13 +1,14 @@
 -- The shards of a broker, as its first one knows them: where logs are, and where families of logs live; and sessions that may write to
 -- one shard, beside those of members.
 
--- locate(KEYS = logs, shards:logs, shards:families, state, ARGV = n times log, family, shard): put logs where their families live, or else into
--- these shards; those that have a place keep it, and their families live there if they have none. Logs that were there before the broker had shards are in this one. A family ''
--- has no place. Returns the shards.
+-- locate(KEYS = logs, shards:logs, shards:families, state, shards:vanished, ARGV = n times log, family, shard): put logs where their families
+-- live, or else into these shards; those that have a place keep it, and their families live there if they have none. Logs that were there
+-- before the broker had shards are in this one. A family '' has no place. Returns the shards.
 local function locate(keys, args)
-  local found, is_new = {}, false
+  local found, is_new, some_vanished = {}, false, redis.call('EXISTS', keys[5]) == 1
   for at = 1, #args, 3 do
     local log, family, shard = args[at], args[at + 1], args[at + 2]
+    if some_vanished then redis.call('SREM', keys[5], 'log ' .. log, 'family ' .. family) end
     local known = redis.call('HGET', keys[2], log)
     if not known and redis.call('HEXISTS', keys[1], log) == 1 then known = '0' end
     if not known then
@@ -22,6 +23,24 @@ local function locate(keys, args)
   return found
 end
 writes('locate', locate)
+
+-- forget_places(KEYS = shards:logs, shards:families, state, shards:vanished, ARGV = channel, n times `log NAME` or `family NAME`): forget where
+-- these are that nobody has asked for since they were said to have vanished. Returns how many.
+local function forget_places(keys, args)
+  local count = 0
+  for at = 2, #args do
+    if redis.call('SREM', keys[4], args[at]) == 1 then
+      local kind, name = string.match(args[at], '^(%l+) (.*)$')
+      count = count + redis.call('HDEL', kind == 'log' and keys[1] or keys[2], name)
+    end
+  end
+  if count > 0 then
+    count_change(keys[3])
+    redis.call('PUBLISH', args[1], 'shards')
+  end
+  return count
+end
+writes('forget_places', forget_places)
 
 -- add_shard(KEYS = shards, state, ARGV = URL, state of the shard, channel, '1' if several shards may have the URL, format, how many may be
 -- added): know one more shard. Versions that know nothing of shards can use the store no more. Its number is none that another shard had

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 from brokerapp.store import CommitBatch, CommitResult, StoreLimits
@@ -9,7 +10,7 @@ from brokerapp.store.redis import RedisStore
 from brokerapp.store.shards.family_moves import FamilyMoves
 from brokerapp.store.shards.members import ShardedMembers
 from brokerapp.store.shards.parts import ShardedEntries, ShardedLogs, ShardedSchedules
-from brokerapp.store.shards.router import ShardRouter
+from brokerapp.store.shards.router import ANSWER_SECONDS, ShardRouter, answered
 
 
 class BrokerStore:
@@ -31,11 +32,11 @@ class BrokerStore:
         self.stats, self.rings, self.server, self.libraries = main.stats, main.rings, main.server, main.libraries
 
     async def open(self) -> None:
-        """Connect, and find the shards. Raises what the handshake raises."""
+        """Connect, and find the shards. Raises what the handshake raises, and StoreUnavailable where one is silent."""
         await self.main.open()
         await self.shards.refresh()
-        for store in self.shards.others():
-            await store.open()
+        others = self.shards.others()
+        await asyncio.gather(*(answered(store, store.open(), ANSWER_SECONDS) for store in others))
 
     async def close(self) -> None:
         """Close all connections."""

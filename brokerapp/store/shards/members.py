@@ -14,15 +14,18 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from typing import Any
 
-from brokerapp.errors import StoreUnavailable
+from brokerapp.errors import Fenced, StoreUnavailable
 from brokerapp.model import JsonObject
 from brokerapp.store.nodes import NODE_TIMEOUT_MS, ONLY_NODE, MemberChange
 from brokerapp.store.redis import RedisStore
-from brokerapp.store.shards.family_moves import FamilyMoves
+from brokerapp.store.shards.leftovers import Leftovers
 from brokerapp.store.shards.recovery import FindGone, IntentRecovery
-from brokerapp.store.shards.router import ShardRouter
+from brokerapp.store.shards.router import ShardRouter, answered
 
 logger = logging.getLogger(__name__)
+
+#: Seconds that a shard has to take a member, and to let one go or fence it: whoever waits for it can do nothing else.
+JOIN_SECONDS, LEAVE_SECONDS = 10.0, 2.0
 
 
 def _always(session: str) -> FindGone:
@@ -41,6 +44,7 @@ class ShardedMembers:
         self._shards, self._main = shards, shards.main.nodes
         self._joined: list[RedisStore] = []
         self._join_shard: Callable[[RedisStore], Awaitable[int]]
+        self._leave_shard: Callable[[RedisStore], Awaitable[None]]
         self._heartbeats: dict[int, asyncio.Task[None]] = {}  # by shard, of the last one sent to each
 
     async def join(
@@ -52,10 +56,10 @@ class ShardedMembers:
     ) -> int:
         """Register the member in all shards, and finish what former ones left half done. See NodeStore."""
         self._join_shard = lambda store: store.nodes.join(session, name, about, timeout_ms)
+        self._leave_shard = lambda store: store.nodes.leave(session, name)
         self._joined = []
         others = list(self._shards.others())
         for store in others:
-            await store.open()
             await self.join_shard(store)
         if others:
             _, members = await self._main.members()
@@ -64,13 +68,26 @@ class ShardedMembers:
             await self._finish(partial(self._gone_beside, name))
         last = await self._main.join(session, name, about, timeout_ms)
         if others:
-            await FamilyMoves(self._shards).remove_leftovers(session)
+            await Leftovers(self._shards, session).remove()
         return last
 
     async def join_shard(self, store: RedisStore) -> None:
-        """Register the member that has joined in a shard that was added since."""
-        await self._join_shard(store)
-        self._joined.append(store)
+        """Register the member in a shard beside the first. Raises StoreUnavailable where it does not answer in time."""
+
+        async def join() -> None:
+            await store.open()
+            await self._join_shard(store)
+
+        await answered(store, join(), JOIN_SECONDS)
+        if store not in self._joined:
+            self._joined.append(store)
+
+    async def leave_shard(self, store: RedisStore) -> None:
+        """Leave a shard that is removed from the broker, so that its store can be added again at once."""
+        self._joined.remove(store)
+        await self._end_heartbeats(store.keys.shard)
+        with contextlib.suppress(StoreUnavailable, Fenced):
+            await answered(store, self._leave_shard(store), LEAVE_SECONDS)
 
     @property
     def _others(self) -> list[RedisStore]:
@@ -97,17 +114,20 @@ class ShardedMembers:
         await self._main.send_heartbeat(session, status, name, timeout_ms)
 
     async def leave(self, session: str, name: str = ONLY_NODE) -> None:
-        """Remove the session's node from the members of all shards."""
-        await self._end_heartbeats()
+        """Remove the session's node from the members of all shards.
+
+        Raises StoreUnavailable where one does not answer: the node is a member still then, and taken for dead soon.
+        """
+        await self._end_heartbeats(*self._heartbeats)
+        others = self._others
+        await asyncio.gather(*(answered(each, self._leave_shard(each), LEAVE_SECONDS) for each in others))
         if self._shards.others():
-            for store in self._others:
-                await store.nodes.leave(session, name)
             await self._main.revoke("", session)
             await self._finish(_always(session))
         await self._main.leave(session, name)
 
-    async def _end_heartbeats(self) -> None:
-        heartbeats, self._heartbeats = list(self._heartbeats.values()), {}
+    async def _end_heartbeats(self, *shards: int) -> None:
+        heartbeats = [self._heartbeats.pop(shard) for shard in shards if shard in self._heartbeats]
         for each in heartbeats:
             each.cancel()
         await asyncio.gather(*heartbeats, return_exceptions=True)
@@ -119,7 +139,7 @@ class ShardedMembers:
                 return False
             for store in (*self._shards.others(), self._shards.main):
                 is_ours = store is self._shards.main or store in self._joined
-                await store.nodes.revoke(session if is_ours else "", its_session)
+                await answered(store, store.nodes.revoke(session if is_ours else "", its_session), LEAVE_SECONDS)
             await self._finish(_always(its_session))
         return await self._main.fence(session, name, its_session)
 

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 
 from brokerapp.errors import RequestRefused
 from brokerapp.store.client.client import StorePart, is_cluster, pairs
-from brokerapp.store.client.continuity import FORMAT
+from brokerapp.store.client.continuity import FORMAT_OF_SHARDS
 from brokerapp.store.client.keys import MOST_SHARDS
 
 #: States of a shard: the nodes open it, and put nothing there yet; families are put there; no new ones are.
 JOINING, SERVING, DRAINING = "joining", "serving", "draining"
+#: Names looked at in one call.
+SCANNED_AT_ONCE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ class ShardRecordStore(StorePart):
         """
         keys, number, may_repeat = self._keys, 0, is_cluster(url)
         if may_repeat or url != self._client.url:
-            arguments = [url, state, keys.signals, int(may_repeat), FORMAT, MOST_SHARDS - 1]
+            arguments = [url, state, keys.signals, int(may_repeat), FORMAT_OF_SHARDS, MOST_SHARDS - 1]
             number = await self._client.call_confirmed("add_shard", [keys.shards, keys.state], arguments)
         if not number:
             raise RequestRefused("the store with this URL is a shard of the broker already")
@@ -70,6 +72,10 @@ class ShardRecordStore(StorePart):
                 f"{MOST_SHARDS - 1} shards were added to the broker, removed ones included: no more can be"
             )
         return number
+
+    async def next_number(self) -> int:
+        """Return the number that the next shard gets."""
+        return int(await self._client.execute("HGET", self._keys.state, "shards") or 0) + 1
 
     async def set_state(self, shard: Shard, state: str) -> bool:
         """Let families be put into a shard, or none; return False when the shard was removed."""
@@ -99,7 +105,9 @@ class ShardRecordStore(StorePart):
         """
         keys, arguments = self._keys, [each for row in wanted for each in row]
         found: list[int] = await self._client.call_confirmed(
-            "locate", [keys.logs, keys.shard_logs, keys.shard_families, keys.state], arguments
+            "locate",
+            [keys.logs, keys.shard_logs, keys.shard_families, keys.state, keys.shard_vanished],
+            arguments,
         )
         return found
 
@@ -107,6 +115,22 @@ class ShardRecordStore(StorePart):
         """Return where logs are, as far as the record says so."""
         found = await self._client.execute("HMGET", self._keys.shard_logs, *logs) if logs else []
         return {log: None if each is None else int(each) for log, each in zip(logs, found, strict=True)}
+
+    async def scan(self, cursor: int, *, families: bool = False) -> tuple[int, list[str]]:
+        """Return some names of logs, or of families, that have places, and where to go on; 0: these were the last."""
+        key = self._keys.shard_families if families else self._keys.shard_logs
+        next_cursor, rows = await self._client.execute("HSCAN", key, cursor, "COUNT", SCANNED_AT_ONCE)
+        return int(next_cursor), [name.decode() for name, _ in pairs(rows)]
+
+    async def note_vanished(self, places: Collection[str]) -> None:
+        """Note of logs, `log NAME`, and families, `family NAME`, that they seem to be gone, until one is claimed."""
+        await self._client.execute("SADD", self._keys.shard_vanished, *places)
+
+    async def forget_vanished(self, places: Collection[str]) -> int:
+        """Forget the places of those that are noted as gone and that no node has claimed since; return how many."""
+        keys = self._keys
+        where = [keys.shard_logs, keys.shard_families, keys.state, keys.shard_vanished]
+        return int(await self._client.call_confirmed("forget_places", where, [keys.signals, *places]))
 
     async def put_log(self, log: str, number: int) -> None:
         """Note where a log is that the record lacks."""

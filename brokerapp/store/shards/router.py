@@ -7,13 +7,25 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
+from brokerapp.errors import StoreUnavailable
 from brokerapp.model.destination import TEMPORARY_LOGS
 from brokerapp.store.redis import RedisStore
 from brokerapp.store.shards.record import ShardRecord, ShardRecordStore
 
 #: Seconds after which a process that is no node reads again which shards there are.
 RECORD_SECONDS = 1.0
+#: Seconds that a shard has to answer a process that is no node: one that stands still never does.
+ANSWER_SECONDS = 10.0
 T = TypeVar("T")
+
+
+async def answered(store: RedisStore, answer: Awaitable[T], seconds: float) -> T:
+    """Return what a shard answers within so many seconds. Raises StoreUnavailable, which names the shard."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await answer
+    except TimeoutError:
+        raise StoreUnavailable(f"shard {store.keys.shard} did not answer within {seconds:g} s") from None
 
 
 class ShardRouter:
@@ -76,15 +88,20 @@ class ShardRouter:
 
     async def ask_each(self, ask: Callable[[RedisStore], Awaitable[T]]) -> list[T]:
         """Ask all stores the same and return their answers."""
-        return list(await asyncio.gather(*map(ask, (await self.all()).values())))
+        stores = (await self.all()).values()
+        return list(await asyncio.gather(*(self._answer(store, ask(store)) for store in stores)))
 
     async def ask_about(
         self, logs: Sequence[str], ask: Callable[[RedisStore, list[str]], Awaitable[T]]
     ) -> list[tuple[list[str], T]]:
         """Ask each store about those of these logs that are in it, and return the answers with the logs."""
         parts = list((await self.by_shard(logs)).values()) if logs else []
-        answers = await asyncio.gather(*(ask(store, of_store) for store, of_store in parts))
+        answers = await asyncio.gather(*(self._answer(store, ask(store, of_store)) for store, of_store in parts))
         return [(of_store, answer) for (_, of_store), answer in zip(parts, answers, strict=True)]
+
+    async def _answer(self, store: RedisStore, answer: Awaitable[T]) -> T:
+        """Return the answer of a shard, for which a node waits as long as it takes."""
+        return await (answer if self.locate is not None else answered(store, answer, ANSWER_SECONDS))
 
     def others(self) -> Iterable[RedisStore]:
         """Return the stores beside the first."""

@@ -25,7 +25,5 @@ class Command(BaseCommand):
         try:
             outcome = demo.run_here(seconds, login=login or initial_admin.NAME, passcode=passcode)
         except demo.DemoFailed as failure:
-            raise CommandError(
-                f"{failure}. Check that Sluice is running with these ports and this password."
-            ) from None
+            raise CommandError(f"{failure}. Check that Sluice is running with these ports and this password.") from None
         self.stdout.write(textwrap.fill(str(outcome), LINE_LENGTH))

@@ -4,7 +4,6 @@ import os
 from contextlib import suppress
 
 from django.conf import settings
-from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
@@ -12,13 +11,14 @@ from brokerapp.backup.data_folder_mark import read_mark
 from brokerapp.checks.ports import port_problems, port_uses
 from brokerapp.connections.installation_tls import tls_stores
 from brokerapp.connections.tls import server_context
-from brokerapp.errors import ConfigurationRefused
+from brokerapp.errors import BrokerError, ConfigurationRefused
 from brokerapp.model.transport_connector import TRANSPORTS
 from brokerapp.system.process_lock import OWNER_UMASK, DirectoryInUse
 from console.accounts import initial_admin
 from console.ops.command_line import UP_SUMMARY
 from console.ops.processes import missing_extras, process_specs, reachable
 from console.ops.supervisor import Supervisor
+from console.upgrades.start import prepare_start
 
 
 class Command(BaseCommand):
@@ -39,8 +39,11 @@ class Command(BaseCommand):
         except DirectoryInUse as taken:
             raise CommandError(f"Sluice is already running: {taken} with SLUICE_DATA") from taken
         check_start(environment)
-        password = self.prepare()
-        supervisor.run(announce=lambda: self.say(welcome(environment, password)))
+        try:
+            password = self.prepare(environment)
+            supervisor.run(announce=lambda: self.say(welcome(environment, password)))
+        except BrokerError as refused:  # what is stored is of another version
+            raise CommandError(str(refused)) from refused
 
     def refuse_without_a_trace(self, environment) -> None:
         """Check what a start needs before creating more of a new installation than its key, deleted on failure."""
@@ -52,9 +55,12 @@ class Command(BaseCommand):
                 environment.data.rmdir()
             raise
 
-    def prepare(self) -> str | None:
-        """Migrate the database; return the initial admin's password on the first start."""
-        call_command("migrate", verbosity=0, interactive=False)
+    def prepare(self, environment) -> str | None:
+        """Check and migrate what is stored; return the initial admin's password on the first start.
+
+        Raises ConfigurationRefused for what a newer version stored.
+        """
+        prepare_start(environment, self.say)
         password = initial_admin.create_initial_admin()
         connections.close_all()
         return password
