@@ -118,10 +118,10 @@ def _source_of(options: argparse.Namespace) -> BackupSource:
         return BackupSource(name, url, config_file=options.config)
     if options.data is None:
         raise BackupRefused("name the broker: --data DIR, or --redis URL with --name NAME")
-    found = DataDirectory(options.data.resolve()).saved()
-    url = url or found.url
+    stored, stored_url = DataDirectory(options.data.resolve()).stored_broker()
+    url = url or stored_url or ""
     return BackupSource(
-        name or found.broker, url, store=None if url else options.data.resolve() / "store", config_file=options.config
+        name or stored, url, store=None if url else options.data.resolve() / "store", config_file=options.config
     )
 
 
@@ -148,8 +148,8 @@ def _restore(options: argparse.Namespace) -> None:
         check_store_url(options.redis)
     data = options.data.resolve()
     if options.file is None:
-        saved = DataDirectory(data).saved()
-        say_decision(saved.broker, role, data=data, url=options.redis or saved.url)
+        broker, url = DataDirectory(data).stored_broker()
+        say_decision(broker, role, data=data, url=options.redis or url or "")
         return
     make_restore(options, data, options.redis or "", decided, role)
 

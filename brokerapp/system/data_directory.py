@@ -9,14 +9,6 @@ from brokerapp.errors import StoreUnavailable
 
 
 @dataclass(frozen=True, slots=True)
-class SavedBroker:
-    """The broker of a data folder, and the URL of its store; "" for the folder's own."""
-
-    broker: str
-    url: str
-
-
-@dataclass(frozen=True, slots=True)
 class DataDirectory:
     """One folder, of one broker."""
 
@@ -43,12 +35,6 @@ class DataDirectory:
             self._external_url.touch(mode=0o600)
             self._external_url.write_text(elsewhere)
         self._name.write_text(broker)
-
-    def saved(self) -> SavedBroker:
-        """Return which broker the folder is of, whether it runs or not. Raises StoreUnavailable for another folder."""
-        if not self._name.exists():
-            raise StoreUnavailable(f"data folder {self.path} has no broker: use the --data of a broker")
-        return SavedBroker(self._name.read_text().strip(), self.external_url())
 
     def external_url(self) -> str:
         """Return the URL of a store elsewhere that the last node here used; "" where it used the embedded one."""
