@@ -1,12 +1,12 @@
 #!/usr/bin/env python
-"""Django's command line in a checkout: migrate, shell, ...; and the verbs of `sluice`, two by names of their own."""
+"""Django's command line in a checkout: migrate, shell, ...; and the verbs of `sluice`, some by names of their own."""
 
 import os
 import sys
 from pathlib import Path
 
 #: Verbs of `sluice` by the names that Django's command line has them under. They start without Django.
-VERBS = {"runbroker": "broker", "brokerctl": "ctl"}
+VERBS = {"runbroker": "broker", "brokerctl": "ctl", "backup": "backup", "restore": "restore"}
 
 
 def main() -> None:

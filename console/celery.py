@@ -44,7 +44,7 @@ def transport_settings(redis_url: str) -> dict[str, str]:
 
 
 #: Tasks that come every few seconds and say nothing when all is well: their coming and going is not logged.
-QUIET = ("console.look_at_reports", "analytics.tasks.warm_up")
+QUIET = ("console.look_at_reports", "console.look_at_backups", "analytics.tasks.warm_up")
 
 
 def _is_news(record: logging.LogRecord) -> bool:

@@ -7,6 +7,7 @@ from console.analyses.models import AnalysisRun
 from console.analyses.reports.models import Edition, Report
 from console.analyses.sql.models import SavedQuery
 from console.audit.models import AuditEntry
+from console.backups.records.models import BackupRun, BackupSchedule
 from console.messages.jobs.models import Job, JobOutcome, Replacement, SavedSelector, Template
 from console.messages.search.models import MessageSearch, SearchHit
 from console.objectives.models import Objective
@@ -23,6 +24,8 @@ __all__ = [
     "ApiToken",
     "Assignment",
     "AuditEntry",
+    "BackupRun",
+    "BackupSchedule",
     "Draft",
     "DraftRemark",
     "Edition",

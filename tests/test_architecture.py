@@ -111,6 +111,7 @@ PROJECT_IMPORTS: dict[str, str] = {
         "brokerapp.errors brokerapp.model brokerapp.selectors brokerapp.engine brokerapp.network.options "
         "brokerapp.cluster.settings brokerapp.config.parsing brokerapp.openwire.java_properties"
     ),
+    "brokerapp.backup": "brokerapp.errors brokerapp.system brokerapp.store brokerapp.version",
     "brokerapp.upgrades": "brokerapp.errors brokerapp.version brokerapp.system brokerapp.store",
     "brokerapp.monitoring": "brokerapp.errors brokerapp.version brokerapp.model brokerapp.store.server.disk_space",
     "brokerapp.checks": (
@@ -219,6 +220,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "cronsim": ("console.analyses.reports.schedule",),
     "redis": (
         "brokerapp.store.client",
+        "brokerapp.backup",
         "console.broker.celery_transport",
         "analytics.archive.trace_stream",
         "analytics.spark.run_progress",
@@ -261,7 +263,7 @@ HOMES: dict[str, tuple[str, ...]] = {
         "brokerapp.stomp.transport.websocket_base",
         "brokerapp.stomp.transport.websocket",
     ),
-    "cryptography": ("brokerapp.connections.key_stores", "console.accounts.encryption"),
+    "cryptography": ("brokerapp.backup.encryption", "brokerapp.connections.key_stores", "console.accounts.encryption"),
     "allauth": ("console",),
     "h11": ("brokerapp.monitoring.health_server", "console.ops.serving.https_redirect"),
     "uvloop": ("brokerapp.management", "console"),

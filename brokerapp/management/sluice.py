@@ -37,6 +37,14 @@ VERBS = {
         "check ports, disk, store, certificates and other parts of an installation",
         ("console.checks.command_line:check", "brokerapp.checks.command_line:check"),
     ),
+    "backup": Verb(
+        "write a backup of a running broker or installation to one file",
+        ("console.backups.command_line:backup", "brokerapp.backup.command_line:backup"),
+    ),
+    "restore": Verb(
+        "restore a backup, or say what a restored broker is",
+        ("console.backups.command_line:restore", "brokerapp.backup.command_line:restore"),
+    ),
     "upgrade": Verb(
         "upgrade store, database and archive of an earlier version",
         ("console.upgrades.command_line:upgrade", "brokerapp.upgrades.command_line:upgrade"),

@@ -57,6 +57,7 @@ from brokerapp.runtime.shards.node_shards import NodeShards
 from brokerapp.runtime.startup_checks import (
     check_other_nodes,
     recover_logs,
+    restored_config,
     wait_for_former_node,
     wait_for_replicas,
 )
@@ -128,8 +129,8 @@ class Node:
 
     async def _start(self) -> None:
         tune_process()
-        config = self.config
         await self._store.open()
+        config = self.config = await restored_config(self._store, self.config)
         await self._store.server.check_confirmation(config.replicas)
         await wait_for_replicas(self._store.server, config.replicas)
         await check_other_nodes(self._store.nodes, config)
@@ -161,7 +162,9 @@ class Node:
         accepted = AcceptedBridges(internal, self.broker.advisories)
         self._listeners = Listeners(services, self._authenticate, internal, accepted)
         registry = NetworkConnectorStore(self._store.connectors)
-        await registry.initialize(config.network, impose=config.replaces_definitions, first=alone)
+        await registry.initialize(
+            config.network, impose=config.replaces_definitions, first=alone, starts=not config.is_copy
+        )
         trust = ClientContexts(config.tls)
         self.network = ConnectorManager(
             internal, (), trust,

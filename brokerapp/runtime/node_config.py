@@ -44,6 +44,7 @@ class NodeConfig:
     owns_store: bool = False  #: nobody else can use this store, so a former node need not be waited for
     cluster: ClusterSettings | None = None  #: the one it is in
     network: tuple[NetworkConnector, ...] = ()  #: connectors to other brokers, unless the store knows others
+    is_copy: bool = False  #: of another broker, so that no connector starts by itself
     network_at_once: bool = False  #: no connector waits for the first attempt of another
     tls: TlsStores = NO_STORES  #: by which other brokers are believed, and believe this one
     node: str = ONLY_NODE  #: its name among the nodes of the broker

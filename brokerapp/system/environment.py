@@ -109,6 +109,8 @@ class Environment:
     exports_spans: bool = False
     #: Whether hourly tables are kept current by Structured Streaming.
     streams_tables: bool = False
+    #: Where backups of the console's schedule are written; None: into the data folder.
+    backup_folder: Path | None = None
 
     @staticmethod
     def read(variables: Mapping[str, str] = os.environ) -> Environment:
@@ -159,6 +161,7 @@ class Environment:
             analyses_of_one=_whole(variables, "SLUICE_ANALYSES_OF_ONE", 1),
             exports_spans=_switch(variables, "SLUICE_EXPORT_SPANS"),
             streams_tables=_switch(variables, "SLUICE_STREAM_TABLES"),
+            backup_folder=_folder(variables, "SLUICE_BACKUP_FOLDER"),
         )
 
     @property
@@ -200,6 +203,11 @@ class Environment:
     def results(self) -> Path:
         """Results of analyses, a folder each."""
         return self.data / "results"
+
+    @property
+    def backups(self) -> Path:
+        """Return the directory for backups that the console makes."""
+        return self.backup_folder or self.data / "backups"
 
     @property
     def spark(self) -> Path:
@@ -256,6 +264,14 @@ def _openwire_port(variables: Mapping[str, str]) -> int | None:
     """Return the port of OpenWire; None where the variable is empty."""
     name = "SLUICE_OPENWIRE_PORT"
     return _port(variables, name, 61616) if variables.get(name) != "" else None
+
+
+def _folder(variables: Mapping[str, str], name: str) -> Path | None:
+    """Return an absolute path; None where none is given. Raises ConfigurationRefused."""
+    text = variables.get(name)
+    if text and not Path(text).is_absolute():
+        raise ConfigurationRefused(f"{name}={text} must be an absolute path")
+    return Path(text) if text else None
 
 
 def _whole(variables: Mapping[str, str], name: str, default: int) -> int:

@@ -21,6 +21,7 @@ from console.api import docs
 from console.api.common import problems
 from console.api.common.inputs import JsonParser
 from console.audit.search import api as audit
+from console.backups import api as backups
 from console.checks import api as checks
 from console.destinations import api as destinations
 from console.destinations.clients import api as clients
@@ -106,6 +107,7 @@ for prefix, router in (
     ("/v1/nodes", nodes.router),
     ("/v1/shards", shards.router),
     ("/v1/networks", networks.router),
+    ("/v1/backups", backups.router),
     ("/v1", users.router),
     ("/v1/groups", groups.router),
     ("/v1/effective", effective_rights.router),

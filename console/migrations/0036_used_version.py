@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("console", "0034_objective_of_subscriptions")]
+    dependencies = [("console", "0035_backups")]
 
     operations = [
         migrations.CreateModel(

@@ -16,6 +16,7 @@ from brokerapp.version import VERSION
 from console.access.permissions import Permission, has_permission, permissions_of, roles_of
 from console.accounts.impersonation import impersonation_of, real_user
 from console.alerts import notifications
+from console.broker.restored_copy import restored_mark
 from console.ui.navigation.command_palette import allowed_commands
 from console.ui.navigation.menu import navigation_for
 from console.ui.preferences import timezones
@@ -33,6 +34,7 @@ def site_context(request: HttpRequest) -> dict[str, Any]:
     return {
         "rights": rights,
         "signed_in": real_user(user).get_username(),
+        "copy_of": restored_mark(),
         "looking": impersonation_of(user),
         "impersonation_ended": getattr(request, "impersonation_ended", ""),
         "roles": ", ".join(sorted(roles_of(user))) or "no role",

@@ -38,6 +38,7 @@ FORMS = (
     reverse_lazy("shards"),
     reverse_lazy("checks"),
     reverse_lazy("add-shard"),
+    reverse_lazy("backup-schedule"),
     reverse_lazy("tokens"),
     reverse_lazy("new-alert"),
     reverse_lazy("new-masking-rule"),

@@ -42,6 +42,7 @@
 {B}:node:NAME      string  JSON of its status, expires when it stops beating
 {B}:replicas       string  how many replicas confirm changes, as the node that started last wants
 {B}:secret         string  by what the members know each other
+{B}:restored       string  JSON: the backup that the store was restored from, until it acts as the original
 {B}:requests       list    ids of what operators ask of any node
 {B}:requests:NAME  list    the same of one of them
 {B}:request:ID     string  JSON of one request, expires when nobody waits for the answer any more
@@ -224,6 +225,10 @@ class StoreKeys:
     @property
     def secret(self) -> str:
         return self._key("secret")
+
+    @property
+    def restored(self) -> str:
+        return self._key("restored")
 
     def node(self, name: str) -> str:
         return self._key(f"node:{name}")

@@ -7,6 +7,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
+from brokerapp.backup.data_folder_mark import read_mark
 from brokerapp.checks.ports import port_problems, port_uses
 from brokerapp.connections.installation_tls import tls_stores
 from brokerapp.connections.tls import server_context
@@ -26,6 +27,7 @@ class Command(BaseCommand):
 
     def handle(self, **options) -> None:
         environment = settings.SLUICE
+        refuse_undecided(environment)
         os.umask(OWNER_UMASK)  # of all that it starts, too
         if missing := list(missing_extras(environment)):
             raise CommandError("\n".join(missing))
@@ -67,6 +69,13 @@ class Command(BaseCommand):
         """Print one line to the terminal immediately."""
         self.stdout.write(line)
         self.stdout.flush()
+
+
+def refuse_undecided(environment) -> None:
+    """Raise CommandError for a data folder that was restored from a backup, until an operator says what it is."""
+    mark = read_mark(environment.data)
+    if mark is not None and mark.refusal:
+        raise CommandError(mark.refusal)
 
 
 def check_start(environment) -> None:

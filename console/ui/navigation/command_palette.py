@@ -56,6 +56,7 @@ COMMANDS = (
     PaletteCommand("New report", "new-report", "report", Permission.SCHEDULE),
     PaletteCommand("Checks", "checks", "check", Permission.CHECK),
     PaletteCommand("Audit log", "audit", "audit", Permission.AUDIT, keys="g u"),
+    PaletteCommand("Backups", "backups", "download", Permission.BACKUP),
     PaletteCommand("Users", "users", "people", Permission.USERS),
     PaletteCommand("Groups", "groups", "people", Permission.USERS),
     PaletteCommand("Roles", "roles", "people", Permission.USERS),
