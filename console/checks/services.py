@@ -43,7 +43,8 @@ def measure_database(here: Installation) -> DatabaseReading:
     if not here.data.exists():
         return DatabaseReading(skipped=NOT_STARTED)
     from django.db import DatabaseError, connections
-    from django.db.migrations.loader import MigrationLoader
+
+    from console.upgrades.database import DatabaseUnavailable, read_migrations
 
     connection = connections["default"]
     name = str(connection.settings_dict["NAME"])
@@ -51,19 +52,13 @@ def measure_database(here: Installation) -> DatabaseReading:
         return DatabaseReading(skipped=f"{name} is created when Sluice starts.")
     try:
         connection.ensure_connection()
-        loader = MigrationLoader(connection)
+        migrations = read_migrations()
         version = ".".join(map(str, connection.get_database_version()))
-    except (DatabaseError, OSError) as error:
+    except (DatabaseError, DatabaseUnavailable, OSError) as error:
         return DatabaseReading(f"{connection.display_name}", problem=f"{error}".strip())
     finally:
         connection.close()
-    known, applied = set(loader.disk_migrations), set(loader.applied_migrations)
-    replaced = {each for migration in loader.disk_migrations.values() for each in migration.replaces}
-    return DatabaseReading(
-        connection.display_name, version,
-        tuple(sorted(".".join(each) for each in known - applied)),
-        tuple(sorted(".".join(each) for each in applied - known - replaced)),
-    )  # fmt: skip
+    return DatabaseReading(connection.display_name, version, migrations.pending, migrations.unknown)
 
 
 def judge_database(found: DatabaseReading) -> Iterator[Finding]:
