@@ -19,8 +19,8 @@ from brokerapp.system.data_directory import DataDirectory
 from brokerapp.system.store_address import check_store_url
 
 FAILED, USAGE = 1, 2
-_PASSPHRASE = (
-    "file with the passphrase (default: SLUICE_BACKUP_PASSPHRASE, SLUICE_BACKUP_PASSPHRASE_FILE, or asked for)"
+_FILE_HELP = (
+    "file with the passphrase (default: SLUICE_BACKUP_FILE_HELP, SLUICE_BACKUP_PASSPHRASE_FILE, or asked for)"
 )
 
 
@@ -39,7 +39,7 @@ def backup_parser(program: str) -> argparse.ArgumentParser:
     """Return the parser with what all backups have."""
     parser = argparse.ArgumentParser(program, description="Write a backup of a running broker to one file.")
     parser.add_argument("file", type=Path, metavar="FILE", help="the backup; it must not exist yet")
-    parser.add_argument("--passphrase-file", type=Path, metavar="FILE", help=_PASSPHRASE)
+    parser.add_argument("--passphrase-file", type=Path, metavar="FILE", help=_FILE_HELP)
     return parser
 
 
@@ -61,7 +61,7 @@ def restore_parser(program: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "--shard", action="append", default=[], metavar="N=URL", help="empty store for shard N of a broker with several"
     )
-    parser.add_argument("--passphrase-file", type=Path, metavar="FILE", help=_PASSPHRASE)
+    parser.add_argument("--passphrase-file", type=Path, metavar="FILE", help=_FILE_HELP)
     return parser
 
 

@@ -54,8 +54,9 @@ def test_runs_are_refused_with_the_extra_they_need(without_analytics, admin):
 
 def test_a_report_that_is_due_is_skipped_and_says_why(without_analytics, db):
     now = datetime(2026, 11, 2, 9, 5, tzinfo=UTC)  # it is due five minutes past each hour
-    report = Report.objects.get(name="Traffic of the hour")
-    Report.objects.filter(pk=report.pk).update(due=now, is_on=True)
+    Report.objects.all().delete()
+    questions = [{"kind": "traffic", "window": "1h"}]
+    report = Report.objects.create(name="Hourly", questions=questions, cron="5 * * * *", due=now, owner="ada")
     [edition] = editions.start_due_editions(now)
     assert (edition.state, edition.reason) == ("skipped", extras.missing(extras.ANALYTICS, "Analyses need"))
     with pytest.raises(RequestRefused, match="Analyses need the extra 'analytics', which is not installed"):
