@@ -14,6 +14,7 @@ STOMP_PY_8 := .venv/stomp.py-8
 JOLOKIAJS := tests/monitoring/jolokiajs/node_modules
 PROMTOOL := .venv/prometheus/promtool
 DEPLOY_CHECKS := .venv/deploy
+BUILD := .venv/build
 SUPPLY_CHAIN := .venv/supply-chain
 CHECK_HTTP := /usr/lib/nagios/plugins/check_http
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
@@ -37,10 +38,11 @@ run: setup ## start everything on this machine and keep it running until Ctrl-C
 demo: setup ## run a small order business against a running Sluice (FOR=120 seconds)
 	@$(PYTHON) manage.py demo --seconds $(FOR)
 
-# What a former build left is removed first: it would be in the wheel, too.
-wheel: $(INSTALLED) ## the package, as dist/sluice-VERSION-....whl (README: Install as a package)
+# What a former build left is removed first: it would be in the wheel, too. pip builds in an environment of its own with what
+# pyproject.toml requires, so what Sluice needs to run is not installed for it.
+wheel: $(BUILD)/.installed ## the package, as dist/sluice-VERSION-....whl (README: Install as a package)
 	@rm -rf build sluice.egg-info dist/sluice-*.whl
-	$(PYTHON) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	$(BUILD)/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 	rm -rf build sluice.egg-info brokerapp/stomp/compiled_sends.c
 	ls dist/*.whl
 
@@ -79,21 +81,26 @@ clean: ## remove what can be made again: .venv, caches (never var/, which holds 
 
 # -- what they need
 
+# Python 3.11 with what makes virtual environments, as the variable `python` of the shell.
+define FIND_PYTHON
+python=
+for candidate in python3.11 python3; do
+  if "$$candidate" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null; then
+    python=$$candidate
+    break
+  fi
+done
+if [ -z "$$python" ]; then
+  echo "error: Sluice needs Python 3.11, and neither python3.11 nor python3 is that here" >&2
+  exit 1
+fi
+"$$python" -c 'import ensurepip' 2>/dev/null || { $(APT_INSTALL) python3.11-venv; }
+endef
+
 # A stamp, so that the second time costs nothing; written last, so that an interrupted attempt is made again.
 $(INSTALLED): requirements.txt
 	@if ! $(PYTHON) -m pip --version >/dev/null 2>&1; then
-	  python=
-	  for candidate in python3.11 python3; do
-	    if "$$candidate" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null; then
-	      python=$$candidate
-	      break
-	    fi
-	  done
-	  if [ -z "$$python" ]; then
-	    echo "error: Sluice needs Python 3.11, and neither python3.11 nor python3 is that here" >&2
-	    exit 1
-	  fi
-	  "$$python" -c 'import ensurepip' 2>/dev/null || { $(APT_INSTALL) python3.11-venv; }
+	  $(FIND_PYTHON)
 	  "$$python" -m venv .venv
 	fi
 	echo "installing $$(grep -c '^[a-z].*==' requirements.txt) packages and what they need into .venv: some minutes, once"
@@ -164,6 +171,12 @@ $(STOMP_PY_8)/.installed: tests/clients/stomp.py-8.txt $(INSTALLED)
 # Linters of the files in deploy/, and Helm as a library.
 $(DEPLOY_CHECKS)/.installed: tests/deploy/requirements.txt $(INSTALLED)
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --upgrade --target $(@D) -r $<
+	touch $@
+
+# pip alone; what builds the wheel pip installs for the time of the build.
+$(BUILD)/.installed:
+	@$(FIND_PYTHON)
+	"$$python" -m venv $(@D)
 	touch $@
 
 # An environment of its own, so that its packages are not among those that it lists.

@@ -3,15 +3,21 @@
 
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 #: Verbs of `sluice` by the names that Django's command line has them under. They start without Django.
 VERBS = {"runbroker": "broker", "brokerctl": "ctl", "backup": "backup", "restore": "restore"}
+#: Those that are commands of Django, too.
+COMMANDS = {"up": "up", "demo": "demo", "checkinstallation": "check", "upgrade": "upgrade"}
 
 
 def main() -> None:
     """Run the command named on the command line."""
-    if verb := VERBS.get("".join(sys.argv[1:2])):
+    verb = VERBS.get("".join(sys.argv[1:2]))
+    if find_spec("redis" if verb else "django") is None:
+        sys.exit("error: Sluice's packages are missing here: run make setup, then .venv/bin/python manage.py")
+    if verb:
         from brokerapp.management import sluice
 
         sys.exit(sluice.run_verb(verb, sys.argv[2:], f"{Path(sys.argv[0]).name} {sys.argv[1]}"))
@@ -19,10 +25,22 @@ def main() -> None:
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
 
+    if sys.argv[1:] in ([], ["help"], ["-h"], ["--help"]):
+        list_verbs()
     try:
         execute_from_command_line(sys.argv)
     except ImproperlyConfigured as error:  # a variable that the settings cannot use
         sys.exit(f"error: {error}")
+
+
+def list_verbs() -> None:
+    """Print what is Sluice's own, each with a line, before what Django lists of all commands."""
+    from brokerapp.management import sluice
+
+    names = COMMANDS | VERBS
+    width = max(map(len, names))
+    lines = [f"  {name:<{width}}  {sluice.VERBS[verb].summary}" for name, verb in names.items()]
+    print("Sluice's commands:", *lines, "", "All commands, with Django's:", sep="\n", flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":

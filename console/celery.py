@@ -25,8 +25,10 @@ PRIMARY = "console.broker.celery_transport"
 
 
 def transport_url(redis_url: str) -> str:
-    """Return the store's URL in Celery's form: a Unix socket is `redis+socket://PATH`."""
+    """Return the store's URL in Celery's form: a Unix socket is `redis+socket://PATH`, and TLS says what it checks."""
     scheme, _, rest = redis_url.partition("://")
+    if scheme == "rediss" and "ssl_cert_reqs=" not in rest:  # Celery requires it
+        return f"{redis_url}{'&' if '?' in rest else '?'}ssl_cert_reqs=required"
     return f"redis+socket://{rest}" if scheme == "unix" else redis_url
 
 

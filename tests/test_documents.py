@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,16 @@ def test_the_index_names_every_page():
     ).stdout.split()  # fmt: skip
     pages = [each.removeprefix("docs/") for each in tracked if "decisions/" not in each]
     assert [each for each in pages if each not in ("README.md", "guide/README.md") and f"({each})" not in index] == []
+
+
+def test_the_configuration_in_the_readme_is_read_without_a_remark(tmp_path):
+    [example] = re.findall(r"^```xml\n(.+?)^```$", (PROJECT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    file = tmp_path / "activemq.xml"
+    file.write_text(example)
+    command = [sys.executable, PROJECT / "manage.py", "runbroker", "--print-config", "--config", file]
+    done = subprocess.run([*command, "--data", tmp_path / "data"], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert all(each in done.stdout for each in ("stomp://127.0.0.1:61613", "tcp://127.0.0.1:61616"))
 
 
 # -- the table of measures

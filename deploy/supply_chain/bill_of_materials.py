@@ -62,6 +62,7 @@ def bill_of_materials(environment: Path) -> dict[str, Any]:
     project = ["--pyproject", PROJECT / "pyproject.toml"]
     command = [sys.executable, "-m", "cyclonedx_py", "environment", *project, *options, environment / "bin/python"]
     bill = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    bill["metadata"]["component"]["version"] = project_version()
     packages = {each["name"].lower().replace("_", "-"): each for each in bill["components"]}
     [site] = (environment / "lib").glob("python3*/site-packages")
     dependencies = {each["ref"]: each for each in bill["dependencies"]}
@@ -75,6 +76,12 @@ def bill_of_materials(environment: Path) -> dict[str, Any]:
         bill["components"] += _npm_components(lock)
     bill["components"] = list({each["bom-ref"]: each for each in bill["components"]}.values())
     return bill
+
+
+def project_version() -> str:
+    """Return the version of Sluice, which pyproject.toml leaves to brokerapp/version.py; nothing of it is imported."""
+    found = re.search(r'^VERSION = "(.+)"$', (PROJECT / "brokerapp/version.py").read_text(), re.MULTILINE)
+    return found[1] if found else sys.exit("error: brokerapp/version.py has no VERSION")
 
 
 def _component(name: str, version: str, purl: str, digest: tuple[str, str], **more: Any) -> Component:
@@ -133,11 +140,15 @@ def main(environment: Path, file: Path) -> None:
     """Write the bill to the file, if it follows the schema."""
     # cyclonedx-py has checked addresses; to check them by the grammar of IRIs takes longer than all else together.
     Draft7Validator.FORMAT_CHECKER.checkers.pop("iri-reference", None)
-    text = json.dumps(bill_of_materials(environment), indent=1, ensure_ascii=False)
+    bill = bill_of_materials(environment)
+    text = json.dumps(bill, indent=1, ensure_ascii=False)
     if problem := JsonStrictValidator(SCHEMA).validate_str(text):
         sys.exit(f"error: the bill of materials does not follow the schema of CycloneDX: {problem}")
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(f"{text}\n")
+    components = bill["components"]
+    undeclared = sum(not each.get("licenses") for each in components)
+    sys.stdout.write(f"{file}: {len(components)} components, {undeclared} of them without a declared license\n")
 
 
 if __name__ == "__main__":

@@ -114,14 +114,39 @@ def test_a_unit_exposes_little(analyze, name):
     run(analyze, "security", "--offline=true", f"--threshold={MOST_EXPOSURE}", DEPLOY / "systemd" / name)
 
 
-def test_systemd_finds_nothing_wrong_with_the_units(analyze, tmp_path):
-    for name in UNITS:  # the programs are not installed here, which is a fault to systemd
-        text = re.sub(r"^(ExecStart=)\S+", r"\1/bin/true", (DEPLOY / "systemd" / name).read_text(), flags=re.M)
-        (tmp_path / name.replace("@.", "@a.")).write_text(text)
-        if name != "sluice-store.service":
-            (tmp_path / f"{name}.d").mkdir()
-            shutil.copy(DEPLOY / "systemd/secrets.conf", tmp_path / f"{name}.d")
+#: What replaces the commands of units where the package is installed, by the unit.
+PACKAGE_DROP_INS = {"sluice.service": "package.conf", "sluice-node@.service": "package-node.conf"}
+
+
+def runnable(name: str) -> str:
+    """Return a file for systemd with a program that is installed here: another one is a fault to systemd."""
+    return re.sub(r"^(ExecStart=)\S+", r"\1/bin/true", (DEPLOY / "systemd" / name).read_text(), flags=re.M)
+
+
+@pytest.mark.parametrize("package", [False, True])
+def test_systemd_finds_nothing_wrong_with_the_units(analyze, tmp_path, package):
+    for name in UNITS:
+        (tmp_path / name.replace("@.", "@a.")).write_text(runnable(name))
+        if drop_in := PACKAGE_DROP_INS.get(name):
+            folder = tmp_path / f"{name}.d"
+            folder.mkdir()
+            shutil.copy(DEPLOY / "systemd/secrets.conf", folder)
+            if package:
+                (folder / "package.conf").write_text(runnable(drop_in))
     assert run(analyze, "verify", "--man=no", *sorted(tmp_path.glob("*.service"))) == ""
+
+
+@pytest.mark.parametrize("name", PACKAGE_DROP_INS)
+def test_a_drop_in_for_the_package_starts_what_the_unit_starts(name):
+    def started(file: str) -> list[str]:
+        text = (DEPLOY / "systemd" / file).read_text()
+        [command] = re.findall(r"^ExecStart=(\S.*)$", text, re.M)
+        return re.sub(r"^\S+/python manage\.py runbroker|^\S+/sluice broker", "broker", command).split()
+
+    unit, drop_in = started(name), started(PACKAGE_DROP_INS[name])
+    assert drop_in[0] in ("broker", "/opt/sluice-package/bin/sluice")
+    assert drop_in[1:] == [each for each in unit[1:] if each != "manage.py"]
+    assert "\nExecStart=\n" in (DEPLOY / "systemd" / PACKAGE_DROP_INS[name]).read_text(), "systemd would run both"
 
 
 def test_variables_of_the_node_unit_are_in_its_example():

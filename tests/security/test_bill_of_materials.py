@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from brokerapp.system.environment import PROJECT
+from brokerapp.version import VERSION
 from tests.security.supply_chain import run_program
 
 #: Libraries that pages load, or that packages bring along for browsers and as programs.
@@ -23,13 +24,15 @@ def bill(tmp_path_factory) -> dict:
     file = tmp_path_factory.mktemp("bill") / "dist/sluice.cdx.json"
     done = run_program("bill_of_materials.py", sys.prefix, file)
     assert done.returncode == 0, done.stderr
-    return json.loads(file.read_text())
+    bill = json.loads(file.read_text())
+    assert done.stdout.startswith(f"{file}: {len(bill['components'])} components, ")
+    return bill
 
 
 def test_the_bill_follows_the_schema_of_cyclonedx(bill):
     # The program writes nothing that JsonStrictValidator of CycloneDX refuses.
     assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
-    assert bill["metadata"]["component"]["name"] == "sluice"
+    assert (bill["metadata"]["component"]["name"], bill["metadata"]["component"]["version"]) == ("sluice", VERSION)
 
 
 def test_each_pin_is_in_the_bill(bill):

@@ -39,7 +39,12 @@ def test_a_certificate_that_cannot_be_used_stops_the_start_and_is_named(tmp_path
 def test_addresses_with_tls_are_named_where_there_is_a_certificate(tmp_path):
     plain = environment(tmp_path, SLUICE_OPENWIRE_SSL_PORT="")
     assert f"Console   http://127.0.0.1:{plain.console_port}/" in up.welcome(plain, None)
-    secure = environment(tmp_path, SLUICE_TLS_CERTIFICATE="console.pem")
+    assert f"Metrics   http://127.0.0.1:{plain.monitor_port}/metrics, /admin/xml/, /api/jolokia/\n" in up.welcome(
+        plain, None
+    )
+    secure = environment(tmp_path, SLUICE_TLS_CERTIFICATE="console.pem", SLUICE_HTTP_PORT="8080")
     said = up.welcome(secure, None)
-    assert f"Console   https://127.0.0.1:{secure.console_port}/" in said
+    assert f"Console   https://127.0.0.1:{secure.console_port}/, redirected to from http://127.0.0.1:8080/\n" in said
+    assert f"Metrics   https://127.0.0.1:{secure.monitor_port}/metrics, " in said
+    assert "also by http://\n" in said
     assert f"ssl://127.0.0.1:{secure.extra_ports['ssl']}, for JMS applications" in said

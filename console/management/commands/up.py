@@ -99,14 +99,20 @@ def welcome(environment, password: str | None) -> str:
     openwire += [extra.pop(scheme) for scheme in list(extra) if TRANSPORTS[scheme].openwire]
     stomp = ", ".join([f"{host}:{environment.stomp_port}", *extra.values()])
     scheme = "https" if environment.console_tls else "http"
+    console = f"{scheme}://{host}:{environment.console_port}/"
+    if environment.console_tls and environment.http_port is not None:
+        console += f", redirected to from http://{host}:{environment.http_port}/"
+    metrics = f"{scheme}://{host}:{environment.monitor_port}/metrics, /admin/xml/, /api/jolokia/"
+    if environment.console_tls:
+        metrics += ", also by http://"
     secret = f"password {password} (stored in {kept})" if password else f"password in {kept}"
     return f"""
   Sluice is ready.
 
-    Console   {scheme}://{host}:{environment.console_port}/
+    Console   {console}
     STOMP     {stomp}
     OpenWire  {", ".join([*openwire, "for JMS applications"]) if openwire else "not served"}
-    Metrics   http://{host}:{environment.monitor_port}/metrics, /admin/xml/, /api/jolokia/
+    Metrics   {metrics}
     Sign in   user {initial_admin.NAME}, {secret}
     Logs      {environment.data / "log"}
 

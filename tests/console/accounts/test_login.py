@@ -24,7 +24,7 @@ def test_a_wrong_password_is_said_to_be_wrong(db):
     make_user("viewer")
     response = log_in(Client(), "guess")
     assert response.status_code == 200
-    assert "correct username and password" in response.content.decode()
+    assert "User name or password is wrong." in response.content.decode()
 
 
 def test_five_wrong_passwords_lock_the_user_out_even_with_the_right_one(db):

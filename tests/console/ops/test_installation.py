@@ -49,7 +49,9 @@ def test_processes_that_start_together_agree_on_the_secret(tmp_path):
     [
         ("unix:///data/store/valkey.sock", "redis+socket:///data/store/valkey.sock"),
         ("redis://:secret@host:6379/2", "redis://:secret@host:6379/2"),
-        ("rediss://host", "rediss://host"),
+        ("rediss://host", "rediss://host?ssl_cert_reqs=required"),
+        ("rediss://host/0?ssl_ca_certs=ca.pem", "rediss://host/0?ssl_ca_certs=ca.pem&ssl_cert_reqs=required"),
+        ("rediss://host?ssl_cert_reqs=none", "rediss://host?ssl_cert_reqs=none"),
     ],
 )
 def test_celery_is_told_the_store_in_its_own_words(given, expected):
